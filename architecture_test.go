@@ -20,16 +20,16 @@ const module = "voicegw"
 // confined names the folders that may use a module of others; other modules are free. Tests are not restricted.
 var confined = map[string][]string{
 	"github.com/nats-io":                  {"store"},
-	"github.com/prometheus/client_golang": {"metrics"},
-	"go.opentelemetry.io":                 {"traces"},
-	"github.com/golang-jwt/jwt":           {"auth"},
-	"github.com/MicahParks":               {"auth"},
+	"github.com/prometheus/client_golang": {"internal/metrics"},
+	"go.opentelemetry.io":                 {"internal/traces"},
+	"github.com/golang-jwt/jwt":           {"internal/auth"},
+	"github.com/MicahParks":               {"internal/auth"},
 	"github.com/santhosh-tekuri":          {"registry"},
 	"github.com/alecthomas/kong":          {"cmd/voicegw"},
 	"github.com/lmittmann/tint":           {"cmd/voicegw"},
 	"github.com/coder/websocket":          {"internal/ws", "protocol", "session", "transport", "sim", "scripts/bench"},
-	"google.golang.org/genai":             {"transport/gemini", "backends/image", "sim/gemini"},
-	"github.com/openai/openai-go":         {"transport/openai", "backends", "chat/completions", "sim/openai", "client/talk"},
+	"google.golang.org/genai":             {"transport/gemini", "internal/backends/image", "sim/gemini"},
+	"github.com/openai/openai-go":         {"transport/openai", "internal/backends", "chat/completions", "sim/openai", "client/talk"},
 }
 
 var (

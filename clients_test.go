@@ -25,7 +25,7 @@ var mayConnect = map[string]string{
 	"cmd/voicegw/tls.go":                      "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"transport/gemini/options.go":             "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                      "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
-	"backends/kb/qdrant/qdrant.go":            "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
+	"internal/backends/kb/qdrant/qdrant.go":   "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
 	"scripts/supply/vulndb.go":                "is a build's, run by hand: bounds its one answer itself",
 	"transport/openai/transport.go":           "makes the client that ws.Dial copies",
 	"transport/transporttest/suite.go":        "is the suite of tests of the adapters",
@@ -185,8 +185,8 @@ func calledSDKs(file *ast.File, names map[string]string) []string {
 // setsProxy says which files decide for a client of internal/bounded which proxy it uses, and why. All others use
 // that of the environment (docs/operations.md).
 var setsProxy = map[string]string{
-	"cluster/relay.go":    "other gateways are in the same network",
-	"webhook/endpoint.go": "checks the receiver's address before the proxy of the environment connects to it",
+	"internal/cluster/relay.go":    "other gateways are in the same network",
+	"internal/webhook/endpoint.go": "checks the receiver's address before the proxy of the environment connects to it",
 }
 
 // TestOneProxyRule: every client uses the proxy of the environment, except for those that have a reason.

@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/textutil"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"

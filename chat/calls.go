@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/conversation"
+	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/registry/spec"

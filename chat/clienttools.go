@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/protocol"

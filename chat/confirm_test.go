@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 )
 
 // undelivered holds the audit records of answers that the model has not got yet. A record is

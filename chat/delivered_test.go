@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/registry"
 	"voicegw/transport"
 )

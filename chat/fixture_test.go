@@ -16,8 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/audit"
-	"voicegw/conversation"
+	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"

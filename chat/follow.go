@@ -3,7 +3,7 @@ package chat
 import (
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/prompts"
 )

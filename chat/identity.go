@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 )
 
 // How long a repeated message is recognised.

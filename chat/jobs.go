@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/store"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/registry"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/store"
 )

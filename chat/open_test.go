@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/prompts"
 	"voicegw/protocol"

@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/config/defaults"
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"

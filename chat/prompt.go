@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"

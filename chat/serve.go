@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/protocol"
 	"voicegw/store"
 )

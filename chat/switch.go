@@ -3,8 +3,8 @@ package chat
 import (
 	"time"
 
-	"voicegw/audit"
-	"voicegw/conversation"
+	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/registry/spec"

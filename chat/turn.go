@@ -9,9 +9,9 @@ import (
 	"time"
 	"voicegw/internal/zone"
 
-	"voicegw/audit"
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"

@@ -1,6 +1,6 @@
 package chat
 
-import "voicegw/cost"
+import "voicegw/internal/cost"
 
 // spend counts what an answer has used. A model that reports nothing, and an answer that was broken off before
 // its report, are counted by a guess: said is how much of the answer's text has come, in bytes.

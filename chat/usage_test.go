@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/protocol"
 	"voicegw/transport"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/auth"
 	"voicegw/config/setting"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 )
 

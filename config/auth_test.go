@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 )
 

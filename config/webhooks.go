@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"voicegw/config/setting"
-	"voicegw/webhook/wire"
+	"voicegw/internal/webhook/wire"
 )
 
 // Webhooks are the receivers of events, by their names.

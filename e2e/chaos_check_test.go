@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 )
 
 // evidence is all that was seen from every side, when everything is over.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/transport"
 )
 

@@ -14,9 +14,9 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/audit"
-	"voicegw/cluster"
 	"voicegw/gateway"
+	"voicegw/internal/audit"
+	"voicegw/internal/cluster"
 	"voicegw/internal/faultproxy"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/testutil"

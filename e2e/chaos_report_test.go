@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/sim/fault"
 )
 

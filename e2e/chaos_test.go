@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/sim"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"

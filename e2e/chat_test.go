@@ -13,7 +13,7 @@ import (
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/client/talk"
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
 	"voicegw/registry"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
 )

@@ -19,8 +19,8 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio/audiotest"
-	"voicegw/auth"
 	"voicegw/gateway"
+	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"

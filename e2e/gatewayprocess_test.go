@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/store"
 )

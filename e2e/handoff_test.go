@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/store"

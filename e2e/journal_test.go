@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 )
 
 // journal is an audit in memory that a story can wait for.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )

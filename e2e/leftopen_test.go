@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/client/talk"
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"

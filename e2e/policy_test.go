@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/document"

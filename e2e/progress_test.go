@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
 	"voicegw/gateway"
+	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"

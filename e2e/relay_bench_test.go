@@ -28,10 +28,10 @@ import (
 
 	"voicegw/gateway"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/traces"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/traces"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
 	"voicegw/transport/openai"

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/auth"
 	"voicegw/gateway"
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"

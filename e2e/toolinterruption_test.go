@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"

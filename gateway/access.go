@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 )
 
 // The patterns and paths that more than one place names; completionsPath is another one.

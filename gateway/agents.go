@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/agent"
-	"voicegw/agent/catalog"
-	"voicegw/auth"
+	"voicegw/internal/agent"
+	"voicegw/internal/agent/catalog"
+	"voicegw/internal/auth"
 	"voicegw/internal/strict"
 	"voicegw/store"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/agent"
-	"voicegw/agent/catalog"
+	"voicegw/internal/agent"
+	"voicegw/internal/agent/catalog"
 	"voicegw/store"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"

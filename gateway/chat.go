@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/auth"
 	"voicegw/chat"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/internal/zone"
 	"voicegw/protocol"

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/auth"
 	"voicegw/chat"
+	"voicegw/internal/auth"
 )
 
 // use is what the gateway does with a field of a Chat Completions request.

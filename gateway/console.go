@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/secretwatch"
 )

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 )
 
 // granted is what the console's endpoints answer.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"slices"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/protocol"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 )
 
 // TestWhatIsTheModelsIsNotShown: what came from a model beside its text and calls is shown to

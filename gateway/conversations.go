@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/protocol"
 	"voicegw/store"
 )

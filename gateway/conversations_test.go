@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/session/handoff"
 	"voicegw/store"

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/agent"
-	"voicegw/agent/catalog"
+	"voicegw/internal/agent"
+	"voicegw/internal/agent/catalog"
 	"voicegw/internal/origin"
 	"voicegw/protocol"
 	"voicegw/registry"

@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"

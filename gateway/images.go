@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/backends/image"
+	"voicegw/internal/backends/image"
 )
 
 // Images keeps the images that tools made; *image.Files implements it. The error of Open is

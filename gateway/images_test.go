@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/backends/image"
+	"voicegw/internal/backends/image"
 )
 
 // TestImages: an image is served as what it is and as nothing that runs, to whoever has its

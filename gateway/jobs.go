@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/protocol"
 	"voicegw/store"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/backends/image"
-	"voicegw/conversation"
+	"voicegw/internal/auth"
+	"voicegw/internal/backends/image"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"

@@ -3,7 +3,7 @@ package gateway
 import (
 	"net/http"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/traceparent"
 )
 

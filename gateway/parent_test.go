@@ -5,7 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/traceparent"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"voicegw/auth"
-	"voicegw/conversation"
+	"voicegw/internal/auth"
+	"voicegw/internal/conversation"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"

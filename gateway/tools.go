@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/auth"
 	"voicegw/config/defaults"
+	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"

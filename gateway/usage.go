@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/cost"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
+	"voicegw/internal/meter"
 	"voicegw/internal/user"
-	"voicegw/meter"
 	"voicegw/protocol"
 )
 

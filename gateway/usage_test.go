@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/cost"
-	"voicegw/meter"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
+	"voicegw/internal/meter"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store/storetest"

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/registry/spec"
 )
 

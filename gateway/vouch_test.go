@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 )
 
 // TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key

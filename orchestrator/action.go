@@ -3,8 +3,8 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/audit"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"

@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 )
 
 // notice is text that the model gets as a user's turn although the user has not typed it: the result of an approved

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"

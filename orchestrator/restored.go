@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"

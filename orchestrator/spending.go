@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"cmp"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/prompts"
 	"voicegw/registry"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"

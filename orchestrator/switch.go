@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"

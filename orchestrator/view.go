@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"encoding/json"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator/calls"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"

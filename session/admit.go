@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/internal/logging"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"

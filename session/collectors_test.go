@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"voicegw/internal/traces"
 	"voicegw/session"
-	"voicegw/traces"
 )
 
 // collector is one that may be no good.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"

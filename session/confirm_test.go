@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"

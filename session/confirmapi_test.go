@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"

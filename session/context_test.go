@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session/handoff"

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )

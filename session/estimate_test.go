@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/cost"
-	"voicegw/meter"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
+	"voicegw/internal/meter"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/store/storetest"

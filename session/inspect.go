@@ -3,8 +3,8 @@ package session
 import (
 	"encoding/json"
 
-	"voicegw/audit"
-	"voicegw/auth"
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/audit"
-	"voicegw/auth"
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/registry"

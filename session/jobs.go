@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/store"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/orchestrator"
 )
 

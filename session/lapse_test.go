@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/registry"

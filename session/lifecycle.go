@@ -3,7 +3,7 @@ package session
 import (
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 )
 
 // Lifecycle tells, with names, that a session has begun, or that it is over and goes on nowhere. That a

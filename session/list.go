@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/cost"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator"
 )
 

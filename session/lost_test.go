@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 	"voicegw/protocol"
 	"voicegw/store"
 	"voicegw/transport"

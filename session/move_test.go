@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"

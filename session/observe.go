@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/auth"
-	"voicegw/cost"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
+	"voicegw/internal/meter"
 	"voicegw/internal/user"
-	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"

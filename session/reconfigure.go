@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/internal/quota"
 	"voicegw/orchestrator"
 	"voicegw/transport"

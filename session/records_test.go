@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 )
 
 // records collects what is audited.

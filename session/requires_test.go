@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"

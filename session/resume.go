@@ -5,7 +5,7 @@ import (
 	"time"
 	"unique"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"

@@ -15,7 +15,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"

@@ -3,10 +3,10 @@ package session
 import (
 	"time"
 
-	"voicegw/audit"
-	"voicegw/auth"
-	"voicegw/cost"
-	"voicegw/meter"
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
+	"voicegw/internal/meter"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/registry/spec"

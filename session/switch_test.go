@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"

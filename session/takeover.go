@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"

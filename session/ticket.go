@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"voicegw/auth"
-	"voicegw/conversation"
+	"voicegw/internal/auth"
+	"voicegw/internal/conversation"
+	"voicegw/internal/meter"
 	"voicegw/internal/user"
-	"voicegw/meter"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"

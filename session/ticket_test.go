@@ -16,8 +16,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/auth"
-	"voicegw/conversation"
+	"voicegw/internal/auth"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/session/handoff"

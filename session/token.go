@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/secretwatch"
 	"voicegw/store"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"voicegw/audio"
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/transport"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/store/witness"
 )
 

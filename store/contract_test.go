@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 )
 

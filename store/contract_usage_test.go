@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/internal/testutil"
 )
 

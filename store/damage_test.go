@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 )
 
 // FuzzDecode: whatever stands in a bucket is a record that could have been written, or

@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 )
 

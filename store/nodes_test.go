@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"voicegw/cost"
+	"voicegw/internal/cost"
 	"voicegw/store/witness"
 )
 

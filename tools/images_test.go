@@ -7,7 +7,7 @@ import (
 	"image/png"
 	"testing"
 
-	"voicegw/backends/image"
+	"voicegw/internal/backends/image"
 )
 
 // drawing makes a real image for every prompt.

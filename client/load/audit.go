@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/client/load/report"
+	"voicegw/internal/audit"
 )
 
 // ledger remembers which calls of tools the callers saw, to hold them against the

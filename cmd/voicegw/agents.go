@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"voicegw/agent"
-	"voicegw/agent/catalog"
 	"voicegw/chat"
 	"voicegw/config"
+	"voicegw/internal/agent"
+	"voicegw/internal/agent/catalog"
 	"voicegw/internal/strict"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"

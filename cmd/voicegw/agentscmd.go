@@ -8,8 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/agent"
 	"voicegw/client/operator"
+	"voicegw/internal/agent"
 	"voicegw/internal/terminal"
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/audit"
-	"voicegw/audit/table"
 	"voicegw/client/operator"
 	"voicegw/config/setting"
+	"voicegw/internal/audit"
+	"voicegw/internal/audit/table"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
 )

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/testutil"
 	"voicegw/registry"
 )

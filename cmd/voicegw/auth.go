@@ -1,8 +1,8 @@
 package main
 
 import (
-	"voicegw/auth"
 	"voicegw/config"
+	"voicegw/internal/auth"
 )
 
 // openAuth makes what decides whom the gateway lets in. operatorsKey may be empty.

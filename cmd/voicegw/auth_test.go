@@ -3,9 +3,9 @@ package main
 import (
 	"testing"
 
-	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/internal/auth"
 )
 
 // TestLimitsOfPrincipals: what is counted for a key, or for an issuer's user, has the limits of the

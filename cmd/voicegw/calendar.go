@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/caldav"
-	"voicegw/backends/calendar/folder"
-	"voicegw/backends/calendar/google"
 	"voicegw/config/backend"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/caldav"
+	"voicegw/internal/backends/calendar/folder"
+	"voicegw/internal/backends/calendar/google"
 )
 
 // openDesk makes the desk that the calendar tools work with. It does not contact a server yet. The

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/calendartest"
 	"voicegw/config"
 	"voicegw/config/backend"
 	"voicegw/config/setting"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/calendartest"
 )
 
 func deskOf(t *testing.T, cfg backend.Calendar, dataDir string) *calendar.Desk {

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/backends/kb"
 	"voicegw/config"
 	"voicegw/config/backend"
 	"voicegw/config/setting"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/registry"

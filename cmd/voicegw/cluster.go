@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/cluster"
 	"voicegw/gateway"
+	"voicegw/internal/cluster"
 	"voicegw/session"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"voicegw/backends/image"
-	"voicegw/backends/image/genai"
-	"voicegw/backends/image/openai"
 	"voicegw/config"
 	"voicegw/config/backend"
+	"voicegw/internal/backends/image"
+	"voicegw/internal/backends/image/genai"
+	"voicegw/internal/backends/image/openai"
 )
 
 // images makes images and stores them.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/backends/image"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/internal/backends/image"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
 )

@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
-	"voicegw/jobs"
+	"voicegw/internal/jobs"
+	"voicegw/internal/webhook/wire"
 	"voicegw/store"
-	"voicegw/webhook/wire"
 )
 
 // jobsTime bounds how long giving back the jobs that run may take at the end.

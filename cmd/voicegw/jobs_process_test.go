@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"

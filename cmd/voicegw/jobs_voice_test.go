@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )

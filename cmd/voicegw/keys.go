@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/auth"
 	"voicegw/config"
+	"voicegw/internal/auth"
 )
 
 // keysFlags are the commands about API keys.

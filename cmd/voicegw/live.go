@@ -3,9 +3,9 @@ package main
 import (
 	"slices"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/kb/access"
 	"voicegw/config"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/kb/access"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"

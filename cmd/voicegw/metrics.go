@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
+	"voicegw/internal/metrics"
 	"voicegw/internal/origin"
-	"voicegw/metrics"
 	"voicegw/transport"
 )
 

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	imagegenai "voicegw/backends/image/genai"
-	imageopenai "voicegw/backends/image/openai"
 	"voicegw/config"
+	imagegenai "voicegw/internal/backends/image/genai"
+	imageopenai "voicegw/internal/backends/image/openai"
 	"voicegw/session"
 	"voicegw/transport"
 )

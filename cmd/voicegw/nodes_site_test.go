@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 )

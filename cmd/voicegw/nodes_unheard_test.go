@@ -12,7 +12,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/store"

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/backends/agentdesk"
 	"voicegw/config"
+	"voicegw/internal/audit"
+	"voicegw/internal/backends/agentdesk"
 	"voicegw/internal/terminal"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"

@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"net/url"
 
-	"voicegw/auth"
 	"voicegw/config"
+	"voicegw/internal/auth"
 	"voicegw/internal/origin"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/internal/auth"
 )
 
 // TestLocalKeyIsForThisMachine: what the data folder holds is shown to nobody else, whatever

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/jobs"
+	"voicegw/internal/audit"
+	"voicegw/internal/jobs"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"

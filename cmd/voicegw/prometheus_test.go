@@ -17,8 +17,8 @@ import (
 	"sync"
 	"testing"
 
+	"voicegw/internal/metrics/dashboard"
 	"voicegw/internal/testutil"
-	"voicegw/metrics/dashboard"
 )
 
 // TestMetricsAddress: the metrics are at the gateway's own address, for operators, or at one of their

@@ -12,9 +12,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/internal/auth"
 	"voicegw/internal/process"
 	"voicegw/internal/terminal"
 )

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/internal/auth"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"

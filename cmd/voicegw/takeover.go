@@ -8,12 +8,12 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"voicegw/auth"
-	"voicegw/backends/image"
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/internal/auth"
+	"voicegw/internal/backends/image"
 	"voicegw/transport"
 )
 

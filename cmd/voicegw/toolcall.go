@@ -15,8 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/audit"
 	"voicegw/config"
+	"voicegw/internal/audit"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"

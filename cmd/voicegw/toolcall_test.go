@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/config"
+	"voicegw/internal/audit"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/backends/agentdesk"
 	"voicegw/config"
+	"voicegw/internal/backends/agentdesk"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )

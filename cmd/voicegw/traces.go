@@ -10,8 +10,8 @@ import (
 
 	"voicegw/chat"
 	"voicegw/config"
+	"voicegw/internal/traces"
 	"voicegw/session"
-	"voicegw/traces"
 )
 
 // tracesTime is how long the collector may take for the last spans.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/traces"
+	"voicegw/internal/traces/tracestest"
 	"voicegw/protocol"
-	"voicegw/traces"
-	"voicegw/traces/tracestest"
 )
 
 // TestTraces: a conversation that begins in text and goes on by voice is one trace, below the span of whoever began it,

@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"voicegw/audit"
-	"voicegw/auth"
 	"voicegw/chat"
 	"voicegw/config"
-	"voicegw/cost"
+	"voicegw/internal/audit"
+	"voicegw/internal/auth"
+	"voicegw/internal/cost"
+	"voicegw/internal/meter"
 	"voicegw/internal/strict"
-	"voicegw/meter"
 	"voicegw/registry/spec"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/webhook"
+	"voicegw/internal/webhook/wire"
 	"voicegw/session"
-	"voicegw/webhook"
-	"voicegw/webhook/wire"
 )
 
 // webhookTime bounds what is still kept at the end for receivers of webhooks.

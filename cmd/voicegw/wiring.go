@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/cost"
 	"voicegw/gateway"
 	"voicegw/internal/bounded"
+	"voicegw/internal/cost"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/zone"
 	"voicegw/orchestrator/calls"

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"

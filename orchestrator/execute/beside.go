@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"

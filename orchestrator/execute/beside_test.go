@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"

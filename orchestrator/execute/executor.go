@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/internal/quota"
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"

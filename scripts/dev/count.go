@@ -76,7 +76,7 @@ func (s *sizes) walk(tree fs.FS) error {
 		switch {
 		case strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go"):
 			return s.countGo(tree, name)
-		case strings.HasSuffix(base, ".md") && base != "guide.md" && !strings.HasPrefix(name, "backends/") && !strings.HasPrefix(name, "prompts/") && !strings.HasPrefix(name, "registry/"):
+		case strings.HasSuffix(base, ".md") && base != "guide.md" && !strings.HasPrefix(name, "internal/backends/") && !strings.HasPrefix(name, "prompts/") && !strings.HasPrefix(name, "registry/"):
 			return s.countWords(tree, name)
 		}
 		return nil

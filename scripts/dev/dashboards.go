@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"voicegw/metrics"
-	"voicegw/metrics/dashboard"
+	"voicegw/internal/metrics"
+	"voicegw/internal/metrics/dashboard"
 )
 
 // dashboards writes the files made from the tables of metrics, panels and alerts: the dashboard for

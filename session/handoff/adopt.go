@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/store"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/prompts"
 	"voicegw/store"

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/store"
 )

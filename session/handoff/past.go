@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/conversation"
+	"voicegw/internal/conversation"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/prompts"

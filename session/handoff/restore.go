@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/internal/logging"
 	"voicegw/orchestrator"
 	"voicegw/registry"

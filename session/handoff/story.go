@@ -8,8 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"

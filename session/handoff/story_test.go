@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/conversation"
-	"voicegw/cost"
+	"voicegw/internal/conversation"
+	"voicegw/internal/cost"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"

@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"voicegw/backends/kb"
-	"voicegw/backends/kb/kbtest"
-	"voicegw/backends/kb/local"
-	"voicegw/backends/kb/source"
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/kbtest"
+	"voicegw/internal/backends/kb/local"
+	"voicegw/internal/backends/kb/source"
 	"voicegw/sim/rest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/reply"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/calendartest"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/calendartest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/calendartest"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/calendartest"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/reply"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/backends/calendar"
-	"voicegw/backends/calendar/calendartest"
-	"voicegw/backends/calendar/reply"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/calendartest"
+	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/registrytest"

@@ -5,7 +5,7 @@ import (
 	"context"
 	"strings"
 
-	"voicegw/backends/contacts"
+	"voicegw/internal/backends/contacts"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"voicegw/backends/contacts"
+	"voicegw/internal/backends/contacts"
 	"voicegw/registry"
 )
 

@@ -10,7 +10,7 @@ import (
 	"math"
 	"strings"
 
-	"voicegw/backends/image"
+	"voicegw/internal/backends/image"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"

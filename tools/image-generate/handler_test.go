@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/backends/image"
+	"voicegw/internal/backends/image"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/backends/kb"
-	"voicegw/backends/kb/access"
-	"voicegw/backends/kb/evidence"
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/access"
+	"voicegw/internal/backends/kb/evidence"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/registrytest"

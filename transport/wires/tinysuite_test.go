@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
-	"voicegw/auth"
 	"voicegw/gateway"
+	"voicegw/internal/auth"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"voicegw/backends/kb"
-	"voicegw/backends/kb/access"
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/access"
 	"voicegw/registry"
 )
 

@@ -1,9 +1,0 @@
-// Package kb is the knowledge base that the retrieval tools work on: what a record is, what an
-// index of records promises, and who may read which of them.
-//
-// Package backends/kb/source reads records from a folder into an Index and keeps it up to date.
-// Two indexes exist: package backends/kb/local, in this process, and package backends/kb/qdrant,
-// over the network; they rank alike with package backends/kb/rank. Package backends/kb/embed makes
-// an Embedder of any OpenAI-compatible endpoint, and package backends/kb/kbtest holds the tests
-// that every Index must pass.
-package kb

@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"voicegw/internal/agent"
+	"voicegw/internal/strict"
+	"voicegw/store"
+)
+
+// Options configure a Catalog. Default and World are required.
+type Options struct {
+	// Default is the agent that the configuration makes. Its id may be any text.
+	Default agent.Agent
+	// Files are the agents of files. One with the id of Default replaces it.
+	Files []agent.Agent
+	// World returns the tools and providers that documents may name. It may be called concurrently.
+	World func() agent.World
+	// Edits are the edited agents. Nil means that agents cannot be edited.
+	Edits *store.Agents
+	// Logger is told of stored agents that are not right on this node. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Catalog holds the agents of a gateway. Its methods may be used concurrently.
+type Catalog struct {
+	// Fixed after New.
+	opts Options
+
+	base    atomic.Pointer[Snapshot] // without the edits
+	current atomic.Pointer[dated]
+	making  sync.Mutex // held while current is made anew
+}
+
+// dated is a snapshot, and the layer below the edits and the generation of these that it was made of.
+type dated struct {
+	*Snapshot
+	base       *Snapshot
+	generation uint64
+}
+
+// New returns a Catalog.
+func New(o Options) *Catalog {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	c := &Catalog{opts: o}
+	c.base.Store(c.layered(o.Files))
+	return c
+}
+
+// layered returns the agents without the edits.
+func (c *Catalog) layered(files []agent.Agent) *Snapshot {
+	o := c.opts
+	normal := []*Entry{{Agent: o.Default, Document: o.Default, Source: SourceConfig}}
+	entries := make([]*Entry, 0, len(files))
+	for _, a := range files {
+		entries = append(entries, &Entry{Agent: a, Document: a, Source: SourceFile, Version: a.Version()})
+	}
+	return newSnapshot(o.Default.ID, normal, entries)
+}
+
+// Reload replaces the agents of files, for snapshots from now on. What it replaces is kept for the sessions
+// that began with it, as far as the store can be reached until ctx ends.
+func (c *Catalog) Reload(ctx context.Context, files []agent.Agent) {
+	was, now := c.base.Load(), c.layered(files)
+	c.base.Store(now)
+	c.Snapshot()
+	if c.opts.Edits == nil {
+		return
+	}
+	for _, e := range was.sorted {
+		if next := now.byID[e.ID]; next != nil && next.Version == e.Version {
+			continue
+		}
+		if err := c.keep(ctx, e); err != nil {
+			c.opts.Logger.Warn("a replaced agent cannot be kept for the sessions that began with it", "agent", e.ID, "agent_version", e.Version, "error", err)
+			return
+		}
+	}
+}
+
+// SameFiles reports whether Reload with these files would change nothing.
+func (c *Catalog) SameFiles(files []agent.Agent) bool {
+	now, then := c.base.Load(), c.layered(files)
+	return now.version == then.version && len(now.sorted) == len(then.sorted)
+}
+
+// Snapshot returns the agents as they are now. It does not wait for the store.
+func (c *Catalog) Snapshot() *Snapshot {
+	base := c.base.Load()
+	if c.opts.Edits == nil {
+		return base
+	}
+	if now := c.current.Load(); now != nil && now.base == base && now.generation == c.opts.Edits.Generation() {
+		return now.Snapshot
+	}
+	c.making.Lock()
+	defer c.making.Unlock()
+	was := c.current.Load()
+	base = c.base.Load()
+	edits, generation := c.opts.Edits.List()
+	if was != nil && was.base == base && was.generation == generation {
+		return was.Snapshot
+	}
+	next := &dated{base: base, generation: generation, Snapshot: base}
+	if len(edits) > 0 {
+		next.Snapshot = newSnapshot(c.opts.Default.ID, base.sorted, c.entries(edits, base, was))
+	}
+	c.current.Store(next)
+	return next.Snapshot
+}
+
+// entries returns the entries of edits. What was read before is not read again.
+func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) []*Entry {
+	w := c.opts.World()
+	ids := map[string]bool{}
+	for _, e := range edits {
+		ids[e.ID] = true
+	}
+	for _, id := range base.ids() {
+		ids[id] = true
+	}
+	w.Agents = slices.Sorted(maps.Keys(ids))
+	w = w.Indexed()
+	list := make([]*Entry, 0, len(edits))
+	for _, e := range edits {
+		if was != nil {
+			if old, ok := was.byID[e.ID]; ok && old.Revision == e.Revision && len(old.Problems) == 0 && allKnown(old.SwitchTo, ids) {
+				list = append(list, old)
+				continue
+			}
+		}
+		if entry := c.entry(e, w); entry != nil {
+			list = append(list, entry)
+		}
+	}
+	return list
+}
+
+func allKnown(names []string, known map[string]bool) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !known[name] })
+}
+
+// entry reads an edit, which another node may have written that has other tools and providers. What is
+// not right here is left out; nil if nothing can be made of it.
+func (c *Catalog) entry(e store.AgentEdit, w agent.World) *Entry {
+	d := agent.Read(e.ID, e.Document)
+	document := d.Agent()
+	if document.ID != e.ID || document.Playbook == "" {
+		c.opts.Logger.Error("an edited agent cannot be read, and is left out", "agent", e.ID, "revision", e.Revision)
+		return nil
+	}
+	works, err := d.Check(w)
+	entry := &Entry{
+		Agent: works, Document: document, Source: SourceStore, Version: document.Version(), Revision: e.Revision,
+		UpdatedAt: e.At.UTC(), UpdatedBy: e.By, Problems: problemsOf(err),
+	}
+	if e.ID == c.opts.Default.ID {
+		entry.Disabled = false
+	}
+	if err != nil {
+		c.opts.Logger.Warn("an edited agent is not right on this node, and works with what is", "agent", e.ID, "revision", e.Revision, "problems", entry.Problems)
+	}
+	return entry
+}
+
+// problemsOf returns what an error of Draft.Check says.
+func problemsOf(err error) []string {
+	found, ok := errors.AsType[*strict.Error](err)
+	if !ok {
+		return nil
+	}
+	list := make([]string, 0, len(found.Problems))
+	for _, p := range found.Problems {
+		list = append(list, p.Text)
+	}
+	return list
+}

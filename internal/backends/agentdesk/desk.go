@@ -1,0 +1,272 @@
+// Package agentdesk is what tools that list, make, change and delete agents work on.
+package agentdesk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"voicegw/internal/agent"
+	"voicegw/internal/agent/catalog"
+	"voicegw/internal/strict"
+	"voicegw/internal/textutil"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// Tools are the tools that change agents, which are off unless agents.tools says otherwise.
+func Tools() []string {
+	return []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
+}
+
+// Desk is registry.Agents over a catalog. Tools are loaded before the agents, which name them, so the
+// catalog comes later ([Desk.Set]): until then there are no agents. The zero Desk is ready. Its methods may
+// be used concurrently.
+type Desk struct {
+	now atomic.Pointer[stock]
+}
+
+// stock is what a Desk works on.
+type stock struct {
+	catalog *catalog.Catalog
+	tools   func() *registry.Snapshot
+}
+
+// Set says on which agents the desk works, and which tools there are. tools may be called concurrently.
+func (d *Desk) Set(c *catalog.Catalog, tools func() *registry.Snapshot) {
+	d.now.Store(&stock{c, tools})
+}
+
+// List is registry.Agents.List.
+func (d *Desk) List(limit int) registry.AgentList {
+	list := registry.AgentList{Agents: []registry.AgentLine{}}
+	o := d.now.Load()
+	if o == nil {
+		return list
+	}
+	now := o.catalog.Snapshot()
+	list.Total, list.Default = len(now.All()), now.Default()
+	for _, e := range now.All()[:min(limit, list.Total)] {
+		list.Agents = append(list.Agents, agentLine(e))
+	}
+	return list
+}
+
+func agentLine(e *catalog.Entry) registry.AgentLine {
+	return registry.AgentLine{ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: string(e.Source), State: e.Tag()}
+}
+
+// Get is registry.Agents.Get.
+func (d *Desk) Get(id string) (registry.AgentShown, error) {
+	o := d.now.Load()
+	if o == nil {
+		return registry.AgentShown{}, noAgent(id, nil)
+	}
+	now := o.catalog.Snapshot()
+	e, ok := now.Get(id)
+	if !ok {
+		return registry.AgentShown{}, noAgent(id, now)
+	}
+	return registry.AgentShown{
+		AgentLine: agentLine(e), Playbook: e.Playbook, Tools: e.Tools, AllTools: e.Tools == nil, SwitchTo: e.SwitchTo,
+		UsedBy: now.UsedBy(id), Problems: e.Problems,
+	}, nil
+}
+
+// Check is registry.Agents.Check.
+func (d *Desk) Check(change registry.AgentChange) error {
+	o, edit, invalid, err := d.edit(change)
+	if err != nil {
+		return err
+	}
+	if err := o.catalog.Try(edit); err != nil {
+		return o.refused(edit.ID, err, invalid)
+	}
+	return nil
+}
+
+// Save is registry.Agents.Save.
+func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.AgentSaved, error) {
+	o, edit, invalid, err := d.edit(change)
+	if err != nil {
+		return registry.AgentSaved{}, err
+	}
+	e, created, err := o.catalog.Put(ctx, edit)
+	if err != nil {
+		return registry.AgentSaved{}, o.refused(edit.ID, err, invalid)
+	}
+	return registry.AgentSaved{AgentLine: agentLine(e), Created: created, Tools: e.Tools, AllTools: e.Tools == nil, InvalidTools: invalid}, nil
+}
+
+// edit makes a document of a change, without the tools that do not exist.
+func (d *Desk) edit(change registry.AgentChange) (o *stock, edit catalog.Edit, invalid []registry.InvalidName, err error) {
+	if o = d.now.Load(); o == nil {
+		return nil, edit, nil, noAgent(change.ID, nil)
+	}
+	edit = catalog.Edit{ID: change.ID, Name: "the agent", Seen: catalog.Seen{Absent: true}, By: change.By}
+	var a agent.Agent
+	if change.ID == "" {
+		edit.ID = agent.IDFor(deref(change.Name))
+		a.ID = edit.ID
+	} else {
+		now := o.catalog.Snapshot()
+		e, ok := now.Get(change.ID)
+		if !ok {
+			return nil, edit, nil, noAgent(change.ID, now)
+		}
+		a, edit.Seen = e.Document, catalog.Seen{Tags: []string{e.Tag()}} // what was read is what is replaced
+		if change.State != "" && change.State != e.Tag() {
+			return nil, edit, nil, o.refused(change.ID, catalog.ErrChanged, nil)
+		}
+	}
+	for to, text := range map[*string]*string{&a.Name: change.Name, &a.Description: change.Description, &a.Playbook: change.Playbook} {
+		if text != nil {
+			*to = *text
+		}
+	}
+	if change.Tools != nil {
+		a.Tools, invalid = o.known(change.Tools)
+	}
+	if edit.Data, err = json.Marshal(a); err != nil {
+		return nil, edit, nil, fmt.Errorf("writing the agent: %w", err)
+	}
+	if len(change.Tools) > 0 && len(a.Tools) == 0 { // then everything that is wrong is told at once
+		err := o.catalog.Try(edit)
+		wrong, _ := errors.AsType[*strict.Error](err)
+		return nil, edit, nil, invalidAgent(wrong, invalid)
+	}
+	return o, edit, invalid, nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// known splits tools into those that there are, each once, and the others. An agent may name a tool that is
+// switched off for a while.
+func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidName) {
+	all := o.tools()
+	names := slices.Clone(all.Off())
+	for _, t := range all.All() {
+		names = append(names, t.ToolID)
+	}
+	valid = []string{}
+	for _, id := range ids {
+		if slices.Contains(names, id) {
+			if !slices.Contains(valid, id) {
+				valid = append(valid, id)
+			}
+			continue
+		}
+		reason := "is not a tool"
+		if meant := textutil.Nearest(id, names); meant != "" {
+			reason += "; perhaps " + meant + " is meant"
+		}
+		invalid = append(invalid, registry.InvalidName{Name: id, Reason: reason})
+	}
+	return valid, invalid
+}
+
+// CheckDelete is registry.Agents.CheckDelete.
+func (d *Desk) CheckDelete(id, state string) error {
+	o := d.now.Load()
+	if o == nil {
+		return noAgent(id, nil)
+	}
+	if err := o.catalog.TryDelete(id, seenAs(state)); err != nil {
+		return o.refused(id, err, nil)
+	}
+	return nil
+}
+
+// Delete is registry.Agents.Delete.
+func (d *Desk) Delete(ctx context.Context, id, state string) (registry.AgentDeleted, error) {
+	o := d.now.Load()
+	if o == nil {
+		return registry.AgentDeleted{}, noAgent(id, nil)
+	}
+	if err := o.catalog.Delete(ctx, id, seenAs(state)); err != nil {
+		return registry.AgentDeleted{}, o.refused(id, err, nil)
+	}
+	_, stays := o.catalog.Snapshot().Get(id)
+	return registry.AgentDeleted{ID: id, Stays: stays}, nil
+}
+
+func seenAs(state string) catalog.Seen {
+	if state == "" {
+		return catalog.Seen{Any: true}
+	}
+	return catalog.Seen{Tags: []string{state}}
+}
+
+// noAgent says that there is no such agent; now may be nil.
+func noAgent(id string, now *catalog.Snapshot) error {
+	e := registry.Errorf(registry.ErrorNotFound, "There is no agent %q.", id)
+	e.Suggestion = "Call agent_list to see which there are."
+	if now != nil {
+		var ids []string
+		for _, a := range now.All() {
+			ids = append(ids, a.ID)
+		}
+		if meant := textutil.Nearest(id, ids); meant != "" {
+			e.Suggestion = "Perhaps " + meant + " is meant. " + e.Suggestion
+		}
+	}
+	return e
+}
+
+// invalidAgent names everything that is wrong with a document, and the tools that do not exist.
+func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
+	var problems []string
+	if wrong != nil {
+		for _, p := range wrong.Problems {
+			problems = append(problems, p.Text)
+		}
+	}
+	for _, t := range invalid {
+		problems = append(problems, fmt.Sprintf("the tool %q %s", t.Name, t.Reason))
+	}
+	e := registry.Errorf(registry.ErrorValidation, "The agent is not right: %s.", strings.Join(problems[:min(len(problems), 3)], "; "))
+	e.Details = map[string]any{"errors": problems}
+	e.Suggestion = "Correct everything that the details name, and call the tool again."
+	return e
+}
+
+// refused tells a model why the catalog has refused a change. invalid are the tools that do not exist.
+func (o *stock) refused(id string, err error, invalid []registry.InvalidName) error {
+	if wrong, ok := errors.AsType[*strict.Error](err); ok {
+		return invalidAgent(wrong, invalid)
+	}
+	if used, ok := errors.AsType[*catalog.UsedError](err); ok {
+		e := registry.Errorf(registry.ErrorConflict, "The agent %q cannot be deleted, because these agents switch to it: %s.", id, strings.Join(used.By, ", "))
+		e.Details = map[string]any{"used_by": used.By}
+		e.Suggestion = "Tell the user; an operator can take it out of their switch_to."
+		return e
+	}
+	for is, told := range map[error]*registry.ToolError{
+		catalog.ErrExists:  {Type: registry.ErrorConflict, Message: fmt.Sprintf("There is an agent %q already.", id), Suggestion: "Change it with agent_update, or choose another name."},
+		catalog.ErrChanged: {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q was changed meanwhile; nothing was done.", id), Suggestion: "Call agent_get, and tell the user what has changed."},
+		catalog.ErrFixed:   {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q comes from a file or from the configuration and is not edited, so nothing can be deleted.", id), Suggestion: "Tell the user."},
+		store.ErrFull:      {Type: registry.ErrorPermanent, Message: "There are as many agents as there may be.", Suggestion: "Tell the user."},
+		store.ErrTooBig:    {Type: registry.ErrorValidation, Message: "The agent is too large.", Suggestion: "Shorten the playbook."},
+	} {
+		if errors.Is(err, is) {
+			told.Err = err
+			return told
+		}
+	}
+	if errors.Is(err, catalog.ErrUnknown) {
+		return noAgent(id, o.catalog.Snapshot())
+	}
+	return &registry.ToolError{
+		Type: registry.ErrorTransient, Message: "The agents cannot be changed at the moment.", Retryable: true,
+		Suggestion: "Tell the user that it did not work.", Err: err,
+	}
+}

@@ -1,0 +1,278 @@
+package caldav
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/emersion/go-ical"
+
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/ics"
+	"voicegw/internal/bounded"
+)
+
+// Options configure a Client.
+type Options struct {
+	// URL is the server's address, or any of the user's addresses on it.
+	URL string
+	// User and Password are for HTTP's basic authentication; empty means none.
+	User, Password string
+	// Calendars say which calendar a name means: by its name on the server, by the last part
+	// of its path, by its path, or by its URL. Without an entry, Primary is the first one and
+	// the others do not exist.
+	Calendars map[calendar.Name]string
+	// Zone is the zone of days and of times without a zone; nil means UTC.
+	Zone *time.Location
+	// Own are the owner's e-mail addresses. The first is the organizer of created events;
+	// without one nobody is invited.
+	Own []string
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
+	// of its own.
+	Transport http.RoundTripper
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Client is a [calendar.Calendar] on a server. The caller must close it.
+type Client struct {
+	// Fixed after New.
+	options Options
+	base    *url.URL
+	wire    *wire
+	reader  ics.Reader
+	// discovering is held by the one goroutine that discovers calendars; it is never closed.
+	discovering chan struct{}
+	calendars   atomic.Pointer[[]found] // nil until they are known
+}
+
+// New makes a Client. It sends nothing yet: an unreachable server is an error of the first
+// request.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
+		return nil, fmt.Errorf("caldav: the server's address must be a whole URL that begins with https:// or http://, without a password")
+	}
+	base.Path = cmp.Or(base.Path, "/")
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Transport == nil {
+		o.Transport = bounded.NewTransport()
+	}
+	return &Client{
+		options: o, base: base, reader: ics.Reader{Zone: o.Zone, Own: o.Own, MaxParts: maxParts}, discovering: make(chan struct{}, 1),
+		wire: &wire{
+			user: o.User, password: o.Password, now: o.Now,
+			client: bounded.Unfollowed(bounded.Wrap(o.Transport, eventLimits)),
+			finder: bounded.Unfollowed(bounded.Wrap(o.Transport, treeLimits)),
+		},
+	}, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.wire.client.CloseIdleConnections() }
+
+// slack is how much a server may differ from us about the limits of a day and about times without
+// a zone.
+const slack = 26 * time.Hour
+
+// Busy implements [calendar.Calendar].
+func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
+	path, err := c.pathOf(ctx, q.Calendar)
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	r, err := c.request(ctx, "REPORT", path, []byte(queryFor(q.From.Add(-slack), q.To.Add(slack))))
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	r.Header.Set("Content-Type", "application/xml; charset=utf-8")
+	r.Header.Set("Depth", "1")
+	resp, err := c.wire.send(r)
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	if resp.StatusCode != http.StatusMultiStatus {
+		return calendar.Found{}, c.gone(c.wire.refusal(resp))
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	return c.read(ctx, resp.Body, q)
+}
+
+// gone forgets the discovered calendars if one of them no longer exists.
+func (c *Client) gone(e *calendar.Error) *calendar.Error {
+	if e.Kind == calendar.NotFound {
+		c.calendars.Store(nil)
+	}
+	return e
+}
+
+// read reads the events of an answer, one calendar object after the other, so that it never holds
+// more than one.
+func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
+	var all calendar.Found
+	err := eachObject(answer, func(o object) error {
+		if o.err != nil {
+			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: o.err})
+			return ctx.Err()
+		}
+		one, err := c.reader.Busy(ctx, []byte(o.data), q.From, q.To)
+		if err != nil {
+			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: err})
+			return ctx.Err()
+		}
+		for i := range one.Events {
+			one.Events[i].Version = o.etag
+		}
+		all.Events = append(all.Events, one.Events...)
+		all.Unread = append(all.Unread, one.Unread...)
+		if len(all.Events)+len(all.Unread) > ics.MaxEvents {
+			return calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		}
+		return ctx.Err()
+	})
+	_, malformed := errors.AsType[*xml.SyntaxError](err)
+	own, isOwn := errors.AsType[*calendar.Error](err)
+	switch {
+	case err == nil:
+		return all, nil
+	case isOwn:
+		return calendar.Found{}, own
+	case malformed || errors.Is(err, errNotUnderstood):
+		return calendar.Found{}, server.NotUnderstood(calendar.Permanent, err)
+	default:
+		return calendar.Found{}, server.BrokenOff(ctx, err)
+	}
+}
+
+// Create implements [calendar.Calendar]. The event's key is its UID and its name on the server.
+func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
+	var owner string
+	if len(c.options.Own) > 0 {
+		owner = c.options.Own[0]
+	}
+	data, err := ics.Write(d, owner)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	path, err := c.pathOfEvent(ctx, d.Key)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	r, err := c.request(ctx, http.MethodPut, path, data)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	r.Header.Set("Content-Type", ical.MIMEType+"; charset=utf-8")
+	r.Header.Set("If-None-Match", "*")
+	resp, err := c.wire.send(r)
+	if err != nil {
+		return calendar.Event{}, false, server.Unsure(err, !bounded.Unsent(err))
+	}
+	switch {
+	case resp.StatusCode == http.StatusPreconditionFailed:
+		drain(resp)
+		e, err := c.existing(ctx, path, d.Key)
+		return e, false, err
+	case resp.StatusCode >= 300:
+		e := c.gone(c.wire.refusal(resp))
+		e.Unsure = e.Kind == calendar.Transient
+		return calendar.Event{}, false, e
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
+		// A server answers 201 to a creation (RFC 9110 section 9.3.4), some answer 204. Anything
+		// else may be the page of a proxy, so look the event up.
+		drain(resp)
+		e := calendar.Errorf(calendar.Transient, nil, "The calendar server did not confirm the event (status %d).", resp.StatusCode)
+		e.Unsure = true
+		return calendar.Event{}, false, e
+	}
+	etag := resp.Header.Get("ETag")
+	drain(resp)
+	e, err := c.event(data, etag)
+	return e, err == nil, err
+}
+
+// Find implements [calendar.Calendar].
+func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	path, err := c.pathOfEvent(ctx, key)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	e, err := c.existing(ctx, path, key)
+	if errors.Is(err, errGone) {
+		return calendar.Event{}, false, nil
+	}
+	return e, err == nil, err
+}
+
+// pathOfEvent is the path of a key's event.
+func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
+	folder, err := c.pathOf(ctx, calendar.Primary)
+	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
+}
+
+var errGone = errors.New("caldav: there is no such event")
+
+// existing reads the event that exists already.
+func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
+	r, err := c.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return calendar.Event{}, err
+	}
+	r.Header.Set("Accept", ical.MIMEType)
+	resp, err := c.wire.send(r)
+	if err != nil {
+		return calendar.Event{}, err
+	}
+	if resp.StatusCode >= 300 {
+		e := c.wire.refusal(resp)
+		if e.Kind == calendar.NotFound { // for Create: removed just now
+			e.Kind, e.Err = calendar.Transient, fmt.Errorf("%w: %w", errGone, e.Err)
+		}
+		return calendar.Event{}, e
+	}
+	etag := resp.Header.Get("ETag")
+	data, err := readAll(ctx, resp)
+	if err != nil {
+		return calendar.Event{}, err
+	}
+	e, err := c.event(data, etag)
+	if err != nil || e.ID != key {
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+	}
+	return e, nil
+}
+
+func (c *Client) event(data []byte, etag string) (calendar.Event, error) {
+	e, err := c.reader.First(data)
+	e.Version, e.Calendar, e.Invitations = etag, calendar.Primary, calendar.InvitationsNone
+	switch {
+	case len(e.Attendees) == 0:
+	case len(c.options.Own) > 0:
+		e.Invitations = calendar.InvitationsByServer
+	default:
+		e.Invitations = calendar.InvitationsNotSent
+	}
+	return e, err
+}
+
+// request makes a request for a path on the server.
+func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	u := *c.base
+	u.Path, u.RawPath, u.RawQuery = path, "", ""
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, calendar.Errorf(calendar.Permanent, err, "The calendar's address cannot be used.")
+	}
+	return r, nil
+}

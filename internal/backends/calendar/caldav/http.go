@@ -1,0 +1,189 @@
+package caldav
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/bounded"
+)
+
+// server is how messages call the server.
+const server calendar.Service = "The calendar server"
+
+const (
+	// maxRedirects bounds the redirects of a request.
+	maxRedirects = 5
+	// maxComplaint is how much of an error's body is read, in bytes.
+	maxComplaint = 4 << 10
+)
+
+// The bounds of an answer with events, and of one that the library reads as a tree to discover
+// calendars.
+var (
+	eventLimits = bounded.Limits{
+		Service: "the calendar server", Format: bounded.XML, Bytes: 16 << 20, Piece: maxObject, Depth: 32,
+		Idle: 30 * time.Second, Whole: 2 * time.Minute,
+	}
+	treeLimits = bounded.Limits{
+		Service: "the calendar server", Format: bounded.XML, Bytes: 2 << 20, Elements: 20_000, Depth: 32,
+		Idle: 30 * time.Second, Whole: time.Minute,
+	}
+)
+
+var (
+	errRedirects = errors.New("caldav: redirected too often")
+	errElsewhere = errors.New("caldav: redirected to another host")
+)
+
+// wire sends requests with the user's name. The library discovers calendars with its Do, which
+// returns an error for an answer that is not a success.
+type wire struct {
+	client         *http.Client // within eventLimits
+	finder         *http.Client // within treeLimits
+	user, password string
+	now            func() time.Time
+}
+
+// Do implements webdav.HTTPClient.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	resp, err := w.sendBy(w.finder, r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	return nil, w.refusal(resp)
+}
+
+// send sends a request and follows redirects with its method. The error is that of the
+// context once it has ended.
+func (w *wire) send(r *http.Request) (*http.Response, error) { return w.sendBy(w.client, r) }
+
+func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, error) {
+	for range maxRedirects + 1 {
+		if w.user != "" {
+			r.SetBasicAuth(w.user, w.password)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return nil, server.Unanswered(r.Context(), err)
+		}
+		switch resp.StatusCode {
+		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		default:
+			return resp, nil
+		}
+		drain(resp)
+		if r, err = redirected(r, resp); err != nil {
+			return nil, calendar.Errorf(calendar.Permanent, err, "The calendar server's address has changed.")
+		}
+	}
+	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects without end.")
+}
+
+// redirected makes the request that a redirect asks for.
+func redirected(r *http.Request, resp *http.Response) (*http.Request, error) {
+	to, err := resp.Location()
+	if err != nil {
+		return nil, err
+	}
+	if !sameHost(r.URL, to) {
+		return nil, fmt.Errorf("%w: %s", errElsewhere, to.Host)
+	}
+	next := r.Clone(r.Context())
+	next.URL, next.Host = to, ""
+	if r.GetBody != nil {
+		if next.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// sameHost says whether data for one may be sent to the other: the same host and port, or the
+// same host over TLS instead.
+func sameHost(a, b *url.URL) bool {
+	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
+		return false
+	}
+	return a.Scheme == b.Scheme && port(a) == port(b) || a.Scheme == "http" && b.Scheme == "https"
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	default:
+		return "80"
+	}
+}
+
+// drain reads the short rest of a body, so that the connection can be used again.
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, maxComplaint)
+	_ = resp.Body.Close()
+}
+
+// readAll reads an answer with one event, and closes it.
+func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
+	_ = resp.Body.Close()
+	if err := server.BrokenOff(ctx, err); err != nil {
+		return nil, err
+	}
+	if len(data) > maxObject {
+		return nil, calendar.Errorf(calendar.Permanent, errTooLong, "The event has too much in it.")
+	}
+	return data, nil
+}
+
+// maxObject bounds one calendar object, in bytes: Limits.Piece does not apply to an answer that
+// is not XML.
+const maxObject = 2 << 20
+
+// maxParts bounds the lines of one object: an event, and its changed occurrences.
+const maxParts = 20_000
+
+var errTooLong = errors.New("caldav: one event is longer than is read")
+
+// refusal is the error for an answer that is not a success. It closes the answer.
+func (w *wire) refusal(resp *http.Response) *calendar.Error {
+	complaint, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))
+	drain(resp)
+	cause := fmt.Errorf("%s answers %s", resp.Request.Method, resp.Status)
+	e := func(kind calendar.Kind, message string) *calendar.Error {
+		out := calendar.Errorf(kind, cause, "%s", message)
+		out.RetryAfter = bounded.RetryAfter(resp.Header, w.now())
+		return out
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized:
+		return e(calendar.Auth, "The calendar server does not accept the user and password.")
+	case strings.Contains(string(complaint), "no-uid-conflict"): // RFC 4791 section 5.3.2.1
+		return e(calendar.Conflict, "The same event is in the calendar already, under another name.")
+	case code == http.StatusForbidden:
+		return e(calendar.Auth, "The calendar server does not allow it.")
+	case code == http.StatusNotFound, code == http.StatusGone, code == http.StatusConflict:
+		return e(calendar.NotFound, "The calendar is not on the server.")
+	case code == http.StatusTooManyRequests:
+		return e(calendar.RateLimit, "The calendar server is asked too often.")
+	case code == http.StatusPreconditionFailed:
+		return e(calendar.Conflict, "There is something else in the calendar where this event would be.")
+	case code == http.StatusInsufficientStorage:
+		return e(calendar.Permanent, "The calendar is full.")
+	case code == http.StatusLocked, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
+		return e(calendar.Transient, "The calendar server does not work at the moment.")
+	default:
+		return e(calendar.Permanent, "The calendar server does not take the request.")
+	}
+}

@@ -1,0 +1,286 @@
+// Package folder keeps calendars as folders of iCalendar files, which any program can read and
+// write: below one folder there is a folder for each calendar, and in it a file for each event. It
+// is the gateway's default calendar, and empty at first.
+//
+// Files that somebody else puts there count too, whatever their names, if they end in ".ics". It
+// sends no invitations.
+package folder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/ics"
+)
+
+// Limits of one calendar: the number of its files and their bytes.
+const (
+	MaxFiles = 10_000
+	MaxBytes = 64 << 20
+)
+
+// Options configure a Folder.
+type Options struct {
+	// Dir holds a folder for each calendar. It is created with the first event. Empty means
+	// that there are no calendars.
+	Dir string
+	// Calendars are the folders' names if they differ from the calendars' names. A name with a
+	// separator is refused.
+	Calendars map[calendar.Name]string
+	// Zone is the zone of days and of times without a zone; nil means UTC.
+	Zone *time.Location
+	// Own are the owner's e-mail addresses; see ics.Reader.
+	Own []string
+}
+
+// Folder is a [calendar.Calendar].
+type Folder struct {
+	// Fixed after New.
+	dir    string
+	names  map[calendar.Name]string
+	reader ics.Reader
+	owner  string
+}
+
+var errName = errors.New("folder: the name of a calendar's folder is no name of a folder")
+
+// New makes a Folder. It reads and writes nothing yet.
+func New(o Options) (*Folder, error) {
+	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: ics.Reader{Zone: o.Zone, Own: o.Own}}
+	if len(o.Own) > 0 {
+		f.owner = o.Own[0]
+	}
+	for _, name := range calendar.Names() {
+		f.names[name] = string(name)
+		if other := o.Calendars[name]; other != "" {
+			if other != filepath.Base(other) || !filepath.IsLocal(other) || other == "." {
+				return nil, fmt.Errorf("%w: %q", errName, other)
+			}
+			f.names[name] = other
+		}
+	}
+	return f, nil
+}
+
+// Busy implements [calendar.Calendar]. A calendar without a folder is empty.
+func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
+	folder, ok := f.names[q.Calendar]
+	if !ok || f.dir == "" {
+		return calendar.Found{}, calendar.NoCalendar(q.Calendar)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Found{}, nil
+	}
+	if err != nil {
+		return calendar.Found{}, unreadable(err)
+	}
+	defer root.Close() //nolint:errcheck // only read
+	files, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return calendar.Found{}, unreadable(err)
+	}
+	var found calendar.Found
+	read, budget := 0, int64(MaxBytes)
+	for _, file := range files {
+		if ctx.Err() != nil {
+			return calendar.Found{}, ctx.Err()
+		}
+		if !file.Type().IsRegular() || !strings.EqualFold(filepath.Ext(file.Name()), ".ics") {
+			continue
+		}
+		if read++; read > MaxFiles {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, nil, "The calendar has too many files.")
+		}
+		one, err := f.readFile(ctx, root, file.Name(), &budget, q)
+		if ctx.Err() != nil {
+			return calendar.Found{}, ctx.Err()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
+		if err != nil {
+			found.Unread = append(found.Unread, calendar.Unread{ID: file.Name(), Err: err})
+			continue
+		}
+		found.Events = append(found.Events, one.Events...)
+		found.Unread = append(found.Unread, one.Unread...)
+		if len(found.Events)+len(found.Unread) > ics.MaxEvents {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		}
+	}
+	return found, nil
+}
+
+// readFile reads one file. budget is how much may still be read.
+func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
+	data, err := readAll(root, name, min(*budget, ics.MaxBytes))
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	*budget -= int64(len(data))
+	return f.reader.Busy(ctx, data, q.From, q.To)
+}
+
+// readAll reads a file of at most limit bytes.
+func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = ics.ErrTooBig
+	}
+	return data, err
+}
+
+// Create implements [calendar.Calendar]. When it returns, the event is on the disk, complete or
+// not at all, even if others create it at the same time.
+func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
+	data, err := ics.Write(d, f.owner)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	if ctx.Err() != nil {
+		return calendar.Event{}, false, ctx.Err()
+	}
+	if f.dir == "" {
+		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
+	}
+	dir := filepath.Join(f.dir, f.names[calendar.Primary])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return calendar.Event{}, false, unwritable(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return calendar.Event{}, false, unwritable(err)
+	}
+	defer root.Close() //nolint:errcheck // the file has been closed
+	name := d.Key + ".ics"
+	created, err := writeOnce(root, name, data)
+	if err != nil {
+		e := unwritable(err)
+		e.Unsure = created && e.Kind == calendar.Transient
+		return calendar.Event{}, false, e
+	}
+	if !created {
+		if data, err = readAll(root, name, ics.MaxBytes); err != nil {
+			return calendar.Event{}, false, unreadable(err)
+		}
+	}
+	e, err := f.event(data)
+	return e, created && err == nil, err
+}
+
+// Find implements [calendar.Calendar].
+func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	if ctx.Err() != nil {
+		return calendar.Event{}, false, ctx.Err()
+	}
+	if f.dir == "" {
+		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, f.names[calendar.Primary]))
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	defer root.Close() //nolint:errcheck // only read
+	data, err := readAll(root, key+".ics", ics.MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	e, err := f.event(data)
+	return e, err == nil, err
+}
+
+// event reads the file of an event that this package made.
+func (f *Folder) event(data []byte) (calendar.Event, error) {
+	e, err := f.reader.First(data)
+	if err != nil {
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+	}
+	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
+	if len(e.Attendees) > 0 {
+		e.Invitations = calendar.InvitationsNotSent
+	}
+	return e, nil
+}
+
+// writeOnce writes a new file and reports whether it did. The file appears complete: it is
+// written under another name and then linked, which fails if the name is taken.
+func writeOnce(root *os.Root, name string, data []byte) (created bool, err error) {
+	if _, err := root.Lstat(name); err == nil {
+		return false, nil
+	}
+	beside := "." + name + "." + rand.Text() + ".tmp"
+	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if gone := root.Remove(beside); gone != nil {
+			err = errors.Join(err, gone)
+		}
+	}()
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return false, err
+	}
+	err = root.Link(beside, name)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, syncDir(root)
+}
+
+// syncDir syncs the folder's entries, if the system can.
+func syncDir(root *os.Root) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // only opened
+	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+func unreadable(err error) *calendar.Error {
+	return calendar.Errorf(kindOf(err), err, "The calendar's folder cannot be read.")
+}
+
+func unwritable(err error) *calendar.Error {
+	return calendar.Errorf(kindOf(err), err, "The event cannot be written to the calendar's folder.")
+}
+
+// kindOf is Permanent for an error that the operator must mend.
+func kindOf(err error) calendar.Kind {
+	if errors.Is(err, fs.ErrPermission) {
+		return calendar.Permanent
+	}
+	return calendar.Transient
+}

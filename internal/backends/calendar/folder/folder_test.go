@@ -1,0 +1,154 @@
+package folder
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/calendar/calendartest"
+	"voicegw/internal/backends/calendar/ics"
+)
+
+func open(t *testing.T, o Options) *Folder {
+	t.Helper()
+	f, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestSuite(t *testing.T) {
+	calendartest.Suite(t, func(t *testing.T) calendar.Calendar {
+		return open(t, Options{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
+	})
+}
+
+func put(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func object(uid, start string) string {
+	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:" + uid + "\nDTSTART:" + start + "\nDURATION:PT1H\nEND:VEVENT\nEND:VCALENDAR\n"
+}
+
+// TestFilesOfOthers: every .ics file counts, a bad one is named, and what is no such
+// file, or leads out of the folder, is left alone.
+func TestFilesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "team", "a.ics"), object("a", "20300506T090000Z"))
+	put(t, filepath.Join(dir, "team", "B.ICS"), object("b1", "20300506T100000Z")+object("b2", "20300506T110000Z"))
+	put(t, filepath.Join(dir, "team", "bad.ics"), "hello")
+	put(t, filepath.Join(dir, "team", "notes.txt"), object("c", "20300506T120000Z"))
+	put(t, filepath.Join(dir, "team", "folder.ics", "d.ics"), object("d", "20300506T120000Z"))
+	put(t, filepath.Join(dir, "outside.ics"), object("e", "20300506T120000Z"))
+	if err := os.Symlink(filepath.Join(dir, "outside.ics"), filepath.Join(dir, "team", "link.ics")); err != nil {
+		t.Fatal(err)
+	}
+	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
+	found, err := open(t, Options{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Team, From: from, To: from.AddDate(0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids, unread []string
+	for _, e := range found.Events {
+		ids = append(ids, e.ID)
+	}
+	for _, u := range found.Unread {
+		unread = append(unread, u.ID)
+	}
+	slices.Sort(ids)
+	if diff := cmp.Diff([]string{"a", "b1", "b2"}, ids); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"bad.ics"}, unread); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOneFileOfTheOwnersAlone: the event is a file of its own that nobody else may
+// read, and nothing half written is left.
+func TestOneFileOfTheOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "calendar")
+	d := calendartest.Draft("Tea", 1)
+	for range 3 {
+		if _, _, err := open(t, Options{Dir: dir, Calendars: map[calendar.Name]string{calendar.Primary: "mine"}}).Create(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(dir, "mine"))
+	if err != nil || len(files) != 1 || files[0].Name() != d.Key+".ics" {
+		t.Fatalf("%v %v", files, err)
+	}
+	info, err := files[0].Info()
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// TestSomethingElseIsThere: a file of the event's name that is no event is a conflict,
+// and stays as it is.
+func TestSomethingElseIsThere(t *testing.T) {
+	dir := t.TempDir()
+	d := calendartest.Draft("Tea", 1)
+	path := filepath.Join(dir, "primary", d.Key+".ics")
+	put(t, path, "not an event")
+	if _, _, err := open(t, Options{Dir: dir}).Create(t.Context(), d); calendar.KindOf(err) != calendar.Conflict {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "not an event" {
+		t.Errorf("%q %v", data, err)
+	}
+}
+
+func TestTooMuch(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "primary", "a.ics"), strings.Repeat("x", ics.MaxBytes+1))
+	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
+	found, err := open(t, Options{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, From: from, To: from.AddDate(0, 0, 1)})
+	if err != nil || len(found.Unread) != 1 {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
+// TestFailures: a folder that is a file is no calendar; the model reads no path.
+func TestFailures(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "primary"), "a file")
+	f := open(t, Options{Dir: dir})
+	_, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()})
+	_, _, created := f.Create(t.Context(), calendartest.Draft("Tea", 1))
+	for _, err := range []error{err, created} {
+		e, ok := err.(*calendar.Error)
+		if !ok || e.Kind != calendar.Transient || strings.Contains(e.Message, dir) || e.Err == nil {
+			t.Errorf("got %v", err)
+		}
+	}
+	for _, name := range []string{"../up", "a/b", "..", ".", "/etc"} {
+		if _, err := New(Options{Dir: dir, Calendars: map[calendar.Name]string{calendar.Team: name}}); err == nil {
+			t.Errorf("%q is taken for a folder's name", name)
+		}
+	}
+}
+
+func TestWithoutAFolderThereAreNoCalendars(t *testing.T) {
+	f := open(t, Options{})
+	if _, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.NotFound {
+		t.Errorf("busy: %v", err)
+	}
+	if _, _, err := f.Create(t.Context(), calendartest.Draft("Tea", 1)); calendar.KindOf(err) != calendar.NotFound {
+		t.Errorf("create: %v", err)
+	}
+}

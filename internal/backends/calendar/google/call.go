@@ -1,0 +1,146 @@
+package google
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/bounded"
+)
+
+// limits bound an answer: a page of pageSize events with maxAttendees each.
+var limits = bounded.Limits{
+	Service: "Google Calendar", Format: bounded.JSON, Bytes: 8 << 20, Elements: 400 * pageSize, Depth: 32,
+	Idle: 30 * time.Second, Whole: time.Minute,
+}
+
+// server is how messages call the service.
+const server calendar.Service = "Google"
+
+var (
+	errExists       = errors.New("the id is taken")
+	errNoConference = errors.New("the account has no video meetings of that kind")
+	errNotSent      = errors.New("the request was not sent")
+)
+
+// call calls the API and decodes its answer into out. If the token is rejected, it gets a new
+// one, once.
+func (c *Client) call(ctx context.Context, method, path string, params url.Values, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return calendar.Errorf(calendar.Permanent, err, "The request cannot be written.")
+	}
+	if in == nil {
+		body = nil
+	}
+	address := c.base + path
+	if len(params) > 0 {
+		address += "?" + params.Encode()
+	}
+	for try := 1; ; try++ {
+		access, err := c.tokens.token(ctx)
+		if err != nil {
+			if e, ok := errors.AsType[*calendar.Error](err); ok {
+				e.Err = fmt.Errorf("%w: %w", errNotSent, e.Err)
+				return err
+			}
+			return fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		resp, err := c.send(ctx, method, address, access, body)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode == http.StatusUnauthorized && try == 1 {
+			_ = resp.Body.Close()
+			c.tokens.refused(access)
+			continue
+		}
+		return c.answer(ctx, resp, out)
+	}
+}
+
+func (c *Client) send(ctx context.Context, method, address, access string, body []byte) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, calendar.Errorf(calendar.Permanent, err, "The calendar's address cannot be used.")
+	}
+	r.Header.Set("Authorization", "Bearer "+access)
+	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json; charset=UTF-8")
+	}
+	resp, err := c.http.Do(r)
+	if err == nil {
+		return resp, nil
+	}
+	return nil, server.Unanswered(ctx, err)
+}
+
+// answer reads an answer, and closes it.
+func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error {
+	data, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if over, ok := bounded.As(err); ok && ctx.Err() == nil && over.Bound == bounded.BoundFailure {
+		return c.refusal(resp, nil)
+	}
+	if err := server.BrokenOff(ctx, err); err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return c.refusal(resp, data)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return server.NotUnderstood(calendar.Transient, err)
+	}
+	return nil
+}
+
+// tooOften are the reasons of a 403 that mean "too often" (guides/errors).
+var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
+
+// refusal is the error for an answer that is not a success.
+func (c *Client) refusal(resp *http.Response, data []byte) error {
+	var body errorResponse
+	_ = json.Unmarshal(data, &body)
+	var why reason
+	if len(body.Error.Errors) > 0 {
+		why = body.Error.Errors[0]
+	}
+	cause := fmt.Errorf("%s answers %s %.60q", resp.Request.Method, resp.Status, why.Reason)
+	e := func(kind calendar.Kind, err error, message string) error {
+		out := calendar.Errorf(kind, err, "%s", message)
+		out.RetryAfter = bounded.RetryAfter(resp.Header, c.options.Now())
+		return out
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized:
+		return e(calendar.Auth, cause, "Google does not accept the calendar's credentials.")
+	case code == http.StatusTooManyRequests, code == http.StatusForbidden && slices.Contains(tooOften, why.Reason):
+		return e(calendar.RateLimit, cause, "Google is asked too often.")
+	case code == http.StatusForbidden && why.Reason == "forbiddenForServiceAccounts":
+		return e(calendar.Permanent, cause, "The calendar's account may not invite anybody; make the event without attendees.")
+	case code == http.StatusForbidden:
+		return e(calendar.Auth, cause, "Google does not allow it for this calendar.")
+	case code == http.StatusNotFound, code == http.StatusGone:
+		return e(calendar.NotFound, cause, "There is no such calendar, or it is not shared with this service.")
+	case code == http.StatusConflict:
+		return e(calendar.Conflict, fmt.Errorf("%w: %w", errExists, cause), "There is something else in the calendar where this event would be.")
+	case code == http.StatusPreconditionFailed:
+		return e(calendar.Conflict, cause, "The calendar has changed meanwhile.")
+	case code == http.StatusBadRequest && strings.Contains(strings.ToLower(why.Message), "conference"):
+		return e(calendar.Permanent, fmt.Errorf("%w: %w", errNoConference, cause), "This calendar cannot make video meetings.")
+	case code == http.StatusRequestTimeout, code >= 500:
+		return e(calendar.Transient, cause, "Google does not work at the moment.")
+	default:
+		return e(calendar.Permanent, cause, "Google does not take the request.")
+	}
+}

@@ -1,0 +1,187 @@
+package ics
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-ical"
+
+	"voicegw/internal/backends/calendar"
+)
+
+// Limits of details, in characters.
+const (
+	maxTitle, maxLocation, maxDescription = 300, 300, 2000
+	maxAttendees                          = 50
+)
+
+// Reader reads iCalendar.
+type Reader struct {
+	// Zone is the zone of days and of times without a zone; nil means UTC.
+	Zone *time.Location
+	// Own are the e-mail addresses of the calendar's owner: events that they declined are not
+	// busy.
+	Own []string
+	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for a
+	// calendar of some thousand events.
+	MaxParts int
+}
+
+// Busy lists the events in data that keep the owner busy and overlap [from, to), as
+// [calendar.Calendar] promises. Unreadable ones are among Unread; the error is for data that is
+// not iCalendar at all, and for a context that has ended.
+func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
+	calendars, err := decode(data, r.MaxParts)
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	var found calendar.Found
+	for _, c := range calendars {
+		for _, s := range r.series(c) {
+			if ctx.Err() != nil {
+				return calendar.Found{}, ctx.Err()
+			}
+			occurrences, err := s.expand(from, to)
+			if err != nil {
+				found.Unread = append(found.Unread, calendar.Unread{ID: s.id(), Err: err})
+				continue
+			}
+			if found.Events = r.busy(found.Events, occurrences); len(found.Events) > MaxEvents {
+				return calendar.Found{}, fmt.Errorf("%w: more than %d", ErrTooMany, MaxEvents)
+			}
+		}
+	}
+	return found, nil
+}
+
+// busy appends the occurrences that keep the owner busy, up to one more than MaxEvents, which
+// shows that there are too many. Occurrences of one event share its texts.
+func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
+	events := map[*ical.Component]*calendar.Event{} // nil if it keeps nobody busy
+	for _, o := range occurrences {
+		e, known := events[o.event]
+		if !known && r.isBusy(o.event) {
+			one := r.event(o)
+			e = &one
+		}
+		events[o.event] = e
+		if e == nil {
+			continue
+		}
+		if len(to) > MaxEvents {
+			return to
+		}
+		e.Start, e.End, e.AllDay = o.start.UTC(), o.end.UTC(), o.days
+		to = append(to, *e)
+	}
+	return to
+}
+
+// First reads the first event in data, whether it keeps anybody busy or not.
+func (r Reader) First(data []byte) (calendar.Event, error) {
+	calendars, err := decode(data, r.MaxParts)
+	if err != nil {
+		return calendar.Event{}, err
+	}
+	for _, c := range calendars {
+		for _, s := range r.series(c) {
+			if len(s.masters) == 0 {
+				continue
+			}
+			t, err := s.zones.timed(s.masters[0])
+			if err != nil {
+				return calendar.Event{}, err
+			}
+			return r.event(occurrence{s.masters[0], t.start.time(), t.length.after(t.start.zone, t.start.wall), t.start.date}), nil
+		}
+	}
+	return calendar.Event{}, fmt.Errorf("%w: there is no event in it", ErrMalformed)
+}
+
+// series groups the events of a calendar by UID, in their order.
+func (r Reader) series(c *ical.Calendar) []series {
+	zones := newZones(cmp.Or(r.Zone, time.UTC), c)
+	var all []series
+	index := map[string]int{}
+	for _, e := range c.Events() {
+		uid := value(e.Component, ical.PropUID)
+		i, known := index[uid]
+		if !known || uid == "" {
+			i = len(all)
+			index[uid] = i
+			all = append(all, series{zones: zones})
+		}
+		if e.Props.Get(ical.PropRecurrenceID) != nil {
+			all[i].changes = append(all[i].changes, e.Component)
+		} else {
+			all[i].masters = append(all[i].masters, e.Component)
+		}
+	}
+	return all
+}
+
+func (s series) id() string {
+	for _, c := range slices.Concat(s.masters, s.changes) {
+		if uid := text(c, ical.PropUID, 200); uid != "" {
+			return uid
+		}
+	}
+	return "(without a UID)"
+}
+
+// isBusy says whether an event occupies its owner.
+func (r Reader) isBusy(c *ical.Component) bool {
+	if strings.EqualFold(value(c, ical.PropTransparency), "TRANSPARENT") || strings.EqualFold(value(c, ical.PropStatus), "CANCELLED") {
+		return false
+	}
+	for i := range c.Props[ical.PropAttendee] {
+		p := &c.Props[ical.PropAttendee][i]
+		if strings.EqualFold(p.Params.Get(ical.ParamParticipationStatus), "DECLINED") && r.isOwn(address(p.Value)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Reader) isOwn(address string) bool {
+	return slices.ContainsFunc(r.Own, func(own string) bool { return strings.EqualFold(own, address) })
+}
+
+func (r Reader) event(o occurrence) calendar.Event {
+	c := o.event
+	class := strings.ToUpper(value(c, ical.PropClass))
+	e := calendar.Event{
+		ID:    text(c, ical.PropUID, 255),
+		Start: o.start.UTC(), End: o.end.UTC(), AllDay: o.days,
+		Tentative:   strings.EqualFold(value(c, ical.PropStatus), "TENTATIVE"),
+		Private:     class == "PRIVATE" || class == "CONFIDENTIAL",
+		Title:       text(c, ical.PropSummary, maxTitle),
+		Description: text(c, ical.PropDescription, maxDescription),
+		Location:    text(c, ical.PropLocation, maxLocation),
+	}
+	for i := range c.Props[ical.PropAttendee] {
+		a := address(c.Props[ical.PropAttendee][i].Value)
+		if calendar.IsAddress(a) && len(e.Attendees) < maxAttendees {
+			e.Attendees = append(e.Attendees, a)
+		}
+	}
+	for _, name := range []string{ical.PropConference, "X-GOOGLE-CONFERENCE", ical.PropLocation} {
+		if link := value(c, name); e.MeetingURL == "" && (strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://")) {
+			e.MeetingURL = plain(unescape(link), maxLocation)
+		}
+	}
+	return e
+}
+
+// address returns the e-mail address of a CAL-ADDRESS; another kind of address as it is.
+func address(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 7 && strings.EqualFold(s[:7], "mailto:") {
+		return s[7:]
+	}
+	return s
+}

@@ -1,0 +1,280 @@
+// Package genai makes images with Google's models: Gemini's image models over
+// models/{model}:generateContent (https://ai.google.dev/gemini-api/docs/image-generation,
+// read 2026-11-20), and Imagen over :predict
+// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api,
+// read 2026-11-20). Imagen is no longer part of the Gemini API: it is asked on Vertex AI,
+// with a key of its express mode.
+package genai
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/genai"
+
+	"voicegw/internal/backends/image"
+	"voicegw/internal/bounded"
+)
+
+// DefaultModel is used if no model is named (ai.google.dev/gemini-api/docs/deprecations, read
+// 2026-11-23).
+const DefaultModel = "gemini-3.1-flash-image"
+
+// Options configure a Generator. APIKey is required.
+type Options struct {
+	// BaseURL is the API's root, without a path. Empty means Google's own: the Gemini
+	// API, or Vertex AI for Imagen.
+	BaseURL string
+	APIKey  string
+	// Model is the image model; one whose name begins with "imagen" is called over :predict.
+	// Empty means DefaultModel.
+	Model string
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
+	HTTPClient *http.Client
+}
+
+// Generator is an image.Generator. It may be used concurrently.
+type Generator struct {
+	// Fixed after New.
+	opts   Options
+	client *genai.Client
+	// reading is held while an answer is read and decoded; it is never closed.
+	reading chan struct{}
+}
+
+// Bounds of an answer, in bytes: the SDK needs several times its size to decode it. A Gemini
+// model's answer holds one image, Imagen's up to four.
+const (
+	maxAnswer     = 4 << 20
+	maxPrediction = 8 << 20
+)
+
+var _ image.Generator = (*Generator)(nil)
+
+// New makes a Generator. It does not connect.
+func New(ctx context.Context, o Options) (*Generator, error) {
+	if o.APIKey == "" {
+		return nil, errors.New("image/genai: there is no API key")
+	}
+	o.Model = cmp.Or(o.Model, DefaultModel)
+	backend, most := genai.BackendGeminiAPI, int64(maxAnswer)
+	if imagen(o.Model) {
+		backend, most = genai.BackendVertexAI, maxPrediction
+	}
+	if o.BaseURL == "" {
+		// Set explicitly, or the SDK would read it from the environment.
+		o.BaseURL = "https://generativelanguage.googleapis.com/"
+		if backend == genai.BackendVertexAI {
+			o.BaseURL = "https://aiplatform.googleapis.com/"
+		}
+	}
+	reading := make(chan struct{}, 1)
+	// An image costs money, so the library must not retry by itself.
+	once := int32(1)
+	client, err := genai.NewClient(ctx, &genai.ClientConfig{
+		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, image.Limits(most)), reading),
+		HTTPOptions: genai.HTTPOptions{
+			BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("image/genai: %s", image.Reason(err.Error(), o.APIKey)) // it prints the whole configuration
+	}
+	return &Generator{opts: o, client: client, reading: reading}, nil
+}
+
+func imagen(model string) bool {
+	return strings.HasPrefix(model[strings.LastIndexByte(model, '/')+1:], "imagen")
+}
+
+// Generate implements image.Generator.
+func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	if imagen(g.opts.Model) {
+		return g.predict(ctx, r)
+	}
+	return g.generateAll(ctx, r)
+}
+
+// predict asks Imagen, which makes several images in one go.
+func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	ctx, done := g.turn(ctx)
+	defer done()
+	ctx, unsent := bounded.Watch(ctx)
+	answer, err := g.client.Models.GenerateImages(ctx, g.opts.Model, r.Prompt, &genai.GenerateImagesConfig{
+		NumberOfImages: int32(r.Count), AspectRatio: nearest(r.Width, r.Height, imagenShapes),
+		OutputMIMEType: image.TypePNG, IncludeRAIReason: true,
+	})
+	if err != nil {
+		return nil, g.failure(ctx, err, unsent)
+	}
+	var images []image.Generated
+	reason := ""
+	for _, one := range answer.GeneratedImages {
+		if one == nil {
+			continue
+		}
+		if one.Image != nil && len(one.Image.ImageBytes) > 0 {
+			images = append(images, image.Generated{Data: one.Image.ImageBytes, Prompt: one.EnhancedPrompt})
+		} else if one.RAIFilteredReason != "" {
+			reason = one.RAIFilteredReason
+		}
+	}
+	switch {
+	case len(images) > 0:
+		return images[:min(len(images), r.Count)], nil
+	case reason != "" || len(answer.GeneratedImages) == 0:
+		// Imagen answers a prompt that it refuses without any prediction.
+		return nil, &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
+	default:
+		return nil, noImage
+	}
+}
+
+var noImage = &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
+
+// generateAll asks a Gemini model once for each image, all at the same time, because one answer
+// holds one image. If some requests fail, the other images are returned; if all fail, the first
+// failure is.
+func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	made := make([]image.Generated, r.Count)
+	failed := make([]error, r.Count)
+	var asking sync.WaitGroup
+	for i := range r.Count {
+		asking.Go(func() { made[i], failed[i] = g.generate(ctx, r) })
+	}
+	asking.Wait()
+	var images []image.Generated
+	for i := range made {
+		if failed[i] == nil {
+			images = append(images, made[i])
+		}
+	}
+	if len(images) > 0 {
+		return images, nil
+	}
+	return nil, failed[0]
+}
+
+func (g *Generator) generate(ctx context.Context, r image.Request) (image.Generated, error) {
+	ctx, done := g.turn(ctx)
+	defer done()
+	ctx, unsent := bounded.Watch(ctx)
+	answer, err := g.client.Models.GenerateContent(ctx, g.opts.Model, genai.Text(r.Prompt), &genai.GenerateContentConfig{
+		ResponseModalities: []string{string(genai.ModalityText), string(genai.ModalityImage)},
+		ImageConfig:        &genai.ImageConfig{AspectRatio: nearest(r.Width, r.Height, geminiShapes)},
+	})
+	if err != nil {
+		return image.Generated{}, g.failure(ctx, err, unsent)
+	}
+	if f := answer.PromptFeedback; f != nil && f.BlockReason != "" {
+		return image.Generated{}, g.refused(f.BlockReasonMessage, string(f.BlockReason))
+	}
+	said := ""
+	for _, c := range answer.Candidates {
+		if c == nil || c.Content == nil {
+			continue
+		}
+		for _, p := range c.Content.Parts {
+			if p == nil || p.Thought {
+				continue
+			}
+			if p.InlineData != nil && len(p.InlineData.Data) > 0 {
+				return image.Generated{Data: p.InlineData.Data}, nil
+			}
+			said += p.Text
+		}
+	}
+	if len(answer.Candidates) > 0 && answer.Candidates[0] != nil {
+		if c := answer.Candidates[0]; refusals[c.FinishReason] {
+			return image.Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
+		}
+	}
+	if said != "" { // it explains in words why it makes none
+		return image.Generated{}, g.refused(said)
+	}
+	return image.Generated{}, noImage
+}
+
+// refusals are the reasons with which an answer ends without an image because of its content.
+var refusals = map[genai.FinishReason]bool{
+	genai.FinishReasonSafety: true, genai.FinishReasonImageSafety: true, genai.FinishReasonProhibitedContent: true,
+	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonBlocklist: true, genai.FinishReasonRecitation: true,
+	genai.FinishReasonImageRecitation: true, genai.FinishReasonSPII: true,
+}
+
+// refused is a refusal with the first available explanation.
+func (g *Generator) refused(reasons ...string) *image.Error {
+	for _, reason := range reasons {
+		if reason != "" {
+			return &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
+		}
+	}
+	return &image.Error{Kind: image.KindRefused}
+}
+
+// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
+func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
+	if ctx.Err() != nil {
+		return image.Ended(ctx, unsent())
+	}
+	if over := image.OverBound(err); over != nil {
+		return over
+	}
+	var refused genai.APIError
+	if !errors.As(err, &refused) {
+		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+	}
+	kind := image.KindOfStatus(refused.Code)
+	if strings.Contains(refused.Message, "API key not valid") { // it comes with status 400
+		kind = image.KindAuth
+	}
+	return &image.Error{
+		Kind: kind, Status: refused.Code, RetryAfter: retryDelay(refused.Details), Reason: image.Reason(refused.Message, g.opts.APIKey),
+	}
+}
+
+// retryDelay reads google.rpc.RetryInfo, Google's equivalent of the header Retry-After.
+func retryDelay(details []map[string]any) time.Duration {
+	for _, d := range details {
+		if text, ok := d["retryDelay"].(string); ok {
+			if delay, err := time.ParseDuration(text); err == nil && delay > 0 {
+				return delay
+			}
+		}
+	}
+	return 0
+}
+
+type shape struct {
+	name          string
+	width, height float64
+}
+
+// The shapes that the models make.
+var (
+	imagenShapes = []shape{{"1:1", 1, 1}, {"3:4", 3, 4}, {"4:3", 4, 3}, {"9:16", 9, 16}, {"16:9", 16, 9}}
+	geminiShapes = append([]shape{{"2:3", 2, 3}, {"3:2", 3, 2}, {"21:9", 21, 9}}, imagenShapes...)
+)
+
+// nearest returns the model's shape that is most similar to that size.
+func nearest(width, height int, shapes []shape) string {
+	best, least := "", 0.0
+	for _, s := range shapes {
+		// How much too long one of the sides is.
+		off := (float64(width) * s.height) / (float64(height) * s.width)
+		if off < 1 {
+			off = 1 / off
+		}
+		if best == "" || off < least {
+			best, least = s.name, off
+		}
+	}
+	return best
+}

@@ -1,0 +1,226 @@
+package genai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"voicegw/internal/backends/image"
+	"voicegw/sim"
+)
+
+func TestMain(m *testing.M) {
+	// genai depends on opencensus, which starts a goroutine when it is imported.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// fake gives the answers one after another, the last again and again.
+type fake struct {
+	*httptest.Server
+	status int
+
+	mu      sync.Mutex // guards the following fields
+	answers []string
+	paths   []string
+	asked   map[string]any
+	key     string
+}
+
+func newFake(t *testing.T, status int, answers ...string) *fake {
+	t.Helper()
+	f := &fake{status: status, answers: answers}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.paths, f.key = append(f.paths, r.URL.Path), r.Header.Get("X-Goog-Api-Key")
+		f.asked = nil
+		if err := json.NewDecoder(r.Body).Decode(&f.asked); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(f.status)
+		io.WriteString(w, f.answers[0])
+		if len(f.answers) > 1 {
+			f.answers = f.answers[1:]
+		}
+	}))
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fake) generator(t *testing.T, model string) *Generator {
+	t.Helper()
+	g, err := New(t.Context(), Options{BaseURL: f.URL, APIKey: "g-secret", Model: model, HTTPClient: f.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func fox(count int) image.Request {
+	return image.Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: count}
+}
+
+const picture = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here it is."},{"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`
+
+// TestGemini: one request for each image, with the shape that is asked for.
+func TestGemini(t *testing.T) {
+	f := newFake(t, 200, picture)
+	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
+	if err != nil || len(images) != 3 || string(images[2].Data) != "one" {
+		t.Fatalf("%v, %v", images, err)
+	}
+	want := map[string]any{
+		"contents":         []any{map[string]any{"role": "user", "parts": []any{map[string]any{"text": "a fox"}}}},
+		"generationConfig": map[string]any{"responseModalities": []any{"TEXT", "IMAGE"}, "imageConfig": map[string]any{"aspectRatio": "3:2"}},
+	}
+	if diff := cmp.Diff(want, f.asked); diff != "" {
+		t.Error(diff)
+	}
+	if len(f.paths) != 3 || f.paths[0] != "/v1beta/models/"+DefaultModel+":generateContent" || f.key != "g-secret" {
+		t.Errorf("%v with the key %s", f.paths, f.key)
+	}
+}
+
+// TestImagen: all images in one request over :predict.
+func TestImagen(t *testing.T) {
+	f := newFake(t, 200, `{"predictions":[{"bytesBase64Encoded":"b25l","mimeType":"image/png","prompt":"a red fox"},
+		{"raiFilteredReason":"filtered"},{"bytesBase64Encoded":"dHdv","mimeType":"image/png"}]}`)
+	images, err := f.generator(t, "imagen-4.0-generate-001").Generate(t.Context(), fox(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]image.Generated{{Data: []byte("one"), Prompt: "a red fox"}, {Data: []byte("two")}}, images); diff != "" {
+		t.Error(diff)
+	}
+	parameters, _ := f.asked["parameters"].(map[string]any)
+	if len(f.paths) != 1 || !strings.HasSuffix(f.paths[0], "/imagen-4.0-generate-001:predict") ||
+		parameters["sampleCount"] != 3.0 || parameters["aspectRatio"] != "4:3" || f.key != "g-secret" {
+		t.Errorf("%v, %v", f.paths, f.asked)
+	}
+}
+
+// TestSomeFail: the images that came are worth more than the failure of another.
+func TestSomeFail(t *testing.T) {
+	f := newFake(t, 200, `{"candidates":[]}`, picture)
+	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
+	if err != nil || len(images) != 2 {
+		t.Errorf("%d images, %v", len(images), err)
+	}
+}
+
+// TestFailures: each is classed, and asked for once.
+func TestFailures(t *testing.T) {
+	problem := func(code, message, details string) string {
+		return `{"error":{"code":` + code + `,"message":"` + message + `","status":"X","details":[` + details + `]}}`
+	}
+	retry := `{"@type":"type.googleapis.com/google.rpc.Help"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}`
+	for name, tc := range map[string]struct {
+		model  string
+		status int
+		body   string
+		want   image.Error
+	}{
+		"key":      {"", 400, problem("400", "API key not valid. Please pass g-secret.", ""), image.Error{Kind: image.KindAuth, Status: 400, Reason: "API key not valid. Please pass [key]."}},
+		"denied":   {"", 403, problem("403", "No.", ""), image.Error{Kind: image.KindAuth, Status: 403, Reason: "No."}},
+		"request":  {"", 400, problem("400", "Unknown size.", ""), image.Error{Kind: image.KindRequest, Status: 400, Reason: "Unknown size."}},
+		"quota":    {"", 429, problem("429", "Quota.", retry), image.Error{Kind: image.KindRateLimit, Status: 429, RetryAfter: 34500 * time.Millisecond, Reason: "Quota."}},
+		"overload": {"", 503, problem("503", "Overloaded.", ""), image.Error{Kind: image.KindTransient, Status: 503, Reason: "Overloaded."}},
+		"blocked": {"", 200, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","blockReasonMessage":"Not this."}}`,
+			image.Error{Kind: image.KindRefused, Reason: "Not this."}},
+		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, image.Error{Kind: image.KindRefused, Reason: "SAFETY"}},
+		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
+			image.Error{Kind: image.KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the words
+		"said no": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
+			image.Error{Kind: image.KindRefused, Reason: "I cannot draw that."}},
+		"nothing":         {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, image.Error{Kind: image.KindAnswer}},
+		"a thought":       {"", 200, `{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`, image.Error{Kind: image.KindAnswer}},
+		"no JSON":         {"", 200, `<html>`, image.Error{Kind: image.KindTransient}},
+		"imagen filtered": {"imagen-4", 200, `{"predictions":[{"raiFilteredReason":"Violence."}]}`, image.Error{Kind: image.KindRefused, Reason: "Violence."}},
+		"imagen silent":   {"imagen-4", 200, `{}`, image.Error{Kind: image.KindRefused}},
+		"imagen nothing":  {"imagen-4", 200, `{"predictions":[{"mimeType":"image/png"}]}`, image.Error{Kind: image.KindAnswer}},
+		"imagen limit":    {"imagen-4", 429, problem("429", "Quota.", ""), image.Error{Kind: image.KindRateLimit, Status: 429, Reason: "Quota."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, tc.status, tc.body)
+			_, err := f.generator(t, tc.model).Generate(t.Context(), fox(1))
+			var got *image.Error
+			if !errors.As(err, &got) {
+				t.Fatalf("%v", err)
+			}
+			if got.Kind != tc.want.Kind || got.Status != tc.want.Status || got.RetryAfter != tc.want.RetryAfter || got.Reason != tc.want.Reason {
+				t.Errorf("got %+v, want %+v", *got, tc.want)
+			}
+			if len(f.paths) != 1 || strings.Contains(err.Error()+got.Reason, "g-secret") {
+				t.Errorf("asked %d times: %v", len(f.paths), err)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	f := newFake(t, 200, picture)
+	g := f.generator(t, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.Generate(ctx, fox(2)); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: %v", err)
+	}
+	f.Close()
+	_, err := g.Generate(t.Context(), fox(2))
+	var got *image.Error
+	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
+		t.Errorf("%v", err)
+	}
+	if _, err := New(t.Context(), Options{}); err == nil {
+		t.Error("a Generator without a key")
+	}
+}
+
+func TestShapes(t *testing.T) {
+	for size, want := range map[[2]int][2]string{
+		{1024, 1024}: {"1:1", "1:1"}, {1536, 1024}: {"3:2", "4:3"}, {1024, 1536}: {"2:3", "3:4"},
+		{1920, 1080}: {"16:9", "16:9"}, {1080, 1920}: {"9:16", "9:16"}, {2100, 900}: {"21:9", "16:9"},
+	} {
+		if got := [2]string{nearest(size[0], size[1], geminiShapes), nearest(size[0], size[1], imagenShapes)}; got != want {
+			t.Errorf("%v is %v, want %v", size, got, want)
+		}
+	}
+}
+
+// TestSimulator: the built-in simulator draws for both.
+func TestSimulator(t *testing.T) {
+	local, err := sim.Start(t.Context(), "", sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	for _, model := range []string{"", "imagen-4.0-generate-001"} {
+		g, err := New(t.Context(), Options{
+			BaseURL: strings.Replace(local.GeminiURL(), "ws://", "http://", 1), APIKey: "simulator", Model: model,
+			HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images, err := g.Generate(t.Context(), fox(2))
+		if err != nil || len(images) != 2 {
+			t.Fatalf("%s: %d images, %v", model, len(images), err)
+		}
+		for _, i := range images {
+			if info, err := image.Inspect(i.Data); err != nil || info.Width <= info.Height {
+				t.Errorf("%s: %+v, %v", model, info, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+// Package openai makes images with OpenAI's image models, and with servers that are
+// compatible with POST /v1/images/generations
+// (https://developers.openai.com/api/reference/resources/images, read 2026-11-20).
+package openai
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"voicegw/internal/backends/image"
+	"voicegw/internal/bounded"
+)
+
+// DefaultModel is used if no model is named: of the two that OpenAI recommends, the one for
+// everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
+const DefaultModel = "gpt-image-2.6-flare"
+
+// Options configure a Generator.
+type Options struct {
+	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	BaseURL string
+	// APIKey is sent as a bearer token; empty sends none, for local servers.
+	APIKey string
+	// Model is the image model. Empty means DefaultModel.
+	Model string
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
+	HTTPClient *http.Client
+}
+
+// Generator is an image.Generator. It may be used concurrently.
+type Generator struct {
+	// Fixed after New.
+	opts    Options
+	service openai.ImageService
+}
+
+var _ image.Generator = (*Generator)(nil)
+
+// New makes a Generator. It does not connect.
+func New(o Options) *Generator {
+	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
+	o.Model = cmp.Or(o.Model, DefaultModel)
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		// An image costs money, so the library must not retry by itself.
+		option.WithMaxRetries(0),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, image.Limits(image.MaxAnswer))),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	return &Generator{opts: o, service: openai.NewImageService(options...)}
+}
+
+// Generate implements image.Generator.
+func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	params := openai.ImageGenerateParams{
+		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
+		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
+	}
+	// The GPT image models always send base64 and refuse the parameter; others send addresses
+	// without it.
+	if gptImage(g.opts.Model) {
+		if r.User != "" {
+			params.SafetyIdentifier = openai.String(r.User)
+		}
+	} else {
+		params.ResponseFormat = openai.ImageGenerateParamsResponseFormatB64JSON
+	}
+	// The library's own type would take several times as much memory.
+	var data []byte
+	ctx, unsent := bounded.Watch(ctx)
+	if _, err := g.service.Generate(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
+		return nil, g.failure(ctx, err, unsent)
+	}
+	var answer struct {
+		Data []struct {
+			Image         []byte `json:"b64_json"`
+			RevisedPrompt string `json:"revised_prompt"`
+		}
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		kind := image.KindTransient // it may have been cut off
+		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
+			kind = image.KindAnswer
+		}
+		return nil, &image.Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer cannot be read: %w", err)}
+	}
+	var images []image.Generated
+	for i, one := range answer.Data {
+		if i == r.Count {
+			break
+		}
+		if len(one.Image) == 0 {
+			// An address instead of an image is not fetched, because it could lead anywhere.
+			return nil, &image.Error{Kind: image.KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
+		}
+		images = append(images, image.Generated{Data: one.Image, Prompt: one.RevisedPrompt})
+	}
+	if len(images) == 0 {
+		return nil, &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
+	}
+	return images, nil
+}
+
+func gptImage(model string) bool {
+	return strings.HasPrefix(model, "gpt-image") || strings.HasPrefix(model, "chatgpt-image")
+}
+
+// refusals are the error codes of moderation.
+var refusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
+
+// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
+func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
+	if ctx.Err() != nil {
+		return image.Ended(ctx, unsent())
+	}
+	if over := image.OverBound(err); over != nil {
+		return over
+	}
+	var refused *openai.Error
+	if !errors.As(err, &refused) {
+		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+	}
+	e := &image.Error{
+		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
+		Reason: image.Reason(refused.Message, g.opts.APIKey),
+	}
+	if refusals[refused.Code] {
+		e.Kind = image.KindRefused
+	}
+	if refused.Code == "insufficient_quota" || refused.Code == "billing_hard_limit_reached" {
+		e.Kind = image.KindRateLimit
+	}
+	if refused.Response != nil {
+		e.RetryAfter = bounded.RetryAfter(refused.Response.Header, time.Now())
+	}
+	return e
+}

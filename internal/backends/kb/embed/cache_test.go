@@ -1,0 +1,215 @@
+package embed_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/internal/backends/kb/embed"
+	"voicegw/internal/backends/kb/kbtest"
+)
+
+func open(t *testing.T, e *kbtest.Embedder, o embed.CacheOptions) *embed.Cache {
+	t.Helper()
+	c, err := embed.NewCache(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func embedded(t *testing.T, c *embed.Cache, texts ...string) [][]float32 {
+	t.Helper()
+	v, err := c.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func asked(e *kbtest.Embedder) int {
+	texts, _ := e.Embedded()
+	return texts
+}
+
+func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
+	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
+	first := &kbtest.Embedder{}
+	c := open(t, first, o)
+	want := embedded(t, c, "a", "b", "a")
+	if asked(first) != 2 {
+		t.Errorf("%d texts were asked for, of two", asked(first))
+	}
+	embedded(t, c, "b", "c")
+	if asked(first) != 3 {
+		t.Errorf("%d texts were asked for, of three", asked(first))
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := &kbtest.Embedder{}
+	c = open(t, second, o)
+	if diff := cmp.Diff(want, embedded(t, c, "a", "b", "a")); diff != "" {
+		t.Error(diff)
+	}
+	embedded(t, c, "c", "d")
+	if asked(second) != 1 {
+		t.Errorf("%d texts were asked for again, of one that is new", asked(second))
+	}
+
+	other := &kbtest.Embedder{}
+	o.Identity = "another model"
+	c = open(t, other, o)
+	embedded(t, c, "a")
+	if asked(other) != 1 {
+		t.Error("another model was given the vectors of this one")
+	}
+}
+
+func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
+	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), Identity: "m"}
+	c := open(t, &kbtest.Embedder{Dimensions: 4}, o)
+	embedded(t, c, "a", "b", "c")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		data []byte
+		asks int
+	}{
+		"cut in the last":        {data[:len(data)-3], 1},
+		"a bit in the second":    {flipped(data, len(data)-60), 2},
+		"not even a head":        {data[:5], 3},
+		"nothing":                {nil, 3},
+		"something else":         {[]byte("this is no file of vectors, but it is longer than a head is, so much is sure"), 3},
+		"more, but not an entry": {append(slices.Clone(data), make([]byte, 100)...), 0},
+	} {
+		if err := os.WriteFile(o.Path, test.data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for round, asks := range []int{test.asks, 0} { // mended, then whole
+			e := &kbtest.Embedder{Dimensions: 4}
+			c := open(t, e, o)
+			embedded(t, c, "a", "b", "c")
+			if asked(e) != asks {
+				t.Errorf("%s, round %d: %d texts were asked for, of %d", name, round, asked(e), asks)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func flipped(data []byte, at int) []byte {
+	out := slices.Clone(data)
+	out[at] ^= 1
+	return out
+}
+
+func TestAFileTooLargeIsBegunAnew(t *testing.T) {
+	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), MaxBytes: 100}
+	embedded(t, open(t, &kbtest.Embedder{}, o), "a")
+	e := &kbtest.Embedder{}
+	embedded(t, open(t, e, o), "a")
+	if asked(e) != 1 {
+		t.Error("the file was kept")
+	}
+}
+
+func TestTheLastQuestionsAreKept(t *testing.T) {
+	e := &kbtest.Embedder{}
+	path := filepath.Join(t.TempDir(), "vectors")
+	c := open(t, e, embed.CacheOptions{Queries: 2, Path: path})
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, question := range []struct {
+		text string
+		asks int
+	}{{"a", 1}, {"b", 2}, {"a", 2}, {"c", 3}, {"a", 3}, {"b", 4}, {"c", 5}} {
+		if _, err := c.EmbedQuery(t.Context(), question.text); err != nil {
+			t.Fatal(err)
+		}
+		if asked(e) != question.asks {
+			t.Errorf("question %d: %d texts were asked for, of %d", i, asked(e), question.asks)
+		}
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || len(after) != len(before) {
+		t.Errorf("questions were written to the file: %d bytes, %d before, %v", len(after), len(before), err)
+	}
+}
+
+func TestAFailureIsNotKept(t *testing.T) {
+	e := &kbtest.Embedder{}
+	e.Fail(kbtest.ErrEmbedder)
+	c := open(t, e, embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
+	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, kbtest.ErrEmbedder) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.EmbedQuery(t.Context(), "a"); !errors.Is(err, kbtest.ErrEmbedder) {
+		t.Errorf("%v", err)
+	}
+	e.Fail(nil)
+	embedded(t, c, "a")
+	if _, err := c.EmbedQuery(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACacheWorksWithoutAFileAndAfterClose(t *testing.T) {
+	c := open(t, &kbtest.Embedder{}, embed.CacheOptions{})
+	embedded(t, c, "a")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	embedded(t, c, "a")
+	if _, err := embed.NewCache(&kbtest.Embedder{}, embed.CacheOptions{Path: t.TempDir()}); err == nil {
+		t.Error("a folder was taken for a file")
+	}
+}
+
+func FuzzCacheFile(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "vectors")
+	c, err := embed.NewCache(&kbtest.Embedder{Dimensions: 3}, embed.CacheOptions{Path: path})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := c.Embed(f.Context(), []string{"a", "b"}); err != nil {
+		f.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		f.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add(data[:60])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "vectors")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := open(t, &kbtest.Embedder{Dimensions: 3}, embed.CacheOptions{Path: path})
+		embedded(t, c, "a", "b", "c")
+		embedded(t, c, "a", "b", "c")
+	})
+}

@@ -1,0 +1,93 @@
+package evidence
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/internal/backends/kb"
+)
+
+func record() kb.Record {
+	return kb.Record{
+		ID: "person:ada_l", Type: kb.TypePerson, Title: "Ada L", Text: "Ada writes programs.", URL: "https://example.com/ada",
+		SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
+	}
+}
+
+func TestOnlyWhatWasAskedFor(t *testing.T) {
+	bare := `"id":"person:ada_l","type":"person","title":"Ada L"`
+	for name, tc := range map[string]struct {
+		fields []Field
+		want   string
+	}{
+		"nothing":   {nil, `{` + bare + `,"score":0.5}`},
+		"snippet":   {[]Field{Snippet}, `{` + bare + `,"snippet":"writes","score":0.5}`},
+		"sources":   {[]Field{Sources}, `{` + bare + `,"score":0.5,"source_type":"handbook","last_updated":"2026-03-01T09:00:00.000Z"}`},
+		"url twice": {[]Field{URL, URL}, `{` + bare + `,"score":0.5,"url":"https://example.com/ada"}`},
+		"the rest":  {[]Field{FullText, Metadata}, `{` + bare + `,"score":0.5,"full_text":"Ada writes programs.","metadata":{"room":"4"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(Fields{Wanted: tc.fields, MaxText: 1000}.Of(record(), "writes", 0.5))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestLongTextIsCut: at a word, valid, marked, and said so.
+func TestLongTextIsCut(t *testing.T) {
+	r := record()
+	for name, text := range map[string]string{
+		"words":    strings.Repeat("wörter und ", 1000),
+		"no words": strings.Repeat("ö", 5000),
+	} {
+		r.Text = text
+		e := Fields{Wanted: []Field{FullText}, MaxText: 1001}.Of(r, "", 1)
+		if len(e.FullText) > 1001 || len(e.FullText) < 500 || !utf8.ValidString(e.FullText) || !strings.HasSuffix(e.FullText, "…") {
+			t.Errorf("%s: %d bytes, valid %t: …%q", name, len(e.FullText), utf8.ValidString(e.FullText), e.FullText[len(e.FullText)-20:])
+		}
+		if diff := cmp.Diff([]string{"full_text"}, e.Shortened); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if e := (Fields{Wanted: []Field{FullText}}).Of(r, "", 1); e.FullText != "" || len(e.Shortened) != 1 {
+		t.Errorf("with no room: %q %v", e.FullText, e.Shortened)
+	}
+}
+
+// TestEvidenceFits: ten of the largest records stay below what a tool may return.
+func TestEvidenceFits(t *testing.T) {
+	r := record()
+	r.Text = strings.Repeat("\x01", kb.MaxTextBytes) // six bytes of JSON each
+	r.Metadata = map[string]any{"note": strings.Repeat("x", kb.MaxMetadataBytes-20)}
+	e := Fields{Wanted: []Field{FullText, Metadata, Sources, URL, Snippet}, MaxText: 16 << 10}.Of(r, strings.Repeat("y", 240), 1)
+	data, err := json.Marshal(e)
+	if err != nil || len(data) > maxBytes {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	if e.FullText == "" || e.Metadata != nil {
+		t.Errorf("%d bytes of text and %d of metadata are left", len(e.FullText), len(e.Metadata))
+	}
+	if diff := cmp.Diff([]string{"full_text", "metadata"}, e.Shortened); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetadataThatIsNoJSON(t *testing.T) {
+	r := record()
+	r.Metadata = map[string]any{"x": math.NaN()}
+	e := Fields{Wanted: []Field{Metadata}}.Of(r, "", 1)
+	if _, err := json.Marshal(e); err != nil {
+		t.Errorf("%+v: %v", e, err)
+	}
+}

@@ -1,0 +1,130 @@
+// Package vectors lets the indexes call an Embedder safely: calls are bounded in time, pause
+// for a while after a failure, and failures are counted and logged at most once a minute.
+package vectors
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/internal/backends/kb"
+)
+
+// Guard calls one Embedder for one purpose. It may be used concurrently.
+type Guard struct {
+	// Fixed after New.
+	embedder kb.Embedder
+	log      *slog.Logger
+	purpose  string
+	options  Options
+
+	count atomic.Uint64 // calls without an answer
+
+	mu       sync.Mutex // guards the fields below
+	lastLine time.Time
+	until    time.Time
+}
+
+// Options configure a Guard.
+type Options struct {
+	// Timeout bounds the wait for an answer. Zero means only the context bounds it.
+	Timeout time.Duration
+	// Rest is how long the Embedder is not called after a failure, so that callers need not
+	// wait for another failure. Zero means no rest.
+	Rest time.Duration
+}
+
+const logEvery = time.Minute
+
+// New makes a Guard. A nil logger means no logging.
+func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Guard {
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
+}
+
+// Query returns the vector of a query, with the given dimensions (0 means any), or nil.
+func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float32 {
+	var vector []float32
+	g.ask(ctx, func(ctx context.Context) (err error) {
+		if vector, err = kb.EmbedQuery(ctx, g.embedder, text); err != nil {
+			return err
+		}
+		if err := kb.CheckVectors([][]float32{vector}, 1); err != nil {
+			return err
+		}
+		return fits(vector, dimensions)
+	}, func() { vector = nil })
+	return vector
+}
+
+// Records returns the vectors of records' texts, with the given dimensions (0 means any),
+// or nil.
+func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][]float32 {
+	var vectors [][]float32
+	g.ask(ctx, func(ctx context.Context) (err error) {
+		if vectors, err = g.embedder.Embed(ctx, texts); err != nil {
+			return err
+		}
+		if err := kb.CheckVectors(vectors, len(texts)); err != nil {
+			return err
+		}
+		return fits(vectors[0], dimensions)
+	}, func() { vectors = nil })
+	return vectors
+}
+
+func fits(vector []float32, dimensions int) error {
+	if dimensions != 0 && len(vector) != dimensions {
+		return fmt.Errorf("%w: %d numbers where the index has %d; another model needs another index", kb.ErrVectors, len(vector), dimensions)
+	}
+	return nil
+}
+
+func (g *Guard) ask(ctx context.Context, question func(context.Context) error, forget func()) {
+	if g.resting() {
+		return
+	}
+	limited := ctx
+	if g.options.Timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, g.options.Timeout)
+		defer cancel()
+	}
+	err := question(limited)
+	if err == nil {
+		return
+	}
+	forget()
+	if ctx.Err() == nil { // otherwise the caller has gone, which is not the Embedder's fault
+		g.failed(err)
+	}
+}
+
+func (g *Guard) resting() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if time.Now().Before(g.until) {
+		g.count.Add(1)
+		return true
+	}
+	return false
+}
+
+func (g *Guard) failed(err error) {
+	total := g.count.Add(1)
+	now := time.Now()
+	g.mu.Lock()
+	g.until = now.Add(g.options.Rest)
+	quiet := !g.lastLine.IsZero() && now.Sub(g.lastLine) < logEvery
+	if !quiet {
+		g.lastLine = now
+	}
+	g.mu.Unlock()
+	if !quiet {
+		g.log.Warn("embeddings fail; the knowledge base searches by words alone", "for", g.purpose, "error", err, "failures", total)
+	}
+}

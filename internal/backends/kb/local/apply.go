@@ -1,0 +1,138 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb/rank"
+)
+
+// Apply implements kb.Index. Only one Apply runs at a time; others wait.
+func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
+	for i := range b.Upsert {
+		if err := b.Upsert[i].Check(); err != nil {
+			return err
+		}
+	}
+	if _, err := x.begin(); err != nil {
+		return err
+	}
+	defer x.calls.Done()
+	x.applying.Lock()
+	defer x.applying.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	held, dimensions := x.current.entries, x.current.dimensions()
+	x.mu.Unlock()
+
+	next := maps.Clone(held)
+	for _, id := range b.Delete {
+		delete(next, id)
+	}
+	fresh := x.fresh(b, held)
+	maps.Copy(next, fresh)
+	x.embed(ctx, fresh, b.WordsOnly, dimensions)
+
+	var put []*entry
+	gone := map[string]*entry{} // an id may be named twice
+	for id, e := range fresh {
+		old := held[id]
+		if old != nil && old.hash == e.hash {
+			continue
+		}
+		put = append(put, e)
+		if old != nil {
+			gone[id] = old
+		}
+	}
+	for _, id := range b.Delete {
+		if held[id] != nil && next[id] == nil {
+			gone[id] = held[id]
+		}
+	}
+	if err := x.store.write(ctx, put, slices.Collect(maps.Values(gone))); err != nil {
+		return fmt.Errorf("kb/local: %w", err)
+	}
+	x.store.tidy(next)
+	x.publish(next)
+	return nil
+}
+
+// fresh makes an entry of every record of the batch. It reuses the vector of the entry held
+// before if the embedded text is the same.
+func (x *Index) fresh(b kb.Batch, held map[string]*entry) map[string]*entry {
+	fresh := make(map[string]*entry, len(b.Upsert))
+	for i := range b.Upsert {
+		rec := b.Upsert[i]
+		e := &entry{record: rec, hash: rec.Hash(), embeds: sha256.Sum256([]byte(rec.EmbeddingText())), updated: rec.LastUpdated.UnixMilli()}
+		if old := held[rec.ID]; old != nil {
+			if old.embeds == e.embeds {
+				e.vector = old.vector
+			}
+			if old.hash == e.hash {
+				e.number, e.lengths = old.number, old.lengths
+			}
+		}
+		fresh[rec.ID] = e
+	}
+	return fresh
+}
+
+// embed computes vectors for the entries that have none. Entries that the Embedder cannot
+// embed stay without a vector.
+func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool, dimensions int) {
+	if x.options.Embedder == nil || wordsOnly {
+		return
+	}
+	var entries []*entry
+	var texts []string
+	for _, e := range fresh {
+		if e.vector == nil {
+			entries = append(entries, e)
+			texts = append(texts, e.record.EmbeddingText())
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	vectors := x.load.Records(ctx, texts, dimensions)
+	if vectors == nil {
+		return
+	}
+	for i, e := range entries {
+		e.vector = normalized(vectors[i])
+	}
+}
+
+// analyze finds the words of the entries, on two goroutines.
+func analyze(ranker *rank.Ranker, entries []*entry) []recordWords {
+	out := make([]recordWords, len(entries))
+	analyzer, fixed := ranker.Words()
+	var wg sync.WaitGroup
+	for part := range 2 {
+		wg.Go(func() {
+			reader := analyzer.NewReader(fixed)
+			for i := part; i < len(entries); i += 2 {
+				rec := &entries[i].record
+				text := rank.Plain(rec.Text)
+				in := reader.Language(rec.Title + "\n" + text)
+				out[i] = recordWords{in: in, parts: [recordParts][]words.Term{
+					partTitle: reader.Terms(rec.Title, in, true),
+					partTags:  reader.Terms(strings.Join(rec.Tags, " "), in, true),
+					partText:  reader.Terms(text, in, false),
+				}}
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}

@@ -1,0 +1,226 @@
+package local
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+
+	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb/rank"
+)
+
+// The parts of a record over which BM25 is summed.
+const (
+	partTitle = iota
+	partTags
+	partText
+	recordParts
+)
+
+// weights are the weights of the parts.
+var weights = [recordParts]float64{partTitle: rank.WeightTitle, partTags: rank.WeightTags, partText: rank.WeightText}
+
+// recordWords are a record's words, by part.
+type recordWords struct {
+	in    words.Text
+	parts [recordParts][]words.Term
+}
+
+// lengths are numbers of word forms by part, of one record or of all.
+type lengths [recordParts]int
+
+func (w recordWords) lengths() (all lengths) {
+	for i, terms := range w.parts {
+		for _, t := range terms {
+			all[i] += len(t.Forms)
+		}
+	}
+	return all
+}
+
+// postings are the lists of all terms. Searches read them while an Apply adds to them: a list
+// may have numbers that are not in a search's snapshot, which the search skips.
+type postings struct {
+	mu    sync.RWMutex // guards the following field
+	lists [recordParts]map[string]*list
+}
+
+// list is the list of one term in one part.
+type list struct {
+	// live is how many of the records are still held.
+	live int
+	// places are in the order of their numbers. Only the end changes, by append.
+	places []place
+}
+
+// place is a record that has a term.
+type place struct {
+	number uint32
+	count  uint16 // how often it has the term
+	length uint16 // word forms in the part
+}
+
+func newPostings() *postings {
+	p := &postings{}
+	for i := range p.lists {
+		p.lists[i] = map[string]*list{}
+	}
+	return p
+}
+
+// add adds a record, whose number is higher than all before.
+func (p *postings) add(number int, found recordWords) {
+	lengths := found.lengths()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, terms := range found.parts {
+		for form, count := range formCounts(terms) {
+			l := p.lists[i][form]
+			if l == nil {
+				l = &list{}
+				p.lists[i][form] = l
+			}
+			l.live++
+			l.places = append(l.places, place{uint32(number), clip(count), clip(lengths[i])})
+		}
+	}
+}
+
+// forget counts a record no longer. Its places stay.
+func (p *postings) forget(found recordWords) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, terms := range found.parts {
+		for form := range formCounts(terms) {
+			p.lists[i][form].live--
+		}
+	}
+}
+
+// formCounts returns how often each form occurs.
+func formCounts(terms []words.Term) map[string]int {
+	n := map[string]int{}
+	for _, t := range terms {
+		for _, form := range t.Forms {
+			n[form]++
+		}
+	}
+	return n
+}
+
+func clip(n int) uint16 { return uint16(min(n, math.MaxUint16)) }
+
+// find returns the list of a term in a part; the zero list if no record has it.
+func (p *postings) find(part int, term string) list {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if l := p.lists[part][term]; l != nil {
+		return *l
+	}
+	return list{}
+}
+
+// renumbered returns the postings of the records that have a new number; -1 means that a record
+// is gone. New numbers are in the order of the old ones. p stays as it is.
+func (p *postings) renumbered(numbers []int) *postings {
+	next := newPostings()
+	for i, lists := range p.lists {
+		for term, old := range lists {
+			if old.live == 0 {
+				continue
+			}
+			l := &list{live: old.live, places: make([]place, 0, old.live)}
+			for _, at := range old.places {
+				if number := numbers[at.number]; number >= 0 {
+					at.number = uint32(number)
+					l.places = append(l.places, at)
+				}
+			}
+			next.lists[i][term] = l
+		}
+	}
+	return next
+}
+
+// store holds the words of the records.
+type store struct {
+	// Fixed after newStore.
+	ranker *rank.Ranker
+	words  *vocabulary
+
+	// Guarded by Index.applying.
+	postings *postings
+	numbers  int // given to records so far
+}
+
+func newStore(ranker *rank.Ranker) *store {
+	return &store{ranker: ranker, words: newVocabulary(), postings: newPostings()}
+}
+
+// batchSize is how many records are analyzed at once, and so bounds the memory that this takes.
+const batchSize = 4000
+
+// write adds the words of some entries, which get their numbers and lengths, and removes those of
+// others. Searches see the new ones after the next publish. If ctx ends, nothing has changed.
+func (s *store) write(ctx context.Context, put, gone []*entry) error {
+	added := 0
+	for some := range slices.Chunk(put, batchSize) {
+		if err := ctx.Err(); err != nil {
+			s.forget(put[:added])
+			return err
+		}
+		found := analyze(s.ranker, some)
+		for i, e := range some {
+			e.number, e.lengths = s.numbers, found[i].lengths()
+			s.numbers++
+			s.postings.add(e.number, found[i])
+		}
+		s.words.add(found, 1)
+		added += len(some)
+	}
+	s.forget(gone)
+	return nil
+}
+
+// forget removes the words of entries.
+func (s *store) forget(entries []*entry) {
+	for some := range slices.Chunk(entries, batchSize) {
+		found := analyze(s.ranker, some)
+		for _, one := range found {
+			s.postings.forget(one)
+		}
+		s.words.add(found, -1)
+	}
+}
+
+// leastRoom is how many numbers of removed records there may always be.
+const leastRoom = 1000
+
+// tidy gives the entries new numbers if most numbers are of removed records. Snapshots keep
+// the old postings and entries.
+func (s *store) tidy(entries map[string]*entry) {
+	if s.numbers <= 2*len(entries)+leastRoom {
+		return
+	}
+	numbers := make([]int, s.numbers)
+	for i := range numbers {
+		numbers[i] = -1
+	}
+	for _, e := range entries {
+		numbers[e.number] = 0
+	}
+	s.numbers = 0
+	for i, gone := range numbers {
+		if gone == 0 {
+			numbers[i] = s.numbers
+			s.numbers++
+		}
+	}
+	for id, e := range entries {
+		moved := *e
+		moved.number = numbers[e.number]
+		entries[id] = &moved
+	}
+	s.postings = s.postings.renumbered(numbers)
+}

@@ -1,0 +1,187 @@
+// Package named finds out which records' authors and categories somebody means: people say a name, and
+// an index filters by ids.
+package named
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/textutil"
+)
+
+// Unresolved is what nothing was found for.
+type Unresolved struct {
+	// Index is its place in the list that was given.
+	Index int `json:"-"`
+	// Given is what was given, cut to 80 bytes.
+	Given string `json:"name"`
+	// Reason says why, and what was probably meant. Names in it are those of records.
+	Reason string `json:"reason"`
+}
+
+// mostNamed bounds the candidates that a reason names.
+const mostNamed = 5
+
+// Authors returns the ids of the persons that are meant: each is given by the id, by the handle (the id
+// without "person:", also after an @), or by the name. Capitals and accents make no difference. A part of
+// a name does where one person alone has it, and a whole name that two people have means both. No id comes
+// twice; people are those of kb.Names.
+func Authors(given []string, people []kb.Person) (ids []string, unresolved []Unresolved) {
+	for i, text := range given {
+		found, reason := author(strings.TrimSpace(text), people)
+		if len(found) == 0 {
+			unresolved = append(unresolved, Unresolved{Index: i, Given: clip(text), Reason: reason})
+		}
+		ids = append(ids, found...)
+	}
+	return unique(ids), unresolved
+}
+
+func author(text string, people []kb.Person) (ids []string, reason string) {
+	id := strings.ToLower(strings.TrimPrefix(text, "@"))
+	if !strings.Contains(id, ":") {
+		id = string(kb.TypePerson) + ":" + id
+	}
+	asked := wordsOf(text)
+	var same, part []kb.Person
+	for _, p := range people {
+		if p.ID == id {
+			return []string{p.ID}, ""
+		}
+		has := wordsOf(p.Name)
+		if len(asked) == 0 || len(has) == 0 {
+			continue
+		}
+		if slices.Equal(asked, has) {
+			same = append(same, p)
+		} else if !slices.ContainsFunc(asked, func(word string) bool { return !slices.Contains(has, word) }) {
+			part = append(part, p)
+		}
+	}
+	switch {
+	case len(same) > 0:
+		return idsOf(same), ""
+	case len(part) == 1:
+		return idsOf(part), ""
+	case len(part) > 1:
+		return nil, "may be " + listed(part)
+	}
+	return nil, "matches no known person" + nearPerson(text, people)
+}
+
+// nearPerson says who was probably meant.
+func nearPerson(text string, people []kb.Person) string {
+	known := map[string]kb.Person{}
+	var keys []string
+	for _, p := range people {
+		for _, form := range []string{Key(p.Name), handle(p.ID)} {
+			if _, ok := known[form]; !ok && form != "" {
+				known[form] = p
+				keys = append(keys, form)
+			}
+		}
+	}
+	for _, form := range []string{Key(text), strings.ToLower(strings.TrimPrefix(text, "@"))} {
+		if best := textutil.Nearest(form, keys); best != "" {
+			return "; perhaps " + listed([]kb.Person{known[best]}) + " is meant"
+		}
+	}
+	return ""
+}
+
+// Categories returns the categories that are meant, in all ways in which records write them: capitals,
+// accents and signs between words make no difference. None comes twice; known are those of kb.Names.
+func Categories(given, known []string) (names []string, unresolved []Unresolved) {
+	byKey := map[string][]string{}
+	var keys []string
+	for _, name := range known {
+		key := Key(name)
+		if byKey[key] == nil {
+			keys = append(keys, key)
+		}
+		byKey[key] = append(byKey[key], name)
+	}
+	for i, text := range given {
+		key := Key(text)
+		if found := byKey[key]; found != nil {
+			names = append(names, found...)
+			continue
+		}
+		reason := "is not a known category"
+		switch best := textutil.Nearest(key, keys); {
+		case best != "":
+			reason += fmt.Sprintf("; perhaps %q is meant", byKey[best][0])
+		case len(keys) == 0:
+			reason += "; no record has one"
+		default:
+			some := known[:min(len(known), mostNamed)]
+			reason += "; known are " + strings.Join(some, ", ")
+			if more := len(known) - len(some); more > 0 {
+				reason += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		unresolved = append(unresolved, Unresolved{Index: i, Given: clip(text), Reason: reason})
+	}
+	return unique(names), unresolved
+}
+
+// Key is the form in which names are compared: their words without accents, in lower case, with a space
+// between them. Of a text without words it is the text in lower case.
+func Key(text string) string {
+	return cmp.Or(strings.Join(wordsOf(text), " "), strings.ToLower(strings.TrimSpace(text)))
+}
+
+func wordsOf(text string) []string {
+	tokens := words.Tokens(text)
+	list := make([]string, len(tokens))
+	for i, t := range tokens {
+		list[i] = words.Fold(t.Text)
+	}
+	return list
+}
+
+func handle(id string) string {
+	_, name, _ := strings.Cut(id, ":")
+	return name
+}
+
+func idsOf(people []kb.Person) []string {
+	ids := make([]string, len(people))
+	for i, p := range people {
+		ids[i] = p.ID
+	}
+	return ids
+}
+
+// listed names people with their handles.
+func listed(people []kb.Person) string {
+	parts := make([]string, 0, mostNamed)
+	for _, p := range people[:min(len(people), mostNamed)] {
+		if p.Name == "" {
+			parts = append(parts, handle(p.ID))
+		} else {
+			parts = append(parts, fmt.Sprintf("%s (%s)", p.Name, handle(p.ID)))
+		}
+	}
+	text := strings.Join(parts, " or ")
+	if more := len(people) - len(parts); more > 0 {
+		text += fmt.Sprintf(" or %d more", more)
+	}
+	return text
+}
+
+func unique(values []string) []string {
+	var out []string
+	for _, v := range values {
+		if !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func clip(s string) string { return textutil.Shorten(s, 80) }

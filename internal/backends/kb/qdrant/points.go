@@ -1,0 +1,379 @@
+package qdrant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/bounded"
+)
+
+// pointID is the UUID of a record's point, because Qdrant accepts no other names. It has the form
+// of version 8 (RFC 9562, section 5.8), of a hash of the id.
+func pointID(id string) string {
+	sum := sha256.Sum256([]byte("voicegw/kb " + id))
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	h := hex.EncodeToString(sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// point is what the server returns from a search or a retrieval.
+type point struct {
+	Score   float64 `json:"score"`
+	Payload payload `json:"payload"`
+	Vector  struct {
+		Dense []float32 `json:"dense"`
+	} `json:"vector"`
+}
+
+type payload struct {
+	ID         string   `json:"id"`
+	Title      string   `json:"title,omitempty"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Type       string   `json:"type,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	Authors    []string `json:"authors,omitempty"`
+	Categories []string `json:"categories,omitempty"`
+	Updated    int64    `json:"updated,omitempty"`
+	Hash       string   `json:"hash,omitempty"`
+	Embeds     string   `json:"embeds,omitempty"`
+	Complete   bool     `json:"complete"`
+	Record     string   `json:"record,omitempty"`
+}
+
+// upsert is one point in the form that the server accepts.
+type upsert struct {
+	ID      string         `json:"id"`
+	Vector  map[string]any `json:"vector"`
+	Payload payload        `json:"payload"`
+}
+
+type sparse struct {
+	Indices []uint32  `json:"indices"`
+	Values  []float32 `json:"values"`
+}
+
+// The constants of BM25, the same as in kb/local, and the assumed mean lengths.
+const (
+	bm25K1    = 1.2
+	bm25B     = 0.75
+	meanTitle = 4
+	meanTags  = 4
+	meanText  = 60
+)
+
+// wholeWord is the weight of a whole word beside its stem: a query with the same spelling, apart
+// from accents, finds it whatever language the stem was made in.
+const wholeWord = 0.4
+
+// sparseRecord is the part of a record's BM25 that does not depend on other records.
+func sparseRecord(ranker *rank.Ranker, rec *kb.Record) sparse {
+	analyzer, fixed := ranker.Words()
+	reader := analyzer.NewReader(fixed)
+	plain := rank.Plain(rec.Text)
+	in := reader.Language(rec.Title + "\n" + plain)
+	values := map[uint32]float64{}
+	var order []uint32
+	add := func(terms []words.Term, weight, mean float64) {
+		counts := map[string]float64{}
+		var each []string
+		count := func(form string, n float64) {
+			if counts[form] == 0 {
+				each = append(each, form)
+			}
+			counts[form] += n
+		}
+		for _, t := range terms {
+			for _, form := range t.Forms {
+				count(form, 1)
+			}
+			if !slices.Contains(t.Forms, t.Surface) {
+				count(t.Surface, wholeWord)
+			}
+		}
+		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/mean)
+		for _, form := range each {
+			index := hashStem(form)
+			if _, ok := values[index]; !ok {
+				order = append(order, index)
+			}
+			tf := counts[form]
+			values[index] += weight * tf * (bm25K1 + 1) / (tf + norm)
+		}
+	}
+	add(reader.Terms(rec.Title, in, true), rank.WeightTitle, meanTitle)
+	add(reader.Terms(strings.Join(rec.Tags, " "), in, true), rank.WeightTags, meanTags)
+	add(reader.Terms(plain, in, false), rank.WeightText, meanText)
+	out := sparse{Indices: []uint32{}, Values: []float32{}}
+	for _, index := range order {
+		out.Indices = append(out.Indices, index)
+		out.Values = append(out.Values, float32(values[index]))
+	}
+	return out
+}
+
+// weakWord is the weight of a possible stop word, synonym that of a synonym.
+const weakWord, synonym = 0.25, 0.8
+
+// sparseQuery has a number for each term of a question, in every language; of two terms with the
+// same hash the first counts.
+func sparseQuery(ranker *rank.Ranker, text string, synonyms *rank.Synonyms) sparse {
+	analyzer, _ := ranker.Words()
+	out := sparse{Indices: []uint32{}, Values: []float32{}}
+	seen := map[uint32]bool{}
+	add := func(term string, weight float32) {
+		if index := hashStem(term); term != "" && !seen[index] {
+			seen[index] = true
+			out.Indices = append(out.Indices, index)
+			out.Values = append(out.Values, weight)
+		}
+	}
+	for _, asked := range analyzer.Question(text, words.Languages()) {
+		weight := float32(1)
+		if asked.Weak {
+			weight = weakWord
+		}
+		for _, term := range slices.Concat(asked.Forms, asked.Surfaces) {
+			add(term, weight)
+		}
+		for _, other := range synonyms.Words(asked.Surfaces[0]) {
+			add(other, synonym)
+			for _, language := range words.Languages() {
+				add(analyzer.Stem(other, language), synonym)
+			}
+		}
+	}
+	return out
+}
+
+func hashStem(stem string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(stem)) // it never fails
+	return h.Sum32()
+}
+
+// filterOf is the query's filter in the form that the server accepts; nil means no filter.
+func filterOf(q *kb.Query) object {
+	var must []object
+	if len(q.Namespaces) > 0 {
+		must = append(must, anyOf(payloadNamespace, q.Namespaces))
+	}
+	if len(q.Types) > 0 {
+		must = append(must, anyOf(payloadType, q.Types))
+	}
+	for _, tag := range kb.NormalizeTags(q.Tags) {
+		must = append(must, object{"key": payloadTags, "match": object{"value": tag}})
+	}
+	if len(q.Authors) > 0 {
+		must = append(must, anyOf(payloadAuthors, q.Authors))
+	}
+	if len(q.Categories) > 0 {
+		must = append(must, anyOf(payloadCategories, q.Categories))
+	}
+	between := object{}
+	if !q.From.IsZero() {
+		from := q.From.UnixMilli()
+		if q.From.Nanosecond()%1e6 != 0 {
+			from++ // records are of whole milliseconds; From is within one
+		}
+		between["gte"] = from
+	}
+	if !q.To.IsZero() {
+		between["lte"] = q.To.UnixMilli()
+	}
+	if len(between) > 0 {
+		must = append(must, object{"key": payloadUpdated, "range": between})
+	}
+	if len(must) == 0 {
+		return nil
+	}
+	return object{"must": must}
+}
+
+// anyOf holds for points that have one of the values.
+func anyOf[T ~string](key string, values []T) object {
+	return object{"key": key, "match": object{"any": values}}
+}
+
+// rankTo is how many hits of each ranking are asked for: more than are fused, so that ids decide
+// between equal scores and not the server.
+const rankTo = 4 * rank.Depth
+
+// rankings asks for the best hits by words and, with a vector, by vectors, in one request.
+func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []rank.Wording, near []rank.Ranked, titles map[string]string, err error) {
+	filter := filterOf(q)
+	var synonyms *rank.Synonyms
+	if x.options.Synonyms != nil {
+		synonyms = x.options.Synonyms()
+	}
+	wordings = rank.Wordings(q, synonyms)
+	var searches []object
+	var into []*[]rank.Ranked
+	ask := func(query any, using string, to *[]rank.Ranked) object {
+		search := object{"query": query, "using": using, "limit": rankTo, "with_payload": object{"include": []string{payloadID, payloadTitle}}}
+		if filter != nil {
+			search["filter"] = filter
+		}
+		searches, into = append(searches, search), append(into, to)
+		return search
+	}
+	for i := range wordings {
+		if terms := sparseQuery(x.ranker, wordings[i].Text, synonyms); len(terms.Indices) > 0 {
+			ask(terms, vectorWords, &wordings[i].Ranked)
+		}
+	}
+	if vector != nil {
+		search := ask(vector, vectorDense, &near)
+		search["score_threshold"] = math.SmallestNonzeroFloat32
+	}
+	if len(searches) == 0 {
+		return nil, nil, nil, ctx.Err()
+	}
+	var answers []struct {
+		Points []point `json:"points"`
+	}
+	if err := x.client.call(ctx, http.MethodPost, x.path+"/points/query/batch", object{"searches": searches}, &answers); err != nil {
+		return nil, nil, nil, err
+	}
+	if len(answers) != len(searches) {
+		return nil, nil, nil, fmt.Errorf("qdrant: %d answers for %d searches", len(answers), len(searches))
+	}
+	titles = map[string]string{}
+	for i, answer := range answers {
+		for _, p := range answer.Points {
+			if p.Score > 0 && p.Payload.ID != "" {
+				*into[i] = append(*into[i], rank.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not report it
+				titles[p.Payload.ID] = p.Payload.Title
+			}
+		}
+		*into[i] = rank.Best(*into[i])
+	}
+	for i := range near {
+		near[i].Score = min(near[i].Score, 1) // rounding of float32
+	}
+	return wordings, near, titles, nil
+}
+
+// fetch returns the existing records of the ids.
+func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, error) {
+	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadRecord}, false)
+	if err != nil {
+		return nil, err
+	}
+	records := map[string]kb.Record{}
+	for _, p := range points {
+		rec, err := readRecord(p.Payload.Record)
+		if err != nil {
+			return nil, err
+		}
+		records[rec.ID] = rec
+	}
+	return records, nil
+}
+
+func readRecord(data string) (kb.Record, error) {
+	decoder := json.NewDecoder(strings.NewReader(data))
+	decoder.UseNumber()
+	var rec kb.Record
+	if err := decoder.Decode(&rec); err != nil {
+		return rec, fmt.Errorf("%w: %w", errPayload, err)
+	}
+	rec.Normalize()
+	return rec, nil
+}
+
+// chunk is how many points one request carries: with vectors of 3,072 numbers about 4 MB; the
+// server accepts 32.
+const chunk = 100
+
+// chunkOf is how many points with vectors one answer may carry within its bound on elements.
+func chunkOf(dimensions int) int {
+	return max(1, min(chunk, (bounded.DefaultElements-1000)/(dimensions+20)))
+}
+
+func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, dense bool) ([]point, error) {
+	var all []point
+	most := chunk
+	if dense {
+		most = chunkOf(x.dimensions)
+	}
+	for len(ids) > 0 {
+		some := ids[:min(most, len(ids))]
+		ids = ids[len(some):]
+		names := make([]string, len(some))
+		for i, id := range some {
+			names[i] = pointID(id)
+		}
+		body := object{"ids": names, "with_payload": object{"include": fields}, "with_vector": false}
+		if dense {
+			body["with_vector"] = []string{vectorDense}
+		}
+		var points []point
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points", body, &points); err != nil {
+			return nil, err
+		}
+		all = append(all, points...)
+	}
+	return all, nil
+}
+
+const (
+	// pageSize is how many points scroll asks for at once; maxPages bounds the number of requests.
+	pageSize, maxPages = 1000, 500
+)
+
+// scroll calls do with the chosen fields of each point that a filter finds, a thousand points per request. A nil
+// filter finds all. It ends early, and returns false, if that takes more than the given number of requests.
+func (x *Index) scroll(ctx context.Context, filter object, fields []string, most int, do func(point)) (all bool, err error) {
+	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": fields}}
+	if filter != nil {
+		body["filter"] = filter
+	}
+	for range most {
+		var page struct {
+			Points []point         `json:"points"`
+			Next   json.RawMessage `json:"next_page_offset"`
+		}
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
+			return false, err
+		}
+		for _, p := range page.Points {
+			do(p)
+		}
+		if len(page.Next) == 0 || string(page.Next) == "null" {
+			return true, nil
+		}
+		body["offset"] = page.Next
+	}
+	return false, nil
+}
+
+// Held implements kb.Index: it reads a line of every point.
+func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
+	if err := x.begin(); err != nil {
+		return nil, err
+	}
+	defer x.calls.Done()
+	held := map[string]kb.Held{}
+	all, err := x.scroll(ctx, nil, []string{payloadID, payloadHash, payloadComplete}, maxPages, func(p point) {
+		held[p.Payload.ID] = kb.Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !all:
+		return nil, fmt.Errorf("qdrant: the collection has more than %d points, or its pages have no end", maxPages*pageSize)
+	}
+	return held, nil
+}

@@ -1,0 +1,195 @@
+package qdrant
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/internal/vectors"
+	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/bounded"
+)
+
+// Options configure an Index.
+type Options struct {
+	// URL is the server's root, like http://localhost:6333. Required.
+	URL string
+	// APIKey is sent if it is not empty.
+	APIKey string
+	// Collection is created if it is missing. It must hold nothing but this index. Empty
+	// means "voicegw_kb".
+	Collection string
+	// Embedder makes the dense vectors. Nil means that words alone rank. Close does not close
+	// it.
+	Embedder kb.Embedder
+	// Dimensions of the Embedder's vectors. Zero asks the Embedder when the collection is
+	// made.
+	Dimensions int
+	// Language is the language of every record, as for rank.NewRanker; empty means that the language of
+	// each is detected from its text.
+	Language string
+	// Synonyms is called for every search; it may be nil, and may return nil. It may be
+	// called concurrently.
+	Synonyms func() *rank.Synonyms
+	// Timeout bounds one request. Zero means 10 s.
+	Timeout time.Duration
+	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Index is a kb.Index in a Qdrant server.
+type Index struct {
+	// Fixed after Open.
+	options    Options
+	client     *client
+	ranker     *rank.Ranker
+	path       string // of the collection
+	dimensions int
+	query      *vectors.Guard // nil without an Embedder, and so is load
+	load       *vectors.Guard
+
+	mu     sync.Mutex // guards the following field
+	closed bool
+	calls  sync.WaitGroup // Add is called under mu while not closed
+}
+
+var _ kb.Index = (*Index)(nil)
+
+// Open connects to the server, and creates a missing collection. A collection of another form is
+// an error that wraps ErrCollection.
+func Open(ctx context.Context, o Options) (*Index, error) {
+	base, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	o.Collection = cmp.Or(o.Collection, "voicegw_kb")
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	httpClient := bounded.Client(&http.Client{Transport: bounded.NewTransport()}, limits(o.Timeout))
+	ranker, err := rank.NewRanker(o.Language)
+	if err != nil {
+		return nil, fmt.Errorf("qdrant: %w", err)
+	}
+	x := &Index{
+		options: o, ranker: ranker, path: "/collections/" + url.PathEscape(o.Collection),
+		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
+	}
+	if o.Embedder != nil {
+		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
+		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
+	}
+	if err := x.prepare(ctx); err != nil {
+		x.client.http.CloseIdleConnections()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *Index) begin() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return kb.ErrClosed
+	}
+	x.calls.Add(1)
+	return nil
+}
+
+// Close implements kb.Index. The collection stays.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.calls.Wait()
+	x.client.http.CloseIdleConnections()
+	return nil
+}
+
+// Search implements kb.Index.
+func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
+	began := time.Now()
+	if err := q.Check(); err != nil {
+		return kb.Results{}, err
+	}
+	if err := x.begin(); err != nil {
+		return kb.Results{}, err
+	}
+	defer x.calls.Done()
+	q.Limit = cmp.Or(q.Limit, kb.DefaultLimit)
+	var vector []float32
+	if x.query != nil {
+		vector = x.query.Query(ctx, q.Text, x.dimensions)
+	}
+	wordings, near, titles, err := x.rankings(ctx, &q, vector)
+	if err != nil {
+		return kb.Results{}, err
+	}
+	// If words find records and vectors find none, however far, no record has a vector.
+	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w rank.Wording) bool { return len(w.Ranked) > 0 })
+	results := kb.Results{Hybrid: vector != nil && !missing}
+	results.Degraded = !results.Hybrid && x.query != nil
+	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {
+		title, ok := titles[id]
+		return kb.Record{ID: id, Title: title}, ok
+	})
+	if results.Hits, err = x.complete(ctx, hits); err != nil {
+		return kb.Results{}, err
+	}
+	for i := range results.Hits {
+		results.Hits[i].Snippet = x.ranker.Snippet(results.Hits[i].Record.Text, q.Text, nil)
+	}
+	results.Took = time.Since(began)
+	return results, nil
+}
+
+// complete puts the whole records into the hits, and drops hits whose record was removed
+// meanwhile.
+func (x *Index) complete(ctx context.Context, hits []kb.Hit) ([]kb.Hit, error) {
+	if len(hits) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(hits))
+	for i := range hits {
+		ids[i] = hits[i].Record.ID
+	}
+	records, err := x.fetch(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	kept := hits[:0]
+	for _, h := range hits {
+		if rec, ok := records[h.Record.ID]; ok {
+			h.Record = rec
+			kept = append(kept, h)
+		}
+	}
+	return kept, nil
+}
+
+// Get implements kb.Index.
+func (x *Index) Get(ctx context.Context, ids []string) (found []kb.Record, missing []string, err error) {
+	if err := x.begin(); err != nil {
+		return nil, nil, err
+	}
+	defer x.calls.Done()
+	records, err := x.fetch(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, missing = kb.Pick(ids, func(id string) (kb.Record, bool) {
+		record, ok := records[id]
+		return record, ok
+	})
+	return found, missing, nil
+}
+
+var errPayload = errors.New("qdrant: a point whose record cannot be read; was it written by something else?")

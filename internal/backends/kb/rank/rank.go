@@ -1,0 +1,264 @@
+package rank
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/internal/words"
+)
+
+const (
+	// Depth is how many records each ranking (words, vectors) brings to the fusion.
+	Depth = 50
+	// fusionK is the k of reciprocal rank fusion (Cormack, Clarke and Buettcher,
+	// SIGIR 2009): it keeps one ranking's first place from outweighing everything.
+	fusionK = 60
+)
+
+// Ranked is one record in one ranking.
+type Ranked struct {
+	ID    string
+	Score float64 // BM25, or the cosine
+	// Cover is how much of the question was found in the record, 0 to 1: of words only.
+	Cover float64
+}
+
+// Wording is one way to say the question, with its ranking by words.
+type Wording struct {
+	Text string
+	// Weight is 1 for the question itself and less for others.
+	Weight float64
+	// Ranked are at most Depth records, in any order.
+	Ranked []Ranked
+}
+
+// Wordings returns the wordings of a query, the query itself first: its alternatives, and those
+// with synonyms in the place of phrases.
+func Wordings(q *kb.Query, synonyms *Synonyms) []Wording {
+	all := []Wording{{Text: q.Text, Weight: 1}}
+	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
+		all = append(all, Wording{Text: text, Weight: AlternativeWeight})
+	}
+	return all
+}
+
+// AlternativeWeight is that of wordings which the caller gives beside the question, and
+// of those with synonyms in the place of phrases.
+const AlternativeWeight = 0.75
+
+// Fuse makes hits of the best records by words and by vectors (each at most Depth, in any
+// order), as Hit.Score documents it: at most limit, without snippets. The first wording is
+// the question. vectors is empty when vectors took no part. record returns a record for an
+// id, and false for one that is gone, which is left out.
+//
+// A record whose whole title stands in a wording is raised among the words; in the fusion,
+// titles of two words and more are a ranking of their own.
+func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (kb.Record, bool)) []kb.Hit {
+	hits := map[string]*kb.Hit{}
+	fetch := func(ranking []Ranked, set func(*kb.Hit, float64)) []Ranked {
+		var kept []Ranked
+		for _, one := range ranking {
+			h := hits[one.ID]
+			if h == nil {
+				rec, ok := record(one.ID)
+				if !ok {
+					continue
+				}
+				h = &kb.Hit{Record: rec}
+				hits[one.ID] = h
+			}
+			set(h, one.Score)
+			kept = append(kept, one)
+		}
+		return kept
+	}
+	names := map[string]int{}
+	worth := map[string]float64{}
+	for i, w := range wordings {
+		ranked := fetch(w.Ranked, func(h *kb.Hit, s float64) { h.BM25 = max(h.BM25, s) })
+		named := r.named(w.Text, hits)
+		for id, n := range named {
+			if i == 0 || n >= 2 {
+				names[id] = max(names[id], n)
+			}
+		}
+		r.join(worth, w, ranked, named, hits)
+	}
+	ranking := make([]Ranked, 0, len(worth))
+	for id, score := range worth {
+		ranking = append(ranking, Ranked{ID: id, Score: score})
+	}
+	ranking = Best(ranking)
+	if len(vectors) == 0 {
+		for _, one := range ranking {
+			hits[one.ID].Score = one.Score
+		}
+		for id, h := range hits {
+			if h.Score == 0 {
+				delete(hits, id) // beyond Depth
+			}
+		}
+		return sorted(hits, limit)
+	}
+	vectors = fetch(vectors, func(h *kb.Hit, s float64) { h.Vector = s })
+	slices.SortFunc(vectors, byScore)
+	maps.Copy(names, r.named(wordings[0].Text, hits)) // also of those that vectors alone found
+	fuse(hits, ranking, vectors, longNames(names))
+	for id, h := range hits {
+		if h.Score == 0 {
+			delete(hits, id)
+		}
+	}
+	return sorted(hits, limit)
+}
+
+// also is what a further wording that finds a record adds to the best one's worth.
+const also = 0.15
+
+// join adds a wording to what records are worth: its BM25 divided by that of its best
+// record, times how much of the wording that one covers, times the wording's weight.
+func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*kb.Hit) {
+	ranked = slices.Clone(ranked)
+	for i := range ranked {
+		title := hits[ranked[i].ID].Record.Title
+		ranked[i].Score *= raise(named[ranked[i].ID]) * spelling(w.Text, title)
+	}
+	slices.SortFunc(ranked, byScore)
+	for _, one := range ranked {
+		score := one.Score / ranked[0].Score * min(ranked[0].Cover, 1) * w.Weight
+		worth[one.ID] = min(max(worth[one.ID], score)+also*min(worth[one.ID], score), 1)
+	}
+}
+
+// misspelt is what a title counts whose every accent is another one in the question.
+const misspelt = 0.97
+
+// spelling lowers a title a little that has words of the question with other accents.
+func spelling(question, title string) float64 {
+	if isASCII(question) && isASCII(title) {
+		return 1
+	}
+	asked := map[string]bool{}
+	folded := map[string]bool{}
+	for _, t := range words.Tokens(question) {
+		asked[t.Text], folded[words.Fold(t.Text)] = true, true
+	}
+	same, other := 0, 0
+	for _, t := range words.Tokens(title) {
+		switch {
+		case asked[t.Text]:
+			same++
+		case folded[words.Fold(t.Text)]:
+			other++
+		}
+	}
+	if other == 0 {
+		return 1
+	}
+	return 1 - (1-misspelt)*float64(other)/float64(same+other)
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// fuse adds up the rankings; empty ones do not count.
+func fuse(hits map[string]*kb.Hit, rankings ...[]Ranked) {
+	rankings = slices.DeleteFunc(rankings, func(r []Ranked) bool { return len(r) == 0 })
+	for _, ranking := range rankings {
+		for place, one := range ranking {
+			hits[one.ID].Score += (fusionK + 1) / (fusionK + 1 + float64(place)) / float64(len(rankings))
+		}
+	}
+}
+
+// named returns, of those hits whose whole title stands in the query, how many
+// words the title has.
+func (r *Ranker) named(query string, hits map[string]*kb.Hit) map[string]int {
+	asked, stems := r.sequence(query)
+	names := map[string]int{}
+	for id, h := range hits {
+		whole, stemmed := r.sequence(h.Record.Title)
+		switch {
+		case whole != " " && strings.Contains(asked, whole):
+			names[id] = strings.Count(whole, " ") - 1
+		case stemmed != " " && strings.Contains(stems, stemmed):
+			names[id] = strings.Count(stemmed, " ") - 1
+		}
+	}
+	return names
+}
+
+// sequence are the words of a text with a space before and after each: as they are, and
+// their English stems without stop words.
+func (r *Ranker) sequence(text string) (whole, stemmed string) {
+	var a, b strings.Builder
+	a.WriteByte(' ')
+	b.WriteByte(' ')
+	for _, t := range words.Tokens(text) {
+		a.WriteString(words.Fold(t.Text) + " ")
+		if !r.words.Stop(t.Text, "en") {
+			b.WriteString(r.words.Stem(t.Text, "en") + " ")
+		}
+	}
+	return a.String(), b.String()
+}
+
+// raise is what BM25 is multiplied by for a title of so many words in the query: a
+// single word may well be there by chance.
+func raise(words int) float64 {
+	switch words {
+	case 0:
+		return 1
+	case 1:
+		return 1.15
+	}
+	return 1.5
+}
+
+func longNames(names map[string]int) []Ranked {
+	var long []Ranked
+	for id, n := range names {
+		if n >= 2 {
+			long = append(long, Ranked{ID: id, Score: float64(n)})
+		}
+	}
+	slices.SortFunc(long, byScore)
+	return long
+}
+
+func byScore(a, b Ranked) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+}
+
+func sorted(hits map[string]*kb.Hit, limit int) []kb.Hit {
+	out := make([]kb.Hit, 0, len(hits))
+	for _, h := range hits {
+		h.Score = min(max(math.Round(h.Score*1e4)/1e4, 1e-4), 1)
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b kb.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Record.ID, b.Record.ID))
+	})
+	return out[:min(limit, len(out))]
+}
+
+// The weights of a record's parts in BM25: a word's score in each part is
+// multiplied by these, and the parts are summed.
+const (
+	WeightTitle = 2.5
+	WeightTags  = 1.5
+	WeightText  = 1.0
+)
+
+// Best are the Depth best of a ranking, best first, ids deciding among equal ones.
+// It sorts the given slice.
+func Best(ranking []Ranked) []Ranked {
+	slices.SortFunc(ranking, byScore)
+	return ranking[:min(len(ranking), Depth)]
+}

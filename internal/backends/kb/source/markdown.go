@@ -1,0 +1,288 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/backends/kb"
+)
+
+// The limits of a source's files.
+const (
+	// MaxMarkdownBytes bounds a Markdown file.
+	MaxMarkdownBytes = 256 << 10
+	// MaxFrontMatterBytes bounds the part between the two lines of dashes.
+	MaxFrontMatterBytes = 32 << 10
+	// MaxLineBytes bounds one line of a JSON lines file.
+	MaxLineBytes = 512 << 10
+	// maxJSONLBytes bounds a JSON lines file.
+	maxJSONLBytes = 512 << 20
+)
+
+// ParseMarkdown reads one record from a Markdown file: YAML between two lines of
+// three dashes with the fields of Record by their JSON names, then the text. A
+// title that is not in the front matter is taken from a heading on the first line
+// of the text. modified is used when last_updated is not there. name is for the
+// problems; the record is good only if there are no problems.
+func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
+	if len(data) > MaxMarkdownBytes {
+		return kb.Record{}, []kb.Problem{{File: name, Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
+	}
+	front, body, line, err := splitFrontMatter(data)
+	if err != nil {
+		return kb.Record{}, []kb.Problem{{File: name, Line: line, Message: err.Error()}}
+	}
+	p := &frontMatter{file: name, record: kb.Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
+	p.read(front)
+	if len(p.problems) > 0 {
+		return kb.Record{}, p.problems
+	}
+	if p.record.Title == "" {
+		p.record.Title = firstHeading(body)
+	}
+	p.record.Normalize()
+	return p.record, problemsOf(name, 1, p.record)
+}
+
+// problemsOf makes a problem of each fault of a record.
+func problemsOf(name string, line int, r kb.Record) []kb.Problem {
+	var problems []kb.Problem
+	for _, fault := range r.Faults() {
+		problems = append(problems, kb.Problem{File: name, Line: line, Message: fault})
+	}
+	return problems
+}
+
+const dashes = "---"
+
+// splitFrontMatter returns what is between the lines of dashes and what is after
+// the second; with an error, the line it is about.
+func splitFrontMatter(data []byte) (front, body []byte, line int, err error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	if string(bytes.TrimRight(first, " \t\r")) != dashes {
+		return nil, nil, 1, errors.New("the file does not begin with a line of three dashes; the front matter with id and title stands between two of them")
+	}
+	for at, n := 0, 2; ; n++ {
+		one, after, more := bytes.Cut(rest[at:], []byte("\n"))
+		if string(bytes.TrimRight(one, " \t\r")) == dashes {
+			return rest[:at], after, 0, nil
+		}
+		at += len(one) + 1
+		if !more {
+			return nil, nil, n, errors.New("the front matter has no end: write a second line of three dashes after it")
+		}
+		if at > MaxFrontMatterBytes {
+			return nil, nil, n, fmt.Errorf("the front matter is longer than %d bytes", MaxFrontMatterBytes)
+		}
+	}
+}
+
+func firstHeading(body []byte) string {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(body), []byte("\n"))
+	if title, ok := strings.CutPrefix(string(line), "# "); ok {
+		return title
+	}
+	return ""
+}
+
+// frontMatter reads the fields of a record from YAML.
+type frontMatter struct {
+	file     string
+	record   kb.Record
+	lines    map[string]int
+	problems []kb.Problem
+}
+
+func (p *frontMatter) bad(line int, format string, args ...any) {
+	p.problems = append(p.problems, kb.Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
+
+func (p *frontMatter) read(front []byte) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(front, &doc); err != nil {
+		line, message := 2, strings.TrimPrefix(err.Error(), "yaml: ")
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			if n, err := strconv.Atoi(m[1]); err == nil {
+				line, message = n+1, m[2]
+			}
+		}
+		p.bad(line, "the front matter is not YAML: %s", message)
+		return
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
+		p.bad(2, "the front matter is not a list of fields like \"id: person:ada_l\"")
+		return
+	}
+	fields := doc.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		key, value := fields[i], fields[i+1]
+		line := key.Line + 1 // the dashes are line 1
+		if p.lines[key.Value] != 0 {
+			p.bad(line, "%s stands twice", key.Value)
+			continue
+		}
+		p.lines[key.Value] = line
+		p.field(key.Value, value, line)
+	}
+}
+
+func (p *frontMatter) field(key string, value *yaml.Node, line int) {
+	r := &p.record
+	texts := map[string]func(string){
+		"id":          func(s string) { r.ID = s },
+		"type":        func(s string) { r.Type = kb.Type(s) },
+		"namespace":   func(s string) { r.Namespace = kb.Namespace(s) },
+		"title":       func(s string) { r.Title = s },
+		"url":         func(s string) { r.URL = s },
+		"source_type": func(s string) { r.SourceType = s },
+	}
+	if set := texts[key]; set != nil {
+		if value.Kind != yaml.ScalarNode {
+			p.bad(line, "%s must be one text", key)
+			return
+		}
+		if value.Tag != "!!null" {
+			set(value.Value)
+		}
+		return
+	}
+	switch key {
+	case "tags":
+		p.list(value, line, "tags", "a tag", &r.Tags)
+	case "authors":
+		p.list(value, line, "authors", "an author", &r.Authors)
+	case "categories":
+		p.list(value, line, "categories", "a category", &r.Categories)
+	case "last_updated":
+		at, err := parseTime(value.Value)
+		if value.Kind != yaml.ScalarNode || err != nil {
+			p.bad(line, "last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
+			return
+		}
+		r.LastUpdated = at
+	case "metadata":
+		p.metadata(value, line)
+	case "text":
+		p.bad(line, "text stands below the front matter, not in it")
+	default:
+		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, authors, categories, url, source_type, last_updated, metadata", key)
+	}
+}
+
+// list reads texts, as a list or between commas.
+func (p *frontMatter) list(value *yaml.Node, line int, key, one string, to *[]string) {
+	switch value.Kind {
+	case yaml.SequenceNode:
+		for _, entry := range value.Content {
+			if entry.Kind != yaml.ScalarNode {
+				p.bad(entry.Line+1, "%s must be a text", one)
+				return
+			}
+			*to = append(*to, entry.Value)
+		}
+	case yaml.ScalarNode:
+		*to = strings.Split(value.Value, ",")
+	default:
+		p.bad(line, "%s must be a list, like [studio, handbook]", key)
+	}
+}
+
+func (p *frontMatter) metadata(value *yaml.Node, line int) {
+	if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
+		return
+	}
+	if value.Kind != yaml.MappingNode {
+		p.bad(line, "metadata must be a list of names and values")
+		return
+	}
+	converted, err := jsonValue(value, 0)
+	if err != nil {
+		p.bad(line, "metadata: %v", err)
+		return
+	}
+	m, ok := converted.(map[string]any)
+	if !ok {
+		p.bad(line, "metadata must be a list of names and values")
+		return
+	}
+	p.record.Metadata = m
+}
+
+// maxDepth bounds how deep metadata may be nested.
+const maxDepth = 8
+
+// jsonValue is YAML as JSON would have it: dates stay the text they were written
+// as, numbers keep their digits. Aliases are refused: a few lines of them can stand
+// for more than a machine holds.
+func jsonValue(n *yaml.Node, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i]
+			if key.Kind != yaml.ScalarNode {
+				return nil, fmt.Errorf("line %d: a name must be a text", key.Line+1)
+			}
+			if _, ok := m[key.Value]; ok {
+				return nil, fmt.Errorf("line %d: %s stands twice", key.Line+1, key.Value)
+			}
+			v, err := jsonValue(n.Content[i+1], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			m[key.Value] = v
+		}
+		return m, nil
+	case yaml.SequenceNode:
+		values := make([]any, 0, len(n.Content))
+		for _, one := range n.Content {
+			v, err := jsonValue(one, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, v)
+		}
+		return values, nil
+	case yaml.ScalarNode:
+		return jsonScalar(n), nil
+	}
+	return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line+1)
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+func jsonScalar(n *yaml.Node) any {
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case "!!int", "!!float":
+		if jsonNumber.MatchString(n.Value) {
+			return json.Number(n.Value)
+		}
+	}
+	return n.Value
+}
+
+// parseTime reads RFC 3339, or a day as its beginning in UTC.
+func parseTime(s string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at, nil
+	}
+	return time.Parse(time.DateOnly, s)
+}

@@ -1,0 +1,396 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"voicegw/internal/backends/kb"
+)
+
+// Options configure a Source. The zero value means the demo.
+type Options struct {
+	// Path is the folder of records. Empty means Demo, which does not change.
+	Path string
+	// Synonyms are read again when their file changes, like the records. Nil means no synonyms.
+	Synonyms *SynonymFile
+	// Static leaves the folder alone after the first reading.
+	Static bool
+	// Debounce is how long the folder must be quiet before it is read again.
+	// Zero means 250 ms.
+	Debounce time.Duration
+	// Poll is how often the folder is walked even if the system reports no change, as on
+	// network file systems. Zero means 30 s.
+	Poll time.Duration
+	// OnChange is called after each reading that changed something, and after each failed one:
+	// once by Open, then by the source's own goroutine, one call at a time. It must not
+	// call Close. It may be nil.
+	OnChange func(Change)
+	// Logger gets a line for each reading that changed something, and one for each new problem
+	// among the first twenty. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Change is the effect of one reading of a folder on the index.
+type Change struct {
+	// Records are in the index now.
+	Records int
+	// Upserted and Deleted were changed by this reading.
+	Upserted, Deleted int
+	// Embedded got a vector in this reading; Waiting still lack one.
+	Embedded, Waiting int
+	// Problems are all present problems, not only new ones.
+	Problems []kb.Problem
+	// Err is set if the index refused the change, which is then tried again.
+	Err error
+}
+
+// Source keeps an index equal to a folder: the index holds exactly the folder's records. Its
+// methods may be used concurrently.
+type Source struct {
+	// Fixed after Open.
+	index   kb.Index
+	options Options
+	log     *slog.Logger
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+
+	// Owned by Open, then by run.
+	scanner scanner
+	watcher *fsnotify.Watcher // nil if the system cannot watch, or need not
+	refused map[string]bool   // folders that the system does not watch
+	logged  map[kb.Problem]bool
+	backoff time.Duration
+	// embedded counts new vectors that were not reported yet.
+	embedded int
+
+	mu   sync.Mutex // guards the following field
+	last Change
+}
+
+const (
+	firstRetry = 30 * time.Second
+	lastRetry  = 10 * time.Minute
+	// embedChunk is how many records one Apply embeds: that many become searchable by vectors at
+	// once, and are lost if the Embedder fails.
+	embedChunk = 512
+)
+
+// Open reads the folder into the index and watches it until Close. When it returns, the
+// records are searchable by words; vectors follow. ctx bounds only the first reading. Bad records
+// are in State().Problems and are not an error; a folder that cannot be read is an error, and so is an
+// index that refuses the records.
+func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
+	if o.Debounce <= 0 {
+		o.Debounce = 250 * time.Millisecond
+	}
+	if o.Poll <= 0 {
+		o.Poll = 30 * time.Second
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
+	if o.Path == "" {
+		s.scanner.root = Demo()
+		s.options.Static = o.Static || o.Synonyms == nil
+	} else {
+		info, err := os.Stat(o.Path)
+		if err == nil && !info.IsDir() {
+			err = errors.New("it is a file; name the folder it is in")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("kb: folder %s: %w", o.Path, err)
+		}
+		s.scanner.root = os.DirFS(o.Path)
+	}
+	s.startWatching()
+	change := s.read(ctx, nil)
+	if change.Err != nil {
+		s.stopWatching()
+		return nil, fmt.Errorf("kb: reading %s: %w", s.name(), change.Err)
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	s.done.Go(func() { s.run(running) })
+	return s, nil
+}
+
+func (s *Source) name() string {
+	if s.options.Path == "" {
+		return "the demo knowledge base"
+	}
+	return s.options.Path
+}
+
+// State is the result of the last reading, for metrics and for people.
+func (s *Source) State() Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.last
+	c.Problems = slices.Clone(c.Problems)
+	return c
+}
+
+// Close stops watching, and breaks off and awaits a running reading. It leaves the index open.
+// It may be called more than once.
+func (s *Source) Close() error {
+	s.cancel()
+	s.done.Wait()
+	return nil
+}
+
+func (s *Source) run(ctx context.Context) {
+	defer s.stopWatching()
+	retry := time.NewTimer(0) // the vectors of the first reading
+	defer retry.Stop()
+	var quiet, poll <-chan time.Time
+	var events chan fsnotify.Event
+	var faults chan error
+	if !s.options.Static {
+		ticker := time.NewTicker(s.options.Poll)
+		defer ticker.Stop()
+		poll = ticker.C
+		if s.watcher != nil {
+			events, faults = s.watcher.Events, s.watcher.Errors
+		}
+	}
+	dirty := map[string]bool{}
+	for {
+		again := false
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-events:
+			if name, err := filepath.Rel(s.options.Path, e.Name); err == nil {
+				dirty[filepath.ToSlash(name)] = true
+			}
+			quiet = time.After(s.options.Debounce)
+		case <-faults: // events were lost; the walk finds the changes
+			quiet = time.After(s.options.Debounce)
+		case <-quiet:
+			quiet, again = nil, true
+		case <-poll: // also tries again after the index failed
+			again = true
+		case <-retry.C:
+			s.embed(ctx, retry)
+		}
+		if !again {
+			continue
+		}
+		change := s.read(ctx, dirty)
+		if change.Err == nil {
+			clear(dirty)
+		}
+		if change.Upserted > 0 {
+			retry.Reset(0)
+		}
+	}
+}
+
+// read makes the index equal to the folder, by words.
+func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
+	all := s.scanner.scan(dirty)
+	for range 3 { // files that came into a new folder before it was watched
+		if !s.watch(all.folders) {
+			break
+		}
+		all = s.scanner.scan(dirty)
+	}
+	change := Change{Records: len(all.records), Problems: all.problems}
+	if s.options.Synonyms != nil {
+		change.Problems = append(slices.Clip(change.Problems), s.options.Synonyms.reload()...)
+	}
+	var held map[string]kb.Held
+	held, change.Err = s.index.Held(ctx)
+	if change.Err == nil {
+		batch := s.difference(all, held, &change)
+		if len(batch.Upsert)+len(batch.Delete) > 0 {
+			change.Upserted, change.Deleted = len(batch.Upsert), len(batch.Delete)
+			change.Err = s.index.Apply(ctx, batch)
+		}
+	}
+	s.tell(ctx, change)
+	return change
+}
+
+// difference is what must change so that the index equals the folder.
+func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Change) kb.Batch {
+	batch := kb.Batch{WordsOnly: true}
+	for id, one := range all.records {
+		h, ok := held[id]
+		if !ok || h.Hash != one.hash {
+			batch.Upsert = append(batch.Upsert, one.Record)
+		}
+	}
+	for id := range held {
+		if _, ok := all.records[id]; !ok {
+			batch.Delete = append(batch.Delete, id)
+		}
+	}
+	if len(batch.Delete) == 0 {
+		return batch
+	}
+	// An unmounted folder looks like an empty one.
+	if all.partial || len(all.records) == 0 {
+		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
+			"%d records of the index are not found any more, and are kept: the folder is empty or could not be read as a whole", len(batch.Delete))})
+		change.Records += len(batch.Delete)
+		batch.Delete = nil
+	}
+	return batch
+}
+
+// embed puts some of the records without a vector into the index again, and sets the timer for
+// the next ones, or for later if the Embedder fails.
+func (s *Source) embed(ctx context.Context, retry *time.Timer) {
+	waiting, err := s.waiting(ctx)
+	if err != nil || len(waiting) == 0 {
+		return // the next reading reports a failed index
+	}
+	before := len(waiting)
+	err = s.index.Apply(ctx, kb.Batch{Upsert: waiting[:min(embedChunk, before)]})
+	if err == nil {
+		waiting, err = s.waiting(ctx)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	embedded := max(before-len(waiting), 0)
+	s.embedded += embedded
+	if embedded > 0 {
+		s.backoff = firstRetry
+		if len(waiting) > 0 && err == nil {
+			retry.Reset(0)
+			return
+		}
+	}
+	if len(waiting) > 0 {
+		retry.Reset(s.backoff)
+		s.backoff = min(2*s.backoff, lastRetry)
+	}
+	change := s.State()
+	change.Upserted, change.Deleted = 0, 0
+	change.Embedded, change.Waiting, change.Err = s.embedded, len(waiting), err
+	s.embedded = 0
+	s.tell(ctx, change)
+}
+
+// waiting returns the records that are in the index as in the folder, except for their vector.
+func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
+	held, err := s.index.Held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var waiting []kb.Record
+	for _, f := range s.scanner.files {
+		for _, one := range f.records {
+			if h, ok := held[one.Record.ID]; ok && !h.Complete && h.Hash == one.hash {
+				waiting = append(waiting, one.Record)
+			}
+		}
+	}
+	return waiting, nil
+}
+
+// tell keeps the change, logs it, and calls OnChange if there is something to report.
+func (s *Source) tell(ctx context.Context, c Change) {
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	news := c.Upserted+c.Deleted+c.Embedded > 0 || c.Err != nil || !slices.Equal(c.Problems, s.last.Problems)
+	s.last = c
+	s.mu.Unlock()
+	if !news {
+		return
+	}
+	s.logProblems(c.Problems)
+	attributes := []any{"source", s.name(), "records", c.Records, "upserted", c.Upserted, "deleted", c.Deleted,
+		"embedded", c.Embedded, "without_vector", c.Waiting, "problems", len(c.Problems)}
+	if c.Err != nil {
+		s.log.Error("the knowledge base was not brought up to date", append(attributes, "error", c.Err)...)
+	} else {
+		s.log.Info("knowledge base read", attributes...)
+	}
+	if s.options.OnChange != nil {
+		c.Problems = slices.Clone(c.Problems)
+		s.options.OnChange(c)
+	}
+}
+
+func (s *Source) logProblems(problems []kb.Problem) {
+	const most = 20
+	now := map[kb.Problem]bool{}
+	lines := 0
+	for _, p := range problems {
+		now[p] = true
+		if !s.logged[p] && lines < most {
+			lines++
+			s.log.Warn("knowledge base", "problem", p.Error())
+		}
+	}
+	s.logged = now
+}
+
+// startWatching asks the system to report changes; if it cannot, only the walk finds them.
+func (s *Source) startWatching() {
+	if s.options.Static {
+		return
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		s.log.Warn("the folder is walked for changes, not watched", "source", s.name(), "error", err, "every", s.options.Poll)
+		return
+	}
+	s.watcher = watcher
+	if s.options.Path != "" {
+		s.watch([]string{"."})
+	}
+	if s.options.Synonyms != nil {
+		// Watch the folder, because editors replace the file with a new one.
+		if err := watcher.Add(filepath.Dir(s.options.Synonyms.path)); err != nil {
+			s.log.Warn("the file of synonyms is looked at now and then, not watched", "error", err, "every", s.options.Poll)
+		}
+	}
+}
+
+func (s *Source) stopWatching() {
+	if s.watcher != nil {
+		_ = s.watcher.Close() // only watched, not written
+	}
+}
+
+// watch watches the present folders, and reports whether there were new ones. A folder that was
+// removed and made again counts as new, because the system has dropped the old one.
+func (s *Source) watch(folders []string) (found bool) {
+	if s.watcher == nil || s.options.Path == "" {
+		return false
+	}
+	watched := map[string]bool{}
+	for _, name := range s.watcher.WatchList() {
+		watched[name] = true
+	}
+	for _, folder := range folders {
+		name := filepath.Join(s.options.Path, filepath.FromSlash(folder))
+		if watched[name] {
+			continue
+		}
+		err := s.watcher.Add(name)
+		if err == nil {
+			found = true
+		} else if !errors.Is(err, fs.ErrNotExist) && !s.refused[name] {
+			s.refused[name] = true
+			s.log.Warn("a folder is walked for changes, not watched", "folder", name, "error", err, "every", s.options.Poll)
+		}
+	}
+	return found
+}

@@ -1,0 +1,75 @@
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"voicegw/internal/backends/kb"
+	"voicegw/internal/backends/kb/rank"
+)
+
+// SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it changes.
+// Its methods may be used concurrently.
+type SynonymFile struct {
+	// Fixed after OpenSynonyms.
+	path string
+
+	current atomic.Pointer[rank.Synonyms]
+
+	// Owned by OpenSynonyms, then by the Source.
+	size     int64
+	modified time.Time
+	problems []kb.Problem
+}
+
+// OpenSynonyms reads a file of synonyms. An unreadable file is an error; lines with mistakes are
+// problems that the Source reports.
+func OpenSynonyms(path string) (*SynonymFile, error) {
+	f := &SynonymFile{path: path}
+	if err := f.read(); err != nil {
+		return nil, fmt.Errorf("kb: synonyms: %w", err)
+	}
+	return f, nil
+}
+
+// Current returns the present synonyms.
+func (f *SynonymFile) Current() *rank.Synonyms { return f.current.Load() }
+
+// reload reads the file if it has changed, and returns what is wrong with it now. While the file
+// cannot be read, the last good reading counts.
+func (f *SynonymFile) reload() []kb.Problem {
+	info, err := os.Stat(f.path)
+	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
+		return f.problems
+	}
+	if err == nil {
+		err = f.read()
+	}
+	if err != nil {
+		f.modified = time.Time{} // look again next time
+		return []kb.Problem{{File: f.path, Message: "cannot be read, so the synonyms stay as they were: " + reason(err)}}
+	}
+	return f.problems
+}
+
+func (f *SynonymFile) read() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only read
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "read", Path: f.path, Err: fmt.Errorf("it is not a file")}
+	}
+	synonyms, problems := rank.ParseSynonyms(f.path, file)
+	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
+	f.current.Store(synonyms)
+	return nil
+}

@@ -1,0 +1,245 @@
+package meter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/internal/cost"
+	"voicegw/store"
+)
+
+// run counts time, tells others and tells sessions, until ctx is done.
+func (m *Meter) run(ctx context.Context) {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	told := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.wake:
+		case now := <-ticker.C:
+			m.accrue(now)
+			if now.Sub(told) >= tellEvery {
+				told = now
+				m.tellRunning(now)
+			}
+		}
+		m.notify()
+	}
+}
+
+// keep writes and reads the store, until ctx is done.
+func (m *Meter) keep(ctx context.Context) {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	read := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			err := m.flush(ctx, now)
+			if err == nil && now.Sub(read) >= rereadEvery {
+				read = now
+				err = m.reread(ctx)
+			}
+			m.warn(err)
+		}
+	}
+}
+
+// warn logs that the store fails, once until it works again.
+func (m *Meter) warn(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	m.mu.Lock()
+	was := m.failing
+	m.failing = err != nil
+	waits := len(m.dirty)
+	m.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		m.opts.Logger.Warn("usage cannot be stored, it waits", "error", err, "entries", waits)
+	case err == nil && was:
+		m.opts.Logger.Info("usage is stored again")
+	}
+}
+
+// due returns the entries that are to be written now; all of them for a zero time.
+func (m *Meter) due(now time.Time) []slot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []slot
+	for s, e := range m.dirty {
+		if !e.writing && (now.IsZero() || !e.next.After(now)) {
+			e.writing = true
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// flush writes the entries that are due, and returns the first error. After an error nothing more is
+// begun: while the store is away, each attempt waits for it.
+func (m *Meter) flush(ctx context.Context, now time.Time) error {
+	slots := m.due(now)
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range min(writers, len(slots)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(slots)); i = next.Add(1) - 1 {
+				if failed.Load() != nil {
+					m.written(slots[i], cost.Sum{}, 0, *failed.Load())
+					continue
+				}
+				if err := m.write(ctx, slots[i]); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// write writes an entry.
+func (m *Meter) write(ctx context.Context, s slot) error {
+	m.mu.Lock()
+	e := m.dirty[s]
+	sum, known := e.sum, e.revision
+	m.mu.Unlock()
+	revision, err := m.opts.Store.Save(ctx, store.UsageRecord{Day: s.day, Writer: s.node, User: s.user, Key: s.key, Sum: sum}, known)
+	m.written(s, sum, revision, err)
+	return err //nolint:wrapcheck // it names the store
+}
+
+// written notes what came of writing an entry.
+func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.dirty[s]
+	e.writing, e.next = false, time.Now().Add(writeEvery)
+	if err != nil {
+		return
+	}
+	e.revision = revision
+	if e.sum == sum {
+		delete(m.dirty, s)
+		if s.day != m.day {
+			delete(m.entries, s)
+		}
+	}
+}
+
+// reread reads today's entries of all processes from the store.
+func (m *Meter) reread(ctx context.Context) error {
+	var found []store.UsageRecord
+	now := time.Now()
+	unreadable, err := m.opts.Store.Days(ctx, now, now, func(r store.UsageRecord) {
+		if len(found) < mostEntries {
+			found = append(found, r)
+		}
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // it names the store
+	}
+	if unreadable > 0 {
+		m.opts.Logger.Warn("usage that cannot be read counts for no limit", "records", unreadable)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range found {
+		m.learn(message{Node: r.Writer, Day: r.Day, User: r.User, Key: r.Key, Sum: r.Sum}, now)
+	}
+	return nil
+}
+
+// message is what processes tell each other: an entry of a day or, without a day, how many voice
+// sessions run.
+type message struct {
+	Node    string   `json:"node"`
+	Day     string   `json:"day,omitempty"`
+	User    string   `json:"user,omitempty"`
+	Key     string   `json:"key,omitempty"`
+	Sum     cost.Sum `json:"sum,omitzero"`
+	Running int      `json:"running,omitempty"`
+}
+
+// mostMessage bounds a message, in bytes.
+const mostMessage = 4 << 10
+
+// tell tells the others an entry. A failure is no loss: the store has it within seconds. The caller
+// must hold mu.
+func (m *Meter) tell(s slot, e *entry) {
+	data, err := json.Marshal(message{Node: s.node, Day: s.day, User: s.user, Key: s.key, Sum: e.sum, Running: e.running})
+	if err == nil {
+		err = m.opts.Store.Tell(data)
+	}
+	if err != nil {
+		m.opts.Logger.Debug("usage is not told to others", "error", err)
+	}
+}
+
+// tellRunning tells the others again which sessions run here, and forgets those of processes that
+// have not told theirs for long.
+func (m *Meter) tellRunning(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s, e := range m.entries {
+		switch {
+		case s.day != "":
+		case s.node == m.opts.Node && e.running > 0:
+			m.tell(s, e)
+		case s.node == m.opts.Node:
+			delete(m.entries, s)
+		case now.Sub(e.heard) >= runningLife:
+			m.set(s, e, e.sum, 0)
+			delete(m.entries, s)
+		}
+	}
+}
+
+// hear takes a message of any process, from outside of this one: it may be anything.
+func (m *Meter) hear(data []byte) {
+	if len(data) > mostMessage {
+		return
+	}
+	var is message
+	if json.Unmarshal(data, &is) != nil || is.Node == "" || is.Node == m.opts.Node || is.Running < 0 || is.Sum.Micros < 0 || is.Sum.VoiceMS < 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.learn(is, time.Now())
+}
+
+// learn takes what a process has counted, unless more of it is known. The caller must hold mu.
+func (m *Meter) learn(is message, now time.Time) {
+	m.turnDay(now)
+	if is.Node == m.opts.Node || is.Day != "" && is.Day != m.day {
+		return
+	}
+	s := slot{node: is.Node, day: is.Day, user: is.User, key: is.Key}
+	e := m.entry(s)
+	if e == nil {
+		return
+	}
+	e.heard = now
+	if is.Day == "" {
+		m.set(s, e, e.sum, is.Running)
+		return
+	}
+	sum := e.sum
+	sum.Micros, sum.VoiceMS = max(sum.Micros, is.Sum.Micros), max(sum.VoiceMS, is.Sum.VoiceMS)
+	m.set(s, e, sum, 0)
+}

@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"cmp"
+	"maps"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"voicegw/internal/audit"
+	"voicegw/registry"
+	"voicegw/registry/spec"
+)
+
+// toolKey is a tool in a mode.
+type toolKey struct {
+	tool string
+	mode spec.Mode
+}
+
+// tool counts the calls of a tool in one mode. Everything in it is fixed.
+type tool struct {
+	calls, answers set[prometheus.Counter]
+	queued, took   prometheus.Observer
+	clamped        prometheus.Counter
+	conflicts      prometheus.Counter
+}
+
+// toolCounters looks up the series of all tools that are on, and of the unknown one.
+func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
+	all := map[toolKey]*tool{}
+	for _, mode := range modes {
+		ids := []string{unknown}
+		if tools != nil {
+			for _, t := range tools.Tools(mode) {
+				ids = append(ids, t.ToolID)
+				for _, v := range tools.Versions(t.ToolID) {
+					ids = append(ids, v.ID)
+				}
+			}
+		}
+		for _, id := range ids {
+			all[toolKey{id, mode}] = &tool{
+				calls:     counterSet(m.counters["tool_calls_total"], outcomes(), id, string(mode)),
+				answers:   counterSet(m.counters["confirmations_total"], asked, id),
+				queued:    m.histograms["tool_seconds"].WithLabelValues(id, "queued"),
+				took:      m.histograms["tool_seconds"].WithLabelValues(id, "run"),
+				clamped:   m.counters["tool_clamped_total"].WithLabelValues(id, string(mode)),
+				conflicts: m.counters["ledger_conflicts_total"].WithLabelValues(id),
+			}
+		}
+	}
+	return all
+}
+
+// KnowTools names the tools after a reload, which may have switched some on: they have series from then on. Those
+// that it has switched off keep theirs, because sessions that began before may still call them. It may be called
+// concurrently with everything but Know and itself.
+func (m *Metrics) KnowTools(tools *registry.Snapshot) {
+	all := maps.Clone(*m.tools.Load())
+	maps.Copy(all, m.toolCounters(tools))
+	m.tools.Store(&all)
+}
+
+// The outcomes of calls that did not fail.
+const (
+	wentWell  = "ok"
+	wasCached = "cached"
+)
+
+// outcomes are the values of the label outcome of tool_calls_total: those, and the types of errors.
+func outcomes() []string {
+	all := []string{wentWell, wasCached}
+	for _, t := range registry.ErrorTypes() {
+		all = append(all, string(t))
+	}
+	return all
+}
+
+// Audited counts what a record of the audit tells of a tool, whether the call was made by voice or
+// by text, and of what a turn by text has cost. Records of anything else are ignored. It does not block.
+func (m *Metrics) Audited(r audit.Record) {
+	if r.Event == audit.EventTurnCost && r.Spent != nil && r.Spent.Micros > 0 {
+		m.chatCost.Add(r.Spent.Micros.Dollars())
+	}
+	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
+		return
+	}
+	tools := *m.tools.Load()
+	t := tools[toolKey{cmp.Or(r.ToolVariant, r.ToolID), r.Mode}]
+	if t == nil {
+		t = tools[toolKey{unknown, spec.ModeVoice}]
+		if r.Mode == spec.ModeText {
+			t = tools[toolKey{unknown, spec.ModeText}]
+		}
+	}
+	if r.Confirmation != "" {
+		t.answers.with(r.Confirmation).Inc()
+		if r.Waited > 0 && !r.CacheHit {
+			m.waited.with(r.Confirmation).Observe(r.Waited.Seconds())
+		}
+	}
+	if r.Event != audit.EventTool {
+		return
+	}
+	switch {
+	case r.CacheHit:
+		t.calls.with(wasCached).Inc()
+		return // nothing ran
+	case r.OK:
+		t.calls.with(wentWell).Inc()
+	default:
+		t.calls.with(string(r.ErrorType)).Inc()
+	}
+	if r.DurationMS > 0 {
+		t.took.Observe((time.Duration(r.DurationMS) * time.Millisecond).Seconds())
+		t.queued.Observe(r.Queued.Seconds())
+	}
+	if len(r.Clamped) > 0 {
+		t.clamped.Inc()
+	}
+	if r.ErrorType == registry.ErrorConflict && r.PartialSideEffects {
+		t.conflicts.Inc()
+	}
+}

@@ -1,0 +1,259 @@
+package traces
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"voicegw/internal/traceparent"
+	"voicegw/internal/traces/tracestest"
+	"voicegw/session"
+)
+
+// nasty is a collector in memory that is no good.
+type nasty struct {
+	hangs   bool          // until the sender's patience is over
+	refuses bool          // each request
+	slow    time.Duration // for each request
+	tries   atomic.Int64
+	stopped atomic.Bool
+}
+
+func (n *nasty) UploadTraces(ctx context.Context, _ []*tracepb.ResourceSpans) error {
+	n.tries.Add(1)
+	if n.hangs {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	if n.slow > 0 {
+		select {
+		case <-time.After(n.slow):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if n.refuses {
+		return errRefused
+	}
+	return nil
+}
+
+func (n *nasty) Stop(context.Context) error {
+	n.stopped.Store(true)
+	return nil
+}
+
+// pass lets time go by in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+// oneSpan is a span alone.
+func oneSpan() []span {
+	return []span{{at: newPlace(traceparent.Parent{}), name: "x", begun: epoch, end: epoch.Add(time.Second)}}
+}
+
+// TestNobodyWaitsForACollector: whatever a collector does, keeping spans takes no time, what cannot be sent is bounded
+// and counted, and the end is bounded.
+func TestNobodyWaitsForACollector(t *testing.T) {
+	for name, c := range map[string]struct {
+		nasty        *nasty
+		sent, failed bool
+	}{
+		"hangs":   {&nasty{hangs: true}, false, true},
+		"refuses": {&nasty{refuses: true}, false, true},
+		"slow":    {&nasty{slow: 7 * time.Second}, true, true},
+		"good":    {&nasty{}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				tr := open(t, Options{Ratio: 1, Sender: c.nasty, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				const all = 20_000
+				began := time.Now()
+				for i := range all {
+					tr.keep(oneSpan(), facts{})
+					if i%100 == 99 {
+						if took := time.Since(began); took != 0 {
+							t.Fatalf("keeping spans took %v", took)
+						}
+						pass(time.Second)
+						began = time.Now()
+					}
+					if s := tr.Stats(); s.Waiting > queueSpans {
+						t.Fatalf("%d spans wait", s.Waiting)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				began = time.Now()
+				if err := tr.Close(ctx); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the end took %v", took)
+				}
+				s := tr.Stats()
+				if s.Sent+s.Failed+s.Dropped != all || s.Waiting != 0 || s.Decided[KeptRatio] != all {
+					t.Errorf("%+v: the sum is not %d", s, all)
+				}
+				if (s.Sent > 0) != c.sent || !c.failed && s.Failed+s.Dropped > 0 || c.failed && s.Failed+s.Dropped == 0 || !c.nasty.stopped.Load() {
+					t.Errorf("%+v", s)
+				}
+				if n := strings.Count(log.String(), "cannot be sent"); n > 1 || n == 0 && !c.sent || n > 0 && !c.failed {
+					t.Errorf("the log says it %d times:\n%s", n, &log)
+				}
+			})
+		})
+	}
+}
+
+// TestClosedAtOnce: nothing to send, and nothing that can be sent after the end.
+func TestClosedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := open(t, Options{Ratio: 1, Sender: &nasty{}})
+		if err := tr.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		tr.keep(oneSpan(), facts{})
+		if s := tr.Stats(); s.Dropped != 1 || s.Waiting != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+	var none *Traces
+	if err := none.Close(t.Context()); err != nil || none.Stats().Sent != 0 {
+		t.Error("no traces are not nothing")
+	}
+}
+
+// TestBatches: spans travel together if they come soon after each other, and a tree is not torn apart.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &nasty{}
+		tr := open(t, Options{Ratio: 1, Sender: n})
+		for range 10 {
+			tr.keep(oneSpan(), facts{})
+			pass(100 * time.Millisecond)
+		}
+		if n.tries.Load() != 0 {
+			t.Error("spans do not wait for others")
+		}
+		pass(batchPause)
+		synctest.Wait()
+		if n.tries.Load() != 1 || tr.Stats().Sent != 10 {
+			t.Errorf("%d requests for %d spans", n.tries.Load(), tr.Stats().Sent)
+		}
+		for range batchSpans { // as many as need not wait for more
+			tr.keep(oneSpan(), facts{})
+		}
+		synctest.Wait()
+		if n.tries.Load() != 2 {
+			t.Errorf("%d requests", n.tries.Load())
+		}
+		if err := tr.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOverSockets sends a conversation to a collector by both protocols.
+func TestOverSockets(t *testing.T) {
+	for _, protocol := range []Protocol{HTTP, GRPC} {
+		for _, compress := range []bool{false, true} {
+			c := tracestest.Open(t)
+			endpoint := c.HTTP + signalPath
+			if protocol == GRPC {
+				endpoint = c.GRPC
+			}
+			if protocol == HTTP && compress {
+				continue // the test's collector does not unpack
+			}
+			tr := open(t, Options{
+				Endpoint: endpoint, Protocol: protocol, Compress: compress, Headers: map[string]string{"authorization": "Bearer cherry"}, Ratio: 1, Version: "1.2.3",
+				Resource: map[string]string{"service.name": "gateway"},
+			})
+			k := begin(t, tr, session.Opening{})
+			conversations["tool_call"](t, k)
+			k.ends()
+			if err := tr.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			golden(t, "tool_call", tracestest.Trees(c.Spans(), keyOperation, keyToolType, keyMode, keyAgent, keySession, keyConversation, keyServer, keyPort, keyProvider, keyModel))
+			requests, headers := c.Requests()
+			if len(requests) != 1 || headers[0]["authorization"] != "Bearer cherry" {
+				t.Fatalf("%s: %d requests, with %v", protocol, len(requests), headers)
+			}
+			sent := requests[0].GetResourceSpans()[0]
+			if r := sent.GetResource().GetAttributes(); len(r) != 1 || r[0].GetKey() != "service.name" || tracestest.Value(r[0].GetValue()) != "gateway" {
+				t.Errorf("%s: the resource is %v", protocol, r)
+			}
+			if s := sent.GetScopeSpans()[0].GetScope(); s.GetVersion() != "1.2.3" || tracestest.Value(s.GetAttributes()[0].GetValue()) != ConventionsVersion {
+				t.Errorf("%s: the scope is %v", protocol, s)
+			}
+			if s := tr.Stats(); s.Sent != int64(len(c.Spans())) || s.Failed != 0 {
+				t.Errorf("%s: %+v", protocol, s)
+			}
+		}
+	}
+}
+
+// TestCollectorsOverSockets: one that refuses, one that leads elsewhere, one that takes the connection and says
+// nothing, and none at all.
+func TestCollectorsOverSockets(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed, with all secret headers") }))
+	defer elsewhere.Close()
+	redirects := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer redirects.Close()
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refuses.Close()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for name, endpoint := range map[string]string{"redirects": redirects.URL, "refuses": refuses.URL, "silent": "http://" + silent.Addr().String(), "nobody": "http://127.0.0.1:1"} {
+		for _, protocol := range []Protocol{HTTP, GRPC} {
+			tr := open(t, Options{Endpoint: endpoint, Protocol: protocol, Ratio: 1, pause: time.Millisecond})
+			tr.keep(oneSpan(), facts{})
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			if err := tr.Close(ctx); err != nil {
+				t.Errorf("%s by %s: %v", name, protocol, err)
+			}
+			cancel()
+			if s := tr.Stats(); s.Failed != 1 || s.Sent != 0 || s.Waiting != 0 {
+				t.Errorf("%s by %s: %+v", name, protocol, s)
+			}
+		}
+	}
+}
+
+// BenchmarkTurn is what a turn with a tool costs the session that it happens in: kept, and not kept.
+func BenchmarkTurn(b *testing.B) {
+	for name, ratio := range map[string]float64{"kept": 1, "not_kept": 0} {
+		b.Run(name, func(b *testing.B) {
+			var t testing.T
+			n := &nasty{hangs: true}
+			tr := open(&t, Options{Ratio: ratio, Sender: n})
+			k := begin(&t, tr, session.Opening{})
+			conversations["tool_call"](&t, k)
+			steps := k.steps
+			followed := tr.Voice(session.Opening{SessionID: "s", Agent: "default", Provider: "openai", Model: "m", Came: epoch, Begun: epoch})
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, s := range steps {
+					followed.Take(s)
+				}
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = tr.Close(ctx)
+		})
+	}
+}

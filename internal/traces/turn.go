@@ -1,0 +1,203 @@
+package traces
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/internal/cost"
+	"voicegw/internal/textutil"
+	"voicegw/transport"
+)
+
+// Bounds of what is kept of one turn. What is more is counted.
+const (
+	mostAnswers = 32
+	mostCalls   = 64
+	mostOthers  = 16
+	mostEvents  = 32
+	mostWords   = 8 << 10 // bytes of a text, with Options.Content
+)
+
+// clipped returns at most mostWords bytes of a text.
+func clipped(s string) string { return textutil.Shorten(s, mostWords) }
+
+// answer is a model's answer: a response of a voice model, or a completion of a chat model.
+type answer struct {
+	at                place
+	operation, output string
+	id                string
+	begun, first, end time.Time
+	tokens            transport.Tokens
+	finish            string
+	failed            string
+	streams           bool
+	said              string // with Options.Content
+}
+
+func (a *answer) span(parent place, m Model) span {
+	at := attributes{{keyOperation, a.operation}}
+	at.text(keyProvider, m.System)
+	at.text(keyModel, m.Name)
+	at.text(keyServer, m.Host)
+	at.number(keyPort, int64(m.Port))
+	at.text(keyOutput, a.output)
+	at.text(keyResponse, a.id)
+	at.truth(keyStream, a.streams)
+	if a.finish != "" {
+		at.texts(keyFinish, []string{a.finish})
+	}
+	if !a.first.IsZero() {
+		at = append(at, attribute{keyFirstChunk, max(a.first.Sub(a.begun), 0).Seconds()})
+	}
+	tokens(&at, a.tokens)
+	at.text(keyOutputMessages, messages("assistant", a.said))
+	name := a.operation
+	if m.Name != "" {
+		name += " " + m.Name
+	}
+	return span{at: a.at, parent: parent.span, name: name, kind: client, begun: a.begun, end: a.end, attributes: at, failed: a.failed}
+}
+
+// tokens adds the numbers of tokens that are known.
+func tokens(a *attributes, t transport.Tokens) {
+	a.number(keyInput, t.Input)
+	a.number(keyOutputs, t.Output)
+	a.number(keyInputText, t.InputText)
+	a.number(keyInputAudio, t.InputAudio)
+	a.number(keyOutputText, t.OutputText)
+	a.number(keyOutputAudio, t.OutputAudio)
+	a.number(keyCached, t.CachedText+t.CachedAudio)
+	a.number(keyCachedText, t.CachedText)
+	a.number(keyCachedAudio, t.CachedAudio)
+	a.number(keyThought, t.OutputThought)
+}
+
+// messages returns a text in the form that the conventions have for messages; empty without one.
+func messages(role, text string) string {
+	if text == "" {
+		return ""
+	}
+	type part struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+	}
+	type message struct {
+		Role  string `json:"role"`
+		Parts []part `json:"parts"`
+	}
+	data, _ := json.Marshal([]message{{role, []part{{"text", clipped(text)}}}}) // only texts: it cannot fail
+	return string(data)
+}
+
+// turn is what is kept of one turn until its spans are made. It is not safe for concurrent use.
+type turn struct {
+	at         place
+	parent     [8]byte
+	links      []link
+	number     int
+	mode       string
+	begun, end time.Time // end is zero while it goes on
+	status     string
+	tokens     transport.Tokens
+	cost       cost.Amount
+	attributes attributes // of its end
+	answers    []*answer
+	calls      []*call
+	others     []span
+	events     []event
+	omitted    int64
+	failed     string
+	facts      facts
+
+	heard, said string // the last words of both sides, with Options.Content
+}
+
+// addAnswer, addCall, addOther and addEvent add to the turn what there is room for.
+func (t *turn) addAnswer(a *answer) {
+	if len(t.answers) >= mostAnswers {
+		t.omitted++
+		return
+	}
+	a.at = t.at.below()
+	t.answers = append(t.answers, a)
+	if a.begun.Before(t.begun) {
+		t.begun = a.begun // the model has begun the turn
+	}
+}
+
+func (t *turn) addCall(k *call) bool {
+	if len(t.calls) >= mostCalls {
+		t.omitted++
+		return false
+	}
+	t.calls = append(t.calls, k)
+	return true
+}
+
+func (t *turn) addOther(s span) {
+	if len(t.others) >= mostOthers {
+		t.omitted++
+		return
+	}
+	t.others = append(t.others, s)
+}
+
+func (t *turn) addEvent(e event) {
+	if len(t.events) >= mostEvents {
+		t.omitted++
+		return
+	}
+	t.events = append(t.events, e)
+}
+
+// running returns how many of its calls have no end.
+func (t *turn) running() (n int) {
+	for _, k := range t.calls {
+		if k.end.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// about is whose turn it is.
+type about struct {
+	session, conversation, agent string
+	model                        Model
+}
+
+// spans makes the spans of a turn that is over, its own first. What of it is not over ends now.
+func (t *turn) spans(who about, content bool, now time.Time) []span {
+	a := attributes{{keyOperation, opTurn}, {keyMode, t.mode}, {keyTurn, int64(t.number)}}
+	a.text(keyAgent, who.agent)
+	a.text(keyProvider, who.model.System)
+	a.text(keyModel, who.model.Name)
+	a.text(keySession, who.session)
+	a.text(keyConversation, who.conversation)
+	a.text(keyStatus, t.status)
+	a = append(a, t.attributes...)
+	tokens(&a, t.tokens)
+	a.number(keyCost, int64(t.cost.Micros))
+	a.truth(keyUnpriced, t.cost.Unpriced > 0)
+	a.number(keyOmitted, t.omitted)
+	if content {
+		a.text(keyInputMessages, messages("user", t.heard))
+		a.text(keyOutputMessages, messages("assistant", t.said))
+	}
+	root := span{at: t.at, parent: t.parent, name: opTurn + " " + who.agent, begun: t.begun, end: t.end, attributes: a, events: t.events, links: t.links, failed: t.failed}
+	out := make([]span, 0, 1+len(t.answers)+len(t.calls)+len(t.others))
+	out = append(out, root)
+	for _, one := range t.answers {
+		if one.end.IsZero() {
+			one.end = t.end
+		}
+		out = append(out, one.span(t.at, who.model))
+	}
+	for _, k := range t.calls {
+		if k.end.IsZero() {
+			k.end = now
+		}
+		out = append(out, k.span(t.at, content))
+	}
+	return append(out, t.others...)
+}

@@ -1,0 +1,423 @@
+package traces
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/internal/audit"
+	"voicegw/internal/traceparent"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/session"
+	"voicegw/transport"
+)
+
+// The values of keyMode.
+const (
+	modeVoice = "voice"
+	modeText  = "text"
+)
+
+// mostEnded bounds how many turns of a session may wait for the end of their calls.
+const mostEnded = 8
+
+// voice follows one session. The session's lock is held whenever it is told something.
+type voice struct {
+	// Fixed after Voice.
+	t     *Traces
+	who   about
+	start place
+	// caller says that the session belongs to a trace that another program has kept.
+	caller bool
+
+	begin []span // of its start, until its first turn is over; then nil
+	fault bool   // it could not begin
+	open  *turn
+	ended []*turn // their calls still run
+	calls callBook
+	// answer is the model's response that is under way; latest also one that has ended. mine is the turn of
+	// latest.
+	answer, latest *answer
+	mine           *turn
+	change         *change // of the model's connection; nil while there is one
+}
+
+// change is how a connection to the model is replaced, or the session is given up.
+type change struct {
+	name, reason string
+	begun        time.Time
+}
+
+// Voice follows a session; it is a session.Follow.
+func (t *Traces) Voice(o session.Opening) session.Followed {
+	v := &voice{t: t, calls: newCallBook(), start: newPlace(o.Parent), caller: o.Parent.Sampled}
+	v.who = about{session: o.SessionID, conversation: o.ConversationID, agent: o.Agent, model: t.voices[o.Provider]}
+	v.who.model.Name = o.Model
+	v.begin, v.fault = v.opened(o), o.Refused != ""
+	if v.fault {
+		v.settleStart()
+		return session.Followed{}
+	}
+	return session.Followed{Take: v.take, Start: t.parent(v.start, v.caller)}
+}
+
+// opened makes the spans of the session's start.
+func (v *voice) opened(o session.Opening) []span {
+	a := attributes{{keyMode, modeVoice}}
+	a.text(keySession, v.who.session)
+	a.text(keyConversation, v.who.conversation)
+	a.text(keyAgent, v.who.agent)
+	a.text(keyProvider, v.who.model.System)
+	a.text(keyModel, v.who.model.Name)
+	a.text(keyEntry, string(o.Entry))
+	root := span{at: v.start, parent: o.Parent.Span, name: spanStart, kind: server, begun: o.Came, end: o.Begun, failed: o.Refused}
+	if o.Entry == session.EntryTakeover {
+		root.name = spanResume
+		a.text(keyOutcome, session.ReturnedTaken)
+	}
+	if !o.Before.IsZero() {
+		root.links = []link{{place{o.Before.Trace, o.Before.Span}, linkBefore}}
+	}
+	all := make([]span, 1, 3)
+	part := func(name string, kind kind, from, to time.Time, failed string) {
+		if from.IsZero() || to.IsZero() {
+			return
+		}
+		all = append(all, span{at: v.start.below(), parent: v.start.span, name: name, kind: kind, begun: from, end: to, failed: failed})
+	}
+	if root.name == spanStart {
+		// The client may have taken its time for session.start, which is not the session's.
+		if !o.Started.IsZero() {
+			root.begun = o.Started
+			a.ms(keyWait, o.Started.Sub(o.Came))
+		}
+		part(spanIdentify, internal, o.Started, o.Known, "")
+		part(spanConnect, client, o.Known, o.Begun, o.Refused)
+	}
+	root.attributes = a
+	all[0] = root
+	return all
+}
+
+// settleStart decides about the start of a session without a turn. That of others is kept if their first turn is.
+func (v *voice) settleStart() {
+	if v.begin != nil {
+		v.t.keep(v.begin, facts{failed: v.fault, caller: v.caller})
+		v.begin = nil
+	}
+}
+
+// take is told of the session.
+func (v *voice) take(s session.Step) {
+	if s.Event != nil {
+		v.event(s.At, s.Event)
+		return
+	}
+	v.before(s.At, s.In)
+	lost := func(a orchestrator.Action) bool {
+		end, ok := a.(orchestrator.End)
+		return ok && end.Reason == orchestrator.EndLost
+	}
+	if slices.ContainsFunc(s.Actions, lost) {
+		v.changed(s.At, "", "no_connection") // before its turn ends
+	}
+	for _, a := range s.Actions {
+		v.action(s.At, a)
+	}
+	if s.Nudged && v.open != nil {
+		v.open.attributes.truth(keyNudged, true)
+		v.open.facts.odd = true
+	}
+	v.claim()
+	v.settle(s.At)
+}
+
+// event takes what happened between two steps.
+func (v *voice) event(at time.Time, e session.Event) {
+	switch e := e.(type) {
+	case session.Returned:
+		a := attributes{}
+		a.text(keyOutcome, e.Outcome)
+		v.alone(span{name: spanResume, kind: server, begun: at.Add(-e.Took), end: at, attributes: a}, facts{})
+	case session.Ended:
+		v.over(at, e.Reason)
+	}
+}
+
+// over makes the spans of everything that is left of the session.
+func (v *voice) over(at time.Time, reason string) {
+	if c := v.change; c != nil && c.name == spanMove {
+		a := attributes{}
+		a.text(keyOutcome, reason)
+		v.change = nil
+		v.alone(span{name: spanMove, begun: c.begun, end: at, attributes: a}, facts{})
+	}
+	if t := v.open; t != nil {
+		v.open, t.end, t.status = nil, at, string(orchestrator.TurnInterrupted)
+		t.attributes.text(keyReason, reason)
+		v.ended = append(v.ended, t)
+	}
+	for _, t := range v.ended {
+		v.ship(t, at)
+	}
+	v.ended = nil
+	v.settleStart()
+}
+
+// before takes an input, before what it leads to.
+func (v *voice) before(at time.Time, in orchestrator.Input) {
+	switch in := in.(type) {
+	case orchestrator.FromModel:
+		v.model(at, in.Event)
+	case orchestrator.AudioBegan:
+		if a := v.answer; a != nil && a.first.IsZero() {
+			a.first = at
+		}
+	case orchestrator.Used:
+		// A model reports what an answer has used when it ends, or soon after.
+		if a := v.latest; a != nil && (v.mine == nil || v.mine == v.open) {
+			a.tokens = a.tokens.Add(in.Tokens)
+		}
+	case orchestrator.OfCall:
+		if q, ok := in.In.(calls.Recorded); ok {
+			v.calls.asks(q)
+		}
+	case orchestrator.LinkBack:
+		v.changed(at, string(in.How), "")
+	}
+}
+
+// model takes an event of the model.
+func (v *voice) model(at time.Time, e transport.Event) {
+	switch e := e.(type) {
+	case transport.ResponseStarted:
+		v.answer = &answer{operation: opVoice, output: outputSpeech, id: e.ID, begun: at}
+		v.latest, v.mine = v.answer, nil
+	case transport.ResponseDone:
+		if a := v.answer; a != nil {
+			a.end, a.finish = at, string(e.Status)
+			if e.Status == transport.ResponseFailed {
+				a.failed = "response_failed"
+				if e.Err != nil {
+					a.failed = e.Err.Kind.String()
+				}
+			}
+			v.claim()
+			v.answer = nil
+		}
+	case transport.Problem:
+		if t := v.open; t != nil {
+			a := attributes{}
+			a.text(keyError, e.Err.Kind.String())
+			t.addEvent(event{at, eventProblem, a})
+			t.facts.odd = true
+		}
+	}
+}
+
+// claim gives the response under way to the open turn, unless it has a turn.
+func (v *voice) claim() {
+	if v.answer != nil && v.mine == nil && v.open != nil {
+		v.mine = v.open
+		v.open.addAnswer(v.answer)
+	}
+}
+
+// action takes what a step has decided.
+func (v *voice) action(at time.Time, a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.TurnStarted:
+		v.openTurn(at, a.Turn)
+	case orchestrator.TurnEnded:
+		v.endTurn(at, a)
+	case orchestrator.AboutCall:
+		if v.open == nil {
+			return
+		}
+		if k := v.calls.did(at, a.Do, v.open.at); k != nil && !v.open.addCall(k) {
+			delete(v.calls.open, k.id)
+		}
+	case orchestrator.ToolEnded:
+		v.calls.ended(at, a.Answer, a.Record)
+	case orchestrator.Failed:
+		v.failed(at, a)
+	case orchestrator.FlushItem:
+		v.flushed(a)
+	case orchestrator.Audit:
+		if t := v.open; t != nil && a.Record.Event == audit.EventConfirmation {
+			about := attributes{}
+			about.text(keyToolName, a.Record.ToolID)
+			about.text(keyConfirm, a.Record.Confirmation)
+			about.text(keyConfirmer, a.Record.ConfirmedBy)
+			t.addEvent(event{at, eventConfirmation, about})
+		}
+	case orchestrator.Transcript:
+		v.words(a)
+	case orchestrator.SwitchLink:
+		v.change = &change{name: spanRotate, reason: string(a.Reason), begun: at}
+		if t := v.open; t != nil && a.Reason != orchestrator.LinkExpired {
+			t.facts.odd = true
+		}
+	case orchestrator.Moving:
+		v.change = &change{name: spanMove, begun: at}
+	}
+}
+
+func (v *voice) openTurn(at time.Time, number int) {
+	t := &turn{number: number, mode: modeVoice, begun: at, facts: facts{caller: v.caller}}
+	if v.begin != nil && v.open == nil && len(v.ended) == 0 {
+		// The first turn belongs to the trace in which the session began; the others have one each.
+		t.at, t.parent = v.start.below(), v.start.span
+	} else {
+		t.at, t.links, t.facts.caller = newPlace(traceparent.Parent{}), []link{{v.start, linkSession}}, false
+	}
+	v.open = t
+}
+
+func (v *voice) endTurn(at time.Time, a orchestrator.TurnEnded) {
+	t := v.open
+	if t == nil || t.number != a.Turn {
+		return
+	}
+	v.open, t.end, t.status, t.tokens, t.cost = nil, at, string(a.Status), a.Usage, a.Cost
+	if a.Status == orchestrator.TurnFailed && t.failed == "" {
+		t.failed = string(a.Status)
+	}
+	t.facts.failed = t.facts.failed || a.Status == orchestrator.TurnFailed
+	if l := a.Latency; l != nil {
+		t.attributes.ms(keyFirst, l.Total)
+		t.attributes.ms(keyDetection, l.Detection)
+		t.attributes.ms(keyAnswer, l.Provider)
+		t.attributes.ms(keyGateway, l.Gateway)
+		t.facts.first = l.Total
+	}
+	if v.mine == t && v.answer != nil {
+		v.answer = nil // the rest of it is nobody's
+	}
+	v.ended = append(v.ended, t)
+}
+
+// failed takes an error that does not end the session.
+func (v *voice) failed(at time.Time, a orchestrator.Failed) {
+	t := v.open
+	if t == nil {
+		return
+	}
+	about := attributes{}
+	about.text(keyError, string(a.Failure))
+	about.truth(keyRetryable, a.Retryable)
+	t.addEvent(event{at, eventError, about})
+	if a.Failure == orchestrator.FailureNoAnswer || a.Kind != 0 {
+		t.failed, t.facts.failed = string(a.Failure), true
+	}
+}
+
+// flushed takes an interruption.
+func (v *voice) flushed(a orchestrator.FlushItem) {
+	t := v.turn(a.Turn)
+	if t == nil || a.Reason == orchestrator.FlushSessionEnd || a.Reason == orchestrator.FlushConnectionLost {
+		return
+	}
+	if slices.ContainsFunc(t.attributes, func(a attribute) bool { return a.key == keyCut }) {
+		return // an interruption may flush several items
+	}
+	t.attributes.text(keyCut, string(a.Reason))
+	t.attributes = append(t.attributes, attribute{keyHeard, a.HeardMS}, attribute{keySent, a.SentMS})
+}
+
+// turn returns a turn whose spans are not made yet; nil if there is no such turn.
+func (v *voice) turn(number int) *turn {
+	if v.open != nil && v.open.number == number {
+		return v.open
+	}
+	for _, t := range v.ended {
+		if t.number == number {
+			return t
+		}
+	}
+	return nil
+}
+
+// words keeps what was said, if it is to be told.
+func (v *voice) words(a orchestrator.Transcript) {
+	t := v.turn(a.Turn)
+	if t == nil || !v.t.opts.Content || !a.Final {
+		return
+	}
+	said := &t.heard
+	if a.Role == transport.RoleAssistant {
+		said = &t.said
+	}
+	if len(*said) < mostWords {
+		*said = clipped(joined(*said, a.Text))
+	}
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " " + b
+}
+
+// changed takes the end of a change of the model's connection.
+func (v *voice) changed(at time.Time, how, failed string) {
+	c := v.change
+	if c == nil {
+		return
+	}
+	v.change = nil
+	a := attributes{}
+	a.text(keyReason, c.reason)
+	a.text(keyOutcome, how)
+	if c.name == spanMove && failed == "" {
+		failed = "nobody_took_it"
+	}
+	s := span{name: c.name, kind: client, begun: c.begun, end: at, attributes: a, failed: failed}
+	if t := v.open; t != nil && !c.begun.Before(t.begun) {
+		s.at, s.parent = t.at.below(), t.at.span
+		t.facts.failed = t.facts.failed || failed != ""
+		t.addOther(s)
+		return
+	}
+	broken := c.reason == string(orchestrator.LinkBroken) || c.reason == string(orchestrator.LinkUnanswered)
+	v.alone(s, facts{failed: failed != "", odd: broken})
+}
+
+// alone decides about a span that belongs to no turn.
+func (v *voice) alone(s span, f facts) {
+	s.at, s.links = newPlace(traceparent.Parent{}), []link{{v.start, linkSession}}
+	a := attributes{}
+	a.text(keySession, v.who.session)
+	a.text(keyConversation, v.who.conversation)
+	s.attributes = append(a, s.attributes...)
+	v.t.keep([]span{s}, f)
+}
+
+// settle makes the spans of the turns that have ended with all of their calls.
+func (v *voice) settle(now time.Time) {
+	if len(v.ended) == 0 {
+		return
+	}
+	v.ended = slices.DeleteFunc(v.ended, func(t *turn) bool {
+		over := t.running() == 0
+		if over {
+			v.ship(t, now)
+		}
+		return over
+	})
+	for len(v.ended) > mostEnded {
+		v.ship(v.ended[0], now)
+		v.ended = v.ended[1:]
+	}
+}
+
+// ship makes the spans of a turn, with those of the session's start if it is the first one.
+func (v *voice) ship(t *turn, now time.Time) {
+	v.calls.forget(t.calls)
+	var before []span
+	if t.at.trace == v.start.trace {
+		before, v.begin = v.begin, nil
+	}
+	v.t.finish(t, before, v.who, now)
+}

@@ -1,0 +1,69 @@
+package webhook
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/internal/webhook/wire"
+)
+
+// TestProxy: events go through the proxy that the environment names, which looks names up that this machine does not
+// know. An address that a webhook must not reach is not asked of the proxy either.
+func TestProxy(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.Host+" "+string(body))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}))
+	defer proxy.Close()
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, tc := range map[string]struct {
+		private, direct bool
+		want            string
+	}{
+		"http://hooks.invalid/in":    {want: ""},
+		"http://93.184.215.14/in":    {want: ""},
+		"http://10.1.2.3/in":         {want: errAddress.Error()},
+		"http://10.1.2.4/in":         {private: true, want: ""},
+		"http://169.254.169.254/in":  {private: true, want: errAddress.Error()},
+		"http://[::1]/in":            {want: errAddress.Error()},
+		"http://localhost/in":        {want: errAddress.Error()},
+		"http://127.0.0.1:1/in":      {private: true, direct: true, want: "it cannot be reached"},
+		"http://192.168.255.1/other": {direct: true, want: errAddress.Error()},
+	} {
+		p := newPoster(Endpoint{Name: "x", URL: address, Private: tc.private, Secrets: []wire.Secret{}})
+		p.proxy = func(*http.Request) (*url.URL, error) {
+			if tc.direct {
+				return nil, nil //nolint:nilnil // as http.ProxyFromEnvironment
+			}
+			return at, nil
+		}
+		got := p.post(context.Background(), "id", []byte(address))
+		p.close()
+		if got.ok != (tc.want == "") || !strings.HasPrefix(got.why, tc.want) {
+			t.Errorf("%s: %+v, want %q", address, got, tc.want)
+		}
+		mu.Lock()
+		through := len(asked) == 1 && strings.HasSuffix(asked[0], address)
+		if through != (tc.want == "") || len(asked) > 1 {
+			t.Errorf("%s: the proxy was asked %q", address, asked)
+		}
+		asked = nil
+		mu.Unlock()
+	}
+}
