@@ -15,7 +15,7 @@ import (
 // TestFieldsAreExplained: docs/audit.md has a row for every key of a record, in their
 // order, and names every word that stands in one.
 func TestFieldsAreExplained(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "audit.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "audit.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-const BOOKING = "Book a design review tomorrow at 10";
+const BOOKING = "Book a design review tomorrow at 10 with ada@example.org";
 
 /** How often the tool was run. */
 async function ran(gateway: Gateway, tool: string): Promise<number> {
