@@ -248,7 +248,11 @@ func (e *evidence) auditTellsAll(f *findings) {
 			told := slices.ContainsFunc(all, func(r audit.Record) bool {
 				return r.ToolID == seen.tool && (seen.ended == nil || r.OK == seen.ended.OK && r.CacheHit == seen.ended.Deduplicated)
 			})
+			spec, _ := named(seen.tool)
 			switch {
+			case len(all) == 0 && spec.writes && seen.ended != nil && seen.ended.OK && !e.abandoned(v.session):
+				// A kill is no excuse here: the next gateway writes the line from the checkpoint.
+				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
 			case told, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):
 			case len(all) == 0:
