@@ -177,7 +177,6 @@ func (m *machine) restored(in Restored) {
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
 	}
 	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
-	m.neverSent(in)
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
 		if o.Spoke {
@@ -205,6 +204,7 @@ func (m *machine) restored(in Restored) {
 	if in.Given { // they are in the audit
 		m.actions = slices.DeleteFunc(m.actions, func(a Action) bool { _, ok := a.(Audit); return ok })
 	}
+	m.neverSent(in)
 	if was.Phase == PhaseEnding || was.Phase == PhaseEnded {
 		if m.overspent() {
 			m.farewell.why = EndBudget
@@ -229,11 +229,10 @@ func (m *machine) restored(in Restored) {
 // MaxUnsent limits [Memory.Unsent], which is part of each checkpoint.
 const MaxUnsent = 32
 
-// neverSent audits the records that the previous process may not have written when it died, marked as repeated. A process
-// that hands off writes its records itself.
+// neverSent audits the records that the previous process may not have written, marked as repeated.
 func (m *machine) neverSent(in Restored) {
 	for _, r := range in.Memory.Unsent[:min(len(in.Memory.Unsent), MaxUnsent)] {
-		if r == nil || in.Given {
+		if r == nil {
 			continue
 		}
 		lost := *r

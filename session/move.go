@@ -13,6 +13,9 @@ import (
 // giveTime bounds how long a session waits for the store when it is given up.
 const giveTime = 5 * time.Second
 
+// giveAuditWait is how long a session that is given up waits for the audit log. Its user hears nothing meanwhile.
+const giveAuditWait = time.Second
+
 // mostWaiting bounds the inputs that wait while a session is given up. Beyond it, what the client
 // does is dropped; results of calls never are, and a session has few.
 const mostWaiting = 1024
@@ -21,10 +24,10 @@ const mostWaiting = 1024
 // until the store has it no step is taken, because the checkpoint would not know of it. It is
 // guarded by the session's mu.
 type giving struct {
-	checkpoint store.Checkpoint
-	waiting    []orchestrator.Input // in the order in which they came
-	dropped    int
-	voiceLost  bool // the lease of the conversation was lost meanwhile
+	handle    string               // the provider's, to resume the conversation with; empty without one
+	waiting   []orchestrator.Input // in the order in which they came
+	dropped   int
+	voiceLost bool // the lease of the conversation was lost meanwhile
 	// away means that the session leaves because no model can be reached from here.
 	away bool
 
@@ -62,15 +65,10 @@ func (s *session) moveOut(a orchestrator.Moving) {
 	if s.isOver() {
 		return // it has left, or ends
 	}
-	if c, err := s.checkpoint(a.Handle); err == nil {
-		s.giving = &giving{checkpoint: c, over: make(chan struct{})}
-	} else {
-		s.log().Error("encoding a checkpoint: the session stays here", "error", err)
-	}
-	switch {
-	case s.way == nil:
+	s.giving = &giving{handle: a.Handle, over: make(chan struct{})}
+	if s.way == nil {
 		s.switchLink(orchestrator.SwitchLink{Reason: orchestrator.LinkMoving, Handle: a.Handle})
-	case s.giving != nil:
+	} else {
 		s.way.stop() // it is on the way to another connection, and gives the session up instead
 	}
 }
@@ -86,11 +84,19 @@ func (s *session) given() *giving {
 // read that it was given up before the store has told this one. Otherwise it goes on here.
 func (s *session) give(g *giving) (left bool) {
 	defer close(g.over)
+	// This process may die before the audit log has written what it still queues; the checkpoint holds those records.
+	s.up.wait()
+	s.waitForAudit(giveAuditWait)
+	s.mu.Lock()
+	c, err := s.checkpoint(g.handle)
+	s.mu.Unlock()
 	// Not the session's context: a session that ends meanwhile has been given up or has not.
 	ctx, cancel := context.WithTimeout(context.Background(), giveTime)
 	defer cancel()
-	s.keeper.Flush(ctx, s.told())
-	err := s.place.Give(ctx, g.checkpoint)
+	if err == nil {
+		s.keeper.Flush(ctx, s.told())
+		err = s.place.Give(ctx, c)
+	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
 		g.left = true
 		if s.endsGiven(g) {

@@ -11,16 +11,40 @@ import (
 type records struct {
 	mu  sync.Mutex // guards the following fields
 	all []audit.Record
-	// late means that the records wait in the queue of the audit.
-	late bool
+	// held means that the records wait in the queue of the audit.
+	held bool
+}
+
+// hold makes the following records wait; false writes those that wait.
+func (r *records) hold(hold bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held && !hold {
+		for _, one := range r.all {
+			r.written(one)
+		}
+	}
+	r.held = hold
+}
+
+// written tells the session that a record is out of the queue. The caller must hold mu.
+func (*records) written(one audit.Record) {
+	if one.Written == nil {
+		return
+	}
+	select {
+	case <-one.Written:
+	default:
+		close(one.Written)
+	}
 }
 
 func (r *records) add(one audit.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
-	if one.Written != nil && !r.late {
-		close(one.Written)
+	if !r.held {
+		r.written(one)
 	}
 }
 

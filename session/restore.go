@@ -257,13 +257,8 @@ func (s *session) givesBack(w *way, why orchestrator.Loss) bool {
 	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.giving != nil || !s.state.LastAttempt(time.Now(), why) {
 		return false
 	}
-	c, err := s.checkpoint("")
-	if err != nil {
-		s.log().Error("encoding a checkpoint", "error", err)
-		return false
-	}
 	w.gaveBack = true
-	s.giving, s.way = &giving{checkpoint: c, away: true, over: make(chan struct{})}, w
+	s.giving, s.way = &giving{away: true, over: make(chan struct{})}, w
 	return true
 }
 

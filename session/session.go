@@ -330,7 +330,7 @@ func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
 	<-s.handed
-	s.waitForAudit()
+	s.waitForAudit(auditWait)
 }
 
 // announce tells the client that the session has begun.

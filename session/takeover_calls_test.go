@@ -332,9 +332,7 @@ func TestLineInTheQueueOfTheAudit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onTillNodes(t, func(t *testing.T, n tillNodes) {
 				c, model := n.talk()
-				n.audited.mu.Lock()
-				n.audited.late = late
-				n.audited.mu.Unlock()
+				n.audited.hold(late)
 				n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
 				if was := n.audited.list(); len(was) != 1 || !was[0].OK || !was[0].Delivered {
 					t.Fatalf("the audit has %+v", was)
@@ -354,6 +352,33 @@ func TestLineInTheQueueOfTheAudit(t *testing.T) {
 				if len(lines) != 2 || !lines[1].Again || !lines[1].OK || lines[1].CallID != lines[0].CallID || !lines[1].Time.Equal(lines[0].Time) {
 					t.Errorf("the audit has %+v", lines)
 				}
+			})
+		})
+	}
+}
+
+// TestHandoffWaitsForTheAudit: a session that moves waits a second for the audit log. The next gateway writes the
+// records that are still in the queue then, because this one may die before it does, and no other.
+func TestHandoffWaitsForTheAudit(t *testing.T) {
+	for name, written := range map[string]time.Duration{"slow": time.Minute, "fast": 500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			onTillNodes(t, func(t *testing.T, n tillNodes) {
+				c, model := n.talk()
+				n.audited.hold(true)
+				n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
+				says(c, model, "done")
+				r := n.back(t, c)
+				time.AfterFunc(written, func() { n.audited.hold(false) })
+				drained := n.drain(30 * time.Second)
+				pass(2 * time.Second)
+				n.goOn(t, r).fake.Accept(t)
+				synctest.Wait()
+				n.once(t)
+				again := n.audited.list()[1:]
+				if slow := written > time.Second; slow != (len(again) == 1) || slow && !again[0].Again {
+					t.Errorf("the next gateway wrote %+v", again)
+				}
+				drained()
 			})
 		})
 	}

@@ -108,7 +108,10 @@ func (s *session) owe(r *audit.Record) {
 	}
 	r.Written = make(chan struct{})
 	s.owed = append(s.unwritten(), r)
-	s.owed = s.owed[max(len(s.owed)-orchestrator.MaxUnsent, 0):]
+	if excess := len(s.owed) - orchestrator.MaxUnsent; excess > 0 {
+		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies before it is written", "tool", s.owed[0].ToolID, "call_id", s.owed[0].CallID)
+		s.owed = s.owed[excess:]
+	}
 }
 
 // unwritten returns the records that the audit log may not have written yet. The caller must hold mu, and not change
@@ -129,18 +132,18 @@ func (s *session) unwritten() []*audit.Record {
 // process dies, the next one writes them from the checkpoint.
 const auditWait = 5 * time.Second
 
-// waitForAudit waits until the session's records are written.
-func (s *session) waitForAudit() {
+// waitForAudit waits until the session's records are written, at most for a time.
+func (s *session) waitForAudit(most time.Duration) {
 	s.mu.Lock()
 	owed := slices.Clone(s.unwritten())
 	s.mu.Unlock()
-	late := time.NewTimer(auditWait)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	for _, r := range owed {
 		select {
 		case <-r.Written:
 		case <-late.C:
-			s.log().Warn("an ended session leaves while the audit log has not written its last records", "records", len(owed))
+			s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", len(owed))
 			return
 		}
 	}
