@@ -143,7 +143,19 @@ func (t *turn) do(all []calls.Action) {
 // audit completes a record with the conversation that it belongs to, and audits it.
 func (t *turn) audit(r audit.Record) {
 	if t.a.opts.Audit != nil {
+		t.unwritten.Add(&r)
 		t.a.opts.Audit(t.ours(r))
+	}
+}
+
+// auditWait is how long a turn waits for the audit log.
+const auditWait = 5 * time.Second
+
+// waitForAudit must be called before a call's answer is stored: an attempt that finds the answer
+// writes no record.
+func (t *turn) waitForAudit() {
+	if left := t.unwritten.Wait(auditWait); left > 0 {
+		t.a.opts.Logger.Warn("the audit log is slow: records are lost if this gateway dies now", "conversation_id", t.conv.ID, "turn", t.number, "records", left)
 	}
 }
 

@@ -93,6 +93,7 @@ var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 // the turn so far, because the model needs the gateway's own calls and their answers when the
 // turn continues, and the client does not get them.
 func (t *turn) handOver(ctx context.Context) *protocol.Error {
+	t.waitForAudit()
 	key := rand.Text()
 	c := conversation.New(heldName(key), t.req.User.String(), t.persona.Name, time.Now())
 	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries), func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)

@@ -330,6 +330,8 @@ type fixture struct {
 	mu      sync.Mutex // guards the following fields
 	begun   []string   // tool and name, in order
 	records []audit.Record
+	// auditQueue gets the records that are not written yet; nil means that they are written at once.
+	auditQueue chan audit.Record
 }
 
 // setting is how a fixture differs from the usual.
@@ -386,6 +388,11 @@ func (f *fixture) record(r audit.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
+	if f.auditQueue == nil {
+		close(r.Written)
+	} else {
+		f.auditQueue <- r
+	}
 }
 
 func (f *fixture) handle(ctx context.Context, c toolCall) (registry.Result, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -573,6 +574,31 @@ func TestAnswersAreBounded(t *testing.T) {
 		synctest.Wait()
 		if len(f.agent.messages) != 1 || len(f.agent.kept) != 1 {
 			t.Errorf("%d messages are left", len(f.agent.messages))
+		}
+	})
+}
+
+// TestAnAnswerWaitsForTheAudit: a turn is not stored before the audit has its calls, because a later attempt at the
+// message finds their answers and writes no record.
+func TestAnAnswerWaitsForTheAudit(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.auditQueue = make(chan audit.Record, 1)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = f.respond(t.Context(), Request{ID: "m-1", Message: "Book"}, callsTools("short", "change", `{"name":"a"}`), says("Done."))
+		}()
+		synctest.Wait()
+		one := <-f.auditQueue
+		f.kept.mu.Lock()
+		if len(f.kept.kept) != 0 {
+			t.Errorf("the turn was stored while the audit waited: %s", f.kept.kept)
+		}
+		f.kept.mu.Unlock()
+		close(one.Written)
+		<-over
+		if len(f.kept.kept) != 1 {
+			t.Errorf("stored: %s", f.kept.kept)
 		}
 	})
 }

@@ -41,7 +41,8 @@ type turn struct {
 	rec     *record                          // how far this and earlier attempts at the message have got
 	resumed bool                             // there were earlier attempts
 
-	fresh undelivered // answers that the next request delivers to the model
+	fresh     undelivered // answers that the next request delivers to the model
+	unwritten audit.Unwritten
 
 	earlier  []Message       // the client's history, as the model gets it
 	handed   map[string]bool // calls that the client runs, by the gateway's name
@@ -258,6 +259,7 @@ func (t *turn) noted(text string) {
 
 // keep stores the turn in the conversation, with what it has cost.
 func (t *turn) keep() error {
+	t.waitForAudit()
 	if t.save == nil {
 		return nil
 	}
@@ -331,6 +333,7 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
 		return nil
 	}
+	t.waitForAudit()
 	t.rec.tell(t.m.soFar(), nil)
 	err := t.a.write(ctx, t.m.id, t.rec)
 	if err == nil {

@@ -27,7 +27,7 @@ type attachment struct {
 // caller must hold inbound and mu.
 func (s *session) attach(c Client) *attachment {
 	s.attachments++
-	a := &attachment{s: s, gen: s.attachments, conn: c}
+	a := &attachment{s: s, gen: int(s.attachments), conn: c}
 	s.attached.Store(a)
 	s.readers.Add(1)
 	return a

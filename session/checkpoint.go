@@ -90,7 +90,7 @@ func (s *session) noteNow() error {
 // noteOnceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
 // takeover does not write them again. The goroutine ends with the session. The caller must hold mu.
 func (s *session) noteOnceWritten() {
-	owed := slices.Clone(s.unwritten())
+	owed := s.unwritten.Records()
 	if len(owed) == 0 || s.notesAgain {
 		return
 	}
@@ -166,7 +166,8 @@ func changes(actions []orchestrator.Action) bool {
 func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
-	memory.Unsent = slices.Clone(s.unwritten())
+	memory.Unsent = s.unwritten.Records()
+	memory.Unsent = memory.Unsent[max(len(memory.Unsent)-orchestrator.MaxUnsent, 0):]
 	trim(&memory)
 	questions, err := sealed(memory.Calls.Questions, s.id, s.tokens.keys())
 	if err != nil {

@@ -109,7 +109,7 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			if winner == nil {
 				t.Fatal("no client has the session")
 			}
-			if s.attachments != 1+len(comers) {
+			if int(s.attachments) != 1+len(comers) {
 				t.Errorf("there were %d attachments, of %d clients that came back", s.attachments, len(comers))
 			}
 			for i, c := range comers {

@@ -106,10 +106,14 @@ type session struct {
 	resampleIn *audio.Resampler // nil if the rates are equal
 	upBuf      []byte
 	directIn   transport.AudioIn
-	again      int           // bytes that the client sends again; see beginAgain
-	tooFastAt  time.Time     // when the client was last told that its audio comes too fast
-	dropped    int           // frames dropped since then
-	control    *rate.Limiter // of the client's messages; nil before the first
+	again      int       // bytes that the client sends again; see beginAgain
+	tooFastAt  time.Time // when the client was last told that its audio comes too fast
+	dropped    int32     // frames dropped since then
+
+	// attachments counts them. mu guards it; the space is free here.
+	attachments int32
+
+	control *rate.Limiter // of the client's messages; nil before the first
 
 	errors errorGate // errors to the client
 
@@ -158,22 +162,21 @@ type session struct {
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 	reportedMS int64           // where the model last reported the beginning of speech, ms
 
-	mu          sync.Mutex                    // guards the following fields
-	principal   unique.Handle[auth.Principal] // what let the client in; its Expires is that of what was shown last
-	attachments int                           // attachments so far
-	clockwork   *time.Timer                   // fires the next tick; nil before the first
-	pauseWatch  *time.Timer                   // checks whether audio still arrives; nil before the first
-	state       orchestrator.State
-	tokens      tokens
-	recall      recall
-	notedAt     time.Time          // when a checkpoint was last made
-	story       *handoff.Story     // nil if the session does not continue a conversation
-	keeper      *handoff.Keeper    // nil with story
-	owed        []*audit.Record    // the newest records that the audit may not have written, oldest first
-	telling     *audit.Record      // the record that the next command makes true; nil without one
-	giving      *giving            // nil unless the session is being given up
-	way         *way               // to another link; nil while the session keeps its link
-	shown       *orchestrator.View // the view that an inspecting client got last; nil before the first
+	mu         sync.Mutex                    // guards the following fields
+	principal  unique.Handle[auth.Principal] // what let the client in; its Expires is that of what was shown last
+	clockwork  *time.Timer                   // fires the next tick; nil before the first
+	pauseWatch *time.Timer                   // checks whether audio still arrives; nil before the first
+	state      orchestrator.State
+	tokens     tokens
+	recall     recall
+	notedAt    time.Time          // when a checkpoint was last made
+	story      *handoff.Story     // nil if the session does not continue a conversation
+	keeper     *handoff.Keeper    // nil with story
+	unwritten  audit.Unwritten    // records of the session that the audit log may not have written
+	telling    *audit.Record      // the record that the next command makes true; nil without one
+	giving     *giving            // nil unless the session is being given up
+	way        *way               // to another link; nil while the session keeps its link
+	shown      *orchestrator.View // the view that an inspecting client got last; nil before the first
 
 	// What the observer was told: how much audio. spokeAt is when the user began to speak last.
 	sounded sounded

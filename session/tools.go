@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"voicegw/internal/audit"
@@ -101,31 +100,11 @@ func (s *session) decided(a orchestrator.Audit) {
 	s.audit(a.Record)
 }
 
-// owe keeps a record for the checkpoints until the audit log has written it. The caller must hold mu.
+// owe holds a record until the audit log has written it.
 func (s *session) owe(r *audit.Record) {
-	if s.opts.Audit == nil {
-		return
+	if s.opts.Audit != nil && s.unwritten.Add(r) > orchestrator.MaxUnsent {
+		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies now", "records", orchestrator.MaxUnsent)
 	}
-	r.Written = make(chan struct{})
-	s.owed = append(s.unwritten(), r)
-	if excess := len(s.owed) - orchestrator.MaxUnsent; excess > 0 {
-		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies before it is written", "tool", s.owed[0].ToolID, "call_id", s.owed[0].CallID)
-		s.owed = s.owed[excess:]
-	}
-}
-
-// unwritten returns the records that the audit log may not have written yet. The caller must hold mu, and not change
-// them.
-func (s *session) unwritten() []*audit.Record {
-	s.owed = slices.DeleteFunc(s.owed, func(r *audit.Record) bool {
-		select {
-		case <-r.Written:
-			return true
-		default:
-			return false
-		}
-	})
-	return s.owed
 }
 
 // auditWait is how long an ended session stays in the directory for records that the audit log has not written: if the
@@ -133,19 +112,9 @@ func (s *session) unwritten() []*audit.Record {
 const auditWait = 5 * time.Second
 
 // waitForAudit waits until the session's records are written, at most for a time.
-func (s *session) waitForAudit(most time.Duration) {
-	s.mu.Lock()
-	owed := slices.Clone(s.unwritten())
-	s.mu.Unlock()
-	late := time.NewTimer(most)
-	defer late.Stop()
-	for _, r := range owed {
-		select {
-		case <-r.Written:
-		case <-late.C:
-			s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", len(owed))
-			return
-		}
+func (s *session) waitForAudit(limit time.Duration) {
+	if left := s.unwritten.Wait(limit); left > 0 {
+		s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", left)
 	}
 }
 
