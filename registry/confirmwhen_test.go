@@ -156,6 +156,7 @@ func TestPreviewForms(t *testing.T) {
 		{"{start..end|time}", `{"start": "2026-11-24T23:00:00-03:30", "end": "2026-11-25T03:30:00Z"}`, "Tue 24 Nov 2026, 23:00 to Wed 25 Nov 2026, 00:00 (UTC-3:30)"},
 		{"{start..end|time in Europe/Oslo}", `{"start": "2026-07-24T08:00:00Z", "end": "2026-07-24T09:00:30Z"}`, "Fri 24 Jul 2026, 10:00 to 11:00:30 (Europe/Oslo, UTC+2)"},
 		{"{start|time in UTC}", `{"start": "2026-11-24T10:00:00+01:00"}`, "Tue 24 Nov 2026, 09:00 (UTC)"},
+		{"{start|time in Etc/UTC}", `{"start": "2026-11-24T10:00:00+01:00"}`, "Tue 24 Nov 2026, 09:00 (UTC)"},
 		{"{start|time}[ to {end|time}]", `{"start": "2026-11-24T10:00:00Z"}`, "Tue 24 Nov 2026, 10:00 (UTC)"},
 		{"{start..end|time}", `{"start": "2026-11-24T10:00:00Z"}`, "Tue 24 Nov 2026, 10:00 (UTC)"},
 		{"{guests|list}", `{"guests": ["ada"]}`, "ada"},

@@ -151,7 +151,7 @@ func timeText(v, args any, until []string, zone *time.Location) string {
 		}
 	}
 	switch {
-	case zone != nil && zone != time.UTC:
+	case zone != nil && !strings.HasSuffix(zone.String(), "UTC"): // nor Etc/UTC
 		return text + " (" + zone.String() + ", " + offset(start) + ")"
 	case local && zone == nil:
 		return text

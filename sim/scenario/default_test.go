@@ -204,3 +204,22 @@ func TestProblemsOfPromptsAndTreatAs(t *testing.T) {
 		t.Errorf("%d problems:\n%s", n, got)
 	}
 }
+
+// TestDefaultTakesAnAnswerInWords where the gateway offers confirm_action; elsewhere the user is sent to the buttons.
+func TestDefaultTakesAnAnswerInWords(t *testing.T) {
+	asked := []Result{{"calendar_create_event", `{"error":{"details":{"reference":"cr_7"},"message":"ask","type":"CONFIRMATION_REQUIRED"},"ok":false}`}}
+	const book = "Book a review on 2026-12-01 from 10:00 to 11:00"
+	for word, approved := range map[string]string{"Yes, please.": "true", "ok": "true", "No!": "false", "Don't": "false"} {
+		c := tools("calendar_create_event", "confirm_action")
+		d := Default().NewDialogue(1)
+		d.Hear(Heard{Text: book}, c)
+		want(t, d.Results(asked, c), "say I need your approval first. Please say yes or no, or press Approve or Decline.")
+		c.Memory = []Memory{{"result", asked[0].Name + " " + asked[0].Output}}
+		want(t, d.Hear(Heard{Text: word}, c), "heard "+word, `call confirm_action {"approved":`+approved+`,"reference":"cr_7"}`)
+	}
+	c := tools("calendar_create_event")
+	d := Default().NewDialogue(1)
+	d.Hear(Heard{Text: book}, c)
+	d.Results(asked, c)
+	want(t, d.Hear(Heard{Text: "Yes"}, c), "heard Yes", "say If I have asked for your approval, please press Approve or Decline.")
+}
