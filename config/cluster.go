@@ -1,6 +1,12 @@
 package config
 
-import "voicegw/config/setting"
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"voicegw/config/setting"
+)
 
 // Cluster lets gateways with a common store pass on each other's clients. It is off while Listen
 // is empty.
@@ -34,7 +40,8 @@ func (l *loader) validateCluster() {
 	if text := CheckListen(c.Listen); text != "" {
 		l.bad("cluster.listen", "cluster.listen %s", text)
 	}
-	l.httpURL("cluster.url", c.URL)
+	l.config.Cluster.URL = bracketed(c.URL)
+	l.httpURL("cluster.url", l.config.Cluster.URL)
 	if c.URL == "" {
 		l.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for example http://10.0.0.1:8090.")
 	}
@@ -47,4 +54,17 @@ func (l *loader) validateCluster() {
 	if l.config.Store.URL == "" {
 		l.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")
 	}
+}
+
+// bracketed puts an IPv6 address in a URL into brackets, because Kubernetes gives the address of a pod without them.
+func bracketed(url string) string {
+	scheme, at, _ := strings.Cut(url, "://")
+	colon := strings.LastIndexByte(at, ':')
+	if colon < 0 {
+		return url
+	}
+	if addr, err := netip.ParseAddr(at[:colon]); err != nil || !addr.Is6() {
+		return url
+	}
+	return scheme + "://" + net.JoinHostPort(at[:colon], at[colon+1:])
 }
