@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -56,11 +55,11 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}
 	made, err := desk.Create(ctx, draft)
 	if err != nil {
-		return registry.Result{}, reply.Error(ctx, err)
+		return registry.Result{}, calendar.ToolError(ctx, err)
 	}
 	e, created := made.Event, made.Created
 	answer := Answer{
-		Created: created, ID: e.ID, Title: e.Title, Start: reply.Time(e.Start), End: reply.Time(e.End),
+		Created: created, ID: e.ID, Title: e.Title, Start: calendar.FormatTime(e.Start), End: calendar.FormatTime(e.End),
 		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, zone), TimeZone: zone.String(),
 		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, MeetingURL: e.MeetingURL,
 	}
@@ -107,7 +106,7 @@ func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar
 	var problems []document.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
 	read := func(f calendar.Field, text string) time.Time {
-		t, err := reply.ReadTime(text, desk.Zone(session.TimeZone))
+		t, err := calendar.ParseTime(text, desk.Zone(session.TimeZone))
 		if err != nil {
 			problems = append(problems, document.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00."})
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -25,8 +24,8 @@ type Answer struct {
 	// TimeZone is the IANA name of the zone of the words.
 	TimeZone string `json:"time_zone"`
 	// Busy is merged over all calendars, Free is the time between; both sorted, never nil.
-	Busy []reply.Period `json:"busy"`
-	Free []reply.Period `json:"free"`
+	Busy []calendar.PeriodReply `json:"busy"`
+	Free []calendar.PeriodReply `json:"free"`
 	// Events are set only if details were asked for.
 	Events []Event `json:"events,omitempty"`
 	// MoreBusy, MoreFree and MoreEvents count the entries beyond the bounds.
@@ -77,11 +76,11 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	desk := call.Needs.Desk
 	found, err := desk.Availability(ctx, request)
 	if err != nil {
-		return registry.Result{}, reply.Error(ctx, err)
+		return registry.Result{}, calendar.ToolError(ctx, err)
 	}
 	answer := Answer{
 		Summary: found.Summary, TimeZone: request.Zone.String(),
-		Busy: reply.Of(found.Busy, maxPeriods, request.Zone), Free: reply.Of(found.Free, maxPeriods, request.Zone),
+		Busy: calendar.PeriodReplies(found.Busy, maxPeriods, request.Zone), Free: calendar.PeriodReplies(found.Free, maxPeriods, request.Zone),
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
@@ -100,8 +99,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 // requestOf reads the arguments. The schema has checked each; this names what is wrong with them
 // together.
 func requestOf(args Args, zone *time.Location) (calendar.Request, error) {
-	from, err1 := reply.ReadTime(args.StartDate, zone)
-	to, err2 := reply.ReadTime(args.EndDate, zone)
+	from, err1 := calendar.ParseTime(args.StartDate, zone)
+	to, err2 := calendar.ParseTime(args.EndDate, zone)
 	var problems []document.Problem
 	bad := func(path, format string, a ...any) {
 		problems = append(problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
@@ -138,7 +137,7 @@ func eventOf(e calendar.Event, zone *time.Location) Event {
 		title = "private"
 	}
 	return Event{
-		Title: title, Start: reply.Time(e.Start), End: reply.Time(e.End),
+		Title: title, Start: calendar.FormatTime(e.Start), End: calendar.FormatTime(e.End),
 		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, zone), Calendar: string(e.Calendar),
 		AllDay: e.AllDay, Tentative: e.Tentative, Private: e.Private, Location: e.Location, MeetingURL: e.MeetingURL,
 		Attendees: e.Attendees[:min(maxAttendees, len(e.Attendees))],
@@ -148,7 +147,7 @@ func eventOf(e calendar.Event, zone *time.Location) Event {
 // missingOf says why a calendar could not be read, in the form of a tool's error.
 func missingOf(ctx context.Context, m calendar.Missing) Missing {
 	out := Missing{Calendar: string(m.Calendar), Type: registry.ErrorTransient, Reason: "It could not be read in time."}
-	if e, ok := errors.AsType[*registry.ToolError](reply.Error(ctx, m.Err)); ok {
+	if e, ok := errors.AsType[*registry.ToolError](calendar.ToolError(ctx, m.Err)); ok {
 		out.Type, out.Reason = e.Type, e.Message
 	}
 	return out

@@ -13,7 +13,6 @@ import (
 
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/calendartest"
-	"voicegw/internal/backends/calendar/reply"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
@@ -57,11 +56,11 @@ func TestAnswer(t *testing.T) {
 		Summary: "Mon 23 Nov 2026 09:00-13:00 (Europe/Berlin): Mon 23 Nov 2026 09:30-10:45 and Mon 23 Nov 2026 11:00-11:30 are booked. " +
 			"Free for 30 minutes or more: Mon 23 Nov 2026 09:00-09:30 and Mon 23 Nov 2026 11:30-13:00.",
 		TimeZone: "Europe/Berlin",
-		Busy: []reply.Period{
+		Busy: []calendar.PeriodReply{
 			{Start: "2026-11-23T08:30:00.000Z", End: "2026-11-23T09:45:00.000Z", Words: "Mon 23 Nov 2026 09:30-10:45", Minutes: 75},
 			{Start: "2026-11-23T10:00:00.000Z", End: "2026-11-23T10:30:00.000Z", Words: "Mon 23 Nov 2026 11:00-11:30", Minutes: 30},
 		},
-		Free: []reply.Period{
+		Free: []calendar.PeriodReply{
 			{Start: "2026-11-23T08:00:00.000Z", End: "2026-11-23T08:30:00.000Z", Words: "Mon 23 Nov 2026 09:00-09:30", Minutes: 30},
 			{Start: "2026-11-23T10:30:00.000Z", End: "2026-11-23T12:00:00.000Z", Words: "Mon 23 Nov 2026 11:30-13:00", Minutes: 90},
 		},
@@ -147,7 +146,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if tc.want == registry.ErrorRateLimit {
-				if diff := cmp.Diff(reply.RetryAfter{Seconds: 2}, e.Details); diff != "" {
+				if diff := cmp.Diff(calendar.RetryAfter{Seconds: 2}, e.Details); diff != "" {
 					t.Error(diff)
 				}
 			}

@@ -1,5 +1,4 @@
-// Package reply turns the answers of calendars into the answers of tools.
-package reply
+package calendar
 
 import (
 	"context"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/backends/calendar"
 	"voicegw/registry"
 )
 
@@ -18,26 +16,26 @@ const timeForm = "2006-01-02T15:04:05.000Z"
 
 // The first and the last time that RFC 3339 can write.
 var (
-	first = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-	last  = time.Date(9999, 12, 31, 23, 59, 59, int(999*time.Millisecond), time.UTC)
+	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(9999, 12, 31, 23, 59, 59, int(999*time.Millisecond), time.UTC)
 )
 
-// Time writes a time. One that RFC 3339 cannot write is the nearest that it can: calendars hold events that
-// never end.
-func Time(t time.Time) string {
+// FormatTime writes a time for a model. A time that RFC 3339 cannot write becomes the nearest that it can:
+// calendars hold events that never end.
+func FormatTime(t time.Time) string {
 	switch {
-	case t.Before(first):
-		t = first
-	case t.After(last):
-		t = last
+	case t.Before(earliest):
+		t = earliest
+	case t.After(latest):
+		t = latest
 	}
 	return t.UTC().Format(timeForm)
 }
 
-// ReadTime reads an argument that is a time: one of RFC 3339 with its offset, or a local time without
+// ParseTime reads an argument that is a time: one of RFC 3339 with its offset, or a local time without
 // one, which is in the zone. RFC 3339 allows a small t and z, which Go's own parser does not accept. A local time that
 // a change of the clocks leaves out or repeats is read as [time.Date] does.
-func ReadTime(text string, zone *time.Location) (time.Time, error) {
+func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
@@ -50,8 +48,8 @@ func ReadTime(text string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%.40q is not a time; write it as 2026-11-23T09:00:00", text)
 }
 
-// Period is a time in an answer.
-type Period struct {
+// PeriodReply is a time in an answer.
+type PeriodReply struct {
 	// Start and End are RFC 3339 UTC with milliseconds; End is not part of it.
 	Start string `json:"start"`
 	End   string `json:"end"`
@@ -61,42 +59,42 @@ type Period struct {
 	Minutes int64 `json:"minutes"`
 }
 
-// Of makes periods, never nil and at most limit of them.
-func Of(periods []calendar.Period, limit int, zone *time.Location) []Period {
-	out := []Period{}
+// PeriodReplies makes the periods of an answer, never nil and at most limit of them.
+func PeriodReplies(periods []Period, limit int, zone *time.Location) []PeriodReply {
+	out := []PeriodReply{}
 	for _, p := range periods[:min(limit, len(periods))] {
-		out = append(out, Period{Time(p.Start), Time(p.End), calendar.Words(p, zone), int64(p.Length() / time.Minute)})
+		out = append(out, PeriodReply{FormatTime(p.Start), FormatTime(p.End), Words(p, zone), int64(p.Length() / time.Minute)})
 	}
 	return out
 }
 
 // kinds are the errors of tools for the kinds of a calendar's errors, with advice.
-var kinds = map[calendar.Kind]struct {
+var kinds = map[Kind]struct {
 	kind       registry.ErrorType
 	suggestion string
 }{
-	calendar.Invalid:   {registry.ErrorValidation, "Correct the arguments and call the tool again."},
-	calendar.NotFound:  {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
-	calendar.Auth:      {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. Do not try again."},
-	calendar.RateLimit: {registry.ErrorRateLimit, "Tell the user that the calendar is busy, and try again later."},
-	calendar.Transient: {registry.ErrorTransient, "Tell the user that the calendar cannot be reached right now."},
-	calendar.Conflict:  {registry.ErrorConflict, "Tell the user what stands in the way, and ask for another title or time."},
-	calendar.Permanent: {registry.ErrorPermanent, "Tell the user that the calendar does not work, and do not try again."},
+	Invalid:   {registry.ErrorValidation, "Correct the arguments and call the tool again."},
+	NotFound:  {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
+	Auth:      {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. Do not try again."},
+	RateLimit: {registry.ErrorRateLimit, "Tell the user that the calendar is busy, and try again later."},
+	Transient: {registry.ErrorTransient, "Tell the user that the calendar cannot be reached right now."},
+	Conflict:  {registry.ErrorConflict, "Tell the user what stands in the way, and ask for another title or time."},
+	Permanent: {registry.ErrorPermanent, "Tell the user that the calendar does not work, and do not try again."},
 }
 
-// Error makes an error that a model can act on. The error of a context that has ended stays as it
+// ToolError makes an error that a model can act on. The error of a context that has ended stays as it
 // is; the registry names it.
-func Error(ctx context.Context, err error) error {
-	e, ok := errors.AsType[*calendar.Error](err)
+func ToolError(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e = calendar.Errorf(calendar.Transient, err, "The calendar cannot be reached at the moment.")
+		e = Errorf(Transient, err, "The calendar cannot be reached at the moment.")
 	}
 	as, known := kinds[e.Kind]
 	if !known {
-		as = kinds[calendar.Permanent]
+		as = kinds[Permanent]
 	}
 	out := registry.Errorf(as.kind, "%s", e.Message)
 	out.Err, out.Suggestion, out.PartialSideEffects = err, as.suggestion, e.Unsure
