@@ -10,8 +10,8 @@ import (
 	"voicegw/config/backend"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/caldav"
-	"voicegw/internal/backends/calendar/folder"
 	"voicegw/internal/backends/calendar/google"
+	"voicegw/internal/backends/calendar/ics"
 )
 
 // openDesk makes the desk that the calendar tools work with. It does not contact a server yet. The
@@ -59,7 +59,7 @@ func openCalendar(cfg backend.Calendar, dataDir string, zone *time.Location) (ca
 	if dir == "" && dataDir != "" {
 		dir = filepath.Join(dataDir, "calendar")
 	}
-	c, err := folder.New(folder.Options{Dir: dir, Calendars: names, Zone: zone, Own: own})
+	c, err := ics.NewFolder(ics.FolderOptions{Dir: dir, Calendars: names, Zone: zone, Own: own})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,5 @@
-// Package ics reads and writes iCalendar (RFC 5545) for the backends that keep it. It reads files
+// Package ics reads and writes iCalendar (RFC 5545) for the backends that keep it: [Folder] and
+// package caldav. It reads files
 // of strangers: whatever they contain, it neither panics nor runs without end, and it reports
 // what it cannot read instead of taking it for free time.
 //

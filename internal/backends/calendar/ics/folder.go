@@ -1,10 +1,4 @@
-// Package folder keeps calendars as folders of iCalendar files, which any program can read and
-// write: below one folder there is a folder for each calendar, and in it a file for each event. It
-// is the gateway's default calendar, and empty at first.
-//
-// Files that somebody else puts there count too, whatever their names, if they end in ".ics". It
-// sends no invitations.
-package folder
+package ics
 
 import (
 	"context"
@@ -19,17 +13,16 @@ import (
 	"time"
 
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/calendar/ics"
 )
 
 // Limits of one calendar: the number of its files and their bytes.
 const (
-	MaxFiles = 10_000
-	MaxBytes = 64 << 20
+	maxFolderFiles = 10_000
+	maxFolderBytes = 64 << 20
 )
 
-// Options configure a Folder.
-type Options struct {
+// FolderOptions configure a Folder.
+type FolderOptions struct {
 	// Dir holds a folder for each calendar. It is created with the first event. Empty means
 	// that there are no calendars.
 	Dir string
@@ -42,20 +35,22 @@ type Options struct {
 	Own []string
 }
 
-// Folder is a [calendar.Calendar].
+// Folder is a [calendar.Calendar] in a folder of iCalendar files, which any program can read and write: a
+// folder for each calendar and a file for each event. It is the gateway's default calendar, and empty at
+// first. It reads every file that ends in ".ics", whatever its name, and sends no invitations.
 type Folder struct {
-	// Fixed after New.
+	// Fixed after NewFolder.
 	dir    string
 	names  map[calendar.Name]string
-	reader ics.Reader
+	reader Reader
 	owner  string
 }
 
 var errName = errors.New("folder: the name of a calendar's folder is no name of a folder")
 
-// New makes a Folder. It reads and writes nothing yet.
-func New(o Options) (*Folder, error) {
-	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: ics.Reader{Zone: o.Zone, Own: o.Own}}
+// NewFolder makes a Folder. It reads and writes nothing yet.
+func NewFolder(o FolderOptions) (*Folder, error) {
+	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: Reader{Zone: o.Zone, Own: o.Own}}
 	if len(o.Own) > 0 {
 		f.owner = o.Own[0]
 	}
@@ -90,7 +85,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		return calendar.Found{}, unreadable(err)
 	}
 	var found calendar.Found
-	read, budget := 0, int64(MaxBytes)
+	read, budget := 0, int64(maxFolderBytes)
 	for _, file := range files {
 		if ctx.Err() != nil {
 			return calendar.Found{}, ctx.Err()
@@ -98,7 +93,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		if !file.Type().IsRegular() || !strings.EqualFold(filepath.Ext(file.Name()), ".ics") {
 			continue
 		}
-		if read++; read > MaxFiles {
+		if read++; read > maxFolderFiles {
 			return calendar.Found{}, calendar.Errorf(calendar.Permanent, nil, "The calendar has too many files.")
 		}
 		one, err := f.readFile(ctx, root, file.Name(), &budget, q)
@@ -114,8 +109,8 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		}
 		found.Events = append(found.Events, one.Events...)
 		found.Unread = append(found.Unread, one.Unread...)
-		if len(found.Events)+len(found.Unread) > ics.MaxEvents {
-			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		if len(found.Events)+len(found.Unread) > MaxEvents {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ErrTooMany, "The calendar has too much in it.")
 		}
 	}
 	return found, nil
@@ -123,7 +118,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 
 // readFile reads one file. budget is how much may still be read.
 func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
-	data, err := readAll(root, name, min(*budget, ics.MaxBytes))
+	data, err := readAll(root, name, min(*budget, MaxBytes))
 	if err != nil {
 		return calendar.Found{}, err
 	}
@@ -140,7 +135,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	defer file.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = ics.ErrTooBig
+		err = ErrTooBig
 	}
 	return data, err
 }
@@ -148,7 +143,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 // Create implements [calendar.Calendar]. When it returns, the event is on the disk, complete or
 // not at all, even if others create it at the same time.
 func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
-	data, err := ics.Write(d, f.owner)
+	data, err := Write(d, f.owner)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
@@ -175,7 +170,7 @@ func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		return calendar.Event{}, false, e
 	}
 	if !created {
-		if data, err = readAll(root, name, ics.MaxBytes); err != nil {
+		if data, err = readAll(root, name, MaxBytes); err != nil {
 			return calendar.Event{}, false, unreadable(err)
 		}
 	}
@@ -199,7 +194,7 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 		return calendar.Event{}, false, unreadable(err)
 	}
 	defer root.Close() //nolint:errcheck // only read
-	data, err := readAll(root, key+".ics", ics.MaxBytes)
+	data, err := readAll(root, key+".ics", MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return calendar.Event{}, false, nil
 	}

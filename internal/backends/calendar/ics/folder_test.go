@@ -1,4 +1,4 @@
-package folder
+package ics
 
 import (
 	"os"
@@ -12,12 +12,11 @@ import (
 
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/calendartest"
-	"voicegw/internal/backends/calendar/ics"
 )
 
-func open(t *testing.T, o Options) *Folder {
+func open(t *testing.T, o FolderOptions) *Folder {
 	t.Helper()
-	f, err := New(o)
+	f, err := NewFolder(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +25,7 @@ func open(t *testing.T, o Options) *Folder {
 
 func TestSuite(t *testing.T) {
 	calendartest.Suite(t, func(t *testing.T) calendar.Calendar {
-		return open(t, Options{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
+		return open(t, FolderOptions{Dir: filepath.Join(t.TempDir(), "calendar"), Own: []string{"ada@example.com"}})
 	})
 }
 
@@ -40,7 +39,7 @@ func put(t *testing.T, path, data string) {
 	}
 }
 
-func object(uid, start string) string {
+func eventFile(uid, start string) string {
 	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:" + uid + "\nDTSTART:" + start + "\nDURATION:PT1H\nEND:VEVENT\nEND:VCALENDAR\n"
 }
 
@@ -48,17 +47,17 @@ func object(uid, start string) string {
 // file, or leads out of the folder, is left alone.
 func TestFilesOfOthers(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "team", "a.ics"), object("a", "20300506T090000Z"))
-	put(t, filepath.Join(dir, "team", "B.ICS"), object("b1", "20300506T100000Z")+object("b2", "20300506T110000Z"))
+	put(t, filepath.Join(dir, "team", "a.ics"), eventFile("a", "20300506T090000Z"))
+	put(t, filepath.Join(dir, "team", "B.ICS"), eventFile("b1", "20300506T100000Z")+eventFile("b2", "20300506T110000Z"))
 	put(t, filepath.Join(dir, "team", "bad.ics"), "hello")
-	put(t, filepath.Join(dir, "team", "notes.txt"), object("c", "20300506T120000Z"))
-	put(t, filepath.Join(dir, "team", "folder.ics", "d.ics"), object("d", "20300506T120000Z"))
-	put(t, filepath.Join(dir, "outside.ics"), object("e", "20300506T120000Z"))
+	put(t, filepath.Join(dir, "team", "notes.txt"), eventFile("c", "20300506T120000Z"))
+	put(t, filepath.Join(dir, "team", "folder.ics", "d.ics"), eventFile("d", "20300506T120000Z"))
+	put(t, filepath.Join(dir, "outside.ics"), eventFile("e", "20300506T120000Z"))
 	if err := os.Symlink(filepath.Join(dir, "outside.ics"), filepath.Join(dir, "team", "link.ics")); err != nil {
 		t.Fatal(err)
 	}
 	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
-	found, err := open(t, Options{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Team, From: from, To: from.AddDate(0, 0, 1)})
+	found, err := open(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Team, From: from, To: from.AddDate(0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +83,7 @@ func TestOneFileOfTheOwnersAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calendar")
 	d := calendartest.Draft("Tea", 1)
 	for range 3 {
-		if _, _, err := open(t, Options{Dir: dir, Calendars: map[calendar.Name]string{calendar.Primary: "mine"}}).Create(t.Context(), d); err != nil {
+		if _, _, err := open(t, FolderOptions{Dir: dir, Calendars: map[calendar.Name]string{calendar.Primary: "mine"}}).Create(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +104,7 @@ func TestSomethingElseIsThere(t *testing.T) {
 	d := calendartest.Draft("Tea", 1)
 	path := filepath.Join(dir, "primary", d.Key+".ics")
 	put(t, path, "not an event")
-	if _, _, err := open(t, Options{Dir: dir}).Create(t.Context(), d); calendar.KindOf(err) != calendar.Conflict {
+	if _, _, err := open(t, FolderOptions{Dir: dir}).Create(t.Context(), d); calendar.KindOf(err) != calendar.Conflict {
 		t.Errorf("got %v", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "not an event" {
@@ -115,9 +114,9 @@ func TestSomethingElseIsThere(t *testing.T) {
 
 func TestTooMuch(t *testing.T) {
 	dir := t.TempDir()
-	put(t, filepath.Join(dir, "primary", "a.ics"), strings.Repeat("x", ics.MaxBytes+1))
+	put(t, filepath.Join(dir, "primary", "a.ics"), strings.Repeat("x", MaxBytes+1))
 	from := time.Date(2030, 5, 6, 0, 0, 0, 0, time.UTC)
-	found, err := open(t, Options{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, From: from, To: from.AddDate(0, 0, 1)})
+	found, err := open(t, FolderOptions{Dir: dir}).Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, From: from, To: from.AddDate(0, 0, 1)})
 	if err != nil || len(found.Unread) != 1 {
 		t.Errorf("%+v %v", found, err)
 	}
@@ -127,7 +126,7 @@ func TestTooMuch(t *testing.T) {
 func TestFailures(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "primary"), "a file")
-	f := open(t, Options{Dir: dir})
+	f := open(t, FolderOptions{Dir: dir})
 	_, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()})
 	_, _, created := f.Create(t.Context(), calendartest.Draft("Tea", 1))
 	for _, err := range []error{err, created} {
@@ -137,14 +136,14 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"../up", "a/b", "..", ".", "/etc"} {
-		if _, err := New(Options{Dir: dir, Calendars: map[calendar.Name]string{calendar.Team: name}}); err == nil {
+		if _, err := NewFolder(FolderOptions{Dir: dir, Calendars: map[calendar.Name]string{calendar.Team: name}}); err == nil {
 			t.Errorf("%q is taken for a folder's name", name)
 		}
 	}
 }
 
 func TestWithoutAFolderThereAreNoCalendars(t *testing.T) {
-	f := open(t, Options{})
+	f := open(t, FolderOptions{})
 	if _, err := f.Busy(t.Context(), calendar.Query{Calendar: calendar.Primary, To: time.Now()}); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("busy: %v", err)
 	}
