@@ -12,8 +12,7 @@ import (
 	"voicegw/config"
 	"voicegw/config/backend"
 	"voicegw/internal/backends/image"
-	"voicegw/internal/backends/image/genai"
-	"voicegw/internal/backends/image/openai"
+	"voicegw/internal/backends/image/provider"
 )
 
 // images makes images and stores them.
@@ -105,12 +104,12 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
-		return openai.New(openai.Options{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
+		return provider.NewOpenAI(provider.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
 	case wireGemini:
 		if cfg.Image.BaseURL != "" && s.key == "" {
 			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url needs one, and a provider's key is sent to no other server."}}
 		}
-		g, err := genai.New(ctx, genai.Options{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
+		g, err := provider.NewGoogle(ctx, provider.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"voicegw/config"
-	imagegenai "voicegw/internal/backends/image/genai"
-	imageopenai "voicegw/internal/backends/image/openai"
+	"voicegw/internal/backends/image/provider"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -30,9 +29,9 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	if sim == nil {
 		chat = chatOptions(cfg, nil).Model
 		if image == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
-			image = imageopenai.DefaultModel
+			image = provider.DefaultOpenAIModel
 		}
-		image = cmp.Or(image, imagegenai.DefaultModel)
+		image = cmp.Or(image, provider.DefaultGoogleModel)
 	}
 	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", image}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }

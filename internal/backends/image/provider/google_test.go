@@ -1,4 +1,4 @@
-package genai
+package provider
 
 import (
 	"context"
@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// fake gives the answers one after another, the last again and again.
-type fake struct {
+// fakeGoogle gives the answers one after another, the last again and again.
+type fakeGoogle struct {
 	*httptest.Server
 	status int
 
@@ -36,9 +36,9 @@ type fake struct {
 	key     string
 }
 
-func newFake(t *testing.T, status int, answers ...string) *fake {
+func newFakeGoogle(t *testing.T, status int, answers ...string) *fakeGoogle {
 	t.Helper()
-	f := &fake{status: status, answers: answers}
+	f := &fakeGoogle{status: status, answers: answers}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -58,9 +58,9 @@ func newFake(t *testing.T, status int, answers ...string) *fake {
 	return f
 }
 
-func (f *fake) generator(t *testing.T, model string) *Generator {
+func (f *fakeGoogle) generator(t *testing.T, model string) *Google {
 	t.Helper()
-	g, err := New(t.Context(), Options{BaseURL: f.URL, APIKey: "g-secret", Model: model, HTTPClient: f.Client()})
+	g, err := NewGoogle(t.Context(), GoogleOptions{BaseURL: f.URL, APIKey: "g-secret", Model: model, HTTPClient: f.Client()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ const picture = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Her
 
 // TestGemini: one request for each image, with the shape that is asked for.
 func TestGemini(t *testing.T) {
-	f := newFake(t, 200, picture)
+	f := newFakeGoogle(t, 200, picture)
 	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
 	if err != nil || len(images) != 3 || string(images[2].Data) != "one" {
 		t.Fatalf("%v, %v", images, err)
@@ -87,14 +87,14 @@ func TestGemini(t *testing.T) {
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Error(diff)
 	}
-	if len(f.paths) != 3 || f.paths[0] != "/v1beta/models/"+DefaultModel+":generateContent" || f.key != "g-secret" {
+	if len(f.paths) != 3 || f.paths[0] != "/v1beta/models/"+DefaultGoogleModel+":generateContent" || f.key != "g-secret" {
 		t.Errorf("%v with the key %s", f.paths, f.key)
 	}
 }
 
 // TestImagen: all images in one request over :predict.
 func TestImagen(t *testing.T) {
-	f := newFake(t, 200, `{"predictions":[{"bytesBase64Encoded":"b25l","mimeType":"image/png","prompt":"a red fox"},
+	f := newFakeGoogle(t, 200, `{"predictions":[{"bytesBase64Encoded":"b25l","mimeType":"image/png","prompt":"a red fox"},
 		{"raiFilteredReason":"filtered"},{"bytesBase64Encoded":"dHdv","mimeType":"image/png"}]}`)
 	images, err := f.generator(t, "imagen-4.0-generate-001").Generate(t.Context(), fox(3))
 	if err != nil {
@@ -112,15 +112,15 @@ func TestImagen(t *testing.T) {
 
 // TestSomeFail: the images that came are worth more than the failure of another.
 func TestSomeFail(t *testing.T) {
-	f := newFake(t, 200, `{"candidates":[]}`, picture)
+	f := newFakeGoogle(t, 200, `{"candidates":[]}`, picture)
 	images, err := f.generator(t, "").Generate(t.Context(), fox(3))
 	if err != nil || len(images) != 2 {
 		t.Errorf("%d images, %v", len(images), err)
 	}
 }
 
-// TestFailures: each is classed, and asked for once.
-func TestFailures(t *testing.T) {
+// TestGoogleFailures: each is classed, and asked for once.
+func TestGoogleFailures(t *testing.T) {
 	problem := func(code, message, details string) string {
 		return `{"error":{"code":` + code + `,"message":"` + message + `","status":"X","details":[` + details + `]}}`
 	}
@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 		"imagen limit":    {"imagen-4", 429, problem("429", "Quota.", ""), image.Error{Kind: image.KindRateLimit, Status: 429, Reason: "Quota."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, tc.status, tc.body)
+			f := newFakeGoogle(t, tc.status, tc.body)
 			_, err := f.generator(t, tc.model).Generate(t.Context(), fox(1))
 			var got *image.Error
 			if !errors.As(err, &got) {
@@ -168,8 +168,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestUnreachable(t *testing.T) {
-	f := newFake(t, 200, picture)
+func TestGoogleUnreachable(t *testing.T) {
+	f := newFakeGoogle(t, 200, picture)
 	g := f.generator(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -182,7 +182,7 @@ func TestUnreachable(t *testing.T) {
 	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
 		t.Errorf("%v", err)
 	}
-	if _, err := New(t.Context(), Options{}); err == nil {
+	if _, err := NewGoogle(t.Context(), GoogleOptions{}); err == nil {
 		t.Error("a Generator without a key")
 	}
 }
@@ -198,15 +198,15 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestSimulator: the built-in simulator draws for both.
-func TestSimulator(t *testing.T) {
+// TestGoogleSimulator: the built-in simulator draws for both.
+func TestGoogleSimulator(t *testing.T) {
 	local, err := sim.Start(t.Context(), "", sim.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer local.Close()
 	for _, model := range []string{"", "imagen-4.0-generate-001"} {
-		g, err := New(t.Context(), Options{
+		g, err := NewGoogle(t.Context(), GoogleOptions{
 			BaseURL: strings.Replace(local.GeminiURL(), "ws://", "http://", 1), APIKey: "simulator", Model: model,
 			HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		})

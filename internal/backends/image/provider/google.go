@@ -1,10 +1,5 @@
-// Package genai makes images with Google's models: Gemini's image models over
-// models/{model}:generateContent (https://ai.google.dev/gemini-api/docs/image-generation,
-// read 2026-11-20), and Imagen over :predict
-// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api,
-// read 2026-11-20). Imagen is no longer part of the Gemini API: it is asked on Vertex AI,
-// with a key of its express mode.
-package genai
+// Package provider holds the clients of image models: [Google] and [OpenAI].
+package provider
 
 import (
 	"cmp"
@@ -22,28 +17,33 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is used if no model is named (ai.google.dev/gemini-api/docs/deprecations, read
+// DefaultGoogleModel is used if no model is named (ai.google.dev/gemini-api/docs/deprecations, read
 // 2026-11-23).
-const DefaultModel = "gemini-3.1-flash-image"
+const DefaultGoogleModel = "gemini-3.1-flash-image"
 
-// Options configure a Generator. APIKey is required.
-type Options struct {
+// GoogleOptions configure a Google. APIKey is required.
+type GoogleOptions struct {
 	// BaseURL is the API's root, without a path. Empty means Google's own: the Gemini
 	// API, or Vertex AI for Imagen.
 	BaseURL string
 	APIKey  string
 	// Model is the image model; one whose name begins with "imagen" is called over :predict.
-	// Empty means DefaultModel.
+	// Empty means DefaultGoogleModel.
 	Model string
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
 	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Generator is an image.Generator. It may be used concurrently.
-type Generator struct {
-	// Fixed after New.
-	opts   Options
+// Google makes images with Google's models: Gemini's image models over
+// models/{model}:generateContent (https://ai.google.dev/gemini-api/docs/image-generation,
+// read 2026-11-20), and Imagen over :predict
+// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api,
+// read 2026-11-20). Imagen is no longer part of the Gemini API; it needs Vertex AI and a key of
+// its express mode. A Google may be used concurrently.
+type Google struct {
+	// Fixed after NewGoogle.
+	opts   GoogleOptions
 	client *genai.Client
 	// reading is held while an answer is read and decoded; it is never closed.
 	reading chan struct{}
@@ -56,14 +56,14 @@ const (
 	maxPrediction = 8 << 20
 )
 
-var _ image.Generator = (*Generator)(nil)
+var _ image.Generator = (*Google)(nil)
 
-// New makes a Generator. It does not connect.
-func New(ctx context.Context, o Options) (*Generator, error) {
+// NewGoogle makes a generator. It does not connect.
+func NewGoogle(ctx context.Context, o GoogleOptions) (*Google, error) {
 	if o.APIKey == "" {
 		return nil, errors.New("image/genai: there is no API key")
 	}
-	o.Model = cmp.Or(o.Model, DefaultModel)
+	o.Model = cmp.Or(o.Model, DefaultGoogleModel)
 	backend, most := genai.BackendGeminiAPI, int64(maxAnswer)
 	if imagen(o.Model) {
 		backend, most = genai.BackendVertexAI, maxPrediction
@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image/genai: %s", image.Reason(err.Error(), o.APIKey)) // it prints the whole configuration
 	}
-	return &Generator{opts: o, client: client, reading: reading}, nil
+	return &Google{opts: o, client: client, reading: reading}, nil
 }
 
 func imagen(model string) bool {
@@ -95,7 +95,7 @@ func imagen(model string) bool {
 }
 
 // Generate implements image.Generator.
-func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *Google) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	if imagen(g.opts.Model) {
 		return g.predict(ctx, r)
 	}
@@ -103,7 +103,7 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 }
 
 // predict asks Imagen, which makes several images in one go.
-func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *Google) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
 	ctx, unsent := bounded.Watch(ctx)
@@ -142,7 +142,7 @@ var noImage = &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer h
 // generateAll asks a Gemini model once for each image, all at the same time, because one answer
 // holds one image. If some requests fail, the other images are returned; if all fail, the first
 // failure is.
-func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *Google) generateAll(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	made := make([]image.Generated, r.Count)
 	failed := make([]error, r.Count)
 	var asking sync.WaitGroup
@@ -162,7 +162,7 @@ func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.G
 	return nil, failed[0]
 }
 
-func (g *Generator) generate(ctx context.Context, r image.Request) (image.Generated, error) {
+func (g *Google) generate(ctx context.Context, r image.Request) (image.Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
 	ctx, unsent := bounded.Watch(ctx)
@@ -192,7 +192,7 @@ func (g *Generator) generate(ctx context.Context, r image.Request) (image.Genera
 		}
 	}
 	if len(answer.Candidates) > 0 && answer.Candidates[0] != nil {
-		if c := answer.Candidates[0]; refusals[c.FinishReason] {
+		if c := answer.Candidates[0]; googleRefusals[c.FinishReason] {
 			return image.Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
 		}
 	}
@@ -202,15 +202,15 @@ func (g *Generator) generate(ctx context.Context, r image.Request) (image.Genera
 	return image.Generated{}, noImage
 }
 
-// refusals are the reasons with which an answer ends without an image because of its content.
-var refusals = map[genai.FinishReason]bool{
+// googleRefusals are the reasons with which an answer ends without an image because of its content.
+var googleRefusals = map[genai.FinishReason]bool{
 	genai.FinishReasonSafety: true, genai.FinishReasonImageSafety: true, genai.FinishReasonProhibitedContent: true,
 	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonBlocklist: true, genai.FinishReasonRecitation: true,
 	genai.FinishReasonImageRecitation: true, genai.FinishReasonSPII: true,
 }
 
 // refused is a refusal with the first available explanation.
-func (g *Generator) refused(reasons ...string) *image.Error {
+func (g *Google) refused(reasons ...string) *image.Error {
 	for _, reason := range reasons {
 		if reason != "" {
 			return &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
@@ -220,7 +220,7 @@ func (g *Generator) refused(reasons ...string) *image.Error {
 }
 
 // failure classifies an error of the SDK; unsent says that nothing of the request was sent.
-func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
+func (g *Google) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
 		return image.Ended(ctx, unsent())
 	}

@@ -1,4 +1,4 @@
-package genai
+package provider
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 type turnKey struct{}
 
 // turn returns a context for one request, and a function that ends its turn.
-func (g *Generator) turn(ctx context.Context) (context.Context, func()) {
+func (g *Google) turn(ctx context.Context) (context.Context, func()) {
 	held := &atomic.Bool{}
 	return context.WithValue(ctx, turnKey{}, held), func() {
 		if held.Load() {

@@ -1,4 +1,4 @@
-package openai
+package provider
 
 import (
 	"bytes"
@@ -18,28 +18,22 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"voicegw/internal/backends/image"
 	"voicegw/sim"
 )
 
-func TestMain(m *testing.M) {
-	// genai depends on opencensus, which starts a goroutine when it is imported.
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
-}
-
-// fake answers every request with a status, headers and a body, and notes what was asked.
-type fake struct {
+// fakeOpenAI answers every request with a status, headers and a body, and notes what was asked.
+type fakeOpenAI struct {
 	*httptest.Server
 	asked  map[string]any
 	header http.Header
 	calls  int
 }
 
-func newFake(t *testing.T, status int, body string, headers ...string) *fake {
+func newFakeOpenAI(t *testing.T, status int, body string, headers ...string) *fakeOpenAI {
 	t.Helper()
-	f := &fake{}
+	f := &fakeOpenAI{}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.calls++
 		f.header = r.Header
@@ -60,24 +54,24 @@ func newFake(t *testing.T, status int, body string, headers ...string) *fake {
 	return f
 }
 
-func (f *fake) generator(o Options) *Generator {
+func (f *fakeOpenAI) generator(o OpenAIOptions) *OpenAI {
 	o.BaseURL, o.APIKey, o.HTTPClient = f.URL+"/v1", "sk-secret", f.Client()
-	return New(o)
+	return NewOpenAI(o)
 }
 
-var fox = image.Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: 2, User: "hash"}
+var openAIFox = image.Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: 2, User: "hash"}
 
 // TestRequest: what each kind of model is asked.
 func TestRequest(t *testing.T) {
 	body := `{"created":1,"data":[{"b64_json":"b25l"},{"b64_json":"dHdv","revised_prompt":"a red fox"},{"b64_json":"dGhyZWU="}],
 		"output_format":"png","quality":"high","size":"1536x1024","usage":{"input_tokens":3,"output_tokens":1000,"total_tokens":1003}}`
 	for model, want := range map[string]map[string]any{
-		"":            {"model": DefaultModel, "prompt": "a fox", "n": 2.0, "size": "1536x1024", "safety_identifier": "hash"},
+		"":            {"model": DefaultOpenAIModel, "prompt": "a fox", "n": 2.0, "size": "1536x1024", "safety_identifier": "hash"},
 		"gpt-image-2": {"model": "gpt-image-2", "prompt": "a fox", "n": 2.0, "size": "1536x1024", "safety_identifier": "hash"},
 		"flux":        {"model": "flux", "prompt": "a fox", "n": 2.0, "size": "1536x1024", "response_format": "b64_json"},
 	} {
-		f := newFake(t, http.StatusOK, body)
-		images, err := f.generator(Options{Model: model}).Generate(t.Context(), fox)
+		f := newFakeOpenAI(t, http.StatusOK, body)
+		images, err := f.generator(OpenAIOptions{Model: model}).Generate(t.Context(), openAIFox)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +87,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestFailures: each is classed; asked once, whatever happens; the key is never told.
-func TestFailures(t *testing.T) {
+// TestOpenAIFailures: each is classed; asked once, whatever happens; the key is never told.
+func TestOpenAIFailures(t *testing.T) {
 	problem := func(code, message string) string {
 		return `{"error":{"message":"` + message + `","type":"x","param":null,"code":"` + code + `"}}`
 	}
@@ -125,8 +119,8 @@ func TestFailures(t *testing.T) {
 		"half":     {200, `{"created":1,"data":[{"b64`, nil, image.Error{Kind: image.KindTransient}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, tc.status, tc.body, tc.headers...)
-			_, err := f.generator(Options{}).Generate(t.Context(), fox)
+			f := newFakeOpenAI(t, tc.status, tc.body, tc.headers...)
+			_, err := f.generator(OpenAIOptions{}).Generate(t.Context(), openAIFox)
 			var got *image.Error
 			if !errors.As(err, &got) {
 				t.Fatalf("%v", err)
@@ -157,39 +151,39 @@ func TestTooLong(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	_, err := New(Options{BaseURL: srv.URL, HTTPClient: srv.Client()}).Generate(t.Context(), fox)
+	_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: srv.Client()}).Generate(t.Context(), openAIFox)
 	var got *image.Error
 	if !errors.As(err, &got) || got.Kind != image.KindAnswer || !errors.Is(err, image.ErrSize) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestUnreachable and called off.
-func TestUnreachable(t *testing.T) {
-	f := newFake(t, 200, "")
-	g := f.generator(Options{})
+// TestOpenAIUnreachable and called off.
+func TestOpenAIUnreachable(t *testing.T) {
+	f := newFakeOpenAI(t, 200, "")
+	g := f.generator(OpenAIOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.Generate(ctx, fox); !errors.Is(err, context.Canceled) {
+	if _, err := g.Generate(ctx, openAIFox); !errors.Is(err, context.Canceled) {
 		t.Errorf("called off: %v", err)
 	}
 	f.Close()
-	_, err := g.Generate(t.Context(), fox)
+	_, err := g.Generate(t.Context(), openAIFox)
 	var got *image.Error
 	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "sk-secret") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestSimulator: the built-in simulator draws real images of the size asked for.
-func TestSimulator(t *testing.T) {
+// TestOpenAISimulator: the built-in simulator draws real images of the size asked for.
+func TestOpenAISimulator(t *testing.T) {
 	local, err := sim.Start(t.Context(), "", sim.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer local.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	images, err := New(Options{BaseURL: local.OpenAIURL(), APIKey: "simulator", HTTPClient: client}).Generate(t.Context(), fox)
+	images, err := NewOpenAI(OpenAIOptions{BaseURL: local.OpenAIURL(), APIKey: "simulator", HTTPClient: client}).Generate(t.Context(), openAIFox)
 	if err != nil || len(images) != 2 {
 		t.Fatalf("%d images, %v", len(images), err)
 	}
@@ -217,9 +211,9 @@ func TestNothingWasSent(t *testing.T) {
 			},
 		} {
 			transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
-			g := New(Options{BaseURL: "http://image.test/v1", HTTPClient: &http.Client{Transport: transport}})
+			g := NewOpenAI(OpenAIOptions{BaseURL: "http://image.test/v1", HTTPClient: &http.Client{Transport: transport}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := g.Generate(ctx, fox)
+			_, err := g.Generate(ctx, openAIFox)
 			cancel()
 			transport.CloseIdleConnections()
 			if e, ok := errors.AsType[*image.Error](err); ok == sent || ok && e.Kind != image.KindTransient || sent && !errors.Is(err, context.DeadlineExceeded) {
@@ -247,7 +241,7 @@ func TestTheAnswerIsLost(t *testing.T) {
 			_ = conn.Close()
 		}))
 		transport := &http.Transport{DisableKeepAlives: true}
-		_, err := New(Options{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), fox)
+		_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), openAIFox)
 		srv.Close()
 		if e, ok := errors.AsType[*image.Error](err); !ok || e.Kind != image.KindTransient || !e.Unsure {
 			t.Errorf("%s: %v", name, err)

@@ -1,7 +1,4 @@
-// Package openai makes images with OpenAI's image models, and with servers that are
-// compatible with POST /v1/images/generations
-// (https://developers.openai.com/api/reference/resources/images, read 2026-11-20).
-package openai
+package provider
 
 import (
 	"cmp"
@@ -22,36 +19,38 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is used if no model is named: of the two that OpenAI recommends, the one for
+// DefaultOpenAIModel is used if no model is named: of the two that OpenAI recommends, the one for
 // everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
-const DefaultModel = "gpt-image-2.6-flare"
+const DefaultOpenAIModel = "gpt-image-2.6-flare"
 
-// Options configure a Generator.
-type Options struct {
+// OpenAIOptions configure an OpenAI.
+type OpenAIOptions struct {
 	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
 	BaseURL string
 	// APIKey is sent as a bearer token; empty sends none, for local servers.
 	APIKey string
-	// Model is the image model. Empty means DefaultModel.
+	// Model is the image model. Empty means DefaultOpenAIModel.
 	Model string
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
 	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Generator is an image.Generator. It may be used concurrently.
-type Generator struct {
-	// Fixed after New.
-	opts    Options
+// OpenAI makes images with OpenAI's image models, and with servers that are compatible with
+// POST /v1/images/generations (https://developers.openai.com/api/reference/resources/images,
+// read 2026-11-20). An OpenAI may be used concurrently.
+type OpenAI struct {
+	// Fixed after NewOpenAI.
+	opts    OpenAIOptions
 	service openai.ImageService
 }
 
-var _ image.Generator = (*Generator)(nil)
+var _ image.Generator = (*OpenAI)(nil)
 
-// New makes a Generator. It does not connect.
-func New(o Options) *Generator {
+// NewOpenAI makes a generator. It does not connect.
+func NewOpenAI(o OpenAIOptions) *OpenAI {
 	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
-	o.Model = cmp.Or(o.Model, DefaultModel)
+	o.Model = cmp.Or(o.Model, DefaultOpenAIModel)
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		// An image costs money, so the library must not retry by itself.
@@ -61,11 +60,11 @@ func New(o Options) *Generator {
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
-	return &Generator{opts: o, service: openai.NewImageService(options...)}
+	return &OpenAI{opts: o, service: openai.NewImageService(options...)}
 }
 
 // Generate implements image.Generator.
-func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *OpenAI) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	params := openai.ImageGenerateParams{
 		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
 		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
@@ -119,11 +118,11 @@ func gptImage(model string) bool {
 	return strings.HasPrefix(model, "gpt-image") || strings.HasPrefix(model, "chatgpt-image")
 }
 
-// refusals are the error codes of moderation.
-var refusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
+// openAIRefusals are the error codes of moderation.
+var openAIRefusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
 
 // failure classifies an error of the SDK; unsent says that nothing of the request was sent.
-func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
+func (g *OpenAI) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
 		return image.Ended(ctx, unsent())
 	}
@@ -138,7 +137,7 @@ func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) 
 		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
 		Reason: image.Reason(refused.Message, g.opts.APIKey),
 	}
-	if refusals[refused.Code] {
+	if openAIRefusals[refused.Code] {
 		e.Kind = image.KindRefused
 	}
 	if refused.Code == "insufficient_quota" || refused.Code == "billing_hard_limit_reached" {
