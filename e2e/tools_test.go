@@ -19,7 +19,7 @@ import (
 	"voicegw/internal/backends/calendar/calendartest"
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/image"
-	"voicegw/internal/backends/kb/access"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/secretwatch/secrettest"
@@ -121,7 +121,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
 		Settings:            off,
-		Capabilities:        []any{&agentdesk.Desk{}, access.NewLibrary(index, access.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{&agentdesk.Desk{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

@@ -17,7 +17,7 @@ import (
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/calendartest"
 	"voicegw/internal/backends/contacts"
-	"voicegw/internal/backends/kb/access"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/source"
 	"voicegw/registry"
@@ -72,7 +72,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{access.NewLibrary(index, access.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
 	"voicegw/internal/backends/kb/embed"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
@@ -38,8 +37,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
-	library   *access.Library // kb, limited to the namespaces that each user may read
-	source    *source.Source  // keeps kb in step with its folder
+	library   *kb.Library    // kb, limited to the namespaces that each user may read
+	source    *source.Source // keeps kb in step with its folder
 	store     *store.Store
 	handoff   *handoff.Desk
 	desk      *calendar.Desk
@@ -120,7 +119,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
 	}
-	c.library = access.NewLibrary(c.kb, grants)
+	c.library = kb.NewLibrary(c.kb, grants)
 	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
@@ -141,17 +140,17 @@ func openSynonyms(cfg backend.KB) (*source.SynonymFile, error) {
 }
 
 // newGrants reads from the configuration which user may read which namespace.
-func newGrants(cfg backend.Namespaces) (access.Grants, error) {
-	rules := map[kb.Namespace]access.Grant{}
+func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
+	rules := map[kb.Namespace]kb.Grant{}
 	for namespace, grant := range map[kb.Namespace]backend.Grant{
 		kb.NamespaceStudio: cfg.Studio, kb.NamespacePersonal: cfg.Personal, kb.NamespacePublic: cfg.Public,
 	} {
-		rule := access.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
+		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
 		for _, name := range grant.Users {
-			if name != access.Everyone {
+			if name != kb.Everyone {
 				who, err := user.Parse(name) // in the same form as in a ticket
 				if err != nil {
-					return access.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
+					return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
 				}
 				name = who.String()
 			}
@@ -159,17 +158,17 @@ func newGrants(cfg backend.Namespaces) (access.Grants, error) {
 		}
 		for _, name := range grant.Agents {
 			if strings.TrimSpace(name) != name || name == "" {
-				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
 			}
 		}
 		for _, scope := range grant.Scopes {
-			if scope != access.Everyone && !spec.ValidScope(scope) {
-				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, spec.MaxScopeBytes)
+			if scope != kb.Everyone && !spec.ValidScope(scope) {
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, spec.MaxScopeBytes)
 			}
 		}
 		rules[namespace] = rule
 	}
-	return access.NewGrants(rules)
+	return kb.NewGrants(rules)
 }
 
 // newEmbedder returns nil if no endpoint is configured.
@@ -275,7 +274,7 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 // The build checks tools against it, because it cannot load them.
 func provided() map[spec.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
-		reflect.TypeFor[*access.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
+		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)

@@ -5,7 +5,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/backends/calendar"
-	"voicegw/internal/backends/kb/access"
+	"voicegw/internal/backends/kb"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -25,7 +25,7 @@ func liveValues(cfg *config.Config, all *agents, caps *capabilities, source stri
 		return calendars(cfg.Calendar.Team, cfg.Calendar.Personal)
 	case spec.LiveNamespaces:
 		var names []string
-		for _, namespace := range caps.library.For(access.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}
 		return names

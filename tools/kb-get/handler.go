@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
-	"voicegw/internal/backends/kb/evidence"
 	"voicegw/internal/backends/kb/rank"
 	"voicegw/registry"
 	"voicegw/registry/document"
@@ -18,12 +16,12 @@ import (
 
 // Needs are the capabilities of kb_get.
 type Needs struct {
-	KB *access.Library
+	KB *kb.Library
 }
 
 // Answer is the data of a success. Only Invalid may be nil.
 type Answer struct {
-	Records []evidence.Evidence `json:"records"`
+	Records []kb.Evidence `json:"records"`
 	// Missing are the ids without a record that the conversation may read.
 	Missing []string `json:"missing"`
 	// Invalid are the ids that no record can have.
@@ -31,7 +29,7 @@ type Answer struct {
 }
 
 // EvidenceIDs are the ids of the records, for the audit.
-func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Records) }
+func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Records) }
 
 // InvalidID says why an id is invalid.
 type InvalidID struct {
@@ -52,7 +50,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, problem
 	}
 	s := call.Session
-	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	found, missing, err := reader.Get(ctx, ids)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -63,10 +61,10 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 			Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
 		}
 	}
-	answer := Answer{Records: []evidence.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
-	fields := evidence.Fields{Wanted: evidence.Asked(call.Args.ReturnFields, evidence.FullText, evidence.Metadata, evidence.Sources, evidence.URL), MaxText: maxText[call.Session.Mode]}
+	answer := Answer{Records: []kb.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
+	fields := kb.Fields{Wanted: kb.RequestedFields(call.Args.ReturnFields, kb.FieldFullText, kb.FieldMetadata, kb.FieldSources, kb.FieldURL), MaxText: maxText[call.Session.Mode]}
 	for _, record := range found {
-		answer.Records = append(answer.Records, fields.Of(record, evidence.Cut(rank.Plain(record.Text), snippetBytes), 0))
+		answer.Records = append(answer.Records, fields.Of(record, kb.Cut(rank.Plain(record.Text), snippetBytes), 0))
 	}
 	return registry.Result{Data: answer}, nil
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
-	"voicegw/internal/backends/kb/evidence"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
@@ -49,7 +47,7 @@ func (x *index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 
 func run(t *testing.T, x *index, a Args) (Answer, error) {
 	t.Helper()
-	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: spec.ModeVoice}})
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Session: registry.Session{Mode: spec.ModeVoice}})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -68,7 +66,7 @@ func TestFoundMissingAndInvalid(t *testing.T) {
 	if diff := cmp.Diff([]string{"person:ada_l", "doc:gone", "doc:other"}, x.asked); diff != "" {
 		t.Error("asked:", diff)
 	}
-	want := []evidence.Evidence{{ID: ada.ID, Type: ada.Type, Title: ada.Title, FullText: ada.Text, URL: ada.URL,
+	want := []kb.Evidence{{ID: ada.ID, Type: ada.Type, Title: ada.Title, FullText: ada.Text, URL: ada.URL,
 		SourceType: ada.SourceType, LastUpdated: "2026-03-01T09:00:00.000Z", Metadata: ada.Metadata}}
 	if diff := cmp.Diff(want, got.Records); diff != "" {
 		t.Error(diff)
@@ -99,13 +97,13 @@ func TestAllMissingIsNoError(t *testing.T) {
 // TestForbiddenIsMissing: a record that the conversation may not read cannot be told from one
 // that does not exist.
 func TestForbiddenIsMissing(t *testing.T) {
-	grants, err := access.NewGrants(map[kb.Namespace]access.Grant{kb.NamespaceStudio: {Users: []string{"ada"}}})
+	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Users: []string{"ada"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for vouched, want := range map[bool]string{false: `{"records":[],"missing":["person:ada_l","doc:gone"]}`, true: `{"records":[{"id":"person:ada_l","type":"person","title":"Ada L","url":"https://example.com/ada"}],"missing":["doc:gone"]}`} {
 		result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-			Args: Args{IDs: []string{"person:ada_l", "doc:gone"}, ReturnFields: []ArgsReturnFieldsItem{"url"}}, Needs: Needs{KB: access.NewLibrary(&index{}, grants)},
+			Args: Args{IDs: []string{"person:ada_l", "doc:gone"}, ReturnFields: []ArgsReturnFieldsItem{"url"}}, Needs: Needs{KB: kb.NewLibrary(&index{}, grants)},
 			Session: registry.Session{UserID: "ada", Vouched: vouched, Mode: spec.ModeText},
 		})
 		if data, _ := json.Marshal(result.Data); err != nil || string(data) != want {
@@ -187,7 +185,7 @@ func TestIndexFails(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: Args{ID: id(ada.ID)}, Needs: Needs{KB: access.NewLibrary(&index{err: errors.New("broken off")}, access.Grants{})}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: Args{ID: id(ada.ID)}, Needs: Needs{KB: kb.NewLibrary(&index{err: errors.New("broken off")}, kb.Grants{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

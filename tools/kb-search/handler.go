@@ -11,9 +11,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
-	"voicegw/internal/backends/kb/evidence"
-	"voicegw/internal/backends/kb/named"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
@@ -22,14 +19,14 @@ import (
 
 // Needs are the capabilities of kb_search.
 type Needs struct {
-	KB *access.Library
+	KB *kb.Library
 }
 
 // Answer is the data of a success.
 type Answer struct {
 	// Results are sorted by score, best first; never nil.
-	Results     []evidence.Evidence `json:"results"`
-	QueryTimeMS int64               `json:"query_time_ms"`
+	Results     []kb.Evidence `json:"results"`
+	QueryTimeMS int64         `json:"query_time_ms"`
 	// Clamped says that fewer results were searched than requested.
 	Clamped bool `json:"clamped"`
 	// Degraded says that only words were compared, and not their meaning.
@@ -37,8 +34,8 @@ type Answer struct {
 	// InvalidTags were left out of the search.
 	InvalidTags []string `json:"invalid_tags,omitempty"`
 	// UnresolvedAuthors and UnresolvedCategories were left out, because nothing was found for them.
-	UnresolvedAuthors    []named.Unresolved `json:"unresolved_authors,omitempty"`
-	UnresolvedCategories []named.Unresolved `json:"unresolved_categories,omitempty"`
+	UnresolvedAuthors    []kb.Unresolved `json:"unresolved_authors,omitempty"`
+	UnresolvedCategories []kb.Unresolved `json:"unresolved_categories,omitempty"`
 	// InvalidAlternatives were left out too.
 	InvalidAlternatives []InvalidAlternative `json:"invalid_alternatives,omitempty"`
 }
@@ -50,7 +47,7 @@ type InvalidAlternative struct {
 }
 
 // EvidenceIDs are the ids of the records, for the audit.
-func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Results) }
+func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Results) }
 
 // maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
@@ -58,7 +55,7 @@ var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10
 // Execute searches.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
-	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	r := queryOf(call.Args)
 	if err := r.resolve(ctx, reader, call.Args.Filters); err != nil {
 		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
@@ -74,11 +71,11 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}
 	_, clamped := call.Clamped["top_k"]
 	answer := Answer{
-		Results: []evidence.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
+		Results: []kb.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
 		Clamped: clamped, Degraded: found.Degraded, InvalidTags: r.invalidTags, InvalidAlternatives: left,
 		UnresolvedAuthors: r.authors, UnresolvedCategories: r.categories,
 	}
-	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
+	fields := kb.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
 	for _, hit := range found.Hits {
 		answer.Results = append(answer.Results, fields.Of(hit.Record, hit.Snippet, hit.Score))
 	}
@@ -89,7 +86,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 type request struct {
 	query               kb.Query
 	invalidTags         []string
-	authors, categories []named.Unresolved
+	authors, categories []kb.Unresolved
 	problems            []document.Problem
 }
 
@@ -129,7 +126,7 @@ func queryOf(args Args) *request {
 
 // resolve finds the authors and categories. If it finds none of a list, the search is impossible: without
 // that filter it would find what was not asked for.
-func (r *request) resolve(ctx context.Context, reader *access.Reader, f *ArgsFilters) error {
+func (r *request) resolve(ctx context.Context, reader *kb.Reader, f *ArgsFilters) error {
 	if f == nil || len(f.Authors)+len(f.Categories) == 0 {
 		return nil
 	}
@@ -137,8 +134,8 @@ func (r *request) resolve(ctx context.Context, reader *access.Reader, f *ArgsFil
 	if err != nil {
 		return err
 	}
-	r.query.Authors, r.authors = named.Authors(f.Authors, names.People)
-	r.query.Categories, r.categories = named.Categories(f.Categories, names.Categories)
+	r.query.Authors, r.authors = kb.ResolveAuthors(f.Authors, names.People)
+	r.query.Categories, r.categories = kb.ResolveCategories(f.Categories, names.Categories)
 	r.noneOf("/filters/authors", r.query.Authors, r.authors)
 	r.noneOf("/filters/categories", r.query.Categories, r.categories)
 	// Two may bear one name, and a name may be written in many ways.
@@ -147,7 +144,7 @@ func (r *request) resolve(ctx context.Context, reader *access.Reader, f *ArgsFil
 	return nil
 }
 
-func (r *request) noneOf(path string, resolved []string, unresolved []named.Unresolved) {
+func (r *request) noneOf(path string, resolved []string, unresolved []kb.Unresolved) {
 	if len(resolved) > 0 {
 		return
 	}
@@ -167,8 +164,8 @@ func (r *request) problem() error {
 }
 
 // failed turns an error of the knowledge base into one for the model.
-func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *access.Reader) error {
-	if errors.Is(err, access.ErrNotGranted) {
+func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.Reader) error {
+	if errors.Is(err, kb.ErrNotGranted) {
 		return notGranted(namespace, reader.Granted())
 	}
 	return searchError(ctx, err)
@@ -228,10 +225,10 @@ func days(start, end *string) (from, to time.Time) {
 }
 
 // wanted are the fields that the model asks for.
-func wanted(args Args) []evidence.Field {
-	fields := evidence.Asked(args.ReturnFields, evidence.Snippet, evidence.Metadata, evidence.Sources, evidence.URL)
+func wanted(args Args) []kb.Field {
+	fields := kb.RequestedFields(args.ReturnFields, kb.FieldSnippet, kb.FieldMetadata, kb.FieldSources, kb.FieldURL)
 	if !args.IncludeSnippets {
-		fields = slices.DeleteFunc(fields, func(f evidence.Field) bool { return f == evidence.Snippet })
+		fields = slices.DeleteFunc(fields, func(f kb.Field) bool { return f == kb.FieldSnippet })
 	}
 	return fields
 }

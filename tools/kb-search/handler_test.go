@@ -12,8 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
-	"voicegw/internal/backends/kb/evidence"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
@@ -49,7 +47,7 @@ func args() Args {
 func run(t *testing.T, x *index, a Args, mode spec.Mode) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: mode},
+		Args: a, Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Session: registry.Session{Mode: mode},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -72,7 +70,7 @@ func TestEvidence(t *testing.T) {
 	if diff := cmp.Diff(kb.Query{Text: "letters", Namespaces: []kb.Namespace{kb.NamespaceStudio}, Limit: 5}, x.asked); diff != "" {
 		t.Error("asked:", diff)
 	}
-	want := Answer{QueryTimeMS: 12, Results: []evidence.Evidence{
+	want := Answer{QueryTimeMS: 12, Results: []kb.Evidence{
 		{ID: "person:ada_l", Type: "person", Title: "Ada L", Snippet: "draws letters", Score: 1, SourceType: "handbook",
 			LastUpdated: "2026-03-01T09:00:00.000Z", URL: "https://example.com/ada", Metadata: map[string]any{"room": "4"}},
 		{ID: "doc:type", Type: "doc", Title: "Type", Score: 0.5},
@@ -85,7 +83,7 @@ func TestEvidence(t *testing.T) {
 // TestNamespaceIsNotGranted: the model is told which are, nothing is searched, and whoever is
 // granted it finds what is there.
 func TestNamespaceIsNotGranted(t *testing.T) {
-	grants, err := access.NewGrants(map[kb.Namespace]access.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
+	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +99,7 @@ func TestNamespaceIsNotGranted(t *testing.T) {
 		x := &index{results: kb.Results{Hits: []kb.Hit{{Record: kb.Record{ID: "doc:x", Namespace: kb.NamespacePersonal}, Score: 1}}}}
 		a := args()
 		a.Namespace = ArgsNamespacePersonal
-		result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: access.NewLibrary(x, grants)}, Session: tc.session})
+		result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: kb.NewLibrary(x, grants)}, Session: tc.session})
 		if tc.granted {
 			if err != nil || len(result.Data.(Answer).Results) != 1 {
 				t.Errorf("%s: %+v, %v", name, result.Data, err)
@@ -238,7 +236,7 @@ func TestVoiceReadsLess(t *testing.T) {
 func TestClampedAndDegradedAreSaid(t *testing.T) {
 	x := &index{results: kb.Results{Degraded: true}}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
+		Args: args(), Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +304,7 @@ func TestIndexFails(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: access.NewLibrary(&index{err: errors.New("broken off")}, access.Grants{})}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: kb.NewLibrary(&index{err: errors.New("broken off")}, kb.Grants{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

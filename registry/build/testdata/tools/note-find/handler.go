@@ -6,13 +6,12 @@ import (
 	"errors"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
 	"voicegw/registry"
 )
 
 // Needs are the capabilities that the tool uses.
 type Needs struct {
-	KB *access.Library
+	KB *kb.Library
 }
 
 // EvidenceIDs are the ids of the notes, for the audit.
@@ -27,10 +26,10 @@ func (o Output) EvidenceIDs() []string {
 // Execute finds notes.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
-	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	found, _, err := reader.Search(ctx, kb.Query{Text: call.Args.Words, Namespaces: []kb.Namespace{kb.Namespace(call.Args.Namespace)}, Types: []kb.Type{kb.TypeDoc}, Limit: 3})
 	switch {
-	case errors.Is(err, access.ErrNotGranted):
+	case errors.Is(err, kb.ErrNotGranted):
 		return registry.Result{}, registry.Errorf(registry.ErrorAuth, "These notes are not open to this conversation.")
 	case err != nil:
 		return registry.Result{}, registry.Errorf(registry.ErrorTransient, "The notes cannot be searched at the moment.")

@@ -1,4 +1,4 @@
-package evidence
+package kb
 
 import (
 	"encoding/json"
@@ -9,13 +9,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/internal/backends/kb"
 )
 
-func record() kb.Record {
-	return kb.Record{
-		ID: "person:ada_l", Type: kb.TypePerson, Title: "Ada L", Text: "Ada writes programs.", URL: "https://example.com/ada",
+func record() Record {
+	return Record{
+		ID: "person:ada_l", Type: TypePerson, Title: "Ada L", Text: "Ada writes programs.", URL: "https://example.com/ada",
 		SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
 	}
 }
@@ -27,10 +25,10 @@ func TestOnlyWhatWasAskedFor(t *testing.T) {
 		want   string
 	}{
 		"nothing":   {nil, `{` + bare + `,"score":0.5}`},
-		"snippet":   {[]Field{Snippet}, `{` + bare + `,"snippet":"writes","score":0.5}`},
-		"sources":   {[]Field{Sources}, `{` + bare + `,"score":0.5,"source_type":"handbook","last_updated":"2026-03-01T09:00:00.000Z"}`},
-		"url twice": {[]Field{URL, URL}, `{` + bare + `,"score":0.5,"url":"https://example.com/ada"}`},
-		"the rest":  {[]Field{FullText, Metadata}, `{` + bare + `,"score":0.5,"full_text":"Ada writes programs.","metadata":{"room":"4"}}`},
+		"snippet":   {[]Field{FieldSnippet}, `{` + bare + `,"snippet":"writes","score":0.5}`},
+		"sources":   {[]Field{FieldSources}, `{` + bare + `,"score":0.5,"source_type":"handbook","last_updated":"2026-03-01T09:00:00.000Z"}`},
+		"url twice": {[]Field{FieldURL, FieldURL}, `{` + bare + `,"score":0.5,"url":"https://example.com/ada"}`},
+		"the rest":  {[]Field{FieldFullText, FieldMetadata}, `{` + bare + `,"score":0.5,"full_text":"Ada writes programs.","metadata":{"room":"4"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.Marshal(Fields{Wanted: tc.fields, MaxText: 1000}.Of(record(), "writes", 0.5))
@@ -52,7 +50,7 @@ func TestLongTextIsCut(t *testing.T) {
 		"no words": strings.Repeat("ö", 5000),
 	} {
 		r.Text = text
-		e := Fields{Wanted: []Field{FullText}, MaxText: 1001}.Of(r, "", 1)
+		e := Fields{Wanted: []Field{FieldFullText}, MaxText: 1001}.Of(r, "", 1)
 		if len(e.FullText) > 1001 || len(e.FullText) < 500 || !utf8.ValidString(e.FullText) || !strings.HasSuffix(e.FullText, "…") {
 			t.Errorf("%s: %d bytes, valid %t: …%q", name, len(e.FullText), utf8.ValidString(e.FullText), e.FullText[len(e.FullText)-20:])
 		}
@@ -60,7 +58,7 @@ func TestLongTextIsCut(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if e := (Fields{Wanted: []Field{FullText}}).Of(r, "", 1); e.FullText != "" || len(e.Shortened) != 1 {
+	if e := (Fields{Wanted: []Field{FieldFullText}}).Of(r, "", 1); e.FullText != "" || len(e.Shortened) != 1 {
 		t.Errorf("with no room: %q %v", e.FullText, e.Shortened)
 	}
 }
@@ -68,9 +66,9 @@ func TestLongTextIsCut(t *testing.T) {
 // TestEvidenceFits: ten of the largest records stay below what a tool may return.
 func TestEvidenceFits(t *testing.T) {
 	r := record()
-	r.Text = strings.Repeat("\x01", kb.MaxTextBytes) // six bytes of JSON each
-	r.Metadata = map[string]any{"note": strings.Repeat("x", kb.MaxMetadataBytes-20)}
-	e := Fields{Wanted: []Field{FullText, Metadata, Sources, URL, Snippet}, MaxText: 16 << 10}.Of(r, strings.Repeat("y", 240), 1)
+	r.Text = strings.Repeat("\x01", MaxTextBytes) // six bytes of JSON each
+	r.Metadata = map[string]any{"note": strings.Repeat("x", MaxMetadataBytes-20)}
+	e := Fields{Wanted: []Field{FieldFullText, FieldMetadata, FieldSources, FieldURL, FieldSnippet}, MaxText: 16 << 10}.Of(r, strings.Repeat("y", 240), 1)
 	data, err := json.Marshal(e)
 	if err != nil || len(data) > maxBytes {
 		t.Errorf("%d bytes, %v", len(data), err)
@@ -86,7 +84,7 @@ func TestEvidenceFits(t *testing.T) {
 func TestMetadataThatIsNoJSON(t *testing.T) {
 	r := record()
 	r.Metadata = map[string]any{"x": math.NaN()}
-	e := Fields{Wanted: []Field{Metadata}}.Of(r, "", 1)
+	e := Fields{Wanted: []Field{FieldMetadata}}.Of(r, "", 1)
 	if _, err := json.Marshal(e); err != nil {
 		t.Errorf("%+v: %v", e, err)
 	}

@@ -1,6 +1,4 @@
-// Package named finds out which records' authors and categories somebody means: people say a name, and
-// an index filters by ids.
-package named
+package kb
 
 import (
 	"cmp"
@@ -8,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/internal/words"
 	"voicegw/internal/textutil"
 )
@@ -26,11 +23,11 @@ type Unresolved struct {
 // mostNamed bounds the candidates that a reason names.
 const mostNamed = 5
 
-// Authors returns the ids of the persons that are meant: each is given by the id, by the handle (the id
+// ResolveAuthors returns the ids of the persons that are meant: each is given by the id, by the handle (the id
 // without "person:", also after an @), or by the name. Capitals and accents make no difference. A part of
 // a name does where one person alone has it, and a whole name that two people have means both. No id comes
 // twice; people are those of kb.Names.
-func Authors(given []string, people []kb.Person) (ids []string, unresolved []Unresolved) {
+func ResolveAuthors(given []string, people []Person) (ids []string, unresolved []Unresolved) {
 	for i, text := range given {
 		found, reason := author(strings.TrimSpace(text), people)
 		if len(found) == 0 {
@@ -41,13 +38,13 @@ func Authors(given []string, people []kb.Person) (ids []string, unresolved []Unr
 	return unique(ids), unresolved
 }
 
-func author(text string, people []kb.Person) (ids []string, reason string) {
+func author(text string, people []Person) (ids []string, reason string) {
 	id := strings.ToLower(strings.TrimPrefix(text, "@"))
 	if !strings.Contains(id, ":") {
-		id = string(kb.TypePerson) + ":" + id
+		id = string(TypePerson) + ":" + id
 	}
 	asked := wordsOf(text)
-	var same, part []kb.Person
+	var same, part []Person
 	for _, p := range people {
 		if p.ID == id {
 			return []string{p.ID}, ""
@@ -74,8 +71,8 @@ func author(text string, people []kb.Person) (ids []string, reason string) {
 }
 
 // nearPerson says who was probably meant.
-func nearPerson(text string, people []kb.Person) string {
-	known := map[string]kb.Person{}
+func nearPerson(text string, people []Person) string {
+	known := map[string]Person{}
 	var keys []string
 	for _, p := range people {
 		for _, form := range []string{Key(p.Name), handle(p.ID)} {
@@ -87,15 +84,15 @@ func nearPerson(text string, people []kb.Person) string {
 	}
 	for _, form := range []string{Key(text), strings.ToLower(strings.TrimPrefix(text, "@"))} {
 		if best := textutil.Nearest(form, keys); best != "" {
-			return "; perhaps " + listed([]kb.Person{known[best]}) + " is meant"
+			return "; perhaps " + listed([]Person{known[best]}) + " is meant"
 		}
 	}
 	return ""
 }
 
-// Categories returns the categories that are meant, in all ways in which records write them: capitals,
+// ResolveCategories returns the categories that are meant, in all ways in which records write them: capitals,
 // accents and signs between words make no difference. None comes twice; known are those of kb.Names.
-func Categories(given, known []string) (names []string, unresolved []Unresolved) {
+func ResolveCategories(given, known []string) (names []string, unresolved []Unresolved) {
 	byKey := map[string][]string{}
 	var keys []string
 	for _, name := range known {
@@ -149,7 +146,7 @@ func handle(id string) string {
 	return name
 }
 
-func idsOf(people []kb.Person) []string {
+func idsOf(people []Person) []string {
 	ids := make([]string, len(people))
 	for i, p := range people {
 		ids[i] = p.ID
@@ -158,7 +155,7 @@ func idsOf(people []kb.Person) []string {
 }
 
 // listed names people with their handles.
-func listed(people []kb.Person) string {
+func listed(people []Person) string {
 	parts := make([]string, 0, mostNamed)
 	for _, p := range people[:min(len(people), mostNamed)] {
 		if p.Name == "" {

@@ -1,4 +1,4 @@
-package access_test
+package kb_test
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/access"
 	"voicegw/internal/backends/kb/local"
 )
 
@@ -18,27 +17,27 @@ import (
 func TestGrants(t *testing.T) {
 	all := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePersonal, kb.NamespacePublic}
 	open := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePublic}
-	personal := map[kb.Namespace]access.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}}
+	personal := map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}}
 	for name, tc := range map[string]struct {
-		rules map[kb.Namespace]access.Grant
-		who   access.Asker
+		rules map[kb.Namespace]kb.Grant
+		who   kb.Asker
 		want  []kb.Namespace
 	}{
-		"nothing is configured":                 {nil, access.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
-		"empty lists mention nothing":           {map[kb.Namespace]access.Grant{kb.NamespacePersonal: {}}, access.Asker{User: "ada", Vouched: true}, open},
-		"the user":                              {personal, access.Asker{User: "ada", Vouched: true}, all},
-		"who only calls itself so":              {personal, access.Asker{User: "ada"}, open},
-		"another user":                          {personal, access.Asker{User: "eve", Vouched: true}, open},
-		"a user is no agent and no scope":       {personal, access.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
-		"the agent":                             {personal, access.Asker{Agent: "concierge"}, all},
-		"the scope":                             {personal, access.Asker{Scopes: []string{"other", "private"}}, all},
-		"nobody":                                {personal, access.Asker{}, open},
-		"nobody vouched for":                    {map[kb.Namespace]access.Grant{kb.NamespacePersonal: {Users: []string{""}}}, access.Asker{Vouched: true}, open},
-		"everyone":                              {map[kb.Namespace]access.Grant{kb.NamespacePersonal: {Users: []string{access.Everyone}}}, access.Asker{}, all},
-		"a scope that is called *":              {personal, access.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
-		"what is mentioned is closed to others": {map[kb.Namespace]access.Grant{kb.NamespaceStudio: {Scopes: []string{"staff"}}}, access.Asker{User: "ada", Vouched: true}, []kb.Namespace{kb.NamespacePublic}},
+		"nothing is configured":                 {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
+		"empty lists mention nothing":           {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
+		"the user":                              {personal, kb.Asker{User: "ada", Vouched: true}, all},
+		"who only calls itself so":              {personal, kb.Asker{User: "ada"}, open},
+		"another user":                          {personal, kb.Asker{User: "eve", Vouched: true}, open},
+		"a user is no agent and no scope":       {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
+		"the agent":                             {personal, kb.Asker{Agent: "concierge"}, all},
+		"the scope":                             {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
+		"nobody":                                {personal, kb.Asker{}, open},
+		"nobody vouched for":                    {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{""}}}, kb.Asker{Vouched: true}, open},
+		"everyone":                              {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{kb.Everyone}}}, kb.Asker{}, all},
+		"a scope that is called *":              {personal, kb.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
+		"what is mentioned is closed to others": {map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Scopes: []string{"staff"}}}, kb.Asker{User: "ada", Vouched: true}, []kb.Namespace{kb.NamespacePublic}},
 	} {
-		g, err := access.NewGrants(tc.rules)
+		g, err := kb.NewGrants(tc.rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +45,7 @@ func TestGrants(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if _, err := access.NewGrants(map[kb.Namespace]access.Grant{"else": {}}); err == nil {
+	if _, err := kb.NewGrants(map[kb.Namespace]kb.Grant{"else": {}}); err == nil {
 		t.Error("a namespace that does not exist was taken")
 	}
 }
@@ -71,14 +70,14 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 	if err := x.Apply(t.Context(), kb.Batch{Upsert: records}); err != nil {
 		t.Fatal(err)
 	}
-	r := access.NewLibrary(x, access.Grants{}).For(access.Asker{User: "ada", Vouched: true, Agent: "default"})
+	r := kb.NewLibrary(x, kb.Grants{}).For(kb.Asker{User: "ada", Vouched: true, Agent: "default"})
 	for _, namespaces := range [][]kb.Namespace{nil, {kb.NamespaceStudio}, {kb.NamespaceStudio, kb.NamespacePersonal}} {
 		names, err := r.Names(t.Context(), namespaces)
 		if diff := cmp.Diff(kb.Names{People: []kb.Person{{ID: "person:ada_l"}}, Categories: []string{"Money"}}, names); diff != "" || err != nil {
 			t.Errorf("names of %v: %v %s", namespaces, err, diff)
 		}
 	}
-	if _, err := r.Names(t.Context(), []kb.Namespace{kb.NamespacePersonal}); !errors.Is(err, access.ErrNotGranted) {
+	if _, err := r.Names(t.Context(), []kb.Namespace{kb.NamespacePersonal}); !errors.Is(err, kb.ErrNotGranted) {
 		t.Errorf("names in a forbidden namespace: %v", err)
 	}
 
@@ -91,7 +90,7 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 			t.Errorf("%s: refused %v", name, refused)
 		}
 	}
-	if found, _, err := r.Search(t.Context(), kb.Query{Text: "salary", Namespaces: []kb.Namespace{kb.NamespacePersonal}}); !errors.Is(err, access.ErrNotGranted) || len(found.Hits) > 0 {
+	if found, _, err := r.Search(t.Context(), kb.Query{Text: "salary", Namespaces: []kb.Namespace{kb.NamespacePersonal}}); !errors.Is(err, kb.ErrNotGranted) || len(found.Hits) > 0 {
 		t.Errorf("a forbidden namespace: %d hits, %v", len(found.Hits), err)
 	}
 	found, missing, err := r.Get(t.Context(), []string{"doc:secret01", "doc:open", "doc:never", "doc:secret01"})
@@ -102,13 +101,13 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 		t.Error(diff)
 	}
 
-	closed, err := access.NewGrants(map[kb.Namespace]access.Grant{
+	closed, err := kb.NewGrants(map[kb.Namespace]kb.Grant{
 		kb.NamespaceStudio: {Scopes: []string{"s"}}, kb.NamespacePublic: {Scopes: []string{"s"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := access.NewLibrary(x, closed).For(access.Asker{}).Search(t.Context(), kb.Query{Text: "salary"}); !errors.Is(err, access.ErrNotGranted) {
+	if _, _, err := kb.NewLibrary(x, closed).For(kb.Asker{}).Search(t.Context(), kb.Query{Text: "salary"}); !errors.Is(err, kb.ErrNotGranted) {
 		t.Errorf("for somebody who is granted nothing: %v", err)
 	}
 }

@@ -1,5 +1,4 @@
-// Package access says who may read which namespace of the knowledge base, and reads for them.
-package access
+package kb
 
 import (
 	"context"
@@ -7,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"voicegw/internal/backends/kb"
 )
 
 // ErrNotGranted is wrapped by a Reader's error if it may read none of the requested namespaces.
@@ -43,16 +40,16 @@ type Asker struct {
 // be used concurrently.
 type Grants struct {
 	// Fixed after NewGrants.
-	rules map[kb.Namespace]Grant
+	rules map[Namespace]Grant
 }
 
 // NewGrants makes Grants. A Grant whose lists are all empty counts as missing. The error names a
 // namespace that does not exist.
-func NewGrants(rules map[kb.Namespace]Grant) (Grants, error) {
-	g := Grants{rules: map[kb.Namespace]Grant{}}
+func NewGrants(rules map[Namespace]Grant) (Grants, error) {
+	g := Grants{rules: map[Namespace]Grant{}}
 	for namespace, rule := range rules {
-		if !slices.Contains(kb.Namespaces(), namespace) {
-			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, list(kb.Namespaces()))
+		if !slices.Contains(Namespaces(), namespace) {
+			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, listNamespaces(Namespaces()))
 		}
 		if !rule.empty() {
 			g.rules[namespace] = rule
@@ -62,11 +59,11 @@ func NewGrants(rules map[kb.Namespace]Grant) (Grants, error) {
 }
 
 // For returns the namespaces that the asker may read, in the order of kb.Namespaces.
-func (g Grants) For(who Asker) []kb.Namespace {
-	var granted []kb.Namespace
-	for _, namespace := range kb.Namespaces() {
+func (g Grants) For(who Asker) []Namespace {
+	var granted []Namespace
+	for _, namespace := range Namespaces() {
 		rule, mentioned := g.rules[namespace]
-		if !mentioned && namespace != kb.NamespacePersonal || mentioned && rule.holds(who) {
+		if !mentioned && namespace != NamespacePersonal || mentioned && rule.holds(who) {
 			granted = append(granted, namespace)
 		}
 	}
@@ -86,12 +83,12 @@ func (g Grant) holds(who Asker) bool {
 // and no Index, so that no tool can forget to ask. It may be used concurrently.
 type Library struct {
 	// Fixed after NewLibrary.
-	index  kb.Index
+	index  Index
 	grants Grants
 }
 
 // NewLibrary makes a Library. The caller still closes the index.
-func NewLibrary(index kb.Index, grants Grants) *Library {
+func NewLibrary(index Index, grants Grants) *Library {
 	return &Library{index: index, grants: grants}
 }
 
@@ -103,33 +100,33 @@ func (l *Library) For(who Asker) *Reader {
 // Reader reads the namespaces that somebody is granted. It may be used concurrently.
 type Reader struct {
 	// Fixed after Library.For.
-	index   kb.Index
-	granted []kb.Namespace
+	index   Index
+	granted []Namespace
 }
 
 // Granted returns the namespaces that may be read.
-func (r *Reader) Granted() []kb.Namespace { return slices.Clone(r.granted) }
+func (r *Reader) Granted() []Namespace { return slices.Clone(r.granted) }
 
 // Search is kb.Index.Search over the granted namespaces of the query, or over all granted ones if
 // the query names none. refused are the query's namespaces that are not granted. Namespaces are
 // filtered before hits are counted, so none is lost. If no namespace is granted, the error wraps
 // ErrNotGranted.
-func (r *Reader) Search(ctx context.Context, q kb.Query) (found kb.Results, refused []kb.Namespace, err error) {
+func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []Namespace, err error) {
 	if err := q.Check(); err != nil {
-		return kb.Results{}, nil, err
+		return Results{}, nil, err
 	}
 	if q.Namespaces, refused, err = r.readable(q.Namespaces); err != nil {
-		return kb.Results{}, refused, err
+		return Results{}, refused, err
 	}
 	found, err = r.index.Search(ctx, q)
 	// In an index over the network, a record may change its namespace between filter and read.
-	found.Hits = slices.DeleteFunc(found.Hits, func(h kb.Hit) bool { return !slices.Contains(q.Namespaces, h.Record.Namespace) })
+	found.Hits = slices.DeleteFunc(found.Hits, func(h Hit) bool { return !slices.Contains(q.Namespaces, h.Record.Namespace) })
 	return found, refused, err
 }
 
 // readable splits namespaces into those that may be read, of which there is at least one, and the others.
 // None given means all that may be read.
-func (r *Reader) readable(wanted []kb.Namespace) (granted, refused []kb.Namespace, err error) {
+func (r *Reader) readable(wanted []Namespace) (granted, refused []Namespace, err error) {
 	if len(wanted) == 0 {
 		wanted = r.granted
 	}
@@ -148,42 +145,42 @@ func (r *Reader) readable(wanted []kb.Namespace) (granted, refused []kb.Namespac
 
 // Names is kb.Index.Names over the granted ones of the namespaces, so that nobody learns who and what there
 // is elsewhere. If no namespace is granted, the error wraps ErrNotGranted.
-func (r *Reader) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names, error) {
+func (r *Reader) Names(ctx context.Context, namespaces []Namespace) (Names, error) {
 	granted, _, err := r.readable(namespaces)
 	if err != nil {
-		return kb.Names{}, err
+		return Names{}, err
 	}
 	return r.index.Names(ctx, granted)
 }
 
 // Get is kb.Index.Get. A record of a namespace that is not granted counts as missing, so that nobody
 // learns which records exist.
-func (r *Reader) Get(ctx context.Context, ids []string) (found []kb.Record, missing []string, err error) {
+func (r *Reader) Get(ctx context.Context, ids []string) (found []Record, missing []string, err error) {
 	all, _, err := r.index.Get(ctx, ids)
 	if err != nil {
 		return nil, nil, err
 	}
-	readable := map[string]kb.Record{}
+	readable := map[string]Record{}
 	for _, record := range all {
 		if slices.Contains(r.granted, record.Namespace) {
 			readable[record.ID] = record
 		}
 	}
-	found, missing = kb.Pick(ids, func(id string) (kb.Record, bool) {
+	found, missing = Pick(ids, func(id string) (Record, bool) {
 		record, ok := readable[id]
 		return record, ok
 	})
 	return found, missing, nil
 }
 
-func orNone(namespaces []kb.Namespace) string {
+func orNone(namespaces []Namespace) string {
 	if len(namespaces) == 0 {
 		return "no namespace"
 	}
-	return list(namespaces)
+	return listNamespaces(namespaces)
 }
 
-func list(namespaces []kb.Namespace) string {
+func listNamespaces(namespaces []Namespace) string {
 	names := make([]string, len(namespaces))
 	for i, n := range namespaces {
 		names[i] = string(n)

@@ -1,4 +1,4 @@
-package named_test
+package kb_test
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/named"
 )
 
 var people = []kb.Person{
@@ -24,7 +23,7 @@ func TestAuthors(t *testing.T) {
 		"ada_bb":        "! matches no known person; perhaps Ada Brandt (ada_b) is meant",
 		"doc:ada_l":     "! matches no known person", "": "! matches no known person", "Zoe": "! matches no known person",
 	} {
-		ids, unresolved := named.Authors([]string{given}, people)
+		ids, unresolved := kb.ResolveAuthors([]string{given}, people)
 		got := strings.Join(ids, " ")
 		if len(unresolved) > 0 {
 			got = "! " + unresolved[0].Reason
@@ -33,7 +32,7 @@ func TestAuthors(t *testing.T) {
 			t.Errorf("%q is %q, want %q", given, got, want)
 		}
 	}
-	ids, unresolved := named.Authors([]string{"bo", "nobody", "Ada", "person:bo", "jn"}, people)
+	ids, unresolved := kb.ResolveAuthors([]string{"bo", "nobody", "Ada", "person:bo", "jn"}, people)
 	if diff := cmp.Diff([]string{"person:bo", "person:jn"}, ids); diff != "" || len(unresolved) != 2 || unresolved[0].Index != 1 || unresolved[1].Given != "Ada" {
 		t.Errorf("%s %+v", diff, unresolved)
 	}
@@ -41,18 +40,18 @@ func TestAuthors(t *testing.T) {
 
 func TestCategories(t *testing.T) {
 	known := []string{"Büro & Haus", "HR", "Know-how", "hr", "🚢"}
-	names, unresolved := named.Categories([]string{"hR", "know how", "buro haus", "🚢", "Know-hwo", "zzzzzz", "Hr"}, known)
+	names, unresolved := kb.ResolveCategories([]string{"hR", "know how", "buro haus", "🚢", "Know-hwo", "zzzzzz", "Hr"}, known)
 	if diff := cmp.Diff([]string{"HR", "hr", "Know-how", "Büro & Haus", "🚢"}, names); diff != "" {
 		t.Error(diff)
 	}
-	want := []named.Unresolved{
+	want := []kb.Unresolved{
 		{Index: 4, Given: "Know-hwo", Reason: `is not a known category; perhaps "Know-how" is meant`},
 		{Index: 5, Given: "zzzzzz", Reason: "is not a known category; known are Büro & Haus, HR, Know-how, hr, 🚢"},
 	}
 	if diff := cmp.Diff(want, unresolved); diff != "" {
 		t.Error(diff)
 	}
-	if _, unresolved = named.Categories([]string{strings.Repeat("x", 100)}, nil); len(unresolved) != 1 || unresolved[0].Reason != "is not a known category; no record has one" || len(unresolved[0].Given) > 84 {
+	if _, unresolved = kb.ResolveCategories([]string{strings.Repeat("x", 100)}, nil); len(unresolved) != 1 || unresolved[0].Reason != "is not a known category; no record has one" || len(unresolved[0].Given) > 84 {
 		t.Errorf("%+v", unresolved)
 	}
 }

@@ -1,23 +1,18 @@
-// Package evidence is the form in which retrieval tools present records to a model: one
-// object for each record, with the requested fields and no more than a model should read
-// at once.
-package evidence
+package kb
 
 import (
 	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"voicegw/internal/backends/kb"
 )
 
 // Evidence is one record as a model sees it. Fields that were not requested are absent.
 type Evidence struct {
-	ID      string  `json:"id"`
-	Type    kb.Type `json:"type"`
-	Title   string  `json:"title"`
-	Snippet string  `json:"snippet,omitempty"`
+	ID      string `json:"id"`
+	Type    Type   `json:"type"`
+	Title   string `json:"title"`
+	Snippet string `json:"snippet,omitempty"`
 	// Score is above 0 and at most 1; absent if there was no search.
 	Score      float64 `json:"score,omitempty"`
 	SourceType string  `json:"source_type,omitempty"`
@@ -36,15 +31,15 @@ type Field string
 
 // The fields.
 const (
-	Snippet  Field = "snippet"
-	FullText Field = "full_text"
-	Metadata Field = "metadata"
-	Sources  Field = "sources" // source_type and last_updated
-	URL      Field = "url"
+	FieldSnippet  Field = "snippet"
+	FieldFullText Field = "full_text"
+	FieldMetadata Field = "metadata"
+	FieldSources  Field = "sources" // source_type and last_updated
+	FieldURL      Field = "url"
 )
 
-// Asked returns the fields that a model asks for by name, or those by default if it names none.
-func Asked[Name ~string](names []Name, byDefault ...Field) []Field {
+// RequestedFields returns the fields that a model asks for by name, or those by default if it names none.
+func RequestedFields[Name ~string](names []Name, byDefault ...Field) []Field {
 	if names == nil {
 		return byDefault
 	}
@@ -59,7 +54,7 @@ func Asked[Name ~string](names []Name, byDefault ...Field) []Field {
 type Fields struct {
 	// Wanted are the fields to fill in.
 	Wanted []Field
-	// MaxText bounds FullText in bytes.
+	// MaxText bounds FieldFullText in bytes.
 	MaxText int
 }
 
@@ -68,24 +63,24 @@ type Fields struct {
 const maxBytes = 24 << 10
 
 // Of returns the evidence of a record. It shares the record's metadata without copying it.
-func (f Fields) Of(r kb.Record, snippet string, score float64) Evidence {
+func (f Fields) Of(r Record, snippet string, score float64) Evidence {
 	e := Evidence{ID: r.ID, Type: r.Type, Title: r.Title, Score: score}
 	for _, field := range f.Wanted {
 		switch field {
-		case Snippet:
+		case FieldSnippet:
 			e.Snippet = snippet
-		case FullText:
+		case FieldFullText:
 			if e.FullText = Cut(r.Text, f.MaxText); e.FullText != r.Text {
-				e.shorten(FullText)
+				e.shorten(FieldFullText)
 			}
-		case Metadata:
+		case FieldMetadata:
 			e.Metadata = r.Metadata
-		case Sources:
+		case FieldSources:
 			e.SourceType = r.SourceType
 			if !r.LastUpdated.IsZero() {
 				e.LastUpdated = r.LastUpdated.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 			}
-		case URL:
+		case FieldURL:
 			e.URL = r.URL
 		}
 	}
@@ -103,11 +98,11 @@ func (e *Evidence) shorten(field Field) {
 func (e *Evidence) fit() {
 	if e.size() > maxBytes && e.Metadata != nil {
 		e.Metadata = nil
-		e.shorten(Metadata)
+		e.shorten(FieldMetadata)
 	}
 	for e.FullText != "" && e.size() > maxBytes {
 		e.FullText = Cut(e.FullText, len(e.FullText)/2)
-		e.shorten(FullText)
+		e.shorten(FieldFullText)
 	}
 }
 
@@ -140,9 +135,9 @@ func Cut(text string, n int) string {
 	return strings.TrimRight(text[:n], " \n") + mark
 }
 
-// IDs returns the ids of the records, in their order: a tool's answer returns them as
+// EvidenceIDs returns the ids of the records, in their order: a tool's answer returns them as
 // registry.Evidenced.
-func IDs(list []Evidence) []string {
+func EvidenceIDs(list []Evidence) []string {
 	ids := make([]string, len(list))
 	for i, e := range list {
 		ids[i] = e.ID
