@@ -1,6 +1,5 @@
-// What npm runs in a package before it packs it (`prepack`): makes whole what a clean clone
-// has not. The tools are installed where they are not, the packages are built, and the
-// licence is laid beside them, since npm packs no file from outside of a package.
+// npm runs this before it packs a package (`prepack`). It installs the tools if needed, builds the packages
+// and copies the licence, because npm packs no file from outside a package.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,14 +7,14 @@ import { fileURLToPath } from "node:url";
 const web = fileURLToPath(new URL(".", import.meta.url));
 
 function npm(...line) {
-  // npm pack --json prints its answer to the standard output, and nothing else may stand there.
+  // npm pack --json prints JSON to the standard output, which must contain nothing else.
   execFileSync("npm", line, { cwd: web, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });
 }
 
 if (!existsSync(new URL("node_modules/rolldown", import.meta.url))) {
   npm("ci", "--ignore-scripts", "--no-audit", "--no-fund");
 }
-// The React package is compiled against the types of the client.
+// The React package is compiled against the client's types.
 for (const name of ["client", "react"]) {
   npm("run", "--silent", "build", "-w", name);
 }

@@ -1,6 +1,5 @@
-// Writes dist.sum: the hash of every file that the console is built from, and of every file
-// that was built. A Go test compares it with what is there, so that a stale build is found
-// without node.
+// Writes dist.sum: the hashes of the console's source files and of the built files. A Go test compares them,
+// to detect a stale build without node.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

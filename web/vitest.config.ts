@@ -1,5 +1,5 @@
-// The unit tests of all packages here. The client is tested from its sources; the tests
-// in real Chromium are in browser/ and run by themselves.
+// The unit tests of all packages here. The client is tested from its sources. The tests in Chromium are in
+// browser/ and run separately.
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
@@ -12,6 +12,6 @@ export default defineConfig({
       { find: /^@voicegw\/client$/, replacement: new URL("./client/src/index.ts", import.meta.url).pathname },
     ],
   },
-  // Vitest leaves one processor to others, which takes twice as long where there are two.
+  // By default Vitest leaves one processor free, which halves the speed on two.
   test: { include: ["{client,react,console}/test/**/*.test.{ts,tsx}"], maxWorkers: availableParallelism() },
 });

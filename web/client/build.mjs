@@ -1,5 +1,5 @@
-// Builds dist: the library, the text agent's part beside it, the two worklets (each one file
-// that imports nothing, as a bundler copies them), their source maps, and the types.
+// Builds dist: the library, the text agent's entry, the two worklets (each a single file without imports,
+// because bundlers copy them), source maps and types.
 import { readFileSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
@@ -12,13 +12,13 @@ async function bundle(name, input) {
   const made = await rolldown({
     input: { [name]: input },
     cwd: root,
-    // The text agent's part is small because it is used beside the rest.
+    // The text agent's entry imports the rest of the library instead of including it.
     external: ["./index.js"],
     tsconfig: false,
     transform: {
       target: "es2022",
       define: { CLIENT_VERSION: JSON.stringify(version) },
-      // A field that is given no value where it is declared needs no code there.
+      // Fields without an initial value need no code.
       typescript: { removeClassFieldsWithoutInitializer: true },
     },
   });

@@ -1,11 +1,10 @@
-// The types of the package: what the entries need of what the compiler makes, and nothing
-// that is marked as internal.
+// Selects the type declarations of the package: those that the entries need, without internal ones.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
-/** Writes them into dist. */
+/** Writes them to dist. */
 export function writeTypes(root) {
   const tsc = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
   const options = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", "dist", "--rootDir", "src"];
@@ -20,13 +19,13 @@ export function writeTypes(root) {
       rmSync(join(dist, name));
     }
   }
-  // The worklets are modules that give nothing out: only their addresses are of use.
+  // The worklets export nothing; only their URLs are used.
   for (const worklet of ["capture", "playback"]) {
     writeFileSync(join(dist, "worklets", `${worklet}.d.ts`), "export {};\n");
   }
 }
 
-/** Notes a file of types and all that it imports. */
+/** Adds a declaration file and its imports. */
 function follow(file, needed) {
   if (needed.has(file)) {
     return;

@@ -1,17 +1,17 @@
 import type { ServerMessage } from "./protocol/messages.js";
 
 /**
- * What the agent does, for whoever listens at this page. `speaking`: something of it sounds
- * here, now. `thinking`: the user has said something, or a tool runs, and nothing sounds yet.
- * `listening`: anything else, also while it waits for an answer to a question.
+ * What the agent does, as the user hears it. `speaking`: its voice plays here. `thinking`: the user has
+ * spoken or a tool runs, and no answer plays yet. `listening`: everything else, including an open question to
+ * the user.
  */
 export type AgentState = "listening" | "thinking" | "speaking";
 
-/** Derives it from what is told and from what sounds. */
+/** Derives the agent's state from the gateway's messages and the player. */
 export class Agent {
   readonly #changed: (state: AgentState) => void;
   #current: AgentState = "listening";
-  /** The user has done something to which nothing has sounded since. */
+  /** No answer to the user's last input has played yet. */
   #owed = false;
   readonly #tools = new Set<string>();
   readonly #sounding = new Set<string>();
@@ -24,7 +24,7 @@ export class Agent {
     return this.#current;
   }
 
-  /** Something that the gateway tells. */
+  /** Handles a message from the gateway. */
   told(message: ServerMessage): void {
     switch (message.type) {
       case "tool.started":
@@ -48,31 +48,31 @@ export class Agent {
     this.#look();
   }
 
-  /** Whether the user waits for something: a text was sent, or silence was wanted. */
+  /** Sets whether the user waits for an answer: true after a typed text, false after an interrupt. */
   owe(owed: boolean): void {
     this.#owed = owed;
     this.#look();
   }
 
-  /** The first sample of an item sounds, by the player's name of it. */
+  /** The first sample of an item plays. `item` is the player's name for it. */
   sounds(item: string): void {
     this.#sounding.add(item);
     this.owe(false);
   }
 
-  /** Nothing more of the item sounds. */
+  /** The item has stopped playing. */
   silent(item: string): void {
     this.#sounding.delete(item);
     this.#look();
   }
 
-  /** What was going on is not told to its end any more. What sounds goes on. */
+  /** The session's open turns and tools will not be completed. Queued audio continues to play. */
   forget(): void {
     this.#tools.clear();
     this.owe(false);
   }
 
-  /** The session is over, and nothing sounds. */
+  /** The session has ended and nothing plays. */
   end(): void {
     this.#sounding.clear();
     this.forget();

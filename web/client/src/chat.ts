@@ -1,5 +1,5 @@
 /**
- * The text agent: one message in, a stream of messages out (POST /v1/chat).
+ * The text agent: sends one message, receives a stream of messages (POST /v1/chat).
  *
  *     import { chat } from "@voicegw/client/chat";
  *     for await (const message of chat("/v1/chat", { message: "Who knows about fonts?" })) {
@@ -12,31 +12,31 @@ import { localTimeZone } from "./timezone.js";
 
 export { parseServerSentEvents, type ServerSentEvent } from "./sse.js";
 
-/** What is asked of the text agent: a message, the answer to a question, or a conversation of one's own. */
+/** The input of a turn: a message, the answer to a question, or a whole conversation. */
 export interface ChatTurn {
-  /** The conversation that goes on. Without it one begins, and `done` tells its id. */
+  /** The conversation to continue. Without it a new one begins, and `done` contains its id. */
   conversationId?: string | undefined;
-  /** Who speaks; without it, the address. */
+  /** The user; default: the client's address. */
   user?: string | undefined;
   agent?: string | undefined;
   message?: string | undefined;
-  /** The IANA name of the user's time zone. Without it, that of this machine: give the user's where this is a server. */
+  /** The IANA name of the user's time zone. Default: this machine's; on a server, pass the user's. */
   timeZone?: string | undefined;
-  /** Shows everything about each call of a tool, as `inspect.call`, to whoever may look inside. */
+  /** Requests an `inspect.call` message for each tool call. The caller needs permission to inspect. */
   inspect?: boolean | undefined;
-  /** Answers a confirmation.request, in place of a message. */
+  /** Answers a confirmation.request; replaces the message. */
   confirmation?: { token: string; approved: boolean } | undefined;
-  /** A whole conversation that the caller keeps, the last message the user's, in place of all that. */
+  /** A conversation that the caller stores, ending with the user's message. Replaces all of the above. */
   messages?: readonly { role: "user" | "assistant"; content: string }[] | undefined;
 }
 
 /**
- * One turn of the text agent, message by message; the last is `done`. Messages of types that
- * this version does not know are left out. Whoever stops reading, or aborts, ends the turn.
- * Throws a VoiceError: `gateway` where it was refused, `lost` where it broke off.
+ * Runs one turn of the text agent and yields its messages; the last is `done`. Skips messages of unknown
+ * types. The turn ends early if the caller stops reading or aborts. Throws a VoiceError: `gateway` if the
+ * gateway refuses the turn, `lost` if the stream breaks off.
  *
- * `request` is used instead of fetch, where a gateway lets nobody in without credentials: it adds the header
- * `authorization` with the user's token.
+ * `request` replaces fetch if the gateway requires credentials: it adds the header `authorization` with the
+ * user's token.
  */
 export async function* chat(url: string | URL, turn: ChatTurn, signal?: AbortSignal, request: typeof fetch = fetch): AsyncGenerator<ServerMessage, void, void> {
   const response = await ask(url, turn, signal, request);
@@ -87,7 +87,7 @@ function broken(signal: AbortSignal | undefined, code: "lost" | "unreachable", c
     : new VoiceError("unreachable", undefined, { retryable: true, cause });
 }
 
-/** The gateway's own word, or what can be told from the status where a proxy has answered. */
+/** Returns the gateway's own error, or one for the status if a proxy answered. */
 async function refusal(response: Response): Promise<VoiceError> {
   const { status } = response;
   const retryable = status === 409 || status === 429 || status >= 500;

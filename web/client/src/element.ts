@@ -1,18 +1,18 @@
 /**
- * A conversation by voice that a page embeds with one tag.
+ * A voice call as a custom element.
  *
  *     <script type="module" src="…/@voicegw/client/dist/element.js"></script>
  *     <voicegw-call url="wss://gateway.example.org/v1/voice" ticket-url="/ticket"></voicegw-call>
  */
 import { VoiceSession, type AgentState, type ConfirmationRequest, type ConnectOptions, type Disconnected, type SessionStarted, type TranscriptMessage, type VoiceError } from "./index.js";
 
-/** The options that are attributes: texts, under their names with hyphens. */
+/** The options that are attributes, with hyphens in their names. */
 const ATTRIBUTES = ["url", "agent", "provider", "voice", "conversationId"] as const;
-/** The events of the session that the element has, too, with what they tell as `detail`. */
+/** Events of the session that the element also dispatches, with their data as `detail`. */
 const EVENTS = ["connected", "agentState", "transcript", "error", "disconnected"] as const;
-/** So many lines are shown. */
+/** The most lines shown. */
 const LINES = 200;
-// What steers the direction of text, or is not seen at all: what is approved must not read like something else.
+// Bidirectional controls and invisible characters, which could make an approval read like something else.
 const UNSEEN = /[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 const PAGE = `<style>
@@ -32,10 +32,10 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere }
 <p id="asked" role="alert"></p>
 <form id="type" part="form" hidden><input id="text" part="text" autocomplete="off"><button id="send" part="button send"></button></form>`;
 
-// On a server there are no elements, and the class is only a name there.
+// Servers have no elements; the class is only a name there.
 const Base = (globalThis.HTMLElement ?? Object) as typeof HTMLElement;
 
-/** The attributes of the element, for JSX: what `connect` takes as texts, and the words that it shows. */
+/** The element's attributes, for JSX: the text options of `connect`, and the words shown. */
 export interface VoicegwCallAttributes {
   url?: string;
   agent?: string;
@@ -57,7 +57,7 @@ export interface VoicegwCallAttributes {
   placeholder?: string;
 }
 
-/** The events of the element, with those of every other one. */
+/** The element's events, including those of every HTML element. */
 export interface VoicegwCallEventMap extends Omit<HTMLElementEventMap, "error"> {
   connected: CustomEvent<SessionStarted>;
   agentState: CustomEvent<AgentState>;
@@ -79,9 +79,9 @@ export interface VoicegwCall {
   removeEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | EventListenerOptions): void;
 }
 
-/** The element. Its attributes are read when a conversation begins; see the README. */
+/** The element <voicegw-call>. A conversation reads the attributes when it begins; see the README. */
 export class VoicegwCall extends Base {
-  /** More options for the conversations that begin from now on, such as `tools` and a `ticket` function. */
+  /** Further options for new conversations, such as `tools` and a `ticket` function. */
   options: ConnectOptions = {};
   #session: VoiceSession | undefined;
   readonly #lines = new Map<string, HTMLElement>();
@@ -112,12 +112,15 @@ export class VoicegwCall extends Base {
     this.#show();
   }
 
-  /** An element that is only moved stays in the page. */
+  /** An element that was only moved is still in the page. */
   disconnectedCallback(): void {
     queueMicrotask(() => this.isConnected || void this.#session?.disconnect());
   }
 
-  /** Begins a conversation, as the button does: from a click or a key press. What goes wrong is an event `error`. */
+  /**
+   * Begins a conversation, as the button does. Call it from a click or a key press. Errors are dispatched as
+   * `error`.
+   */
   async connect(): Promise<void> {
     if (this.#running) {
       return;
@@ -143,7 +146,7 @@ export class VoicegwCall extends Base {
     session.on("error", (error) => {
       this.#tell(error);
       if (error.gatewayCode === "store_unavailable") {
-        // Nothing was recorded: the same tokens work again.
+        // The gateway recorded no answer, so the tokens are still valid.
         this.#part("questions").querySelectorAll("button").forEach((button) => (button.disabled = false));
       }
     });
@@ -152,7 +155,7 @@ export class VoicegwCall extends Base {
     session.on("confirmation.request", (question) => this.#ask(session, question));
     session.on("confirmation.ended", ({ token }) => this.#settle(token));
     this.#show();
-    // Why it could not be opened is told by `disconnected`, too.
+    // `disconnected` reports the error too.
     await session.open().catch(() => undefined);
   }
 
@@ -164,7 +167,7 @@ export class VoicegwCall extends Base {
     return this.shadowRoot!.getElementById(id) as E;
   }
 
-  /** A word of the page's own, or ours. */
+  /** Returns the page's own word, or the default. */
   #word(name: string, ours: string): string {
     return this.getAttribute(name) ?? ours;
   }
@@ -214,10 +217,10 @@ export class VoicegwCall extends Base {
     line.scrollIntoView({ block: "nearest" });
   }
 
-  /** Shows what needs an approval and has it read out; the keyboard stays where it is. */
+  /** Shows a confirmation request and announces it to screen readers. The keyboard focus does not move. */
   #ask(session: VoiceSession, { token, tool, preview, args_source }: ConfirmationRequest): void {
     const answer = (approved: boolean): void => {
-      question.focus(); // a button that is off would lose the keyboard
+      question.focus(); // a disabled button would lose the focus
       question.querySelectorAll("button").forEach((button) => (button.disabled = true));
       approved ? session.approve(token) : session.decline(token);
     };
@@ -238,7 +241,7 @@ export class VoicegwCall extends Base {
     this.#part("asked").textContent = `${this.#word("label-question", "Needs your approval:")} ${visible(preview)}`;
   }
 
-  /** A question is over. The keyboard goes on to the next one, or to the first button. */
+  /** Removes an answered request. The focus moves to the next one, or to the first button. */
   #settle(token: string): void {
     const question = this.#questionOf(token);
     const held = question?.contains(this.shadowRoot!.activeElement) === true;
@@ -257,7 +260,7 @@ export class VoicegwCall extends Base {
   }
 }
 
-/** An element that the page can style by the names of its part. */
+/** Creates an element that the page can style by its part names. */
 function piece(tag: string, part: string, ...content: (Node | string)[]): HTMLElement {
   const made = document.createElement(tag);
   made.setAttribute("part", part);
@@ -265,7 +268,7 @@ function piece(tag: string, part: string, ...content: (Node | string)[]): HTMLEl
   return made;
 }
 
-/** A ticket from the page's own backend, which says it as `{"ticket": …}`. */
+/** Fetches a ticket from the page's own backend, which answers `{"ticket": …}`. */
 async function ticketOf(url: string): Promise<string> {
   const response = await fetch(url, { method: "POST" });
   if (!response.ok) {

@@ -2,22 +2,25 @@ import { DISPLACED, mayHelp } from "./connection/codes.js";
 import type { ErrorMessage } from "./protocol/messages.js";
 import { WORDS, ofClose, ofGateway } from "./words.js";
 
-/** What went wrong, as a word that a program can switch on. */
+/** Error codes for programs. */
 export type VoiceErrorCode =
-  // The devices.
-  /** The page came over plain http from another machine: browsers then offer no microphone and no worklets. */
+  // Devices.
+  /**
+   * The page was loaded over plain http from another machine; browsers then have no microphone and no
+   * worklets.
+   */
   | "insecure_page"
-  /** The user or the site settings refuse the microphone. */
+  /** The user or the site settings deny the microphone. */
   | "microphone_denied"
-  /** The user closed the browser's question without an answer. */
+  /** The user closed the browser's prompt without an answer. */
   | "microphone_dismissed"
-  /** The operating system refuses the browser the microphone. */
+  /** The operating system denies the browser the microphone. */
   | "microphone_system"
-  /** The frame around this page does not pass the microphone on (`allow`, `sandbox`). */
+  /** The frame around this page does not delegate the microphone (`allow`, `sandbox`). */
   | "microphone_frame"
   /** The page's own Permissions-Policy header excludes the microphone. */
   | "microphone_policy"
-  /** The permission was withdrawn during the call. */
+  /** The permission was revoked during the call. */
   | "microphone_revoked"
   | "microphone_missing"
   | "microphone_busy"
@@ -28,72 +31,72 @@ export type VoiceErrorCode =
   | "audio_unavailable"
   /** The page's content security policy blocks the worklets. */
   | "worklets_blocked"
-  /** The worklets are not where they are looked for. */
+  /** The worklets were not found at their URLs. */
   | "worklets_missing"
   | "audio_suspended"
   | "echo_possible"
-  /** An answer is longer than what may wait to be played. */
+  /** An answer is longer than the playback queue. */
   | "too_long"
-  // The way to the gateway.
-  /** There is no page here: the program runs on a server, or in a worker. */
+  // Connection.
+  /** The program does not run in a page but on a server or in a worker. */
   | "no_browser"
-  /** Nothing answers, or its certificate is not trusted: browsers do not say which. */
+  /** The gateway does not answer or its certificate is not trusted; browsers do not tell them apart. */
   | "unreachable"
-  /** Nothing answers, and the browser has no network. */
+  /** The gateway does not answer, and the browser is offline. */
   | "offline"
   /** The option `url` is not an address. */
   | "invalid_url"
-  /** The page came over https, and the gateway's address is ws:. */
+  /** The page was loaded over https, but the gateway's address is ws:. */
   | "mixed_content"
   /** The page's content security policy blocks the connection. */
   | "socket_blocked"
-  /** Something answers, but not a gateway's voice endpoint. */
+  /** The server at the address is not a gateway's voice endpoint. */
   | "wrong_path"
-  /** The gateway answers to HTTP, but the WebSocket did not open. */
+  /** The gateway answers HTTP, but the WebSocket did not open. */
   | "no_websocket"
   /** The gateway does not allow pages of this origin. */
   | "origin"
-  /** The gateway or a proxy refused the connection: `gatewayCode` says why, where the page may know. */
+  /** The gateway or a proxy refused the connection; `gatewayCode` has the reason if the page may know it. */
   | "refused"
   | "full"
   | "lost"
   | "slow"
   | "no_start"
-  /** The session cannot be taken up again: the gateway has it no more, or gives it to somebody else. */
+  /** The session cannot be resumed: the gateway no longer has it, or it belongs to another user. */
   | "resume_refused"
-  /** Another tab has taken the session up. */
+  /** Another tab resumed the session. */
   | "moved"
-  /** The only ticket has been used. */
+  /** The only ticket was used. */
   | "ticket"
-  /** The option `ticket` failed to bring one. */
+  /** The option `ticket` failed. */
   | "ticket_failed"
-  /** What was typed may not have arrived, or could not be kept until it can be sent. */
+  /** A typed message may not have arrived, or could not be stored for later. */
   | "unsent"
-  /** What was to be sent as typed has nothing that can be seen. */
+  /** The text to send has no visible character. */
   | "empty"
-  /** What was to be shown is no image, the model takes none, or there is no connection. */
+  /** The source is not an image, the model takes none, or there is no connection. */
   | "image"
   | "aborted"
   | "protocol"
-  // What the gateway said: a code of its `error` message or a close code.
+  // The gateway sent an `error` message or an error's close code.
   | "gateway"
   | "closed";
 
-/** Every error of this library: a word for programs and sentences for people. */
+/** Every error of this library: a code for programs, a message and advice for people. */
 export class VoiceError extends Error {
   override readonly name = "VoiceError";
-  /** What to do about it, in a sentence for the user. */
+  /** How to fix it: one sentence for the user. */
   readonly advice: string;
-  /** Whether trying again may help. */
+  /** Whether a new attempt may succeed. */
   readonly retryable: boolean;
-  /** The gateway's own error code (docs/protocol.md), where it said one. */
+  /** The gateway's own error code (docs/protocol.md), if it sent one. */
   readonly gatewayCode: string | undefined;
-  /** The WebSocket's close code, where it has been closed. */
+  /** The WebSocket's close code, if it was closed. */
   readonly closeCode: number | undefined;
   /** The gateway's message. */
   readonly gatewayMessage: ErrorMessage | undefined;
 
-  /** Without a message or an advice it has those of its code. */
+  /** The message and advice default to those of the code. */
   constructor(
     readonly code: VoiceErrorCode,
     message?: string,
@@ -115,15 +118,15 @@ export class VoiceError extends Error {
   }
 }
 
-/** An `error` message of the gateway, by voice or by text, in sentences for the user. */
+/** Converts an `error` message of the gateway, by voice or by text. */
 export function gatewayError(said: ErrorMessage, closeCode?: number): VoiceError {
   const { message, advice } = ofGateway(said);
   return new VoiceError("gateway", message, { advice, retryable: said.retryable, gatewayCode: said.code, gatewayMessage: said, closeCode });
 }
 
 /**
- * What a closed connection means; undefined where it ended as it should. `said` is the
- * error that the gateway sent right before, if it did.
+ * Returns the error for a close code; undefined for a normal end. `said` is the error that the gateway sent
+ * right before, if any.
  */
 export function closeError(closeCode: number, said: ErrorMessage | null): VoiceError | undefined {
   if (closeCode === 1000) {

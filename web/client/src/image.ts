@@ -1,17 +1,20 @@
-// A still image, made small enough for one message.
+// Converts a still image so that it fits into one message.
 import { VoiceError } from "./errors.js";
 
-/** A larger file is not taken: docs/protocol.md. */
+/** The gateway rejects larger files: docs/protocol.md. */
 const LARGEST = 45_056;
-/** Its longer side at first, in pixels: models see no more. */
+/** The initial length of the longer side in pixels; models do not see more. */
 const SIDE = 1024;
-/** How often it is made smaller. */
+/** The number of attempts to make it smaller. */
 const TRIES = 8;
 
-/** What can be shown: a file, a video (the picture that is seen now), a canvas, an image. */
+/** A file, a video's current frame, a canvas or an image. */
 export type ImageSource = Blob | HTMLVideoElement | HTMLCanvasElement | HTMLImageElement | ImageBitmap;
 
-/** The image as a JPEG in base64, with sides of 1024 pixels at most; smaller where the file would be too large. */
+/**
+ * Encodes the image as a JPEG in base64 with sides of at most 1024 pixels, or fewer if the file would be too
+ * large.
+ */
 export async function packed(image: ImageSource): Promise<string> {
   try {
     const bitmap = await createImageBitmap(image);
@@ -21,7 +24,7 @@ export async function packed(image: ImageSource): Promise<string> {
       canvas.width = Math.max(1, Math.round(bitmap.width * scale));
       canvas.height = Math.max(1, Math.round(bitmap.height * scale));
       canvas.getContext("2d")!.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-      // A data: address is the same in all browsers, and needs no reader.
+      // A data: address is the same in all browsers and needs no reader.
       const [head, data] = canvas.toDataURL("image/jpeg", 0.7).split(",") as [string, string];
       if (head.startsWith("data:image/jpeg") && data.length * 0.75 <= LARGEST) {
         return data;

@@ -1,7 +1,7 @@
-// Which item a binary frame belongs to: order tells, there is no header.
+// Assigns binary frames to items by their order, because frames have no header.
 import type { AudioPosition } from "./protocol/messages.js";
 
-/** What Items needs of a player. The player alone keeps which items sound and which are over. */
+/** The part of the player that Items needs. Only the player knows which items play and which are over. */
 export interface ItemSink {
   start(item: string, rate: number): void;
   audio(item: string, pcm: ArrayBuffer): void;
@@ -9,77 +9,77 @@ export interface ItemSink {
   flush(item: string | null): void;
 }
 
-/** So many items are known; of more the oldest is forgotten. */
+/** The most items remembered; the oldest is forgotten first. */
 const MOST = 32;
 
-/** What has come of an item, and what was heard of it. */
+/** How much of an item was received and heard. */
 interface Known {
   readonly rate: number;
-  /** Where in the item the first sample that came here belongs, in ms. */
+  /** The position in the item, in ms, of the first sample received here. */
   readonly fromMs: number;
-  /** Up to which sample of the item all has come. */
+  /** All samples of the item up to this one have arrived. */
   samples: number;
   heardMs: number;
-  /** Nothing more of it comes. */
+  /** The item's audio is complete. */
   whole: boolean;
-  /** It has run dry: the player waits for more. */
+  /** The player waits for more of the item. */
   dry: boolean;
-  /** A snapshot was announced, and nothing has been said of the item since. */
+  /** A snapshot was announced and has not named the item yet. */
   doubtful: boolean;
-  /** It has sounded to its end. Only the newest item is still known then. */
+  /** The item has played to its end. Only the newest item is still remembered then. */
   over: boolean;
 }
 
 /**
- * Sorts binary frames into the spoken items of a conversation, and drops those of an item
- * that is over. It knows how much of each has come, so that after a broken connection an item
- * goes on at its next sample. Another session of the conversation may give its items the
- * names of the last one's, some of which may still sound: the player gets names of its own.
+ * Assigns binary frames to the spoken items of a conversation and drops those of items that are over. It
+ * records how much of each item has arrived, so that an item continues at its next sample after a lost
+ * connection. A new session of the conversation may reuse the names of items that still play, so the player
+ * gets unique names.
  */
 export class Items {
   readonly #player: ItemSink;
-  /** By the player's name, oldest first; of those that will not sound any more only the newest is among them. */
+  /** By the player's name, oldest first. Of the items that will not play any more it contains only the newest. */
   readonly #known = new Map<string, Known>();
-  /** The player's name of the item that binary frames belong to now; null where they belong to none. */
+  /** The player's name of the item that binary frames belong to now; null if none. */
   #current: string | null = null;
-  /** So many samples of what comes next have come before. */
+  /** The number of samples to skip because they arrived before. */
   #repeated = 0;
-  /** The item that was begun last, unless it was silenced since. */
+  /** The item that began last, unless it was silenced. */
   #newest: string | null = null;
-  /** Which session of the conversation it is. */
+  /** The number of the session in the conversation. */
   #generation = 0;
-  /** What sounds may be of a session that is over. */
+  /** Items of a session that is over may still play. */
   #stale = false;
 
   constructor(player: ItemSink) {
     this.#player = player;
   }
 
-  /** The gateway's name of the item that binary frames belong to now; null where they belong to none. */
+  /** The gateway's name of the item that binary frames belong to now; null if none. */
   get playing(): string | null {
     return this.#current === null ? null : nameOf(this.#current);
   }
 
   /**
-   * How much has come of the newest item, also if it has sounded to its end: the gateway may not know that
-   * yet, and goes on from there. Undefined if the item was silenced.
+   * How much of the newest item has arrived; the gateway continues from there. Includes an item that has
+   * played to its end, which the gateway may not know yet. Undefined if the item was silenced.
    */
   get position(): AudioPosition | undefined {
     const known = this.#newest === null ? undefined : this.#known.get(this.#newest);
     return known === undefined ? undefined : { item_id: nameOf(this.#newest!), received_ms: receivedMs(known) };
   }
 
-  /** Whether something that should sound waits for audio. */
+  /** Whether an item that should play waits for audio. */
   get waiting(): boolean {
     return [...this.#known.values()].some(({ dry }) => dry);
   }
 
-  /** What was heard of the items of this session that are not over, oldest first, in ms. */
+  /** The items of this session that are not over, oldest first, and how much of each was heard in ms. */
   get heard(): [item: string, ms: number][] {
     return this.#own().map(([item, { heardMs }]) => [item, heardMs]);
   }
 
-  /** audio.start; rate in Hz. fromMs: where in the item the frames that follow begin. */
+  /** Handles audio.start; rate in Hz. fromMs: the position in the item of the next frame. */
   start(item: string, rate: number, fromMs = 0): void {
     this.outdate();
     const key = this.#key(item);
@@ -88,7 +88,7 @@ export class Items {
     this.#forgetOver(key);
     const known = this.#known.get(key);
     if (known?.over === true) {
-      this.#current = null; // what comes again was heard
+      this.#current = null; // the repeated audio was already heard
       return;
     }
     this.#repeated = Math.max(0, (known?.samples ?? 0) - from);
@@ -102,7 +102,7 @@ export class Items {
     this.#player.start(key, rate);
   }
 
-  /** What of a binary frame is new and belongs to an item; null where nothing does. */
+  /** Returns the part of a binary frame that is new and belongs to an item; null if none does. */
   fresh(pcm: ArrayBuffer): ArrayBuffer | null {
     if (this.#current === null || pcm.byteLength % 2 !== 0) {
       return null;
@@ -112,7 +112,7 @@ export class Items {
     return before === 0 ? pcm : before * 2 === pcm.byteLength ? null : pcm.slice(before * 2);
   }
 
-  /** Plays what fresh has returned. */
+  /** Plays the result of fresh. */
   audio(pcm: ArrayBuffer): void {
     if (this.#current === null) {
       return;
@@ -125,19 +125,19 @@ export class Items {
     this.#player.audio(this.#current, pcm);
   }
 
-  /** audio.end. */
+  /** Handles audio.end. */
   end(item: string): void {
     this.#player.end(this.#shut(item));
   }
 
-  /** audio.flush: from here on no frame of the item may sound. */
+  /** Handles audio.flush: no further frame of the item may play. */
   flush(item: string): void {
     const key = this.#shut(item);
     this.#newest = this.#newest === key ? null : this.#newest;
     this.#player.flush(key);
   }
 
-  /** Everything is silent at once, also what of the current item is still on its way. */
+  /** Silences everything at once, including audio of the current item that has not arrived yet. */
   stop(): void {
     this.#current = this.#newest = null;
     for (const known of this.#known.values()) {
@@ -146,24 +146,24 @@ export class Items {
     this.#player.flush(null);
   }
 
-  /** The session was taken up again: the gateway says where it goes on. */
+  /** The session was resumed; the gateway announces where it continues. */
   broken(): void {
     this.#current = null;
   }
 
-  /** A snapshot follows: an item that goes on is announced again in it. */
+  /** A snapshot follows, which announces again each item that continues. */
   doubt(): void {
     this.#own().forEach(([, known]) => (known.doubtful = true));
   }
 
-  /** The snapshot has come: of what it has not announced again nothing more comes. What has come sounds to its end. */
+  /** The snapshot is complete. Items that it did not announce get no more audio and play to their end. */
   caughtUp(): void {
     for (const [item] of this.#own().filter(([, known]) => known.doubtful && !known.whole)) {
       this.end(item);
     }
   }
 
-  /** Another session goes on. What was said by the last one sounds to its end, or until outdate. */
+  /** A new session begins. Items of the old one play to their end, or until outdate. */
   renew(): void {
     for (const [item] of this.#own().filter(([, known]) => !known.whole)) {
       this.end(item);
@@ -173,7 +173,7 @@ export class Items {
     this.#stale = true;
   }
 
-  /** This session has something to say or to hear: what still sounds of the last one is silenced. */
+  /** The new session has input or output, so items of the old one are silenced. */
   outdate(): void {
     if (this.#stale) {
       this.#stale = false;
@@ -181,7 +181,7 @@ export class Items {
     }
   }
 
-  /** The player has run dry in the middle of an item. */
+  /** The player has run dry within an item. */
   ranDry(key: string): void {
     const known = this.#known.get(key);
     if (known !== undefined && !known.whole) {
@@ -190,8 +190,8 @@ export class Items {
   }
 
   /**
-   * The player tells how much of an item was heard since it was begun here, and whether it is
-   * over. Returns what the gateway is to be told: null for an item that is not of this session.
+   * The player reports how much of an item was heard since it began here, and whether it is over. Returns the
+   * report for the gateway; null for an item of another session.
    */
   played(key: string, ms: number, done: boolean): { item: string; own: boolean; playedMs: number; receivedMs: number | undefined } {
     const known = this.#known.get(key);
@@ -207,13 +207,13 @@ export class Items {
     return { ...this.named(key), playedMs, receivedMs: known === undefined ? undefined : receivedMs(known) };
   }
 
-  /** The gateway's name of an item of the player, and whether it is of this session. */
+  /** Returns the gateway's name of a player's item, and whether it belongs to this session. */
   named(key: string): { item: string; own: boolean } {
     const item = nameOf(key);
     return { item, own: key === this.#key(item) };
   }
 
-  /** No more frames belong to the item; returns the player's name of it. */
+  /** Closes the item to further frames and returns the player's name of it. */
   #shut(item: string): string {
     const key = this.#key(item);
     if (this.#current === key) {
@@ -227,7 +227,7 @@ export class Items {
     return key;
   }
 
-  /** Another item is the newest now. */
+  /** Forgets items that are over, because another item is now the newest. */
   #forgetOver(newest: string): void {
     for (const [key, { over }] of this.#known) {
       if (over && key !== newest) {
@@ -236,7 +236,7 @@ export class Items {
     }
   }
 
-  /** Those of this session that are not over, by the gateway's names. */
+  /** This session's items that are not over, by the gateway's names. */
   #own(): [item: string, known: Known][] {
     return [...this.#known].filter(([key, { over }]) => !over && key === this.#key(nameOf(key))).map(([key, known]) => [nameOf(key), known]);
   }

@@ -1,63 +1,63 @@
-// What a tab keeps of a session, so that it goes on when the page is loaded again.
+// Stores a session in the tab, so that it continues after the page reloads.
 import type { ConnectOptions } from "./options.js";
 import type { SessionStarted } from "./protocol/messages.js";
 
-/** Everything in it is small; a gateway that says more than that is not believed. */
+/** Limit for stored data, which is small unless a gateway misbehaves. */
 const MAX_LENGTH = 8192;
-/** So many unfinished items are kept, the newest. */
+/** The most unfinished items stored, newest first. */
 const MAX_ITEMS = 8;
 
 const DEFAULT_NAME = "session";
 
-/** A session that this tab had before its page was loaded again. */
+/** A session of this tab from before the page was reloaded. */
 export interface KeptSession {
   sessionId: string;
   conversationId: string;
   /**
-   * When its page went, in ms since the epoch. null: nobody has seen it go. It has crashed, or
-   * this tab is a copy of one that is still there: taking the session up ends the call there.
+   * When the page closed, in ms since the epoch. null if it crashed or this tab is a copy of one that is
+   * still open; resuming the session would end the call there.
    */
   leftAt: number | null;
 }
 
-/** All that is kept. The token opens the session: it goes into no log. */
+/** The stored data. The token gives access to the session, so never log it. */
 export interface Kept extends KeptSession {
-  /** The gateway's address: the token is for no other one. */
+  /** The gateway's address; the token is valid only there. */
   url: string;
   token: string;
-  /** What the session was opened with, as far as the options of the next page may contradict it. */
+  /** The session's options, to compare with those of the next page. */
   wishes: Wishes;
-  /** How many pages have had it: each numbers its typed texts anew. */
+  /** The number of pages so far, because each numbers its typed texts anew. */
   pages: number;
-  /** Push-to-talk: what the gateway was told last. */
+  /** Push-to-talk: the state last sent to the gateway. */
   pressed: boolean;
   /** How much of each unfinished item was heard, in ms. */
   heard: [item: string, ms: number][];
 }
 
-/** What can be wished for a session, by its place in the options; undefined: nothing was. */
+/** Options of a session in a fixed order; undefined: not set. */
 type Wishes = (string | number | undefined)[];
 
-/** Names that sessions of this page use now: a second one must not take up the first one's. */
+/** Names in use on this page. A second session must not resume the first one's. */
 const inUse = new Set<string>();
 
 /**
- * What this tab has kept of a session whose page was loaded again, to be taken up by the next
- * connect; null for nothing. `name` is the option `keep`. Whether the gateway still has the
- * session is known only when it is taken up.
+ * Returns the session that this tab stored before the page was reloaded, which the next connect resumes; null
+ * if there is none. `name` is the option `keep`. Only resuming shows whether the gateway still has the
+ * session.
  */
 export function keptSession(name: string = DEFAULT_NAME): KeptSession | null {
   const kept = inUse.has(name) ? null : read(name);
   return kept === null ? null : { sessionId: kept.sessionId, conversationId: kept.conversationId, leftAt: kept.leftAt };
 }
 
-/** One session's place in the tab's sessionStorage. */
+/** One session's entry in the tab's sessionStorage. */
 export class Keeper {
   readonly #name: string | undefined;
-  /** What is written down may be changed and cleared: it is of this session. */
+  /** The entry belongs to this session, so it may be changed and deleted. */
   #owned = false;
 
-  /** Keeps nothing where the option says so, or another session of the page has the name. */
+  /** Stores nothing if the option is false or another session of the page uses the name. */
   constructor(keep: string | false | undefined) {
     const name = keep === false || inUse.has(keep ?? DEFAULT_NAME) ? undefined : (keep ?? DEFAULT_NAME);
     this.#name = name;
@@ -66,18 +66,18 @@ export class Keeper {
     }
   }
 
-  /** What the page before has left and these options do not contradict; null for nothing. */
+  /** Returns the stored session if it fits these options; otherwise null. */
   find(options: ConnectOptions, url: string): Kept | null {
     const kept = this.#name === undefined ? null : read(this.#name);
     return kept !== null && kept.url === url && agree(wishesOf(options), kept.wishes) ? kept : null;
   }
 
-  /** From here on what is kept is of this session. */
+  /** Takes over the entry for this session. */
   own(): void {
     this.#owned = true;
   }
 
-  /** Writes it down; false where nothing can be kept. */
+  /** Writes the entry. Returns false if nothing can be stored. */
   write(kept: Kept): boolean {
     if (this.#name === undefined) {
       return false;
@@ -89,20 +89,20 @@ export class Keeper {
         return true;
       }
     } catch {
-      // The browser keeps nothing for this page: the session ends with it.
+      // The browser stores nothing for this page, so the session ends with it.
     }
     this.clear();
     return false;
   }
 
-  /** The session is over: nothing of it is kept. What another one has left stays. */
+  /** Deletes the entry if it belongs to this session. */
   clear(): void {
     if (this.#name !== undefined && this.#owned) {
       remove(this.#name);
     }
   }
 
-  /** Gives the name free. */
+  /** Releases the name. */
   close(): void {
     if (this.#name !== undefined) {
       inUse.delete(this.#name);
@@ -111,8 +111,8 @@ export class Keeper {
 }
 
 /**
- * What these options ask of a session; once it is started, what was left open in them is as
- * the gateway has said. A ticket is a secret: its hash is enough to know it again.
+ * Returns the options that identify a session. Once it has started, unset options have the gateway's values.
+ * A ticket is a secret, so only its hash is stored.
  */
 export function wishesOf(o: ConnectOptions, conversation = o.conversationId, started: SessionStarted | null = null): Wishes {
   const ticket = typeof o.ticket === "string" ? hash(o.ticket) : undefined;
@@ -120,7 +120,7 @@ export function wishesOf(o: ConnectOptions, conversation = o.conversationId, sta
   return [o.inputRate ?? 16000, o.outputRate ?? 24000, o.turnDetection ?? "server", ticket, conversation, ...settled, o.pendingRequest];
 }
 
-/** Whether a session that was opened with `then` may be given to somebody who wishes `now`. */
+/** Whether a session opened with `then` satisfies the options `now`. */
 function agree(now: Wishes, then: Wishes): boolean {
   return now.every((wish, i) => wish === undefined || wish === then[i]);
 }
@@ -161,7 +161,7 @@ function remove(name: string): void {
   try {
     sessionStorage.removeItem(place(name));
   } catch {
-    // Nothing is kept there.
+    // Storage is not available.
   }
 }
 
@@ -169,7 +169,7 @@ function place(name: string): string {
   return `voicegw.session.${name}`;
 }
 
-/** FNV-1a, 32 bits: tells two tickets apart and gives neither away. */
+/** FNV-1a, 32 bits: enough to compare two tickets without storing them. */
 function hash(text: string): number {
   let sum = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {

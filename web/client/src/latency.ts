@@ -1,32 +1,32 @@
-// How long a user waits for an answer, and for whom. Pure: every time is given.
+// Measures how long a user waits for an answer, and for which part. Pure: times are arguments.
 import type { Latency, ServerMessage } from "./protocol/messages.js";
 
-/** One turn's wait in whole ms, as it was here: the total is the sum of the other five. */
+/** A turn's latency in whole ms, as experienced here. The total is the sum of the five parts. */
 export interface TurnLatency {
   turn: number;
-  /** How the user took the turn. */
+  /** The input that began the turn. */
   by: "speech" | "text" | "approval";
-  /** From mouth to ear: from the last voiced sample's capture, or the text's sending, until the answer sounds. */
+  /** From the capture of the last voiced sample, or the sending of the text, until the answer plays. */
   totalMs: number;
-  /** Until the gateway knew that the user had stopped. */
+  /** Until the gateway detected the end of speech. */
   detectionMs: number;
   providerMs: number;
   gatewayMs: number;
-  /** The first audio of the answer waited so long to be played. */
+  /** How long the answer's first audio was buffered before it played. */
   cushionMs: number;
-  /** The rest: there and back, capture and play. */
+  /** The rest: network in both directions, capture and playback. */
   networkMs: number;
 }
 
-/** So many frames of the uplink are remembered, at least: 20 s of them. */
+/** The number of uplink frames remembered: at least 20 s. */
 const MARKS = 1000;
 
-/** When each sample of the uplink was captured, on the clock that the gateway counts: samples sent. */
+/** Maps positions on the gateway's clock, which counts sent samples, to capture times. */
 export class UplinkClock {
   readonly #rate: number;
   #marks: { endMs: number; at: number }[] = [];
   #samples = 0;
-  /** What is before that is forgotten, or not known any more: then it is infinite. */
+  /** Earlier positions are forgotten; infinite if the clock knows nothing. */
   #fromMs = 0;
 
   /** rate in Hz. */
@@ -34,7 +34,7 @@ export class UplinkClock {
     this.#rate = rate;
   }
 
-  /** So many samples more were sent, the last of them captured at `at`. */
+  /** Records `samples` sent samples, the last captured at `at`. */
   sent(samples: number, at: number): void {
     this.#samples += samples;
     this.#marks.push({ endMs: (this.#samples * 1000) / this.#rate, at });
@@ -45,14 +45,14 @@ export class UplinkClock {
   }
 
   /**
-   * The session was taken up again: of what was sent last, nobody knows how much the gateway
-   * has counted. From here on the clock knows nothing.
+   * The session was resumed. The gateway may not have counted the last samples, so the clock knows nothing
+   * from here on.
    */
   lose(): void {
     this.#fromMs = Infinity;
   }
 
-  /** When the sample at ms was captured; the newest for one that is yet to come, null for one that is not known. */
+  /** When the sample at `ms` was captured: the newest time if it lies ahead, null if unknown. */
   at(ms: number): number | null {
     const mark = this.#marks[this.#marks.findLastIndex((m) => m.endMs < ms) + 1] ?? this.#marks.at(-1);
     if (mark === undefined || ms < this.#fromMs) {
@@ -62,10 +62,10 @@ export class UplinkClock {
   }
 }
 
-/** Where a turn's wait began. */
+/** The beginning of a turn's wait. */
 interface Begun {
   by: TurnLatency["by"];
-  /** Null where the capture of the last sound is not known: after a session was taken up again. */
+  /** Null if the capture time of the last sound is unknown, as after a resume. */
   at: number | null;
   /** When speech.stopped arrived. */
   toldAt?: number;
@@ -75,38 +75,37 @@ interface Turn {
   begun?: Begun | undefined;
   firstItem?: string;
   sounding?: { at: number; cushionMs: number };
-  /** What the gateway said of itself at the turn's end. */
+  /** The gateway's measurements from turn.ended. */
   ended?: { latency: Latency; bestRttMs: number | null } | undefined;
 }
 
-/** So many turns are open at most; older ones are forgotten. */
+/** The most open turns; the oldest is forgotten first. */
 const MAX_TURNS = 8;
 
 /**
- * Puts together what is known here and what the gateway says of itself at a turn's end. For
- * one session: another one counts its turns from 1. Times are in ms of one clock of this
- * machine.
+ * Combines this page's measurements with those of the gateway in turn.ended. Serves one session, because each
+ * counts turns from 1. Times are ms on one clock of this machine.
  */
 export class TurnLatencies {
   readonly #uplink: UplinkClock;
   readonly #turns = new Map<number, Turn>();
-  /** When typed texts and approvals were sent, by their ids and tokens. */
+  /** When typed texts and approvals were sent, by id and token. */
   readonly #acts = new Map<string, number>();
-  /** An approval whose turn is yet to begin. */
+  /** When an approval was sent whose turn has not begun. */
   #approvedAt: number | undefined;
 
   constructor(uplink: UplinkClock) {
     this.#uplink = uplink;
   }
 
-  /** A typed text of that id, or an approval of that token, was sent. */
+  /** Records that the text with this id, or the approval with this token, was sent. */
   acted(id: string, at: number): void {
     remember(this.#acts, id, at);
   }
 
   /**
-   * The first sample of an item sounds, after it waited for cushionMs. Returns the latency of a
-   * turn that has ended already: a page that is held up may hear of the sound after the end.
+   * An item's first sample plays after cushionMs in the buffer. Returns the latency if the turn has already
+   * ended: a busy page may learn of the sound later.
    */
   sounding(item: string, at: number, cushionMs: number): TurnLatency | undefined {
     for (const [number, turn] of this.#turns) {
@@ -118,7 +117,7 @@ export class TurnLatencies {
     return undefined;
   }
 
-  /** How long the turn of an item that sounds has made the user wait, as far as is known by now. */
+  /** How long the user has waited for the item that now plays, if known. */
   waited(item: string): Pick<TurnLatency, "turn" | "by" | "totalMs"> | undefined {
     for (const [turn, { firstItem, begun, sounding, ended }] of this.#turns) {
       if (firstItem === item && begun?.at != null && sounding !== undefined && ended === undefined) {
@@ -129,8 +128,8 @@ export class TurnLatencies {
   }
 
   /**
-   * A message that came at `at`; bestRttMs is the fastest round trip so far. Returns the latency
-   * of a turn that ends and whose answer sounded.
+   * Handles a message that arrived at `at`; bestRttMs is the fastest round trip so far. Returns the latency
+   * of a turn that ended after its answer played.
    */
   message(message: ServerMessage, at: number, bestRttMs: number | null): TurnLatency | undefined {
     switch (message.type) {
@@ -159,7 +158,8 @@ export class TurnLatencies {
 
   #stopped(number: number | undefined, endMs: number | undefined, toldAt: number): void {
     const turn = this.#turn(number);
-    // The user may pause and go on: the last word counts, until the answer begins. The answer may begin before the end of speech is detected.
+    // A user may pause and continue, so the last end of speech before the answer counts. The answer may begin
+    // before the end of speech is detected.
     if (turn.firstItem === undefined || turn.begun === undefined) {
       turn.begun = endMs === undefined ? undefined : { by: "speech", at: this.#uplink.at(endMs), toldAt };
     }
@@ -177,7 +177,7 @@ export class TurnLatencies {
     return this.#settled(number, turn);
   }
 
-  /** The latency of a turn that has ended and sounded; the turn is forgotten then. */
+  /** Returns the latency of a turn that has ended and played, and forgets the turn. */
   #settled(number: number, { begun, sounding, ended }: Turn): TurnLatency | undefined {
     if (!begun || !sounding || !ended) {
       return undefined;
@@ -203,12 +203,15 @@ export class TurnLatencies {
   }
 }
 
-/** When a wait began. Where the capture is not known, the end had been for detectionMs when the gateway learnt of it, and for a round trip more when speech.stopped arrived. */
+/**
+ * Returns when a wait began. If the capture time is unknown, it is estimated from the arrival of
+ * speech.stopped, the detection time and one round trip.
+ */
 function began({ at, toldAt = 0 }: Begun, detectionMs: number, bestRttMs: number | null): number {
   return at ?? toldAt - detectionMs - (bestRttMs ?? 0);
 }
 
-/** Notes a value; of too many the oldest is forgotten. */
+/** Adds a value; beyond the limit the oldest is removed. */
 function remember<K, V>(map: Map<K, V>, key: K, value: V): void {
   map.set(key, value);
   for (const oldest of map.keys()) {

@@ -2,7 +2,7 @@ import { TurnLatencies, UplinkClock, type TurnLatency } from "./latency.js";
 import type { ClientMessage, ServerMessage } from "./protocol/messages.js";
 import { addTurn, newTally } from "./stats.js";
 
-/** What is measured in a conversation: its counts, and how long the user waits for each answer. */
+/** The statistics of a conversation and the latency of each answer. */
 export class Measures {
   readonly tally = newTally();
   readonly #rate: number;
@@ -11,7 +11,10 @@ export class Measures {
   #uplink: UplinkClock;
   #latencies: TurnLatencies;
 
-  /** rate of the uplink in Hz. `answered` is called when an answer sounds, `tell` when all is known of its turn. */
+  /**
+   * rate is the uplink's in Hz. `answered` is called when an answer plays, `tell` when the turn's latency is
+   * complete.
+   */
   constructor(rate: number, tell: (latency: TurnLatency) => void, answered: (waited: Pick<TurnLatency, "turn" | "by" | "totalMs">) => void) {
     this.#rate = rate;
     this.#tell = tell;
@@ -20,18 +23,18 @@ export class Measures {
     this.#latencies = new TurnLatencies(this.#uplink);
   }
 
-  /** Another session is measured from here on. */
+  /** A new session begins. */
   renew(): void {
     this.#uplink = new UplinkClock(this.#rate);
     this.#latencies = new TurnLatencies(this.#uplink);
   }
 
-  /** The same session was taken up again: what has come of the newest frames, nobody knows. */
+  /** The session was resumed. The newest frames may not have arrived. */
   resumed(): void {
     this.#uplink.lose();
   }
 
-  /** The connection is back; told: its loss was told, too. */
+  /** The connection is back. `told`: the loss was reported. */
   back({ resumed, lostMs }: { resumed: boolean; lostMs: number }, told: boolean): void {
     this.tally.reconnects++;
     this.tally.resumes += Number(resumed);
@@ -61,7 +64,7 @@ export class Measures {
     this.#note(this.#latencies.message(message, performance.now(), this.tally.bestRttMs));
   }
 
-  /** An item of this session sounds, which has waited so long for that. */
+  /** An item of this session plays after waitedMs in the buffer. */
   sounding(item: string, at: number, waitedMs: number): void {
     this.#note(this.#latencies.sounding(item, at, waitedMs));
     const waited = this.#latencies.waited(item);

@@ -3,73 +3,74 @@ import type { RetryOptions } from "./connection/retry.js";
 import type { InputRate, OutputRate } from "./protocol/messages.js";
 import type { ClientTools } from "./tools.js";
 
-/** What connect needs; everything may be left out on a page that the gateway itself serves. */
+/** The options of connect. All are optional on a page that the gateway itself serves. */
 export interface ConnectOptions {
-  /** The gateway's /v1/voice. Default: `v1/voice` beside the page. http and https are understood. */
+  /** The gateway's /v1/voice; http and https are accepted. Default: `v1/voice` relative to the page. */
   url?: string | URL;
   /**
-   * The ticket from POST /v1/sessions or a `voice_session_start`. It works once, so a
-   * function is asked again for each new connection; with a string there is no reconnecting
-   * but by resume.
+   * The ticket from POST /v1/sessions or a `voice_session_start`. It works once, so a function is called for
+   * each new session; with a string, the library can only resume the session, not open another.
    */
   ticket?: string | (() => string | Promise<string>);
   /**
-   * An operator's key, or a console's token: it lets `inspect` look inside. It is offered as a
-   * subprotocol at each new connection. Not for pages of your users.
+   * An operator's key or a console's token, which permits `inspect`. Sent as a subprotocol with each
+   * connection. Not for pages of your users.
    */
   key?: string | (() => string | undefined);
   provider?: string;
   agent?: string;
   voice?: string;
-  /** The conversation that goes on. Default: a new one of a random name. */
+  /** The conversation to continue. Default: a new one with a random id. */
   conversationId?: string;
-  /** Answered first, without being asked again. */
+  /** A request that the agent answers first, without hearing it again. */
   pendingRequest?: string;
-  /** Default 16000 Hz. */
+  /** In Hz. Default 16000. */
   inputRate?: InputRate;
-  /** Default 24000 Hz. */
+  /** In Hz. Default 24000. */
   outputRate?: OutputRate;
-  /** Default true: asks for the default microphone. false: typing only; it can be turned on later. */
+  /**
+   * Default true: uses the default microphone. false: starts with typing only; the microphone can be turned
+   * on later.
+   */
   microphone?: boolean | MicrophoneOptions;
   /** Default server. client: push-to-talk, see Microphone.press. */
   turnDetection?: "server" | "client";
-  /** Asks for inspect.* messages. */
+  /** Requests inspect.* messages. */
   inspect?: boolean;
-  /** Tools that this page runs for the agent, by the names that the model calls. The session keeps those it began with. */
+  /** Tools that this page runs for the agent, by name. They are fixed when the session begins. */
   tools?: ClientTools;
-  /** Who calls, for the gateway's logs. `id` is the user where the gateway has no other name. */
+  /** The client, for the gateway's logs. `id` identifies the user if the gateway has no other name. */
   client?: { name?: string; version?: string; id?: string };
-  /** The IANA name of the user's time zone, in which the agent takes dates and times. Default: this machine's. */
+  /** The IANA name of the user's time zone, which the agent uses for dates and times. Default: this machine's. */
   timeZone?: string;
   /**
-   * Under which name this tab keeps what the session needs to go on when the page is loaded
-   * again: in sessionStorage, cleared when the session ends. Default `session`; sessions that
-   * are open on one page at the same time need names of their own, or only the first is kept.
-   * false: nothing is kept, and the session ends with its page.
+   * The name under which this tab stores the session, so that it continues when the page reloads. Stored in
+   * sessionStorage until the session ends. Default `session`. Sessions open on one page at the same time need
+   * different names; otherwise only the first is stored. false: nothing is stored, and the session ends with
+   * its page.
    */
   keep?: string | false;
   /**
-   * Default true: the session that the page before has left (see keep) is taken up, unless
-   * these options ask for another one; where the gateway has it no more, a new one begins, with
-   * a warning `resume_refused`. "only": no new one begins, `open` rejects with that error. false:
-   * a new one begins, whatever was left.
+   * Default true: resumes the session that the previous page stored (see keep), unless these options ask for
+   * another one. If the gateway no longer has it, a new session begins and the warning `resume_refused` is
+   * emitted. "only": `open` rejects with that error instead. false: always begins a new session.
    */
   resume?: boolean | "only";
-  /** Default: up to 10 tries with growing pauses. false: a broken connection ends the session. */
+  /** Default: up to 10 attempts with growing delays. false: a lost connection ends the session. */
   reconnect?: boolean | RetryOptions;
-  /** Default: the files of this package. For pages whose bundler does not find them. */
+  /** The worklets' URLs. Default: the files of this package. For pages whose bundler does not find them. */
   worklets?: WorkletUrls;
-  /** Default: one of our own, closed with the session. One that is given stays open. */
+  /** Default: a context of its own, closed with the session. A given context stays open. */
   audioContext?: AudioContext;
-  /** The loudspeaker, where the browser lets a page choose (setSinkId). */
+  /** The loudspeaker, if the browser lets pages choose (setSinkId). */
   speakerId?: string;
-  /** Ends the session, also while it is being opened. */
+  /** Ends the session, even while it is opening. */
   signal?: AbortSignal;
 }
 
 export interface MicrophoneOptions {
   deviceId?: string;
-  /** Defaults true, all three. */
+  /** All three default to true. */
   echoCancellation?: boolean;
   noiseSuppression?: boolean;
   autoGainControl?: boolean;

@@ -1,6 +1,6 @@
 import type { ClientMessage, ServerMessage } from "./protocol/messages.js";
 
-/** At most this many texts and answers are kept; the oldest is forgotten. */
+/** The most texts and answers stored; the oldest is forgotten first. */
 const MOST = 32;
 
 /** A typed text, and the turn that the gateway has begun for it; 0 before. */
@@ -9,13 +9,13 @@ interface Text {
   turn: number;
 }
 
-/** What the user has sent and the gateway has not answered yet: it may be lost with a connection, or with a gateway. */
+/** The user's messages that the gateway has not answered. They may be lost with a connection or a gateway. */
 export class Owed {
-  /** Typed texts without an answer, by the ids of their transcripts. */
+  /** Unanswered texts, by the id of their transcript. */
   readonly #texts = new Map<string, Text>();
-  /** Answers to questions, by the questions' tokens, and the newest interrupt, by "". */
+  /** Answers to questions, by the question's token, and the newest interrupt, by "". */
   readonly #answers = new Map<string, ClientMessage>();
-  /** The texts and answers that may be lost since a connection broke. */
+  /** Texts and answers that may be lost since a connection broke. */
   readonly #doubtful = new Set<string>();
   /** The newest turn. */
   #turn = 0;
@@ -68,7 +68,10 @@ export class Owed {
     }
   }
 
-  /** The session was resumed. A snapshot may come from an older checkpoint, which lacks texts that have begun a turn. */
+  /**
+   * The session was resumed. A snapshot may come from an older checkpoint, which lacks texts that have begun
+   * a turn.
+   */
   resumed(snapshot: boolean): void {
     this.#doubtful.clear();
     this.#texts.forEach((text, id) => {
@@ -79,7 +82,7 @@ export class Owed {
     this.#answers.forEach((_, token) => this.#doubtful.add(token));
   }
 
-  /** The client has everything that it missed, or a snapshot. Returns the messages that are lost, to be sent again. */
+  /** The client has caught up, or has a snapshot. Returns the lost messages, to send again. */
   caughtUp(): ClientMessage[] {
     const lost: ClientMessage[] = [];
     this.#texts.forEach((text, id) => {
@@ -97,7 +100,7 @@ export class Owed {
     return lost;
   }
 
-  /** Another session follows: nothing is answered any more. Returns whether a text was lost. */
+  /** A new session follows, which answers none of them. Returns whether a text was lost. */
   lose(): boolean {
     const lost = [...this.#texts.values()].some((text) => text.turn === 0);
     this.#turn = 0;
@@ -107,7 +110,10 @@ export class Owed {
     return lost;
   }
 
-  /** A new turn takes every text sent before, even if its transcript is withheld. A snapshot names a known turn again. */
+  /**
+   * A new turn contains every text sent before, even if its transcript is withheld. A snapshot repeats a
+   * known turn.
+   */
   #begin(turn: number): void {
     const fresh = turn > this.#turn;
     this.#taken((text) => (fresh ? text.turn === 0 : text.turn === turn), turn);

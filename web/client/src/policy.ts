@@ -1,7 +1,7 @@
 /**
- * Calls back when the page's content security policy blocks a request for the address; the
- * function returned ends that. Browsers name a blocked WebSocket by its address, its origin or
- * its scheme alone (https://www.w3.org/TR/CSP3/#strip-url-for-use-in-reports).
+ * Calls back when the page's content security policy blocks a request to the address. Call the returned
+ * function to stop. Browsers report a blocked WebSocket by its address, its origin or only its scheme
+ * (https://www.w3.org/TR/CSP3/#strip-url-for-use-in-reports).
  */
 export function onBlocked(address: string, call: () => void): () => void {
   const heard = ({ disposition, blockedURI }: SecurityPolicyViolationEvent): void => {

@@ -1,11 +1,11 @@
-/** The button of push-to-talk: whether it is pressed, and whether the session knows. */
+/** The push-to-talk button: whether it is pressed, and whether the session knows. */
 export class Press {
   readonly #send: (active: boolean) => boolean;
   #pressed = false;
-  /** What the session knows. */
+  /** The state that the session knows. */
   told = false;
 
-  /** `send` tells the session; false where that cannot be now. */
+  /** `send` informs the session and returns false if it cannot do so now. */
   constructor(send: (active: boolean) => boolean) {
     this.#send = send;
   }
@@ -19,7 +19,7 @@ export class Press {
     this.tell();
   }
 
-  /** Tells the session what it does not know yet. */
+  /** Informs the session if the state has changed. */
   tell(): void {
     if (this.#pressed !== this.told && this.#send(this.#pressed)) {
       this.told = this.#pressed;

@@ -1,12 +1,12 @@
 import type { ConfirmationEnded, ConfirmationRequest, ServerMessage } from "./protocol/messages.js";
 
-/** The questions of a session that are open: each is to be told ended once, whatever happens. */
+/** The open confirmation requests of a session. Each ends exactly once for the page. */
 export class Questions {
   readonly #open = new Map<string, ConfirmationRequest>();
-  /** Those of which nobody knows whether they are still open. */
+  /** Requests that may have ended while offline. */
   #doubtful = new Set<string>();
 
-  /** Notes what a message says of them. */
+  /** Handles a message from the gateway. */
   note(message: ServerMessage): void {
     if (message.type === "confirmation.request") {
       this.#open.set(message.token, message);
@@ -16,19 +16,19 @@ export class Questions {
     }
   }
 
-  /** A snapshot follows: those that are still open are asked again in it. */
+  /** A snapshot follows, which repeats the requests that are still open. */
   doubt(): void {
     this.#doubtful = new Set(this.#open.keys());
   }
 
-  /** The snapshot has come: the ends of those that it has not asked again. */
+  /** The snapshot is complete. Returns the ends of the requests that it did not repeat. */
   caughtUp(): ConfirmationEnded[] {
     const gone = [...this.#open.keys()].filter((token) => this.#doubtful.has(token));
     this.#doubtful.clear();
     return this.#lose(gone, "unknown");
   }
 
-  /** The session is over, and with it what it has asked: the ends of all that was open. */
+  /** The session is over. Returns the ends of all open requests. */
   lose(): ConfirmationEnded[] {
     this.#doubtful.clear();
     return this.#lose([...this.#open.keys()], "lost");

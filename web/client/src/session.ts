@@ -1,4 +1,4 @@
-// One conversation by voice: the connection, the devices, and what is told of both.
+// A voice session: the connection, the devices and their events.
 import { Agent, type AgentState } from "./agentstate.js";
 import { onDeviceChange } from "./audio/devices.js";
 import { Microphone } from "./audio/microphone.js";
@@ -24,13 +24,13 @@ import { Tab } from "./tab.js";
 import type { Stats } from "./stats.js";
 import { Tools } from "./tools.js";
 
-/** A slow line is complained of so often at most. */
+/** The shortest interval between two reports of a slow connection. */
 const SLOW_EVERY_MS = 10_000;
 
-/** Finds something in a text that a person sees; the gateway's package blank decides alike. */
+/** Matches a visible character. The gateway's package blank follows the same rule. */
 const VISIBLE = /[^\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffd]/u;
 
-/** A conversation. Made by connect, or with new and open where its events are wanted from the first on. */
+/** A conversation. Created by connect, or with new and open to receive its events from the start. */
 export class VoiceSession extends Emitter<VoiceEvents> {
   readonly microphone: Microphone;
   readonly speaker: Speaker;
@@ -55,13 +55,13 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #typed = 0;
   readonly #owed = new Owed();
   readonly #tools: Tools;
-  /** What the tab keeps of the session; undefined before it is opened. */
+  /** The session as stored in the tab; undefined before open. */
   #tab: Tab | undefined;
-  /** Why the session of the page before this one could not be taken up. */
+  /** Why the previous page's session could not be resumed. */
   #refusal: VoiceError | undefined;
   readonly #press = new Press((active) => this.#send({ type: "input.activity", active }) === "sent");
   readonly #agent = new Agent((state) => this.emit("agentState", state));
-  /** The gateway's newest error that was told. */
+  /** The gateway's newest error that was reported. */
   #toldError: ErrorMessage | null = null;
   #slowAt = -Infinity;
   #reason = "lost";
@@ -122,12 +122,12 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     return this.#current;
   }
 
-  /** What the agent does: see the event of that name. */
+  /** What the agent does; see the event of the same name. */
   get agentState(): AgentState {
     return this.#agent.state;
   }
 
-  /** Whether the microphone is muted: what is said then is silence for the agent. May be set at any time. */
+  /** Whether the microphone is muted. The agent then receives silence. Can be set at any time. */
   get muted(): boolean {
     return this.microphone.muted;
   }
@@ -140,20 +140,20 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     return this.#current === "disconnected";
   }
 
-  /** What the gateway said when it opened the session, the newest one after a reconnect; null before. */
+  /** The gateway's newest session.started; null before the first. */
   get info(): SessionStarted | null {
     return this.#started;
   }
 
-  /** Opens it; a second call is the first one's. See connect. */
+  /** Opens the session. A second call returns the first one's promise. See connect. */
   open(): Promise<void> {
     return (this.#opened ??= this.#begin());
   }
 
   /**
-   * A typed turn; it interrupts. Returns the id that its transcript will have. While there
-   * is no connection it is kept and sent afterwards. After the end it is nothing. A text in which nothing can be seen
-   * begins no turn and interrupts nothing: the event `error` says so (`empty`).
+   * Sends a typed turn, which interrupts the agent. Returns the id of its transcript. While offline the text
+   * is stored and sent later; after the end it is ignored. A text without a visible character is not sent,
+   * and the event `error` reports `empty`.
    */
   sendText(text: string): string {
     const id = `typed-${this.#tab?.prefix ?? ""}${++this.#typed}`;
@@ -170,9 +170,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   /**
-   * Shows the agent a still image: it sees it when it answers the next time. Resolves when it is sent; rejects with
-   * the error `image` where `info.images` is not true, there is no connection, or it is no image. For a camera or
-   * a screen, give its video once a second at most.
+   * Shows the agent a still image, which it sees in its next answer. Resolves when it is sent. Rejects with
+   * the error `image` if `info.images` is not true, there is no connection, or the source is not an image.
+   * For a camera or a screen, pass its video at most once a second.
    */
   async sendImage(image: ImageSource): Promise<void> {
     const data = await packed(image);
@@ -182,16 +182,16 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   /**
-   * Tells the agent what the user does not say, such as what they are looking at: it knows that when it answers the
-   * next time. It begins no turn, interrupts nothing, and is in no transcript. At most 4 KiB of UTF-8. While there is
-   * no connection it is kept and sent afterwards. Where the model takes none (`info.context` is not true), and where
-   * it is too long, the event `error` says so.
+   * Gives the agent context that the user does not say, such as what is on the screen. The agent knows it in
+   * its next answer. It begins no turn, interrupts nothing, and appears in no transcript. At most 4 KiB of
+   * UTF-8. While offline it is stored and sent later. The event `error` reports a text that is too long or
+   * that the model does not take (`info.context` is not true).
    */
   sendContext(text: string): void {
     this.#deliver({ type: "input.context", text });
   }
 
-  /** The user wants silence now: what sounds stops at once, without waiting for the gateway. */
+  /** Stops the agent's voice at once, without waiting for the gateway. */
   interrupt(): void {
     this.#items.stop();
     this.#agent.owe(false);
@@ -200,25 +200,24 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
   }
 
-  /** The user's yes to a confirmation.request, from a button. */
+  /** Approves a confirmation.request. Call it from a button. */
   approve(token: string): void {
     this.#deliver({ type: "confirmation.resolve", token, approved: true });
   }
 
-  /** The user's no to a confirmation.request. */
+  /** Declines a confirmation.request. */
   decline(token: string): void {
     this.#deliver({ type: "confirmation.resolve", token, approved: false });
   }
 
-  /** While it is reconnecting: the next try is made now. Otherwise it is nothing. */
+  /** Reconnects now if an attempt is scheduled. */
   retry(): void {
     this.#line.retry();
   }
 
   /**
-   * Ends the conversation and gives every device back, at once. Resolves as the event
-   * `disconnected` comes: when the gateway has had its last word, 5 s later at the latest. May be
-   * called more than once, and while it is being opened.
+   * Ends the conversation and releases the devices at once. Resolves with the event `disconnected`, after the
+   * gateway's last message or 5 s. Can be called more than once, and while opening.
    */
   disconnect(): Promise<Disconnected> {
     if (!this.#over) {
@@ -250,7 +249,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       await this.#openDevices();
     }
     if (this.#over) {
-      // The devices may have come after the end, and are given back.
+      // The devices may have opened after the end.
       this.#release();
       throw (await this.#whenEnded).error ?? new VoiceError("aborted");
     }
@@ -260,7 +259,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     });
   }
 
-  /** Looks for a session of the page before this one, to take it up. */
+  /** Looks for the previous page's session, to resume it. */
   #lookForKept(): void {
     this.#tab = new Tab(this.#options);
     this.#press.told = this.#tab.taken?.pressed ?? false;
@@ -295,7 +294,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     } else {
       this.#renew(first);
     }
-    // Before anything is sent: with that the token of before is over.
+    // Store the new token before sending anything; the gateway then revokes the old one.
     this.#keep(null);
     this.#tell(started);
     this.#setState("connected");
@@ -317,7 +316,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#catchUp(started.resumed || first);
   }
 
-  /** Sends what was said and done without a connection, in the order in which it was. */
+  /** Sends the audio and messages stored while offline, in their order. */
   #catchUp(same: boolean): void {
     this.#press.told = this.#line.sendAgain() ?? this.#press.told;
     if (this.#press.pressed) {
@@ -332,7 +331,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
   }
 
-  /** Writes down what the next page needs; false where it cannot go on with the session. */
+  /** Stores the session for the next page. Returns false if it cannot be resumed. */
   #keep(leftAt: number | null): boolean {
     const { resume, conversation } = this.#line;
     return this.#tab?.keep(resume, { conversation, leftAt, pressed: this.#press.told, heard: this.#items.heard }, this.#started) ?? false;
@@ -359,7 +358,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("network", { rttMs });
   }
 
-  /** Another session goes on with the conversation: what the last one owed is not coming any more. */
+  /** A new session continues the conversation; the old one's open turns and questions end. */
   #renew(first: boolean): void {
     this.#tab?.renew();
     this.#press.told = false;
@@ -431,7 +430,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   #onMicrophone(event: LocalEvents["microphone"]): void {
     if (event.state === "live") {
-      // A page that is allowed to listen may also play, in browsers that refused it before.
+      // Some browsers allow a page with microphone permission to play sound.
       this.speaker.resume();
     }
     this.emit("microphone", event);
@@ -483,7 +482,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("played", { ...event, item, playedMs });
   }
 
-  /** What has come, for a gateway that keeps it for a resume. */
+  /** The audio received so far, so that the gateway can stop storing it for a resume. */
   #received(receivedMs: number | undefined): Pick<PlaybackReport, "received_ms" | "seq"> {
     if (this.#line.resume === undefined) {
       return {};
@@ -497,14 +496,14 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("underrun", this.#renamed(event));
   }
 
-  /** With the gateway's name of the item, in place of the player's. */
+  /** Replaces the player's name of the item with the gateway's. */
   #renamed<E extends { item: string }>(event: E): E {
     return { ...event, item: this.#items.named(event.item).item };
   }
 
   readonly #abort = (): void => void this.disconnect();
 
-  /** The page goes away. The next one may take the session up, where that can be. */
+  /** The page closes. The next one may resume the session. */
   readonly #leave = (): void => {
     if (this.#over) {
       return;
@@ -519,7 +518,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
   };
 
-  /** The conversation is over for the user: gives everything back. May be called more than once. */
+  /** The conversation is over for the user. Releases everything; safe to call twice. */
   #release(): void {
     this.#options.signal?.removeEventListener("abort", this.#abort);
     globalThis.removeEventListener?.("pagehide", this.#leave);
@@ -568,14 +567,14 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("error", error);
   }
 
-  /** Sends what the user has done, now or when there is a connection. */
+  /** Sends the user's message now or when there is a connection. */
   #deliver(message: ClientMessage): void {
     if (!this.#over && this.#send(message) === "lost") {
       this.#fail(new VoiceError("unsent"));
     }
   }
 
-  /** kept: it will be sent when there is a connection. lost: it will not. */
+  /** kept: sent when there is a connection. lost: not sent. */
   #send(message: ClientMessage): "sent" | "kept" | "lost" {
     if (this.#line.send(message)) {
       this.#owed.sent(message);

@@ -1,19 +1,19 @@
-// Server-sent events, as the HTML standard has them (section 9.2.6, parsing an event stream).
+// Server-sent events according to the HTML standard (section 9.2.6, parsing an event stream).
 import { VoiceError } from "./index.js";
 
 /** One event of a stream. */
 export interface ServerSentEvent {
-  /** Its type; `message` where the stream names none. */
+  /** Its type; `message` if the stream names none. */
   event: string;
   data: string;
-  /** The newest id that the stream gave; empty before the first. */
+  /** The newest id in the stream; empty before the first. */
   id: string;
 }
 
-/** More of one event than any gateway sends: the rest would be kept for nothing. */
+/** Limit for one event; no gateway sends more. */
 const MAX_EVENT = 1 << 20;
 
-/** Puts events together from the text of a stream, however it was cut into pieces. */
+/** Parses events from the text of a stream in pieces of any size. */
 export class ServerSentEventParser {
   #rest = "";
   #begun = false;
@@ -22,7 +22,7 @@ export class ServerSentEventParser {
   #size = 0;
   #id = "";
 
-  /** The events that this piece completes. Throws a VoiceError for one that has no end. */
+  /** Returns the events that this piece completes. Throws a VoiceError for an event over the limit. */
   push(text: string): ServerSentEvent[] {
     if (!this.#begun && text !== "") {
       this.#begun = true;
@@ -71,7 +71,7 @@ export class ServerSentEventParser {
   }
 }
 
-/** The events of a body, as they come. Whoever stops reading ends the request. */
+/** Yields the events of a body. The request ends if the caller stops reading. */
 export async function* parseServerSentEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSentEvent, void, void> {
   const reader = body.getReader();
   const text = new TextDecoder();
@@ -85,7 +85,7 @@ export async function* parseServerSentEvents(body: ReadableStream<Uint8Array>): 
       yield* parser.push(text.decode(value, { stream: true }));
     }
   } finally {
-    // Nobody reads on; that it was over already is no news.
+    // The reader is no longer needed; it may already be closed.
     reader.cancel().catch(() => undefined);
   }
 }

@@ -1,45 +1,44 @@
 import type { TurnLatency } from "./latency.js";
 
-/** What a conversation has been like since it began; durations in ms. */
+/** Statistics of a conversation since its beginning; durations in ms. */
 export interface Stats {
   /** The newest round trip, and the fastest; null before the first. */
   readonly rttMs: number | null;
   readonly bestRttMs: number | null;
-  /** Frames of either kind, and their bytes without the framing of WebSockets. */
+  /** Frames of both kinds, and their bytes without the WebSocket framing. */
   readonly messagesSent: number;
   readonly messagesReceived: number;
   readonly audioFramesSent: number;
   readonly audioFramesReceived: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** Microphone frames (20 ms) that were not sent: the line or the page was too slow for them, or there was no line. */
+  /** Microphone frames (20 ms) not sent: the connection or the page was too slow, or the page was offline. */
   readonly droppedSlow: number;
   readonly droppedOffline: number;
-  /** Microphone frames that were kept while there was no line, and sent afterwards. */
+  /** Microphone frames stored while offline and sent later. */
   readonly audioFramesKept: number;
-  /** Messages of types that this version does not know, that did not come, and that came again. */
+  /** Messages of unknown types, missing messages, and repeated ones. */
   readonly unknownMessages: number;
   readonly gaps: number;
   readonly repeats: number;
-  /** How often the speaker ran dry, and the cushion: what the newest item waited for, or what it has grown to. */
+  /** How often the speaker ran dry, and the buffer: the newest item's wait, or its size after an underrun. */
   readonly underruns: number;
   readonly cushionMs: number;
-  /** Connections that broke and were restored, of those the sessions that were taken up again, and how long all that took. */
+  /** Connections restored, how many of them resumed the session, and the total time offline. */
   readonly reconnects: number;
   readonly resumes: number;
   readonly lostMs: number;
-  /** Of the sessions that were taken up again, those of which nobody could notice anything. No event told of them. */
+  /** Resumed connections whose loss the user could not notice. They emit no events. */
   readonly unnoticed: number;
-  /** The newest 100 turns that answered in speech, oldest first. */
+  /** The newest 100 turns with a spoken answer, oldest first. */
   readonly turns: readonly TurnLatency[];
 }
 
-/** The same, for those who count. */
+/** Stats that can be written. */
 export type Tally = { -readonly [S in keyof Stats]: Stats[S] };
 
 const MAX_TURNS = 100;
 
-/** Nothing yet. */
 export function newTally(): Tally {
   return {
     rttMs: null,
@@ -66,7 +65,7 @@ export function newTally(): Tally {
   };
 }
 
-/** Notes a turn. What was read before stays as it was. */
+/** Adds a turn to a new array, so that earlier reads do not change. */
 export function addTurn(tally: Tally, turn: TurnLatency): void {
   tally.turns = [...tally.turns, turn].slice(-MAX_TURNS);
 }

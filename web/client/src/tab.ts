@@ -4,16 +4,16 @@ import { Keeper, wishesOf, type Kept } from "./kept.js";
 import type { ConnectOptions } from "./options.js";
 import type { SessionStarted } from "./protocol/messages.js";
 
-/** How a session stands when it is written down. */
+/** The state of a session when it is stored. */
 export interface Standing {
   conversation: string;
   leftAt: number | null;
   pressed: boolean;
-  /** What was heard of the items that are not over, in ms. */
+  /** How much of the unfinished items was heard, in ms. */
   heard: [item: string, ms: number][];
 }
 
-/** What a tab keeps of one session, and what it has kept of the session of the page before. */
+/** The stored data of one session, and the session that the previous page stored. */
 export class Tab {
   readonly #options: ConnectOptions;
   readonly #url: string;
@@ -27,23 +27,26 @@ export class Tab {
     this.#taken = options.resume === false ? null : this.#keeper.find(options, this.#url);
   }
 
-  /** What the page before has left and this one takes up; null for nothing. */
+  /** The previous page's session, which this one resumes; null if there is none. */
   get taken(): Kept | null {
     return this.#taken;
   }
 
-  /** Before the number of a typed text: a session that outlives its page must not get an id twice. */
+  /** Prefix for ids of typed texts, so that a session does not repeat an id after a reload. */
   get prefix(): string {
     return this.#taken === null ? "" : `${this.#taken.pages}-`;
   }
 
-  /** How much of an item was heard on the page before, in ms; undefined where nobody knows. Said once. */
+  /**
+   * How much of an item the user heard on the previous page, in ms; undefined if unknown. Each item is
+   * returned once.
+   */
   heardBefore(item: string): number | undefined {
     const at = this.#taken?.heard.findIndex(([name]) => name === item) ?? -1;
     return at < 0 ? undefined : this.#taken!.heard.splice(at, 1)[0]![1];
   }
 
-  /** Writes down what the next page needs; false where that cannot go on with the session. */
+  /** Stores the session for the next page. Returns false if it cannot be resumed. */
   keep(resume: Resume | undefined, now: Standing, started: SessionStarted | null): boolean {
     if (resume === undefined) {
       this.#keeper.clear();
@@ -63,22 +66,22 @@ export class Tab {
     });
   }
 
-  /** From here on what is kept is of this session. */
+  /** Takes over the entry for this session. */
   own(): void {
     this.#keeper.own();
   }
 
-  /** Another session goes on with the conversation. */
+  /** A new session continues the conversation. */
   renew(): void {
     this.#taken = null;
   }
 
-  /** The session is over: nothing of it is kept. */
+  /** Deletes the entry because the session is over. */
   clear(): void {
     this.#keeper.clear();
   }
 
-  /** It is not needed any more. */
+  /** Releases the entry's name. */
   close(): void {
     this.#keeper.close();
   }

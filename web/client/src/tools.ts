@@ -1,58 +1,61 @@
-// Tools that the page runs for the agent.
+// Runs the page's tools for the agent.
 import type { ServerMessage, ToolCallMessage, ToolDeclaration, ToolFailure, ToolResult } from "./protocol/messages.js";
 
-/** A longer answer is not read: docs/protocol.md. */
+/** The gateway rejects longer answers: docs/protocol.md. */
 const LONGEST = 16_384;
-/** So much of what a tool throws is told. */
+/** The most characters of an exception that are sent. */
 const LONGEST_ERROR = 2000;
 
-/** A tool that the page runs for the agent: see the option `tools`. */
+/** A tool that the page runs for the agent; see the option `tools`. */
 export interface ClientTool {
-  /** Tells the model what it does and when to call it, in at most 1024 characters. */
+  /** Describes to the model what the tool does and when to call it. At most 1024 characters. */
   description: string;
-  /** JSON Schema of its arguments: an object with `additionalProperties: false`. Without it the tool takes none. */
+  /**
+   * JSON Schema of the arguments: an object with `additionalProperties: false`. Without it the tool takes
+   * none.
+   */
   schema?: object;
-  /** It changes nothing: a call may run again after the page was loaded again. */
+  /** The tool changes nothing, so a call may run again after the page reloads. */
   readOnly?: boolean;
-  /** How long a call may take, at most 60000 ms. Default 10000. */
+  /** The longest duration of a call, at most 60000 ms. Default 10000. */
   timeoutMs?: number;
   /**
-   * Runs a call. The arguments fit the schema, and defaults are filled in. What is returned, or what the promise
-   * brings, is the answer: anything that JSON has, of at most 16 KiB. What is thrown is the failure, whose
-   * `message` the model reads; `retryable: true` on it says that the same call may succeed later, `partial: true`
-   * that something may have been changed all the same. `signal` is aborted when nobody waits for the answer any more.
+   * Runs a call. The arguments fit the schema, with defaults filled in. The result, or the promise's, is the
+   * answer: any JSON of at most 16 KiB. An exception is a failure, whose `message` the model reads;
+   * `retryable: true` on it means that the same call may succeed later, `partial: true` that something may
+   * have changed. `signal` aborts when the gateway no longer waits for the answer.
    */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any -- the schema says what it is
   run(args: any, call: { id: string; signal: AbortSignal }): unknown;
 }
 
-/** By the names that the model calls. */
+/** Tools by name. */
 export type ClientTools = Record<string, ClientTool>;
 
-/** How session.start declares them. What is undefined in it is not sent. */
+/** The declarations for session.start. Undefined fields are not sent. */
 export function declarations(tools: ClientTools | undefined): ToolDeclaration[] | undefined {
   return tools && Object.entries(tools).map(([name, t]) => ({ name, description: t.description, schema: t.schema, read_only: t.readOnly, timeout_ms: t.timeoutMs }));
 }
 
 interface Open {
   stop: AbortController;
-  /** What was answered, also if it has not arrived. */
+  /** The answer sent, even if it has not arrived. */
   answer?: ToolResult;
 }
 
-/** The calls of the page's tools. Each runs once, and is answered until the gateway says that it is over. */
+/** Runs each call of the page's tools once, and repeats its answer until the gateway reports its end. */
 export class Tools {
   readonly #tools: ClientTools;
   readonly #send: (answer: ToolResult) => void;
   readonly #open = new Map<string, Open>();
 
-  /** `send` may lose an answer: the gateway asks again when the connection is back. */
+  /** `send` may lose an answer; the gateway asks again after it reconnects. */
   constructor(tools: ClientTools | undefined, send: (answer: ToolResult) => void) {
     this.#tools = tools ?? {};
     this.#send = send;
   }
 
-  /** `taken`: the session was begun by the page before this one. */
+  /** `taken`: the previous page began the session. */
   told(message: ServerMessage, taken: boolean): void {
     if (message.type === "tool.ended") {
       this.#open.get(message.call_id)?.stop.abort();
@@ -67,7 +70,7 @@ export class Tools {
     }
   }
 
-  /** Nobody waits for anything any more. */
+  /** Aborts all calls. */
   over(): void {
     this.#open.forEach(({ stop }) => stop.abort());
     this.#open.clear();

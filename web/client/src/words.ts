@@ -1,9 +1,9 @@
-// Every sentence that this library says to a user.
+// All messages of this library for users.
 import { mayHelp } from "./connection/codes.js";
 import type { VoiceErrorCode } from "./errors.js";
 import type { ErrorMessage } from "./protocol/messages.js";
 
-/** What went wrong, and what to do about it. Together they have at most 120 characters. */
+/** An error message and advice, together at most 120 characters. */
 interface Words {
   message: string;
   advice: string;
@@ -57,7 +57,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   closed: { message: "The session was closed.", advice: "Start again in a moment." },
 };
 
-/** By the close codes that come without an error of the gateway before them. */
+/** By close code, for connections that close without an error message. */
 const CLOSE: Readonly<Record<number, Words>> = {
   1001: { message: "The gateway is stopping.", advice: "Start again in a moment." },
   1006: WORDS.lost,
@@ -67,7 +67,7 @@ const CLOSE: Readonly<Record<number, Words>> = {
   4007: { message: "The gateway is stopping.", advice: "The call continues at another one." },
 };
 
-/** Errors of the gateway whose own message is for programmers. The others are in words for people. */
+/** Replacements for gateway messages that are written for programmers. */
 const GATEWAY: Readonly<Record<string, Words>> = {
   ticket_missing: { message: "This gateway needs a ticket.", advice: "Start the call from your application, which gets one." },
   ticket_wrong: { message: "The gateway does not know this ticket.", advice: WORDS.ticket.advice },
@@ -79,7 +79,7 @@ const GATEWAY: Readonly<Record<string, Words>> = {
   conversation_busy: { message: "The last message is being answered.", advice: "Wait for the answer, then send it again." },
 };
 
-/** What an error message of the gateway means. */
+/** Returns the text for an error message of the gateway. */
 export function ofGateway(said: ErrorMessage): Words {
   const until = Date.parse(said.until ?? "");
   if (said.code === "blocked" && !Number.isNaN(until)) {
@@ -91,7 +91,7 @@ export function ofGateway(said: ErrorMessage): Words {
   return { message: said.message, advice: said.retryable ? "Trying again may help." : `Code: ${said.code}.` };
 }
 
-/** What the end of a connection means where the gateway said no error. */
+/** Returns the text for a close code without an error message. */
 export function ofClose(code: number): Words {
   return (
     CLOSE[code] ?? {
@@ -101,7 +101,7 @@ export function ofClose(code: number): Words {
   );
 }
 
-/** ms since the epoch, for a person: the time, and the day where it is not soon. */
+/** Formats a time (ms since the epoch) for people, with the date if it is not soon. */
 function timeOf(ms: number): string {
   const far = ms - Date.now() > 12 * 3600_000;
   return new Date(ms).toLocaleString([], far ? { dateStyle: "medium", timeStyle: "short" } : { timeStyle: "short" });

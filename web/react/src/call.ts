@@ -2,43 +2,41 @@ import { useEffect, useRef, useState } from "react";
 import { VoiceSession, keptSession, type AgentState, type ConnectOptions, type Disconnected, type LocalEvents, type SessionState, type VoiceError } from "@voicegw/client";
 import { Store, useStore } from "./store.js";
 
-/** How a conversation by voice stands. */
+/** The state of a voice conversation. */
 export interface VoiceCall {
-  /** The conversation, from connect on and until the next one; null before the first. */
+  /** The conversation, from connect until the next one begins; null before the first. */
   session: VoiceSession | null;
   state: "idle" | SessionState;
-  /** Why it could not be opened, or ended; undefined where it ended as it should. */
+  /** Why it could not be opened or ended; undefined after a normal end. */
   error: VoiceError | undefined;
-  /** The newest thing that went wrong while it went on, until it is dismissed. */
+  /** The newest error that did not end the conversation, until it is dismissed. */
   warning: VoiceError | undefined;
-  /** What has become of the microphone; null before it was asked for. */
+  /** The microphone's state; null before it was requested. */
   microphone: LocalEvents["microphone"] | null;
   /** Whether the microphone is muted. */
   muted: boolean;
-  /** What the agent does: `speaking` is what sounds here. */
+  /** What the agent does. `speaking` means that its voice plays here. */
   agentState: AgentState;
-  /** How it ended; undefined while it goes on. */
+  /** How the conversation ended; undefined before. */
   disconnected: Disconnected | undefined;
 }
 
-/** What useVoiceSession returns: how it stands, and what can be done. The functions are always the same ones. */
+/** The result of useVoiceSession: the state and the actions. The functions never change. */
 export interface VoiceControls {
   /**
-   * Opens a conversation. Call it from a click or key press: browsers start audio only then.
-   * Resolves when it is open or could not be opened; the state tells which. Does nothing
-   * while there is one.
+   * Opens a conversation. Call it from a click or key press, because browsers start audio only then. Resolves
+   * when it is open or has failed; the state shows which. Does nothing during a conversation.
    */
   connect(): Promise<void>;
   /**
-   * Goes on with the conversation in which the page was loaded again, for an effect of the
-   * component: begins no new call if no call was open. Resolves when it is open or could not be
-   * taken up. Does nothing while there is one.
+   * Resumes the conversation after the page reloads; for an effect of the component. Never begins a new call.
+   * Resolves when it is open or could not be resumed. Does nothing during a conversation.
    */
   resume(): Promise<void>;
   disconnect(): void;
-  /** Mutes the microphone, or lets it be heard again. Does nothing without a conversation. */
+  /** Mutes or unmutes the microphone. Does nothing without a conversation. */
   mute(muted: boolean): void;
-  /** Takes the warning away. */
+  /** Clears the warning. */
   dismiss(): void;
 }
 
@@ -57,7 +55,7 @@ class CallStore extends Store<VoiceCall> {
     }
     const session = new VoiceSession(options);
     const change = (part: Partial<VoiceCall>): void => {
-      // What an earlier conversation still has to say is not about this one.
+      // Ignore late events of an earlier conversation.
       if (this.get().session === session) {
         this.set({ ...this.get(), ...part });
       }
@@ -66,21 +64,21 @@ class CallStore extends Store<VoiceCall> {
     session.on("microphone", (microphone) => change({ microphone, muted: session.muted }));
     session.on("agentState", (agentState) => change({ agentState }));
     session.on("error", (warning) => {
-      // What ends it comes with `disconnected`, too.
+      // An error that ends the conversation also arrives with `disconnected`.
       if (session.state !== "disconnected") {
         change({ warning });
       }
     });
     session.on("disconnected", (disconnected) => change({ disconnected, error: disconnected.error }));
     this.set({ ...IDLE, session, state: session.state });
-    // Why it could not be opened comes with `disconnected`, too.
+    // `disconnected` reports the error too.
     await session.open().catch(() => undefined);
   }
 
   async resume(options: ConnectOptions): Promise<void> {
     const { keep } = options;
     const kept = keep === false ? null : keptSession(keep);
-    // Where nobody has seen the page go, this may be a copy of a tab whose call goes on.
+    // Otherwise this may be a copy of a tab whose call continues.
     if (kept !== null && kept.leftAt !== null) {
       await this.connect({ ...options, resume: "only" });
     }
@@ -104,8 +102,8 @@ class CallStore extends Store<VoiceCall> {
 }
 
 /**
- * A conversation by voice that a component begins and ends; it ends with the component, too.
- * The options are those of the moment in which connect is called.
+ * A voice conversation that a component begins and ends; it also ends when the component unmounts. connect
+ * uses the options of the moment it is called.
  */
 export function useVoiceSession(options: ConnectOptions = {}): VoiceCall & VoiceControls {
   const newest = useRef(options);

@@ -1,26 +1,26 @@
 import type { ConfirmationRequest, VoiceSession } from "@voicegw/client";
 import { Store, perSession, useStore } from "./store.js";
 
-/** Something that a tool does only if the user approves it. */
+/** An action of a tool that needs the user's approval. */
 export interface Confirmation {
-  /** For `key`. It is a secret: it goes into no log and no address. */
+  /** For `key`. A secret: keep it out of logs and URLs. */
   token: string;
   tool: string;
-  /** What would be done, in words. Show it with the tool's name and all of the arguments. */
+  /** Describes the action. Show it with the tool's name and all arguments. */
   preview: string;
   /** The exact arguments, as indented JSON. */
   args: string;
-  /** When the question ends, in ms since the epoch; NaN where that cannot be told. Offer no answer after it. */
+  /** When the request expires, in ms since the epoch; NaN if unknown. Do not offer an answer after it. */
   expiresAt: number;
-  /** What the user has answered; null before. The question stays until the gateway has taken it. */
+  /** The user's answer; null before. The request stays until the gateway has received the answer. */
   answer: boolean | null;
-  /** Says yes for a person who has pressed something. The first answer counts. */
+  /** Approves. Call it only from a user's action. The first answer counts. */
   approve(): void;
-  /** Says no. */
+  /** Declines. */
   decline(): void;
 }
 
-/** The questions that are open, oldest first. */
+/** The open requests, oldest first. */
 class ConfirmationStore extends Store<readonly Confirmation[]> {
   constructor(session: VoiceSession | null) {
     super([]);
@@ -28,7 +28,7 @@ class ConfirmationStore extends Store<readonly Confirmation[]> {
     session?.on("confirmation.ended", ({ token }) => this.set(this.get().filter((c) => c.token !== token)));
     session?.on("error", ({ gatewayCode }) => {
       if (gatewayCode === "store_unavailable") {
-        // Nothing was recorded: the same token works again.
+        // The gateway recorded no answer, so the token is still valid.
         this.set(this.get().map((c) => ({ ...c, answer: null })));
       }
     });
@@ -52,16 +52,16 @@ class ConfirmationStore extends Store<readonly Confirmation[]> {
 
 const confirmationsOf = perSession((session) => new ConfirmationStore(session), new ConfirmationStore(null));
 
-/** The questions that wait for the user's answer, oldest first. */
+/** Returns the requests that wait for the user's answer, oldest first. */
 export function useConfirmations(session: VoiceSession | null): readonly Confirmation[] {
   return useStore(confirmationsOf(session));
 }
 
-// What steers the direction of text, or is not seen at all. The words are a model's: they
-// must not be able to make what is approved read like something else.
+// Bidirectional controls and invisible characters. The text comes from a model, which must not be able to
+// disguise what is approved.
 const UNSEEN = /[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** Text with its unseen characters written out, as JSON does. */
+/** Escapes the invisible characters, as JSON does. */
 function visible(text: string): string {
   return text.replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -1,4 +1,4 @@
-// The element <voicegw-call> in JSX. Import "@voicegw/client/element" where it is used: that defines it.
+// Types of the element <voicegw-call> for JSX. Also import "@voicegw/client/element", which defines it.
 import type { VoicegwCall, VoicegwCallAttributes } from "@voicegw/client/element";
 import type * as React from "react";
 

@@ -3,7 +3,7 @@ import { Store, perSession, useStore } from "./store.js";
 
 type Side = "user" | "model";
 
-/** How loud one side is. */
+/** The level of one side. */
 class LevelStore extends Store<number> {
   constructor(session: VoiceSession | null, side: Side) {
     super(0);
@@ -12,7 +12,7 @@ class LevelStore extends Store<number> {
         this.set(event.level);
       }
     });
-    // Nobody says that it is silent when nothing is measured any more.
+    // No level event reports the end of the measurements.
     session?.on("state", (state) => {
       if (state === "disconnected") {
         this.set(0);
@@ -32,8 +32,8 @@ const levelOf = {
 };
 
 /**
- * How loud a side is, as RMS from 0 to 1, 25 times a second. Use it in a component of its
- * own, which alone is rendered so often.
+ * Returns the RMS level of a side, 0 to 1, updated 25 times a second. Use it in a small component of its own,
+ * because each update renders.
  */
 export function useLevel(session: VoiceSession | null, side: Side): number {
   return useStore(levelOf[side](session));

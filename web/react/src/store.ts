@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from "react";
 import type { VoiceSession } from "@voicegw/client";
 
-/** A value that changes, and those who look at it. */
+/** A value and its listeners. */
 export class Store<T> {
   readonly #watchers = new Set<() => void>();
   #value: T;
@@ -27,15 +27,14 @@ export class Store<T> {
   }
 }
 
-/** The value of a store, now and whenever it changes. */
+/** Returns a store's value and renders again when it changes. */
 export function useStore<T>(store: Store<T>): T {
   return useSyncExternalStore(store.subscribe, store.get, store.get);
 }
 
 /**
- * One store for each session, made when it is first asked for: however often components come
- * and go, also twice as in StrictMode, it listens once and misses nothing in between. It goes
- * with the session.
+ * Creates one store per session on first use. It listens once, even if components mount twice as in
+ * StrictMode, so it misses no event between them. It is collected with the session.
  */
 export function perSession<S extends Store<unknown>>(make: (session: VoiceSession) => S, none: S): (session: VoiceSession | null) => S {
   const stores = new WeakMap<VoiceSession, S>();

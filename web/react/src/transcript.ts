@@ -1,25 +1,25 @@
 import type { TranscriptMessage, VoiceSession } from "@voicegw/client";
 import { Store, perSession, useStore } from "./store.js";
 
-/** What was said by one side at a time. */
+/** One utterance of one side. */
 export interface TranscriptLine {
   /** Unique in the conversation, for `key`. */
   id: string;
   role: "user" | "assistant";
   text: string;
-  /** false: more of it may come. */
+  /** false: more may follow. */
   final: boolean;
   turn: number | undefined;
   /** When it began, in ms since the epoch. */
   startedAt: number;
 }
 
-/** So many lines are kept, the newest; the whole transcript is the gateway's. */
+/** The most lines kept, newest first; the gateway has the whole transcript. */
 const MAX_LINES = 500;
 
-/** Puts what was said into one list, ordered by when it began: the user's words often come after the answer to them. */
+/** Collects the utterances, ordered by when they began, because the user's often arrive after the answer. */
 class TranscriptStore extends Store<readonly TranscriptLine[]> {
-  /** Which session of the conversation it is: another one may use the same ids. */
+  /** The number of the session in the conversation; sessions may repeat ids. */
   #session = 0;
 
   constructor(session: VoiceSession | null) {
@@ -41,7 +41,7 @@ class TranscriptStore extends Store<readonly TranscriptLine[]> {
 
 const transcriptOf = perSession((session) => new TranscriptStore(session), new TranscriptStore(null));
 
-/** What has been said since the hook was first used with the session, oldest first. */
+/** Returns the utterances since the hook was first used with the session, oldest first. */
 export function useTranscript(session: VoiceSession | null): readonly TranscriptLine[] {
   return useStore(transcriptOf(session));
 }

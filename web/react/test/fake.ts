@@ -1,10 +1,10 @@
-// A conversation without a gateway, for the tests of hooks.
+// A session without a gateway, for the tests of the hooks.
 import { Emitter, VoiceError, type ConnectOptions, type Disconnected, type SessionState, type VoiceEvents } from "@voicegw/client";
 import { vi } from "vitest";
 
-/** In the place of VoiceSession: the test says what happens. */
+/** Replaces VoiceSession; the test emits the events. */
 export class FakeSession extends Emitter<VoiceEvents> {
-  /** All that were made, oldest first. */
+  /** All instances, oldest first. */
   static all: FakeSession[] = [];
 
   state: SessionState = "connecting";
@@ -34,7 +34,7 @@ export class FakeSession extends Emitter<VoiceEvents> {
     return Promise.resolve(ended);
   }
 
-  // What the test says.
+  // Emits events.
 
   started(): void {
     this.change("connected");

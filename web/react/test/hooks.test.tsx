@@ -17,7 +17,7 @@ interface Seen {
   model: number;
 }
 
-/** What the component has been given at its newest rendering, and how often it was rendered. */
+/** The component's newest values, and how often it rendered. */
 let seen: Seen;
 let renderings = 0;
 
@@ -35,7 +35,7 @@ async function render(props: { voice?: string } = {}): Promise<void> {
   await act(async () => root.render(createElement(StrictMode, null, createElement(Page, props))));
 }
 
-/** Something happens, and the page is rendered as often as it must be. */
+/** Runs `what` and waits for the renders that follow. */
 const happens = (what: () => unknown): Promise<void> => act(async () => void what());
 
 async function started(): Promise<FakeSession> {

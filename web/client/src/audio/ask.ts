@@ -2,18 +2,18 @@ import { VoiceError, type VoiceErrorCode } from "../errors.js";
 import type { MicrophoneOptions } from "../options.js";
 
 /**
- * Asks the browser for a microphone as a session does, for a test before a call. Throws a
- * VoiceError whose code and advice name the cause. The caller stops the stream's tracks.
+ * Asks the browser for a microphone with the settings of a session, for a test before a call. Throws a
+ * VoiceError with the cause and advice. The caller stops the stream's tracks.
  */
 export async function askMicrophone(options: MicrophoneOptions, deviceId: string | undefined): Promise<MediaStream> {
-  // Browsers hide mediaDevices from pages that came over plain http.
+  // Browsers hide mediaDevices from pages loaded over plain http.
   if (!globalThis.isSecureContext || navigator.mediaDevices === undefined) {
     throw new VoiceError("insecure_page");
   }
   try {
     return await navigator.mediaDevices.getUserMedia({
       audio: {
-        // One channel is what is sent. Devices may give more all the same, at any rate.
+        // A device may deliver more channels anyway, at any sample rate.
         channelCount: 1,
         echoCancellation: options.echoCancellation ?? true,
         noiseSuppression: options.noiseSuppression ?? true,
@@ -26,7 +26,7 @@ export async function askMicrophone(options: MicrophoneOptions, deviceId: string
   }
 }
 
-// Names from the Media Capture and Streams specification, getUserMedia().
+// Error names from the Media Capture and Streams specification, getUserMedia().
 function failureOf(cause: unknown): VoiceErrorCode {
   const { name, message } = cause instanceof DOMException ? cause : { name: "", message: "" };
   switch (name) {
@@ -45,7 +45,7 @@ function failureOf(cause: unknown): VoiceErrorCode {
   }
 }
 
-/** Chromium alone says more than that it was not allowed (media_stream_request.cc, read 2026-11-29). */
+/** Only Chromium gives the reason for a refusal (media_stream_request.cc, read 2026-11-29). */
 function refusal(message: string): VoiceErrorCode {
   if (message === "Permission dismissed") {
     return "microphone_dismissed";
@@ -53,7 +53,7 @@ function refusal(message: string): VoiceErrorCode {
   return message === "Permission denied by system" ? "microphone_system" : "microphone_denied";
 }
 
-/** Whether the page's Permissions-Policy excludes the microphone, where the browser tells (Chromium). */
+/** Reports whether the page's Permissions-Policy excludes the microphone. Only Chromium knows. */
 function excluded(): VoiceErrorCode | undefined {
   const policy = (document as { featurePolicy?: { allowsFeature(name: string): boolean } }).featurePolicy;
   if (policy?.allowsFeature("microphone") !== false) {

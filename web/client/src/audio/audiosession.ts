@@ -3,8 +3,8 @@ interface AudioSession {
 }
 
 /**
- * Tells Safari that the page speaks and listens at once, as a call does (Audio Session API),
- * so that it does not silence the one for the other. What it returns takes that back.
+ * Declares to Safari that the page plays and records, as a call does (Audio Session API), so that one does
+ * not silence the other. The returned function undoes this.
  */
 export function claimAudioSession(): () => void {
   const session = (navigator as { audioSession?: AudioSession }).audioSession;

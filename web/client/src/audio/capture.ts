@@ -2,15 +2,15 @@ import { Tap } from "./tap.js";
 import { CAPTURE, type CaptureCommand, type CapturedFrame, type CaptureOptions } from "./worklets/messages.js";
 
 /**
- * The capture worklet and what leads to it. Its clock is the context's, not the device's:
- * between two devices, and without one, the frames go on as silence.
+ * The capture worklet and its input. It follows the context's clock: without a device it produces silent
+ * frames.
  */
 export class Capture {
   readonly #node: AudioWorkletNode;
   #source: MediaStreamAudioSourceNode | null = null;
   #tap: Tap | null = null;
 
-  /** `context` must have the worklet loaded; rate of the uplink in Hz; `pair`: see CaptureOptions. */
+  /** `context` must have loaded the worklet. `rate` is the uplink's in Hz. `pair`: see CaptureOptions. */
   constructor(
     readonly context: AudioContext,
     rate: number,
@@ -20,11 +20,11 @@ export class Capture {
     const processorOptions: CaptureOptions = { rate, pair };
     this.#node = new AudioWorkletNode(context, CAPTURE, { numberOfInputs: 1, numberOfOutputs: 1, processorOptions });
     this.#node.port.onmessage = (event: MessageEvent<CapturedFrame>) => frame(event.data);
-    // It gives out silence. Not every browser runs a node that leads nowhere.
+    // The node outputs silence. Some browsers do not run a node without a destination.
     this.#node.connect(context.destination);
   }
 
-  /** Takes its sound from this device, from one block to the next. */
+  /** Switches to this device between two blocks. */
   from(source: MediaStreamAudioSourceNode): void {
     source.connect(this.#node);
     this.#source?.disconnect();
@@ -33,7 +33,7 @@ export class Capture {
     this.#tell("on");
   }
 
-  /** A second of silence more, then nothing. */
+  /** Produces one more second of silence, then nothing. */
   rest(): void {
     this.#source?.disconnect();
     this.#source = this.#tap = null;

@@ -1,39 +1,38 @@
-// How much of an item waits before it sounds, so that what comes late is still in time.
+// How much of an item is buffered before it plays, so that late audio still arrives in time.
 
-/** Bounds of the cushion in ms. It begins at the lower one. */
+/** Limits of the buffer in ms. It starts at the lower one. */
 export const MIN_CUSHION_MS = 60;
 export const MAX_CUSHION_MS = 400;
 
-/** What is added to the measured need: the audio device takes sound in bursts of about that. */
+/** Added to the measured need, because the audio device takes samples in bursts of about this length. */
 const MARGIN_MS = 10;
-/** The need is measured over so many pieces of a second of audio each. */
+/** The need is measured over this many pieces of one second of audio. */
 const PIECES = 16;
 const PIECE_MS = 1000;
-/** After an underrun, which tells that the measure was not enough. */
+/** The buffer grows by this factor after an underrun, because the measured need was too low. */
 const GROW = 1.5;
-/** After so much sound without an underrun the cushion comes nearer to the need again. */
+/** After this much audio without an underrun the buffer shrinks towards the measured need. */
 const CALM_MS = 10_000;
 const SHRINK = 0.8;
 
 /**
- * Decides the cushion from how audio arrives. A cushion is enough when, however late audio
- * comes, the queue has until then lived off what was there: arrived() measures for every
- * frame how long that would have been had the item begun at the best moment before it. Audio
- * that came faster than it is played needs next to nothing by that measure.
+ * Chooses the buffer's length from the arrival times of audio. For each frame, arrived() measures how much
+ * buffered audio would have bridged the gap if the item had begun at the best earlier moment. Audio that
+ * arrives faster than it plays needs almost none.
  *
- * One long need alone is bad luck, two are the line: the second longest of the last sixteen
- * seconds counts. All times are ms on the clock of the playback.
+ * One long gap is chance, two are a pattern: the second longest of the last 16 seconds counts. Times are ms
+ * on the playback clock.
  */
 export class Cushion {
   #current = MIN_CUSHION_MS;
-  /** The best moment so far: the earliest end of a frame, as if it were its item's first. */
+  /** The earliest end of a frame so far, counted as if it were its item's first. */
   #best = Infinity;
   readonly #pieces = new Float64Array(PIECES);
   #piece = 0;
   #pieceMs = 0;
   #calmMs = 0;
 
-  /** So much audio is to wait before it sounds. */
+  /** The audio to buffer before an item plays, in ms. */
   get ms(): number {
     return this.#current;
   }
@@ -44,24 +43,24 @@ export class Cushion {
   }
 
   /**
-   * A frame of so many ms came at a time, when its item had sent so much before it, and so
-   * much of all that was still waiting. dry: the queue had run dry within the item.
+   * A frame of `ms` arrived at `at`. Its item had `before` ms already, and `waiting` ms of all audio were
+   * queued. dry: the queue had run dry within the item.
    */
   arrived(at: number, before: number, ms: number, waiting: number, dry: boolean): void {
-    // With plenty waiting the frame was not late for anything.
+    // With this much queued, the frame was not late.
     if (this.#best !== Infinity && waiting < MAX_CUSHION_MS) {
       this.#note(at - before - this.#best, ms);
     }
     if (dry) {
       this.#calmMs = 0;
       this.#current = Math.min(MAX_CUSHION_MS, Math.max(Math.round(this.#current * GROW), this.#need()));
-      // Sound goes on from here, later than it was: what was best before is gone.
+      // Playback resumes later than before, so the old reference no longer applies.
       this.#best = Infinity;
     }
     this.#best = Math.min(this.#best, at - before - ms);
   }
 
-  /** So much has sounded. */
+  /** Records that `ms` of audio played. */
   sounded(ms: number): void {
     this.#calmMs += ms;
     if (this.#calmMs < CALM_MS) {

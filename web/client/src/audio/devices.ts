@@ -1,47 +1,47 @@
-// The microphones and loudspeakers there are.
+// Lists the microphones and loudspeakers.
 
-/** A device to choose from. */
+/** An audio device to choose from. */
 export interface Device {
   id: string;
   label: string;
 }
 
-/** The microphones there are. Ids and labels are empty until the user has allowed one. */
+/** Lists the microphones. Ids and labels are empty until the user allows access. */
 export function listMicrophones(): Promise<Device[]> {
   return list("audioinput");
 }
 
-/** The loudspeakers that a page may choose from; empty where the browser has no choice. */
+/** Lists the loudspeakers; empty if the browser does not let pages choose. */
 export async function listSpeakers(): Promise<Device[]> {
   return canChoose() ? list("audiooutput") : [];
 }
 
-/** Whether the browser lets a page choose a loudspeaker. */
+/** Reports whether the browser lets a page choose a loudspeaker. */
 export function canChoose(): boolean {
   return "setSinkId" in (globalThis.HTMLMediaElement?.prototype ?? {});
 }
 
 async function list(kind: MediaDeviceKind): Promise<Device[]> {
-  // Browsers hide mediaDevices from pages that came over plain http, and a server has no navigator.
+  // Browsers hide mediaDevices from pages loaded over plain http, and servers have no navigator.
   const all = (await globalThis.navigator?.mediaDevices?.enumerateDevices()) ?? [];
   return all.filter((d) => d.kind === kind).map((d) => ({ id: d.deviceId, label: d.label }));
 }
 
-/** Calls back when devices have come or gone, often more than once; what it returns ends that. */
+/** Calls back when devices are added or removed, often several times. Call the returned function to stop. */
 export function onDeviceChange(call: () => void): () => void {
   const devices = navigator.mediaDevices as MediaDevices | undefined;
   devices?.addEventListener("devicechange", call);
   return () => devices?.removeEventListener("devicechange", call);
 }
 
-/** Whether the user has allowed the microphone; undefined where the browser does not tell. */
+/** Returns the microphone permission; undefined if the browser does not report it. */
 export async function microphonePermission(): Promise<PermissionState | undefined> {
   // Not every browser knows this name.
   const status = await navigator.permissions?.query({ name: "microphone" }).catch(() => undefined);
   return status?.state;
 }
 
-/** Like onDeviceChange, and when the user has allowed the microphone, where the browser tells. */
+/** Like onDeviceChange, and also calls back when the permission changes, if the browser reports that. */
 export function onMicrophoneChange(call: () => void): () => void {
   let permission: PermissionStatus | undefined;
   let over = false;
@@ -57,7 +57,7 @@ export function onMicrophoneChange(call: () => void): () => void {
         permission.addEventListener("change", allowed);
       }
     },
-    // A browser that does not know this permission.
+    // The browser does not know this permission.
     () => undefined,
   );
   const end = onDeviceChange(call);

@@ -1,4 +1,4 @@
-/** A queue that allocates only when it is fuller than ever before. */
+/** A queue that allocates only to exceed its largest size so far. */
 export class Fifo<T> {
   #slots: (T | undefined)[] = new Array<T | undefined>(64).fill(undefined);
   #first = 0;
@@ -11,12 +11,12 @@ export class Fifo<T> {
     this.#slots[(this.#first + this.#count++) % this.#slots.length] = value;
   }
 
-  /** The oldest; undefined if it is empty. */
+  /** Returns the oldest entry; undefined if empty. */
   peek(): T | undefined {
     return this.#slots[this.#first];
   }
 
-  /** Takes the oldest out. */
+  /** Removes the oldest entry. */
   drop(): void {
     if (this.#count > 0) {
       this.#slots[this.#first] = undefined;

@@ -1,34 +1,32 @@
-// The low-pass filter of a sample rate conversion: polyphase, a sinc under a Kaiser window.
-// The same design as the gateway's own (audio/filter.go), so that both ends of a
-// conversation are equally good.
+// The low-pass filter of the sample rate converter: polyphase, Kaiser-windowed sinc. The design is the same
+// as the gateway's (audio/filter.go).
 
-/** Flat up to PASS of the lower rate, stopped from STOP on, where what folds back begins. */
+/** Passband and stopband edges, as fractions of the lower rate. Aliasing begins at STOP. */
 const PASS = 0.43;
 const STOP = 0.5;
 /** About the noise floor of PCM16. */
 const ATTENUATION_DB = 96;
 
-// Above this many phases the nearest one is used. No pair of usual rates needs more than
-// 441 (48 000 to 44 100 and their like), which are exact.
+// With more phases, the nearest one is used. Common rates need at most 441 (48 000 to 44 100) and are exact.
 const MAX_PHASES = 1024;
 
-/** The filter of one pair of rates. It never changes, and any number of streams may use it. */
+/** The filter for one pair of rates. Immutable, so streams can share it. */
 export interface Filter {
   phases: number;
-  /** Coefficients of a phase; a multiple of four. The centre of phase 0 is taps/2 - 1. */
+  /** Coefficients per phase, a multiple of four. The centre of phase 0 is taps/2 - 1. */
   taps: number;
-  /** Phase after phase, each in the order of the samples that it is applied to. */
+  /** All phases in order, each in the order of its input samples. */
   table: Float32Array;
 }
 
-/** Rates in Hz, whole; `of` is how many phases would be exact. */
+/** Rates in Hz, whole numbers. `of` is the number of phases for an exact result. */
 export function design(from: number, to: number, of: number): Filter {
   const phases = Math.min(of, MAX_PHASES);
   if (from === to) {
     return { phases: 1, taps: 4, table: Float32Array.of(0, 1, 0, 0) };
   }
-  // In cycles per input sample. Length and beta follow Kaiser's formulas (J. F. Kaiser,
-  // "Nonrecursive digital filter design using the I0-sinh window function", 1974).
+  // In cycles per input sample. Length and beta follow Kaiser's formulas (J. F. Kaiser, "Nonrecursive digital
+  // filter design using the I0-sinh window function", 1974).
   const lower = Math.min(1, to / from);
   const cutoff = ((STOP + PASS) / 2) * lower;
   const beta = 0.1102 * (ATTENUATION_DB - 8.7);
@@ -41,13 +39,13 @@ export function design(from: number, to: number, of: number): Filter {
   for (let phase = 0; phase < phases; phase++) {
     let sum = 0;
     for (let tap = 0; tap < taps; tap++) {
-      // How far this tap's sample lies from the output's instant.
+      // Distance of this tap's sample from the output's instant.
       const at = tap - (taps / 2 - 1) - phase / phases;
       const edge = 1 - (at / (taps / 2)) ** 2;
       row[tap] = edge < 0 ? 0 : sinc(2 * cutoff * at) * (bessel(beta * Math.sqrt(edge)) / peak);
       sum += row[tap]!;
     }
-    // Every phase has a gain of exactly one at DC, or the phases would modulate a constant.
+    // Each phase has a DC gain of exactly one; otherwise the phases would modulate a constant.
     for (let tap = 0; tap < taps; tap++) {
       table[phase * taps + tap] = row[tap]! / sum;
     }

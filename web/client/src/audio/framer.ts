@@ -1,13 +1,12 @@
 import { rms, toPcm16 } from "./pcm.js";
 import { Resampler } from "./resample.js";
 
-/** Length of one uplink frame in milliseconds. */
+/** Length of an uplink frame in ms. */
 export const FRAME_MS = 20;
 
 /**
- * Turns blocks of the microphone, of any channel count and rate, into uplink frames of
- * 20 ms. Lives in the capture worklet; pure, so that tests reach it. It allocates the frame
- * that it gives away, and nothing else.
+ * Converts microphone blocks of any rate and channel count to uplink frames of 20 ms. Runs in the capture
+ * worklet, without using its globals, so that tests can run it. It allocates only the frames it emits.
  */
 export class Framer {
   readonly #emit: (pcm: Int16Array<ArrayBuffer>, level: number) => void;
@@ -17,8 +16,8 @@ export class Framer {
   #mixed = new Float32Array(128);
 
   /**
-   * Rates in Hz. `emit` gets a fresh array per frame (the caller may transfer it) and the
-   * frame's RMS level.
+   * Rates in Hz. `emit` receives a new array for each frame, which it may transfer, and the frame's RMS
+   * level.
    */
   constructor(inRate: number, outRate: number, emit: (pcm: Int16Array<ArrayBuffer>, level: number) => void) {
     this.#emit = emit;
@@ -26,7 +25,7 @@ export class Framer {
     this.#frame = new Float32Array((outRate * FRAME_MS) / 1000);
   }
 
-  /** One block: one array per channel, all of the same length. */
+  /** Adds one block: an array for each channel, all of the same length. */
   push(channels: readonly Float32Array[]): void {
     const first = channels[0];
     if (first === undefined) {
@@ -36,7 +35,7 @@ export class Framer {
     this.#emitFrames();
   }
 
-  /** One block of so many samples of nothing. */
+  /** Adds a block of silence. */
   pushSilence(samples: number): void {
     this.#resampler.writeSilence(samples);
     this.#emitFrames();
@@ -55,7 +54,7 @@ export class Framer {
     }
   }
 
-  // Mono is asked for, but devices give what they have.
+  // The request for mono is only a wish; devices may deliver more channels.
   #mixDown(channels: readonly Float32Array[], length: number): Float32Array {
     if (this.#mixed.length !== length) {
       this.#mixed = new Float32Array(length);

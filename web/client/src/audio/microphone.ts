@@ -9,64 +9,64 @@ import { FRAME_MS } from "./framer.js";
 import { PushToTalk } from "./pushtotalk.js";
 import type { CapturedFrame, UplinkFrame } from "./worklets/messages.js";
 
-/** A microphone that gives silence for so long is said to. */
+/** A microphone that delivers only silence for this long is reported. */
 const SILENCED_MS = 1000;
-/** Levels are told of every second frame: 25 times a second. */
+/** Levels are reported for every second frame: 25 per second. */
 const FRAMES_PER_LEVEL = 40 / FRAME_MS;
 
-/** @internal What the microphone tells of. */
+/** @internal */
 export interface MicrophoneHandlers {
   /** One uplink frame of 20 ms. */
   frame(frame: UplinkFrame): void;
-  /** RMS of what was said, 25 times a second while frames come. */
+  /** RMS of the user's voice, 25 per second while frames arrive. */
   level(level: number): void;
-  /** RMS of what the loudspeaker has played, which came along. */
+  /** RMS of the loudspeaker's signal, sent along with the frame. */
   played(level: number): void;
   changed(event: LocalEvents["microphone"]): void;
-  /** Something went wrong and it goes on. */
+  /** An error after which the microphone keeps working. */
   failed(error: VoiceError): void;
   /** Push-to-talk: the user's speech begins or ends between two frames. */
   activity(active: boolean): void;
 }
 
-/** @internal Where and how it captures. */
+/** @internal */
 export interface CaptureSetup {
-  /** Has the capture worklet loaded. */
+  /** Has loaded the capture worklet. */
   context: AudioContext;
-  /** Of the uplink, in Hz. */
+  /** The uplink's sample rate in Hz. */
   rate: number;
   /** See CaptureOptions. */
   pair: number;
   /** Loads the capture worklet into a context. */
   prepare: (context: AudioContext) => Promise<void>;
-  /** What is said while nothing is pressed is not sent. */
+  /** Sends speech only while the button is pressed. */
   pushToTalk: boolean;
 }
 
 /** The microphone of one conversation. */
 export class Microphone {
-  /** @internal Why there is no audio to start it in. */
+  /** @internal The reason why there is no audio context to start in. */
   unavailable: VoiceError | undefined;
   readonly #options: MicrophoneOptions;
   readonly #handlers: MicrophoneHandlers;
   #setup: CaptureSetup | null = null;
   #capture: Capture | null = null;
-  /** The session's. It may have to be another one, see sourceOf. */
+  /** The session's context. The microphone may need another one; see sourceOf. */
   #shared: AudioContext | null = null;
   #stream: MediaStream | null = null;
   #current: MicrophoneState = "off";
   #muted = false;
-  /** It gives silence by itself: switched off at the device, muted by the system, or taken by a call. */
+  /** The device delivers silence: switched off, muted by the system, or taken by a call. */
   #silenced = false;
   #wanted: string | undefined;
-  /** The browser said "granted" while the device was on: another state later is a revocation. */
+  /** The permission was "granted" while the device was on, so a later change revokes it. */
   #allowed = false;
-  /** How often a device was asked for: what an older question brings is given back. */
+  /** Counts requests for a device. The result of an outdated request is released. */
   #asked = 0;
-  /** A lost one is looked for, and whether devices have changed since. */
+  /** Whether a lost device is being replaced, and whether the devices have changed since. */
   #retaking = false;
   #changed = false;
-  /** Choices of the user that are under way. */
+  /** Number of the user's choices in progress. */
   #choosing = 0;
   #talk: PushToTalk | null = null;
   #loudest = 0;
@@ -85,12 +85,12 @@ export class Microphone {
     return this.#current;
   }
 
-  /** Whether it is muted, or will be as soon as it is on. See mute. */
+  /** Whether the microphone is muted, or will be when it starts. See mute. */
   get muted(): boolean {
     return this.#muted;
   }
 
-  /** What is said now, by frequency: see Speaker.frequencyData. Empty while the microphone is off. */
+  /** The spectrum of the microphone's signal; see Speaker.frequencyData. Empty while the microphone is off. */
   frequencyData(): Uint8Array {
     return this.#capture?.frequencyData() ?? new Uint8Array(0);
   }
@@ -124,8 +124,8 @@ export class Microphone {
   }
 
   /**
-   * Gives the device back; the session goes on without. A second of silence is still sent,
-   * so that the model notices the end of what was said.
+   * Releases the device; the session continues. One more second of silence is sent, so that the model detects
+   * the end of speech.
    */
   stop(): void {
     this.#asked++;
@@ -140,8 +140,8 @@ export class Microphone {
   }
 
   /**
-   * Muted, the frames go on as silence: the gateway counts time in samples, and the model
-   * needs the silence to notice that a sentence has ended.
+   * Mutes or unmutes. Muted frames are sent as silence: the gateway counts time in samples, and the model
+   * needs silence to detect the end of speech.
    */
   mute(muted: boolean): void {
     this.#muted = muted;
@@ -157,9 +157,9 @@ export class Microphone {
   }
 
   /**
-   * Another device (see listMicrophones), also while running; undefined is the default one.
-   * The one before goes on until the new one is there. Throws a VoiceError where it does not
-   * come; the one before is then used further.
+   * Changes the device (see listMicrophones), also while running; undefined is the default device. The
+   * current device stays in use until the new one is open. Throws a VoiceError if it does not open; the
+   * current device then remains.
    */
   async use(deviceId: string | undefined): Promise<void> {
     const before = this.#wanted;
@@ -184,8 +184,8 @@ export class Microphone {
   }
 
   /**
-   * Push-to-talk (turnDetection "client"): the user begins or ends speaking. What is said up
-   * to 200 ms after the end is sent too.
+   * Push-to-talk (turnDetection "client"): the user begins or ends speaking. Speech up to 200 ms after the
+   * end is sent too.
    */
   press(active: boolean): void {
     if (this.#setup !== null && this.#talk === null) {
@@ -196,7 +196,7 @@ export class Microphone {
     }
   }
 
-  /** @internal Gives everything back. May be called more than once. */
+  /** @internal Releases all devices. Safe to call twice. */
   close(): void {
     this.#stopWatching?.();
     this.#stopWatching = null;
@@ -208,7 +208,7 @@ export class Microphone {
   async #exchange(deviceId: string | undefined, before: string | undefined): Promise<void> {
     const old = this.#stream;
     if (old !== null) {
-      // Some browsers end the old one when the new one opens: that is no loss.
+      // Some browsers end the old track when the new one opens; that is not a lost device.
       unwatch(old);
     }
     try {
@@ -221,7 +221,7 @@ export class Microphone {
         this.#watch(old);
         throw error;
       }
-      // Some browsers open one at a time: the old one is given back first.
+      // Some browsers open only one device at a time, so release the old one first.
       this.#drop();
       await this.#take(deviceId).catch(async (again: unknown) => {
         await this.#take(before).catch(() => this.#lost());
@@ -230,7 +230,7 @@ export class Microphone {
     }
   }
 
-  /** Asks for a device and goes over to it, unless something else was asked for meanwhile. */
+  /** Asks for a device and switches to it, unless another request came meanwhile. */
   async #take(deviceId: string | undefined): Promise<void> {
     const number = ++this.#asked;
     this.#releaseSession ??= claimAudioSession();
@@ -249,7 +249,7 @@ export class Microphone {
     this.#keep(stream);
   }
 
-  /** Null where something else was asked for since. */
+  /** Returns null if another request came meanwhile. */
   async #sourceOf(stream: MediaStream, number: number): Promise<MediaStreamAudioSourceNode | null> {
     if (this.#setup === null || number !== this.#asked) {
       return null;
@@ -262,8 +262,8 @@ export class Microphone {
         throw new VoiceError("microphone_failed", undefined, { cause });
       }
     }
-    // Firefox connects no device to a context of another rate (Mozilla bug 1674892), and a
-    // headset may have come with its own since the context was made.
+    // Firefox connects no device to a context of another rate (Mozilla bug 1674892), and a headset plugged in
+    // later may have its own.
     const sampleRate = stream.getAudioTracks()[0]?.getSettings().sampleRate;
     const own = new AudioContext(sampleRate === undefined ? {} : { sampleRate });
     try {
@@ -290,7 +290,7 @@ export class Microphone {
     this.#giveBack(context);
   }
 
-  /** Closes a context that is the microphone's own and not used any more. */
+  /** Closes a context that belongs to the microphone and is no longer used. */
   #giveBack(context: BaseAudioContext | undefined): void {
     if (context !== undefined && context !== this.#shared && context !== this.#capture?.context) {
       void (context as AudioContext).close();
@@ -321,7 +321,7 @@ export class Microphone {
     }
   }
 
-  /** Gives the device back; frames are made of silence until another is there. */
+  /** Releases the device. Frames are silent until another one is there. */
   #drop(): void {
     if (this.#stream !== null) {
       end(this.#stream);
@@ -329,7 +329,7 @@ export class Microphone {
     }
   }
 
-  // Unplugged, or the permission was taken back.
+  // The device was unplugged or the permission revoked.
   #lost(): void {
     const allowed = this.#allowed;
     this.#drop();
@@ -341,7 +341,7 @@ export class Microphone {
     void this.#retake();
   }
 
-  // Devices have changed: one that was lost may be back, or another may do. One that was
+  // Replaces a lost device after the devices have changed, with itself or another. A device that the user
   // turned off stays off.
   async #retake(): Promise<void> {
     this.#changed = true;
@@ -359,7 +359,7 @@ export class Microphone {
     this.#retaking = false;
   }
 
-  /** Whether one is to be looked for: what the user chooses meanwhile comes before that. */
+  /** Whether to look for a replacement. The user's own choice takes precedence. */
   get #missing(): boolean {
     return this.#current === "lost" && this.#choosing === 0;
   }

@@ -1,17 +1,16 @@
 import { VoiceError } from "../errors.js";
 
-/** What can be told to play on a device, where the browser lets a page choose. */
+/** A target whose output device can be set, if the browser lets pages choose. */
 interface Sinkable {
   setSinkId?: (id: string) => Promise<void>;
 }
 
 /**
- * The way from the Web Audio graph to the loudspeaker.
+ * Connects the Web Audio graph to the loudspeaker.
  *
- * Not straight to the context's destination: a browser's echo canceller may not know what
- * Web Audio plays (older Chromium's did not, Chromium issue 687574). Without it the model
- * hears its own voice, takes it for the user and interrupts itself. Where the browser refuses
- * the element, the sound goes straight all the same: an echo is better than silence.
+ * It plays through an audio element, because an echo canceller may not know the sound of Web Audio (Chromium
+ * issue 687574, since fixed). Without it the model hears its own voice and interrupts itself. If the browser
+ * refuses the element, the context plays directly: an echo is better than silence.
  */
 export class Output {
   readonly #context: AudioContext;
@@ -24,7 +23,7 @@ export class Output {
   #refused = false;
   #deviceId = "";
 
-  /** `changed` is called whenever `playing` may have. */
+  /** `changed` is called when `playing` may have changed. */
   constructor(context: AudioContext, changed: () => void, failed: (error: VoiceError) => void) {
     this.#context = context;
     this.#changed = changed;
@@ -35,23 +34,23 @@ export class Output {
     this.#element.onpause = changed;
   }
 
-  /** What is to be heard. */
+  /** Sets the node to play. */
   attach(from: AudioNode): void {
     this.#from = from;
     this.#connect();
   }
 
-  /** Whether what is rendered is heard, once the context runs. */
+  /** Whether the rendered sound is heard, once the context runs. */
   get playing(): boolean {
     return this.#route === "direct" || !this.#element.paused;
   }
 
-  /** Asks the browser to let it sound; of use after a gesture. */
+  /** Asks the browser to play; useful after a gesture. */
   play(): void {
     this.#element.play().then(
       () => this.#take("element"),
       (cause: unknown) => {
-        // With a context that does not run either, it is the page that may not sound yet.
+        // If the context is stopped too, the page as a whole may not play yet.
         if (this.#element.srcObject !== null && this.#context.state === "running") {
           this.#take("direct", cause);
         }
@@ -59,7 +58,7 @@ export class Output {
     );
   }
 
-  /** Plays on a device; "" is the default one. False where the browser has no choice. */
+  /** Plays on a device; "" is the default one. Returns false if the browser does not let pages choose. */
   async use(deviceId: string): Promise<boolean> {
     const playing = (this.#route === "element" ? this.#element : this.#context) as Sinkable;
     if (playing.setSinkId === undefined) {

@@ -1,9 +1,9 @@
-// PCM16 and float samples, and how loud they are.
+// Converts between PCM16 and float samples, and measures levels.
 
 /** Full scale of PCM16. */
 export const FULL_SCALE = 32768;
 
-/** Writes out[i] = input[i] as PCM16, clipping what is beyond full scale. */
+/** Writes out[i] = input[i] as PCM16, clipped to full scale. */
 export function toPcm16(input: Float32Array, out: Int16Array): void {
   for (let i = 0; i < out.length; i++) {
     const sample = Math.round((input[i] ?? 0) * FULL_SCALE);

@@ -2,56 +2,55 @@ import { Cushion } from "./cushion.js";
 import { Fifo } from "./fifo.js";
 import { Resampler } from "./resample.js";
 
-/** What the queue tells about the items that pass through it. */
+/** Events about the queued items. */
 export type PlayEvent =
-  /** The first sample of the item is this frame of the output; it has waited cushionMs for the cushion. */
+  /** The item's first sample is this output frame; it waited cushionMs for the buffer to fill. */
   | { type: "sounding"; item: string; frame: number; firstByteAt: number; cushionMs: number }
-  /** How much of the item was heard; done: nothing more of it will sound. */
+  /** How much of the item was heard. done: no more of it will play. */
   | { type: "report"; item: string; playedMs: number; done: boolean }
-  /** The item sounded and is silent now: so long after the flush was asked for. */
+  /** The item was playing and is now silent, `ms` after the flush was requested. */
   | { type: "silenced"; item: string; ms: number }
-  /** The item has nothing more to play now, and has not ended. */
+  /** The item has run dry but not ended. */
   | { type: "dry"; item: string }
-  /** The item ran dry and went on; the cushion has grown to cushionMs. */
+  /** The item ran dry and resumed; the buffer has grown to cushionMs. */
   | { type: "underrun"; item: string; cushionMs: number }
-  /** More audio waits than the queue holds; the rest of the item is lost. */
+  /** The queue is full; the rest of the item is lost. */
   | { type: "overflow"; item: string };
 
 const REPORT_MS = 200;
-/** Fade at a flush: short enough to be "at once", long enough not to click. */
+/** Fade-out at a flush: short enough to feel immediate, long enough not to click. */
 const FADE_MS = 10;
-/** Ramp where sound stops for want of data or goes on after such a gap. */
+/** Ramp where audio runs out or resumes after a gap. */
 const DECLICK_MS = 3;
 
-/** Bound of what may wait: no answer of a voice model is that long. */
+/** The most audio queued; answers of voice models are shorter. */
 const MAX_QUEUED_MS = 300_000;
-/** So many finished items are remembered, to answer a late flush correctly. */
+/** The number of finished items remembered, to answer a late flush correctly. */
 const REMEMBERED = 32;
 
-// Input samples handed to the resampler at a time, so that one call of pull costs about the
-// same whatever the size of the frames that came in.
+// Input samples per call of the resampler, so that pull costs about the same for frames of any size.
 const FEED = 128;
 
 class Item {
   readonly chunks = new Fifo<Int16Array>();
-  /** Samples of the oldest chunk that were handed on already. */
+  /** Samples of the oldest chunk already consumed. */
   used = 0;
-  /** Samples that came, and those of them that were not handed on. */
+  /** Samples received, and those not yet consumed. */
   came = 0;
   queued = 0;
-  /** What came with the first audio, to be told with the first sound. */
+  /** Arrival time of the first audio, reported when it plays. */
   firstByteAt = 0;
   ended = false;
   drained = false;
   overflowed = false;
-  /** Waiting for the cushion: at the start and after running dry. */
+  /** Waiting for the buffer to fill: at the start and after running dry. */
   waiting = true;
-  /** The frame at which it began to wait, with something to play; -1: not yet. */
+  /** The frame at which it began to wait with audio queued; -1 before. */
   waitingSince = -1;
   dry = false;
   /** Samples left of the ramp after a gap. */
   ramp = 0;
-  /** Frames rendered, up to which one of the output, and how many of them were reported as heard. */
+  /** Frames rendered, the output frame they reach, and the frames reported as heard. */
   rendered = 0;
   until = 0;
   reported = 0;
@@ -61,49 +60,48 @@ class Item {
     readonly rate: number,
   ) {}
 
-  /** How long so many samples of it are. */
+  /** The duration of `samples` samples of the item in ms. */
   ms(samples: number): number {
     return (samples * 1000) / this.rate;
   }
 }
 
 /**
- * The downlink's queue, one entry per spoken item. Lives in the playback worklet; pure, so
- * that tests reach it. The clock is the pull of the audio device: nothing here asks for the
- * time.
+ * The downlink's queue, one entry per spoken item. Runs in the playback worklet, without using its globals,
+ * so that tests can run it. The device's pulls are its only clock.
  *
- * Nothing is allocated per block or frame: an item costs some objects when it begins, a
- * report one each. What is rendered is not yet heard; see setLatency.
+ * It allocates nothing per block or frame, only a few objects per item and one per report. Rendered audio is
+ * not heard at once; see setLatency.
  */
 export class PlayQueue {
   readonly #outRate: number;
   readonly #emit: (event: PlayEvent) => void;
   readonly #cushion: Pick<Cushion, "ms" | "begin" | "arrived" | "sounded">;
   readonly #items: Item[] = [];
-  /** Rendered to the end, but not heard to the end. */
+  /** Items fully rendered but not fully heard. */
   readonly #leaving: Item[] = [];
   readonly #finished = new Map<string, number>();
-  /** The next frame of the output. */
+  /** The next output frame. */
   #clock = 0;
   #latency = 0;
 
   #resampler: Resampler;
   #resamplerRate: number;
-  /** Whose samples are in the resampler. */
+  /** The item whose samples are in the resampler. */
   #feeding: Item | null = null;
 
-  /** The last 10 ms of a flushed item, made when it was flushed. */
+  /** The last 10 ms of a flushed item, rendered at the flush. */
   readonly #fade: Float32Array;
   #fadeAt = 0;
   #fadeEnd = 0;
   #fadeItem = "";
   #fadeAskedAt = 0;
 
-  /** The last sample given out, and how many are left of the way from it to silence. */
+  /** The last sample output, and the samples left of the ramp from it to silence. */
   #last = 0;
   #tail = 0;
 
-  /** Rates in Hz; items of other rates than `rate` work too. `emit` is called from within the methods. */
+  /** Rates in Hz; items may have rates other than `rate`. The methods call `emit`. */
   constructor(
     outRate: number,
     rate: number,
@@ -118,22 +116,19 @@ export class PlayQueue {
     this.#fade = new Float32Array(this.#frames(FADE_MS));
   }
 
-  /**
-   * What is rendered now is heard so many seconds later. Reports tell what was heard, and
-   * that an item is done when its last sample was.
-   */
+  /** Sets the output latency. Reports count audio as heard, and items as done, after it. */
   setLatency(seconds: number): void {
     this.#latency = Math.round(seconds * this.#outRate);
   }
 
-  /** A new item; rate in Hz. A known id is left as it is. */
+  /** Begins an item; rate in Hz. Does nothing for a known id. */
   start(id: string, rate: number): void {
     if (!this.#finished.has(id) && find(this.#items, id) === undefined && find(this.#leaving, id) === undefined) {
       this.#items.push(new Item(id, rate));
     }
   }
 
-  /** More audio of an item. Of an unknown, ended or flushed one it is dropped. `at` is any clock's time. */
+  /** Adds audio to an item, or drops it if the item is unknown, ended or flushed. `at` is a time of any clock. */
   push(id: string, pcm: Int16Array, at: number): void {
     const item = find(this.#items, id);
     if (item === undefined || item.ended || item.overflowed || pcm.length === 0) {
@@ -152,7 +147,7 @@ export class PlayQueue {
     const now = (this.#clock * 1000) / this.#outRate;
     this.#cushion.arrived(now, item.ms(item.came), item.ms(pcm.length), waiting, item.dry);
     if (item.dry) {
-      // Only now it is known that the item had not simply come to its end.
+      // Only now is it clear that the item had not ended.
       item.dry = false;
       this.#emit({ type: "underrun", item: id, cushionMs: this.#cushion.ms });
     }
@@ -161,7 +156,7 @@ export class PlayQueue {
     item.queued += pcm.length;
   }
 
-  /** No more audio of the item comes. */
+  /** The item's audio is complete. */
   end(id: string): void {
     const item = find(this.#items, id);
     if (item === undefined) {
@@ -169,16 +164,14 @@ export class PlayQueue {
     }
     item.ended = true;
     if (item.dry && this.#items[0] === item) {
-      // It has sounded to its end; the last milliseconds inside the filter would only click
-      // after the gap.
+      // It has played to the end. The last milliseconds in the filter would only click after the gap.
       this.#leave(item);
     }
   }
 
   /**
-   * Drops the item (null: all of them): within 10 ms nothing of it sounds. Answers with
-   * exactly one report per item, also when it had ended before. askedAt is on the clock of
-   * the output, in seconds.
+   * Drops the item, or all if null. It is silent within 10 ms. Emits one report per item, also for one that
+   * had ended before. askedAt is in seconds on the output's clock.
    */
   flush(id: string | null, askedAt: number): void {
     if (id === null) {
@@ -195,11 +188,11 @@ export class PlayQueue {
     if (item === this.#items[0] && !item.waiting) {
       this.#renderFade(item, askedAt);
     }
-    // What is inside the device still sounds, but over the user's voice: not heard.
+    // Audio inside the device still plays, but under the user's voice, so it does not count as heard.
     this.#finish(item);
   }
 
-  /** Fills one block of the output, which begins at this frame. */
+  /** Fills one output block that begins at this frame. */
   pull(out: Float32Array, frame: number): void {
     this.#clock = frame;
     let n = this.#pullFade(out);
@@ -268,7 +261,7 @@ export class PlayQueue {
     this.#cushion.sounded(((to - from) * 1000) / this.#outRate);
   }
 
-  /** Fills out[from..to) from the item as far as its data reaches; returns the count. */
+  /** Fills out[from..to) from the item, up to its available data, and returns the count. */
   #read(item: Item, out: Float32Array, from: number, to: number): number {
     if (this.#feeding !== item) {
       this.#feeding = item;
@@ -324,7 +317,7 @@ export class PlayQueue {
     }
     this.#fadeEnd = count;
     if (count < length) {
-      // It was about to run dry: a shorter way to silence from its last sample.
+      // The item was about to run dry, so use a shorter ramp from its last sample.
       const last = count > 0 ? this.#fade[count - 1]! : this.#last;
       const ramp = Math.min(this.#frames(DECLICK_MS), length - count);
       for (let i = 1; i <= ramp; i++) {
@@ -386,7 +379,7 @@ export class PlayQueue {
     }
   }
 
-  /** Frames of the item that have come out of the loudspeaker. Never less than was reported. */
+  /** Frames of the item heard so far; never below the number already reported. */
   #heard(item: Item): number {
     const inside = Math.max(0, this.#latency - (this.#clock - item.until));
     return Math.max(item.reported, item.rendered - inside);

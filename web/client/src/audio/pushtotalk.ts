@@ -1,18 +1,18 @@
 import { FRAME_MS } from "./framer.js";
 
-/** So much is still sent after the button was let go: fingers are quicker than last syllables. */
+/** Audio sent after the button is released, because fingers are faster than last syllables. */
 const TAIL_MS = 200;
-/** Where no frames come, the end is told after so long all the same. */
+/** Without frames, the end is sent after this time anyway. */
 const GIVE_UP_MS = 2 * TAIL_MS;
 
 /**
- * Push-to-talk between the button and the wire. It counts in frames, not in time: the end is
- * told right after the last frame that belongs to what was said.
+ * Push-to-talk between the button and the connection. It counts frames instead of time, so that the end
+ * follows the last frame of the speech.
  */
 export class PushToTalk {
   readonly #tell: (active: boolean) => void;
   #pressed = false;
-  /** Frames still to be sent before the end; 0: not ending. */
+  /** Frames to send before the end; 0 if not ending. */
   #tail = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -20,12 +20,12 @@ export class PushToTalk {
     this.#tell = tell;
   }
 
-  /** Whether what is said now is sent. */
+  /** Whether speech is sent now. */
   get active(): boolean {
     return this.#pressed;
   }
 
-  /** The button was pressed or let go. */
+  /** The button was pressed or released. */
   press(active: boolean): void {
     if (!active) {
       if (this.#pressed && this.#tail === 0) {
@@ -34,7 +34,7 @@ export class PushToTalk {
       }
       return;
     }
-    // Pressed again within the tail it goes on.
+    // A press during the tail continues the speech.
     clearTimeout(this.#timer);
     this.#tail = 0;
     if (!this.#pressed) {
@@ -50,7 +50,7 @@ export class PushToTalk {
     }
   }
 
-  /** Ends at once what was pressed. */
+  /** Ends the speech at once. */
   release(): void {
     clearTimeout(this.#timer);
     this.#tail = 0;

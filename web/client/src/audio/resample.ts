@@ -1,29 +1,27 @@
-// A streaming sample rate converter. It keeps its history between blocks (converting each
-// block on its own clicks at every edge), so that how a stream is cut into blocks makes no
-// difference to the output.
+// A streaming sample rate converter. It keeps history between blocks, so the output does not depend on the
+// block size and does not click at the edges.
 import { design, type Filter } from "./filter.js";
 import { FULL_SCALE } from "./pcm.js";
 
-// Room for input that was written and not read yet, beyond the filter's own length. Callers
-// write at most one audio block at a time.
+// Room for unread input beyond the filter's length. Callers write at most one audio block at a time.
 const ROOM = 4096;
 
 /**
- * One direction of one stream; not shared between streams, since it has history. Nothing is
- * allocated after it was made, which may take some milliseconds.
+ * Converts one stream; it has history, so streams cannot share it. After construction, which may take
+ * milliseconds, it allocates nothing.
  */
 export class Resampler {
   readonly #filter: Filter;
-  /** How far one output sample moves on in the input: whole + part/of. */
+  /** The input step per output sample: whole + part/of. */
   readonly #whole: number;
   readonly #part: number;
   readonly #of: number;
 
   readonly #buffer: Float32Array;
   #filled = 0;
-  /** Where in buffer the next output's first tap is. */
+  /** Index in the buffer of the next output's first tap. */
   #at = 0;
-  /** Numerator of the next output's fraction behind its input sample. */
+  /** Numerator of the next output's fractional position. */
   #fraction = 0;
 
   /** Rates in Hz, both above zero. */
@@ -42,24 +40,24 @@ export class Resampler {
     this.reset();
   }
 
-  /** Forgets the stream; the next write begins a new one. */
+  /** Begins a new stream. */
   reset(): void {
-    // Silence before the first sample: the first output then stands for the first input,
-    // instead of coming half a filter late.
+    // Silence before the first sample aligns the first output with the first input; otherwise it would come
+    // half a filter late.
     this.#filled = this.#filter.taps / 2 - 1;
     this.#buffer.fill(0, 0, this.#filled);
     this.#at = 0;
     this.#fraction = 0;
   }
 
-  /** Appends samples. At most 4096 may wait to be read. */
+  /** Appends samples. At most 4096 may be unread. */
   write(input: Float32Array): void {
     this.#reserve(input.length);
     this.#buffer.set(input, this.#filled);
     this.#filled += input.length;
   }
 
-  /** Appends input[from..to), which is PCM16. */
+  /** Appends input[from..to) as PCM16. */
   writePcm16(input: Int16Array, from: number, to: number): void {
     this.#reserve(to - from);
     const shift = this.#filled - from;
@@ -69,19 +67,19 @@ export class Resampler {
     this.#filled += to - from;
   }
 
-  /** Appends so many samples of silence. */
+  /** Appends silence. */
   writeSilence(count: number): void {
     this.#reserve(count);
     this.#buffer.fill(0, this.#filled, this.#filled + count);
     this.#filled += count;
   }
 
-  /** Ends the stream: what is still inside the filter can be read after this. */
+  /** Ends the stream; the rest inside the filter can then be read. */
   finish(): void {
     this.writeSilence(this.#filter.taps / 2);
   }
 
-  /** Fills out[from..to) as far as the input reaches; returns the count. */
+  /** Fills out[from..to), up to the available input, and returns the count. */
   read(out: Float32Array, from = 0, to = out.length): number {
     const { taps } = this.#filter;
     let n = from;
@@ -97,7 +95,7 @@ export class Resampler {
     return n - from;
   }
 
-  // Four sums side by side: they do not wait for one another.
+  // Four independent sums run in parallel on the processor.
   #next(): number {
     const buffer = this.#buffer;
     const at = this.#at;
@@ -116,12 +114,12 @@ export class Resampler {
     return a + b + (c + d);
   }
 
-  /** Makes room behind what is filled. */
+  /** Makes room at the end of the buffer. */
   #reserve(count: number): void {
     if (this.#filled + count <= this.#buffer.length) {
       return;
     }
-    // A filter is longer than any step: `at` never lies beyond what is filled.
+    // A filter is longer than any step, so `at` is never beyond the end.
     this.#buffer.copyWithin(0, this.#at, this.#filled);
     this.#filled -= this.#at;
     this.#at = 0;

@@ -4,7 +4,7 @@ import type { Microphone } from "./microphone.js";
 import type { Speaker } from "./speaker.js";
 import { loadWorklets, packagedWorklets } from "./worklets/load.js";
 
-/** The AudioContext of one session, and both devices set up in it. */
+/** The session's AudioContext with its microphone and loudspeaker. */
 export class AudioSetup {
   readonly #options: ConnectOptions;
   readonly #speaker: Speaker;
@@ -22,11 +22,14 @@ export class AudioSetup {
     return this.#context !== null;
   }
 
-  /** Opens the loudspeaker, and prepares the microphone. Rejects with a VoiceError where there is no sound; nothing is open then. */
+  /**
+   * Opens the loudspeaker and prepares the microphone. Rejects with a VoiceError, with nothing open, if audio
+   * cannot start.
+   */
   async open(): Promise<void> {
     const { audioContext, outputRate, inputRate, worklets, turnDetection } = this.#options;
     try {
-      // The device's own rate: Firefox cannot connect a microphone to a context of another one.
+      // Uses the device's rate, because Firefox cannot connect a microphone to a context of another one.
       this.#context = audioContext ?? new AudioContext({ latencyHint: "interactive" });
       const prepare = (context: AudioContext): Promise<void> => loadWorklets(context, worklets ?? packagedWorklets());
       const pair = Math.random();
@@ -40,7 +43,7 @@ export class AudioSetup {
     }
   }
 
-  /** Gives the loudspeaker back. May be called more than once. */
+  /** Releases the loudspeaker. Safe to call twice. */
   close(): void {
     this.#speaker.close();
     if (this.#options.audioContext === undefined) {

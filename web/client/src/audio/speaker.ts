@@ -7,27 +7,27 @@ import { Tap } from "./tap.js";
 import { onWake } from "./wake.js";
 import { PLAYBACK, type PlaybackOptions, type PlayCommand, type PlayNotice } from "./worklets/messages.js";
 
-/** So long nothing may sound before that is said: starting takes a moment, and some halts pass. */
+/** Silence is reported after this time: starting takes a moment, and some interruptions are short. */
 const DOUBT_MS = 1000;
-/** Time constant of a change of volume: too quick for an ear to follow, too slow to click. */
+/** Time constant of volume changes: too fast to hear, too slow to click. */
 const VOLUME_SECONDS = 0.015;
 
-/** @internal What the speaker tells of. */
+/** @internal */
 export interface SpeakerHandlers {
   sounding(event: LocalEvents["sounding"]): void;
   played(event: LocalEvents["played"]): void;
   silenced(event: LocalEvents["silenced"]): void;
   underrun(event: LocalEvents["underrun"]): void;
-  /** The item has nothing more to play now, and has not ended. */
+  /** The item has run dry but not ended. */
   dry(item: string): void;
-  /** RMS of the model's voice before the volume, 25 times a second while it sounds. */
+  /** RMS of the model's voice before the volume, 25 per second while it plays. */
   level(level: number): void;
   changed(event: LocalEvents["speaker"]): void;
-  /** Something went wrong and it goes on. */
+  /** An error after which the speaker keeps working. */
   failed(error: VoiceError): void;
 }
 
-/** What is there while it is open. */
+/** Exists while the speaker is open. */
 interface Parts {
   context: AudioContext;
   /** Null until the worklet is loaded. */
@@ -35,7 +35,7 @@ interface Parts {
   gain: GainNode;
   output: Output;
   tap: Tap;
-  /** Ends what was begun with it. */
+  /** Clean-up functions. */
   ends: (() => void)[];
 }
 
@@ -46,24 +46,24 @@ export class Speaker {
   #parts: Parts | null = null;
   #current: SpeakerState = "closed";
   #loudness = 1;
-  /** The device in use, where one was chosen. */
+  /** The chosen device in use. */
   #inUse: string | undefined;
   #stopWaking: (() => void) | null = null;
-  /** Runs while nothing sounds that should. */
+  /** Runs while audio should play but does not. */
   #doubt: ReturnType<typeof setTimeout> | undefined;
 
-  /** @internal `wanted` is the device to play on, where the browser lets a page choose. */
+  /** @internal `wanted` is the device to play on, if the browser lets pages choose. */
   constructor(handlers: SpeakerHandlers, wanted: string | undefined) {
     this.#handlers = handlers;
     this.#wanted = wanted;
   }
 
-  /** Whether what the model says can be heard. */
+  /** Whether the model's voice can be heard. */
   get state(): SpeakerState {
     return this.#current;
   }
 
-  /** From 0 to 1, of what the device is set to. */
+  /** The volume, from 0 to 1 of the device's. */
   get volume(): number {
     return this.#loudness;
   }
@@ -74,25 +74,24 @@ export class Speaker {
   }
 
   /**
-   * What the agent says, as it is heard here: for recorders, recognisers and avatars. It is
-   * another one after each opening; null while the speaker is closed.
+   * The agent's voice as it plays here: for recorders, speech recognition and avatars. Each opening makes a
+   * new stream; null while the speaker is closed.
    */
   get stream(): MediaStream | null {
     return this.#parts?.tap.stream ?? null;
   }
 
   /**
-   * What sounds now, by frequency, for drawings: 1,024 equal steps from 0 to half the device's
-   * rate, each from 0 (-100 dB) to 255 (-30 dB). The array is the same one at each call; it is
-   * empty while the speaker is closed.
+   * The spectrum of the playing sound: 1,024 equal steps from 0 to half the device's rate, each from 0 (-100
+   * dB) to 255 (-30 dB). Returns the same array each time; empty while the speaker is closed.
    */
   frequencyData(): Uint8Array {
     return this.#parts?.tap.frequencyData() ?? new Uint8Array(0);
   }
 
   /**
-   * Plays on another device (see listSpeakers); undefined is the default one. False where the
-   * browser has no choice. Throws a VoiceError where the device does not play.
+   * Plays on another device (see listSpeakers); undefined is the default one. Returns false if the browser
+   * does not let pages choose. Throws a VoiceError if the device does not play.
    */
   async use(deviceId: string | undefined): Promise<boolean> {
     const before = this.#wanted;
@@ -106,19 +105,19 @@ export class Speaker {
   }
 
   /**
-   * Tries to sound again. Call it from a click or key press while the state is `suspended`;
-   * any gesture on the page, and the page's being seen again, do it too.
+   * Tries to play again. Call it from a click or key press while the state is `suspended`. Gestures on the
+   * page and its return to the foreground do the same.
    */
   resume(): void {
-    // The promise stays open for as long as the browser does not let it start.
+    // The promise stays pending while the browser does not allow sound.
     this.#parts?.context.resume().catch(() => undefined);
     this.#parts?.output.play();
   }
 
   /**
-   * @internal Opens at once, since a browser may let it only within the user's gesture, and
-   * plays when `loaded` says that the context has the playback worklet. Rejects where that
-   * rejects. Rate of the downlink in Hz; `pair`: see CaptureOptions.
+   * @internal Opens at once, because a browser may allow this only within the user's gesture, and plays once
+   * `loaded` resolves: the context then has the playback worklet. Rejects if it rejects. `rate` is the
+   * downlink's in Hz; `pair`: see CaptureOptions.
    */
   async open(context: AudioContext, rate: number, pair: number, loaded: Promise<void>): Promise<void> {
     const gain = context.createGain();
@@ -146,16 +145,16 @@ export class Speaker {
     }
   }
 
-  /** @internal A new item begins; rate in Hz. */
+  /** @internal Begins an item; rate in Hz. */
   start(item: string, rate: number): void {
     if (this.#parts !== null) {
-      // It changes with the device.
+      // The latency changes with the device.
       this.#tell({ type: "latency", seconds: outputLatency(this.#parts.context) });
     }
     this.#tell({ type: "start", item, rate });
   }
 
-  /** @internal PCM16 of the item. The buffer is handed over and empty afterwards. */
+  /** @internal Plays PCM16 of the item. Transfers the buffer, which is empty afterwards. */
   audio(item: string, pcm: ArrayBuffer): void {
     this.#tell({ type: "audio", item, pcm, at: performance.now() }, [pcm]);
   }
@@ -166,13 +165,13 @@ export class Speaker {
     this.#unheard(item);
   }
 
-  /** @internal Silences the item, or everything, within 10 ms. */
+  /** @internal Silences the item, or all if null, within 10 ms. */
   flush(item: string | null): void {
     this.#tell({ type: "flush", item, at: this.#parts?.context.currentTime ?? 0 });
     this.#unheard(item);
   }
 
-  /** @internal Frees the device. May be called more than once. */
+  /** @internal Releases the device. Safe to call twice. */
   close(): void {
     if (this.#parts === null) {
       return;
@@ -218,7 +217,7 @@ export class Speaker {
     }
   }
 
-  // Where nothing can sound, an item is over when all of it has come: nothing of it was heard.
+  // If no sound can play, an item is over once all of it has arrived, with nothing heard.
   #unheard(item: string | null): void {
     if (item !== null && (this.#parts?.node ?? null) === null) {
       this.#handlers.played({ item, playedMs: 0, done: true, at: performance.now() });
@@ -229,8 +228,7 @@ export class Speaker {
     return this.#parts !== null && this.#parts.context.state === "running" && this.#parts.output.playing;
   }
 
-  // The context's state or the element's may have changed: a call has come, the page was
-  // hidden, a media key was pressed.
+  // Reacts to changes of the context or the element: an incoming call, a hidden page, a media key.
   #check(): void {
     if (this.#parts === null) {
       return;
@@ -271,7 +269,7 @@ export class Speaker {
     return chosen;
   }
 
-  // A chosen device that goes away leaves silence behind in some browsers.
+  // In some browsers a chosen device that is unplugged leaves silence.
   async #onDevices(): Promise<void> {
     const wanted = this.#wanted;
     if (wanted === undefined || this.#parts === null) {

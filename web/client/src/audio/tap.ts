@@ -1,4 +1,4 @@
-/** What a page may look at of something that sounds: made when it is first asked for. */
+/** An analyser of a playing signal, created on first use. */
 export class Tap {
   readonly #context: AudioContext;
   readonly #from: AudioNode;

@@ -1,9 +1,9 @@
-// HTML, "user activation": what counts as a gesture, after which a page may make sound.
+// Gestures after which a page may play sound: HTML, "user activation".
 const GESTURES = ["keydown", "mousedown", "pointerup", "touchend"] as const;
 
 /**
- * Calls back whenever a browser that has stopped the sound may let it go on: at a gesture
- * anywhere on the page, and when the page is seen again. What it returns ends that.
+ * Calls back when a browser that stopped the sound may allow it again: after a gesture on the page, and when
+ * the page becomes visible. Call the returned function to stop.
  */
 export function onWake(call: () => void): () => void {
   const seen = (): void => {

@@ -1,4 +1,7 @@
-/** Calls back whenever the browser has a network again or the user looks at the page again; the function returned ends that. */
+/**
+ * Calls `back` each time the browser is online again or the page becomes visible. Call the returned function to
+ * stop.
+ */
 export function whenBack(back: () => void): () => void {
   const seen = (): void => {
     if (document.visibilityState === "visible") {

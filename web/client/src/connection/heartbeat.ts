@@ -1,23 +1,21 @@
 import { whenBack } from "./back.js";
 
-/** How often it is looked whether frames have come. */
+/** Interval between checks for received frames. */
 const LOOK_MS = 1000;
-/** Every so many looks the gateway is asked whether it is there, and at each look after SILENT_LOOKS without a frame. */
+/** A ping is sent every LOOKS_PER_PING checks, and at every check after SILENT_LOOKS checks without a frame. */
 const LOOKS_PER_PING = 5;
 const SILENT_LOOKS = 2;
-/** After so many looks without any frame between them, the connection is taken for lost. */
+/** The connection counts as lost after this many checks without a frame. */
 const LOOKS_OF_SILENCE = 5;
 
-/** What a heartbeat needs. */
 export interface Pulse {
   ping(): void;
   lost(): void;
 }
 
 /**
- * Notices a connection that is dead without having been closed: a network that went away
- * tells nobody. Only while the page is seen. It counts looks and not time: while a machine
- * sleeps, or a page is not run, nothing is looked at and nothing can be heard.
+ * Detects a dead connection that was never closed, for example after the network changed. It runs only while
+ * the page is visible. It counts checks instead of time, because a machine that sleeps receives nothing.
  */
 export class Heartbeat {
   readonly #pulse: Pulse;
@@ -31,7 +29,7 @@ export class Heartbeat {
     this.#pulse = pulse;
   }
 
-  /** When the last frame came, as performance.now(). */
+  /** When the last frame arrived, as performance.now(). */
   get lastHeard(): number {
     return this.#heardAt;
   }
@@ -41,17 +39,17 @@ export class Heartbeat {
     this.heard();
     this.#looks = 0;
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
-    // The network may be another one then.
+    // The page may be on another network now.
     this.#ignore = whenBack(() => this.#pulse.ping());
   }
 
-  /** A frame came. */
+  /** Records that a frame arrived. */
   heard(): void {
     this.#silent = 0;
     this.#heardAt = performance.now();
   }
 
-  /** May be called more than once. */
+  /** Stops the checks. Safe to call twice. */
   stop(): void {
     clearInterval(this.#timer);
     this.#ignore?.();

@@ -2,26 +2,26 @@ import type { UplinkFrame } from "../audio/worklets/messages.js";
 import { size, type Said } from "./spoken.js";
 
 /**
- * So much of what was said without a connection, and of what was lost with it, is sent when the session goes on, in ms:
- * as much as a gateway takes at once.
+ * The most audio, in ms, that is sent when the session resumes: recorded offline plus lost with the
+ * connection. The gateway accepts this much at once.
  */
 export const HELD_MS = 15_000;
 
 /**
- * What is said while there is no connection, after what was lost with the connection. It is sent
- * first when the session is taken up again, so that an outage cuts no word.
+ * Audio recorded while offline. It is sent after the audio that was lost with the connection and before
+ * anything newer, so an outage costs no words.
  */
 export class Held {
   readonly #most: number;
   #frames: UplinkFrame[] = [];
   #bytes = 0;
 
-  /** rate of the uplink in Hz. */
+  /** rate is the uplink's sample rate in Hz. */
   constructor(rate: number) {
     this.#most = (HELD_MS * rate * 2) / 1000;
   }
 
-  /** Keeps a frame, and returns how many older ones had to go for it. */
+  /** Adds a frame and returns how many older frames it displaced. */
   push(frame: UplinkFrame): number {
     this.#frames.push(frame);
     this.#bytes += frame.pcm.byteLength;
@@ -34,8 +34,8 @@ export class Held {
   }
 
   /**
-   * What is still worth being sent of what was sent and has not arrived: the newest of it that makes HELD_MS
-   * with what is kept, and each press of the button.
+   * Returns the part of the lost audio to send again: the newest that fits into HELD_MS together with the
+   * stored frames, and every press of the button.
    */
   beside(lost: readonly Said[]): Said[] {
     let over = lost.reduce<number>((sum, one) => sum + size(one), this.#bytes - this.#most);
@@ -46,12 +46,11 @@ export class Held {
     });
   }
 
-  /** How many bytes are kept. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** What is kept, oldest first. Nothing is kept afterwards. */
+  /** Removes and returns the stored frames, oldest first. */
   take(): UplinkFrame[] {
     const frames = this.#frames;
     this.#frames = [];

@@ -1,4 +1,4 @@
-// The way to the gateway: one connection after another, for one conversation.
+// The connection to the gateway: one WebSocket after another, for one conversation.
 import type { UplinkFrame } from "../audio/worklets/messages.js";
 import { VoiceError, closeError, type VoiceErrorCode } from "../errors.js";
 import type { Kept } from "../kept.js";
@@ -15,43 +15,43 @@ import { ABANDONED, Socket, voiceUrl, type Closed } from "./socket.js";
 import { Spoken, type Said } from "./spoken.js";
 import { randomConversation, sessionStart, type Opening, type Resume } from "./start.js";
 
-/** Longer than the gateway's own three tries at a provider; a ticket is got in it, too. */
+/** Longer than the gateway's three attempts at a provider. It includes fetching a ticket. */
 const START_TIMEOUT_MS = 15_000;
-/** So long the last word may take after session.end: the gateway waits a second for its store, and lines are slow. */
+/**
+ * How long to wait for the gateway's last messages after session.end. The gateway waits up to a second for
+ * its store.
+ */
 const GOODBYE_MS = 5000;
-/** A connection that lasted so long was a good one: the next loss has all its tries. */
+/** After a connection has lasted this long, the next loss starts again with the first attempt. */
 const STABLE_MS = 30_000;
-/** So many pings are waited for at most. */
+/** The most unanswered pings remembered. */
 const PINGS = 4;
-/** Advice where a session cannot be taken up, and another one goes on. */
+/** Advice shown when a session cannot be resumed and a new one starts. */
 const NEW_SESSION = "A new one goes on with the conversation.";
-/** A gateway refuses further tries to take a session up for so long: docs/protocol.md. */
+/** How long the gateway refuses to resume a session after too many attempts; see docs/protocol.md. */
 const EAGER_MS = 10_000;
 
 export interface LineHandlers {
-  /** A session is open; back says how it was restored, and is undefined for the first of this page. */
+  /** A session is open. `back` says how it was restored; it is undefined for this page's first session. */
   opened(started: SessionStarted, back: { resumed: boolean; lostMs: number } | undefined): void;
-  /** Which audio has come: the gateway goes on from there. Asked before a session is taken up. */
+  /** The audio received so far; the gateway continues from there. Called before a session is resumed. */
   position(): AudioPosition | undefined;
   message(message: ServerMessage): void;
   unknown(message: { type: string }): void;
   audio(pcm: ArrayBuffer): void;
   sent(message: ClientMessage): void;
-  /** The connection broke, at `since` (performance.now()); the next try is made in delayMs. */
+  /** The connection broke at `since` (performance.now()). The next attempt starts in delayMs. */
   broke(attempt: number, delayMs: number, error: VoiceError, since: number): void;
-  /** The session cannot be taken up. A new one of the same conversation is opened. */
+  /** The session cannot be resumed. A new session of the same conversation is opened. */
   refused(error: VoiceError): void;
   roundTrip(ms: number): void;
-  /** The end; called once, and nothing else after it. */
+  /** Called once, last. */
   over(closeCode: number, error: VoiceError | undefined): void;
 }
 
 type Phase = "idle" | "dialling" | "open" | "waiting" | "ending" | "over";
 
-/**
- * Opens a session, keeps it open over broken connections as far as that makes sense, and
- * ends it.
- */
+/** Opens a session, restores it after lost connections, and ends it. */
 export class Line {
   readonly #options: ConnectOptions;
   readonly #tally: Tally;
@@ -59,31 +59,31 @@ export class Line {
   #order: Order;
   #phase: Phase = "idle";
   #socket: Socket | null = null;
-  /** Counts the dials, so that what comes late of an earlier one is known. */
+  /** Counts attempts, so that late results of an earlier attempt are ignored. */
   #dialled = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #heartbeat = new Heartbeat({ ping: () => this.#ping(), lost: () => this.#silent() });
   readonly #wait = new Wait(() => void this.#dial());
   readonly #held: Held;
   readonly #spoken: Spoken;
-  /** What is sent again: what the gateway has asked for, or what was lost with the connection. */
+  /** Audio to send again: requested by the gateway, or lost with the connection. */
   #again: Said[] = [];
-  /** The gateway has asked for it. */
+  /** The gateway requested the audio in #again. */
   #asked = false;
-  /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
+  /** The number of the current attempt to reconnect, from 1. A connection that lasted resets it to 0. */
   #attempt = 0;
   /** When the newest session began; undefined before the first. */
   #openedAt: number | undefined;
   #lostAt: number | undefined;
   #resume: Resume | undefined;
   #conversation: string;
-  /** The error that the gateway said last, while nothing else has followed. */
+  /** The gateway's last error, until another message follows it. */
   #said: ErrorMessage | null = null;
-  /** Something has come of the pending request. */
+  /** The answer to the pending request has begun. */
   #answered = false;
-  /** The number of the last turn that has ended. */
+  /** The number of the last turn that ended. */
   #ended = 0;
-  /** What was sent in pings of this connection and has not come back. */
+  /** Times in this connection's unanswered pings. */
   #pinged: number[] = [];
 
   constructor(options: ConnectOptions, tally: Tally, handlers: LineHandlers) {
@@ -96,39 +96,42 @@ export class Line {
     this.#conversation = options.conversationId ?? randomConversation();
   }
 
-  /** Whether a session runs and the gateway can be reached, as far as is known. */
+  /** Whether a session runs over an open connection. */
   get connected(): boolean {
     return this.#phase === "open";
   }
 
-  /** What the session can be taken up with; undefined where the gateway has given nothing. */
+  /** The credentials for resuming the session; undefined if the gateway sent none. */
   get resume(): Resume | undefined {
     return this.#resume;
   }
 
-  /** The name of the conversation. */
+  /** The conversation's id. */
   get conversation(): string {
     return this.#conversation;
   }
 
-  /** All messages up to this seq have come. */
+  /** All messages up to this seq have arrived. */
   get seq(): number {
     return this.#order.complete;
   }
 
-  /** Begins; LineHandlers tell how it goes. `kept` is what a page before this one has left. */
+  /**
+   * Connects and reports the result to the handlers. `kept` is the session that an earlier page of this tab
+   * stored.
+   */
   open(kept: Kept | null): void {
     if (kept !== null) {
       this.#resume = { session_id: kept.sessionId, token: kept.token };
       this.#conversation = kept.conversationId;
       this.#answered = true;
-      // This page has nothing of it: all that the gateway still knows is wanted.
+      // This page has received nothing yet and needs all that the gateway still has.
       this.#order = new Order(this.#tally, 0);
     }
     void this.#dial();
   }
 
-  /** False when it could not be sent. */
+  /** Returns false if the message could not be sent. */
   send(message: ClientMessage): boolean {
     if (this.#phase !== "open" || this.#socket?.send(message) !== true) {
       return false;
@@ -141,8 +144,8 @@ export class Line {
   }
 
   /**
-   * One frame. While a session waits to be taken up again the
-   * newest 15 s are kept, for sendHeld. What is dropped is counted.
+   * Sends one frame. While the session waits to resume, the newest 15 s are stored for sendHeld. Dropped
+   * frames are counted.
    */
   sendAudio(frame: UplinkFrame): "sent" | "slow" | "kept" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
@@ -161,9 +164,8 @@ export class Line {
   }
 
   /**
-   * Sends again what the user was saying, as far as the gateway has not got it, before anything
-   * else of the microphone. Returns whether the gateway then takes the push-to-talk button for
-   * pressed; undefined where that is as it was.
+   * Sends again the user's speech that the gateway lacks, before newer audio. Returns whether the gateway
+   * then regards the push-to-talk button as pressed, or undefined if that did not change.
    */
   sendAgain(): boolean | undefined {
     let pressed = this.#asked ? false : undefined;
@@ -180,7 +182,7 @@ export class Line {
     return pressed;
   }
 
-  /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
+  /** Sends the audio recorded while offline, before newer audio, and returns it. */
   sendHeld(): UplinkFrame[] {
     const frames = this.#held.take();
     this.#asked = false;
@@ -190,14 +192,14 @@ export class Line {
     return frames;
   }
 
-  /** The next try at restoring is made now. Nothing where none is waited for. */
+  /** Reconnects now if an attempt is scheduled. */
   retry(): void {
     if (this.#phase === "waiting") {
       this.#wait.over();
     }
   }
 
-  /** The user is done: says so, and waits a moment for the gateway's last word. */
+  /** Ends the session for the user and waits briefly for the gateway's last messages. */
   end(): void {
     if (this.send({ type: "session.end" })) {
       this.#phase = "ending";
@@ -208,13 +210,13 @@ export class Line {
     }
   }
 
-  /** The page goes away, and the session with it: says so and waits for nothing. */
+  /** Ends the session because the page closes, without waiting. */
   leave(): void {
     this.send({ type: "session.end" });
     this.#over(1000, undefined);
   }
 
-  /** The page goes away, and the session is to be taken up by the next one. */
+  /** Disconnects because the page closes. The next page resumes the session. */
   depart(): void {
     this.#socket?.abandon();
     this.#socket = null;
@@ -237,7 +239,7 @@ export class Line {
       return;
     }
     if (mine !== this.#dialled) {
-      return; // ended, or taking too long
+      return; // ended or timed out
     }
     const start = sessionStart(this.#options, { ticket, resume, conversation: this.#conversation, pending: !this.#answered });
     try {
@@ -288,17 +290,17 @@ export class Line {
       this.#onStarted(message);
       return;
     }
-    // Before that, the gateway says only why there is no session.
+    // Before the session starts, the gateway only reports why it does not start.
     if (this.#phase !== "dialling" && !this.#order.fresh(message.seq)) {
       return;
     }
     if (message.type === "session.started") {
-      return; // of an earlier connection, said again
+      return; // a repeat from an earlier connection
     }
     if (message.type === "turn.ended") {
       const turn = message.turn ?? 0;
       if (turn <= this.#ended) {
-        return; // a gateway that has taken the session over cannot know that this was told
+        return; // after a takeover the gateway does not know that this was sent
       }
       this.#ended = turn;
     }
@@ -323,7 +325,7 @@ export class Line {
       this.#tally.droppedOffline += lost.length - this.#again.length;
     }
     if (started.snapshot === true) {
-      // Of what was missed nothing comes again, and a gateway that has taken the session over begins far above it.
+      // Missed messages are not repeated, and after a takeover the numbers begin far above them.
       this.#order = new Order(this.#tally, started.seq);
     }
     this.#order.fresh(started.seq);
@@ -338,7 +340,7 @@ export class Line {
     this.#handlers.opened(started, this.#lostAt === undefined ? undefined : { resumed: started.resumed, lostMs: Math.round(now - this.#lostAt) });
     this.#lostAt = undefined;
     if (started.resumed) {
-      // The first frame tells the gateway that its answer has come: the old token is over.
+      // The first message from here confirms session.started; the gateway then revokes the old token.
       this.#ping();
     }
   }
@@ -355,7 +357,7 @@ export class Line {
     this.#handlers.audio(pcm);
   }
 
-  /** Keeps what is needed when the connection breaks. */
+  /** Records what is needed if the connection breaks. */
   #note(message: ServerMessage): void {
     switch (message.type) {
       case "pong":
@@ -364,7 +366,7 @@ export class Line {
       case "error":
         this.#said = message;
         if (message.code === "audio_too_fast" || message.code === "invalid_audio") {
-          this.#spoken.doubt(); // the gateway has not counted a frame
+          this.#spoken.doubt(); // the gateway did not count the frame
         }
         return;
       case "speech.stopped":
@@ -391,18 +393,18 @@ export class Line {
     }
   }
 
-  /** One that answers a ping of an earlier connection, or of another page, says nothing. */
+  /** Ignores a pong to an earlier connection's or another page's ping. */
   #onPong({ t, seq }: Pong): void {
     if (!this.#pinged.includes(t)) {
       return;
     }
     this.#pinged = this.#pinged.filter((asked) => asked > t);
-    // What was said again after a resume has come before it: what is missing now never comes.
+    // Repeats after a resume arrive before the pong, so whatever is still missing never arrives.
     this.#order.skip(seq);
     this.#handlers.roundTrip(performance.now() - t);
   }
 
-  /** The gateway has given the session up: it is taken up where it goes on. */
+  /** The gateway released the session; another gateway resumes it. */
   #leaveForMove(): void {
     if (this.#phase === "open" && this.#resume !== undefined) {
       this.#socket?.abandon();
@@ -410,14 +412,14 @@ export class Line {
     }
   }
 
-  /** No frame has come for too long. */
+  /** No frame has arrived for too long. */
   #silent(): void {
     this.#lostAt = this.#heartbeat.lastHeard;
     this.#socket?.abandon();
     this.#onClosed({ code: 1006, opened: true, blocked: false }, false);
   }
 
-  /** session.started, or the ticket, takes too long. */
+  /** session.started or the ticket did not arrive in time. */
   #unstarted(): void {
     this.#socket?.abandon();
     this.#failed(1006, new VoiceError("no_start", undefined, { retryable: true }));
@@ -441,7 +443,7 @@ export class Line {
     this.#failed(how.code, error, how.opened);
   }
 
-  /** The session is no more, or this gateway takes none up. The conversation goes on in a new one. */
+  /** The session has ended or this gateway cannot resume it. The conversation continues in a new one. */
   #onRefused(code: number): void {
     clearTimeout(this.#timer);
     this.#resume = undefined;
@@ -455,14 +457,14 @@ export class Line {
     }
   }
 
-  /** A connection broke, or there was none: begins to restore it, or ends the conversation. */
+  /** Handles a failed connection: reconnects or ends the conversation. */
   #failed(code: number, error: VoiceError | undefined, opened = true): void {
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
     this.#socket = null;
     this.#dialled++;
-    // In a conversation that was open, on this page or the one before: a gateway that has not
-    // noticed the loss takes the old session for one that runs.
+    // If the conversation was open, on this page or the one before, the gateway may not have noticed the loss
+    // and still regard the old session as active.
     const wasOpen = this.#openedAt !== undefined || this.#resume !== undefined;
     const again = wasOpen && error !== undefined && (reconnects(code) || error.gatewayCode === "voice_active" || this.#tooEager(code));
     if (this.#phase === "open") {
@@ -485,7 +487,8 @@ export class Line {
     this.#phase = "waiting";
     this.#attempt++;
     this.#lostAt ??= performance.now();
-    // The gateways spread the moves themselves. One that moves a session that has just come waits like any other loss.
+    // The gateways spread the moves themselves. A session that moves again at once waits as after any other
+    // loss.
     const moved = code === MOVING && this.#attempt === 1;
     const { reconnect } = this.#options;
     const atLeastMs = this.#tooEager(code) ? (error.gatewayMessage?.retry_after_ms ?? EAGER_MS) : 0;
@@ -496,12 +499,12 @@ export class Line {
     }
   }
 
-  /** A session was to be taken up too often in a short time: it may be, a moment later. */
+  /** The gateway refuses further attempts to resume for a moment. */
   #tooEager(code: number): boolean {
     return code === LIMIT && this.#phase !== "open" && this.#resume !== undefined;
   }
 
-  /** Ends the conversation, and says so, where there is no ticket for another session of it. */
+  /** Ends the conversation if it needs another session and has no ticket for it. */
   #spent(code: number): boolean {
     if (this.#resume !== undefined || typeof this.#options.ticket !== "string") {
       return false;
@@ -510,7 +513,7 @@ export class Line {
     return true;
   }
 
-  /** Ends with the best that is known of a gateway that was not reached. */
+  /** Ends the conversation after finding out why the gateway could not be reached. */
   async #explain(code: number): Promise<void> {
     this.#over(code, await whyUnopened(voiceUrl(this.#options.url, document.baseURI), code));
   }
@@ -530,7 +533,10 @@ export class Line {
   }
 }
 
-/** Why `new WebSocket` throws (https://websockets.spec.whatwg.org/#dom-websocket-websocket). */
+/**
+ * Maps an exception of `new WebSocket` to a code
+ * (https://websockets.spec.whatwg.org/#dom-websocket-websocket).
+ */
 function uncallable(cause: unknown): VoiceErrorCode {
   const refused = cause instanceof DOMException && cause.name === "SecurityError";
   if (!refused) {

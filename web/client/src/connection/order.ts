@@ -1,14 +1,14 @@
 import type { Tally } from "../stats.js";
 
-/** So far back a message may come again and be known. */
+/** How many seqs back a repeat is recognized. */
 const WINDOW = 1024;
 
 /**
- * Which messages of a session have been seen: every one carries seq, rising by one. After a
- * resume the gateway says again what may have been lost, and what was not is told only once.
+ * Records which messages of a session have arrived. Each has a seq that rises by one. After a resume the
+ * gateway repeats messages that may be lost; Order recognizes the repeats.
  */
 export class Order {
-  /** The newest seq of each remainder. */
+  /** The newest seq for each remainder of WINDOW. */
   readonly #seen = new Float64Array(WINDOW);
   readonly #tally: Tally;
   #oldest = 0;
@@ -16,8 +16,8 @@ export class Order {
   #complete: number | undefined;
 
   /**
-   * Counts in tally what is missing and what came again. Where `complete` is given, all
-   * messages after it are wanted; otherwise those after the first one that comes.
+   * Counts missing and repeated messages in tally. Expects all messages after `complete`, or, without it,
+   * those after the first to arrive.
    */
   constructor(tally: Tally, complete?: number) {
     this.#tally = tally;
@@ -25,15 +25,14 @@ export class Order {
   }
 
   /**
-   * Everything up to this seq has come: what a resume has to say again comes after it. 0
-   * where nothing has come. After a resume it may be far below the newest seq, until the
-   * gateway has said again what was missed.
+   * All messages up to this seq have arrived; 0 before the first. After a resume it can be far below the
+   * newest seq until the gateway has repeated the missed messages.
    */
   get complete(): number {
     return this.#complete ?? 0;
   }
 
-  /** Notes a message; false when it came before. One without a number is always new. */
+  /** Records a message and returns false for a repeat. A message without a number is always new. */
   fresh(seq: unknown): boolean {
     if (!Number.isSafeInteger(seq) || (seq as number) < 1) {
       return true;
@@ -51,18 +50,17 @@ export class Order {
     return true;
   }
 
-  /** What is missing before this seq is not coming any more: the gateway does not have it. */
+  /** Stops expecting the missing messages up to seq; the gateway no longer has them. */
   skip(seq: number): void {
     if (!Number.isSafeInteger(seq)) {
       return;
     }
-    // Nothing later than what has come is known of.
     this.#complete = Math.max(this.complete, Math.min(seq, this.#newest));
     this.#advance();
   }
 
   #advance(): void {
-    // What is further back would be taken for a repeat, so nobody waits for it.
+    // An older message would count as a repeat, so it is no longer expected.
     let upTo = Math.max(this.complete, this.#newest - WINDOW);
     while (this.#seen[(upTo + 1) % WINDOW] === upTo + 1) {
       upTo++;
@@ -70,7 +68,7 @@ export class Order {
     this.#complete = upTo;
   }
 
-  /** Counts what is missing between it and the others. */
+  /** Updates the count of missing messages. */
   #place(seq: number): void {
     if (this.#newest === 0) {
       this.#oldest = this.#newest = seq;

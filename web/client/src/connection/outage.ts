@@ -1,17 +1,16 @@
 import type { LocalEvents } from "../events.js";
 
-/** So long nobody notices an outage: what is queued sounds, and an answer may take as long. In ms. */
+/** Users do not notice an outage of this length in ms: queued audio plays, and an answer can take as long. */
 const UNNOTICED_MS = 2000;
 
-/** A try to restore the connection, which has been gone since `since`, as performance.now(). */
+/** An attempt to restore the connection, which was lost at `since` (performance.now()). */
 export interface Try extends Omit<LocalEvents["reconnecting"], "lostMs"> {
   since: number;
 }
 
 /**
- * A connection that is gone, and whether anybody has noticed. What is said meanwhile is
- * kept, and what is queued goes on sounding: an outage that is over after two seconds did not exist for the
- * user, and nothing is told of it. As soon as something can be missed, it is told as it is.
+ * Hides short outages. Speech is stored and queued audio continues to play, so an outage of less than two
+ * seconds is reported only if the user could miss something.
  */
 export class Outage {
   readonly #tell: (event: LocalEvents["reconnecting"]) => void;
@@ -19,12 +18,12 @@ export class Outage {
   #newest: (Try & { dueAt: number }) | undefined;
   #shown = false;
 
-  /** `tell` is called for each try from when it is noticed on. */
+  /** `tell` is called for each attempt once the outage is noticeable. */
   constructor(tell: (event: LocalEvents["reconnecting"]) => void) {
     this.#tell = tell;
   }
 
-  /** A try is made in delayMs. hidden: it may succeed before anybody notices. */
+  /** Records an attempt that starts in delayMs. hidden: it may succeed before the user notices the outage. */
   tried(next: Try, hidden: boolean): void {
     const now = performance.now();
     this.#newest = { ...next, dueAt: now + next.delayMs };
@@ -35,10 +34,10 @@ export class Outage {
       return;
     }
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.show(), Math.ceil(left)); // a fraction of a ms would be cut off
+    this.#timer = setTimeout(() => this.show(), Math.ceil(left)); // setTimeout truncates fractions
   }
 
-  /** Something is missing now: it is told, if there is an outage and it was not told before. */
+  /** Reports the outage, if there is one and it was not reported yet: the user can miss something now. */
   show(): void {
     if (this.#newest !== undefined && !this.#shown) {
       this.#shown = true;
@@ -46,7 +45,7 @@ export class Outage {
     }
   }
 
-  /** It is over. Returns whether it was told. */
+  /** Ends the outage and returns whether it was reported. */
   end(): boolean {
     clearTimeout(this.#timer);
     const shown = this.#shown;

@@ -1,33 +1,29 @@
 import type { ClientMessage, PlaybackReport } from "../protocol/messages.js";
 
-/** So much is kept. */
+/** The most messages stored. */
 const MOST = 32;
 
-/**
- * What the user has done while there was no connection, to be sent when there is one. When
- * it is full, the newest is refused.
- */
+/** Stores the user's messages while offline. When it is full, it refuses new ones. */
 export class Outbox {
   #kept: ClientMessage[] = [];
-  /** The last report that was sent: it may have been on its way when the connection broke. */
+  /** The last report sent; it may be lost with the connection. */
   #reported: PlaybackReport | undefined;
 
-  /** A message was sent. */
   sent(message: ClientMessage): void {
     if (message.type === "playback") {
       this.#reported = message;
     }
   }
 
-  /** Keeps a message to be sent later; false when it is not kept. */
+  /** Stores a message for later. Returns false if it was not stored. */
   keep(message: ClientMessage): boolean {
     switch (message.type) {
       case "playback":
-        // The last report of an item counts.
+        // Only the last report of an item counts.
         this.#kept = this.#kept.filter((m) => m.type !== "playback" || m.item_id !== message.item_id);
         break;
       case "interrupt":
-        // Silence is wanted of what was said before; once is enough.
+        // One interrupt is enough.
         this.#kept = this.#kept.filter((m) => m.type !== "interrupt");
         break;
       case "input.text":
@@ -45,8 +41,8 @@ export class Outbox {
   }
 
   /**
-   * What is to be sent now. In another session nobody knows the questions and items of the
-   * old one; in the same one the last report is said again, unless there is a newer one.
+   * Removes and returns the messages to send now. A new session does not know the old one's questions and
+   * items. The same session gets the last report again, unless a newer one is stored.
    */
   take(resumed: boolean): ClientMessage[] {
     const all = this.#kept.filter((m) => resumed || m.type.startsWith("input."));

@@ -1,13 +1,12 @@
 import { VoiceError, type VoiceErrorCode } from "../errors.js";
 import { onBlocked } from "../policy.js";
 
-/** How long the gateway has to answer. */
+/** How long to wait for the gateway's answer. */
 const PATIENCE_MS = 3000;
 
 /**
- * Returns why a WebSocket did not open. Browsers hide the answer to the handshake, so the same
- * address is asked over HTTP: a gateway answers 426, or the reason for which it refuses this
- * page, which pages of any origin may read.
+ * Finds out why a WebSocket did not open. Browsers hide the handshake's response, so this requests the same
+ * address over HTTP. A gateway answers 426 or the reason for its refusal, readable by pages of any origin.
  */
 export async function whyUnopened(voice: URL, closeCode: number): Promise<VoiceError> {
   const url = voice.href.replace(/^ws/, "http");
@@ -21,7 +20,7 @@ export async function whyUnopened(voice: URL, closeCode: number): Promise<VoiceE
     const answer = await ask("cors");
     return await ofAnswer(answer, fail);
   } catch {
-    // A gateway's answer can be read by every page, so one that cannot be read is not a gateway's.
+    // Pages of any origin can read a gateway's response, so an unreadable one is not a gateway's.
     code = await ask("no-cors").then(() => "wrong_path", () => code);
     return fail(code);
   } finally {
@@ -44,7 +43,7 @@ async function ofAnswer(answer: Response, fail: (code: VoiceErrorCode, message?:
     case 407:
     case 421:
     case 429:
-      // Without a code it is a proxy that refuses.
+      // A refusal without a code comes from a proxy.
       return code === "origin" ? fail(code, undefined, code) : fail("refused", message, code);
     default:
       return fail("wrong_path");

@@ -1,25 +1,27 @@
 import { whenBack } from "./back.js";
 
-/** How a broken connection is restored. */
+/** How to restore a lost connection. */
 export interface RetryOptions {
-  /** How often it is tried, before the conversation is given up. Default 10. */
+  /** Attempts before the conversation ends. Default 10. */
   tries?: number;
-  /** Pause before the first and the longest, in ms. Default 250 and 8000; each is drawn from half to whole. */
+  /**
+   * The first and the longest delay in ms. Default 250 and 8000. Each delay is random, between half and all
+   * of its value.
+   */
   firstMs?: number;
   longestMs?: number;
 }
 
-/** The defaults of RetryOptions. */
 const TRIES = 10;
 const FIRST_MS = 250;
 const LONGEST_MS = 8000;
 
-/** How often it is tried, by the option of connect. */
+/** The number of attempts that the option of connect allows. */
 export function tries(reconnect: boolean | RetryOptions | undefined): number {
   return reconnect === false ? 0 : ((reconnect as RetryOptions | undefined)?.tries ?? TRIES);
 }
 
-/** The pause in ms before a try (from 1); random is in [0, 1). */
+/** The delay in ms before an attempt (from 1). random is in [0, 1). */
 export function pause(attempt: number, options: RetryOptions, random: number): number {
   const first = options.firstMs ?? FIRST_MS;
   const longest = options.longestMs ?? LONGEST_MS;
@@ -28,9 +30,8 @@ export function pause(attempt: number, options: RetryOptions, random: number): n
 }
 
 /**
- * Calls back after a pause, once: sooner when the network is back or the user looks at the
- * page again. Without a network the pause is the longest, but it ends: browsers know of the
- * world's network, and the gateway may be on this machine.
+ * Calls back once, after a delay or as soon as the browser is online again or the page becomes visible. Offline
+ * it waits for the longest delay and then tries anyway, because the gateway may run on this machine.
  */
 export class Wait {
   readonly #done: () => void;
@@ -42,8 +43,8 @@ export class Wait {
   }
 
   /**
-   * Begins to wait and returns for how many ms. A wait before it is over. atLeastMs is what
-   * the gateway has asked for: neither the network nor the user makes it shorter.
+   * Starts waiting and returns the delay in ms. Replaces an earlier wait. atLeastMs is the gateway's minimum;
+   * nothing shortens it.
    */
   start(attempt: number, options: RetryOptions, atLeastMs = 0): number {
     this.stop();
@@ -56,13 +57,13 @@ export class Wait {
     return ms;
   }
 
-  /** Ends it now, and calls back. Only while it lasts. */
+  /** Ends the wait now and calls back. */
   readonly over = (): void => {
     this.stop();
     this.#done();
   };
 
-  /** Ends it without calling back. May be called more than once. */
+  /** Ends the wait without calling back. Safe to call twice. */
   stop(): void {
     clearTimeout(this.#timer);
     this.#ignore?.();

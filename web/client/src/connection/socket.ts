@@ -4,59 +4,57 @@ import { onBlocked } from "../policy.js";
 import { HELD_MS } from "./held.js";
 import type { Tally } from "../stats.js";
 
-/** How a connection ended. */
 export interface Closed {
-  /** The WebSocket close code; 1006 when there was no closing handshake. */
+  /** The WebSocket close code; 1006 without a closing handshake. */
   code: number;
-  /** Whether the handshake had succeeded. */
+  /** Whether the handshake succeeded. */
   opened: boolean;
-  /** The page's content security policy blocks the address. */
+  /** Whether the page's content security policy blocks the address. */
   blocked: boolean;
 }
 
 export interface SocketHandlers {
   opened(): void;
   message(message: ServerMessage): void;
-  /** A message of a type that this version does not know, or cannot use. */
+  /** A message whose type this version does not know, or that is invalid. */
   unknown(message: { type: string }): void;
   audio(pcm: ArrayBuffer): void;
-  /** Called once. Nothing else is called after it. */
+  /** Called once, last. */
   closed(how: Closed): void;
 }
 
-// How much audio may wait for a slow line, and how long for a page that is held up. A line
-// that cannot carry more will not catch up, and the model should hear what is said now, not
-// what was said then. A line over which nothing goes for STALLED_MS is not slow: packets are
-// lost, and what waits goes when they pass again.
+// How much audio may wait on a slow connection, and how long a busy page may delay a frame. A slow connection
+// never catches up, and the model should hear the current speech. A connection that sends nothing for
+// STALLED_MS is not slow: it loses packets and sends the rest when they pass again.
 const MAX_UNSENT_MS = 2000;
 const STALLED_MS = 500;
 
-/** "The user is done", to the gateway; other codes leave the session to be taken up again. */
+/** Ends the session at the gateway; after other codes it can resume. */
 const DONE = 1000;
-/** The connection is given up, not the session. */
+/** Closes the connection but not the session. */
 export const ABANDONED = 4000;
 
-/** Begins the subprotocol that carries an operator's key. */
+/** Prefix of the subprotocol that carries an operator's key. */
 const KEY = "voicegw.key.";
-/** The subprotocol of a connection that comes back to a session. */
+/** Subprotocol of a connection that resumes a session. */
 const BACK = "voicegw.resume";
 
 const utf8 = new TextEncoder();
 
-/** One connection to the gateway: frames in, messages out. */
+/** One WebSocket connection to the gateway. */
 export class Socket {
   readonly #tally: Tally;
   readonly #handlers: SocketHandlers;
   readonly #ws: WebSocket;
   readonly #unwatch: () => void;
   #opened = false;
-  /** What was kept and sent at once may wait for the line beside what is said now, in bytes. */
+  /** Bytes of stored audio, sent at once, that may wait in addition to live audio. */
   #burst = 0;
-  /** What waited after the last frame, in bytes, and when the line last took something, as Date.now(). */
+  /** Bytes waiting after the last frame, and when the connection last sent some of them (Date.now()). */
   #waited = 0;
   #tookAt = Date.now();
 
-  /** `back` says that it comes back to a session: a gateway that takes no new one accepts it all the same. */
+  /** `back`: the connection resumes a session, which a gateway accepts even when it admits no new sessions. */
   constructor(url: URL, key: string | undefined, back: boolean, tally: Tally, handlers: SocketHandlers) {
     this.#tally = tally;
     this.#handlers = handlers;
@@ -86,7 +84,7 @@ export class Socket {
     this.#ws = ws;
   }
 
-  /** Sends a message; false when the connection is not open. */
+  /** Sends a message. Returns false if the connection is not open. */
   send(message: ClientMessage): boolean {
     if (this.#ws.readyState !== WebSocket.OPEN) {
       return false;
@@ -98,7 +96,7 @@ export class Socket {
     return true;
   }
 
-  /** Sends one uplink frame of PCM16 at rate Hz, made at Date.now(), or drops it. */
+  /** Sends one frame of PCM16 at rate Hz, recorded at `at` (Date.now()), or drops it. */
   sendAudio(pcm: ArrayBuffer, at: number, rate: number): "sent" | "slow" | "offline" {
     if (this.#ws.readyState !== WebSocket.OPEN) {
       this.#tally.droppedOffline++;
@@ -120,7 +118,7 @@ export class Socket {
     return "sent";
   }
 
-  /** Sends frames that were kept until there was a connection, however old they are. */
+  /** Sends frames that were stored while offline, regardless of their age. */
   sendHeld(frames: readonly ArrayBuffer[]): void {
     for (const pcm of frames) {
       this.#sendFrame(pcm);
@@ -134,12 +132,12 @@ export class Socket {
     this.#tally.bytesSent += pcm.byteLength;
   }
 
-  /** Says goodbye for good; `closed` is not called any more. May be called more than once. */
+  /** Ends the session and closes. Does not call `closed`. Safe to call twice. */
   close(): void {
     this.#drop(DONE);
   }
 
-  /** Gives the connection up, as close does, but leaves the session to be taken up again. */
+  /** Closes like close, but the session can be resumed. */
   abandon(): void {
     this.#drop(ABANDONED);
   }
@@ -172,7 +170,7 @@ export class Socket {
   }
 }
 
-/** The voice endpoint: as given, or `v1/voice` beside the page. */
+/** The voice endpoint: `given`, or `v1/voice` relative to the page. */
 export function voiceUrl(given: string | URL | undefined, page: string): URL {
   const url = new URL(given ?? "v1/voice", page);
   url.protocol = url.protocol === "https:" || url.protocol === "wss:" ? "wss:" : "ws:";

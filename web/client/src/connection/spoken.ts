@@ -1,36 +1,36 @@
 import type { UplinkFrame } from "../audio/worklets/messages.js";
 import type { InputRange, SessionStarted } from "../protocol/messages.js";
 
-/** So much of what was sent is kept, in ms: as much as a gateway takes again. */
+/** How much sent audio is stored, in ms. The gateway accepts this much again. */
 export const SPOKEN_MS = 10_000;
 
-/** A frame, or the push-to-talk button: pressed or let go. */
+/** A frame, or a press (true) or release (false) of the push-to-talk button. */
 export type Said = UplinkFrame | boolean;
 
 /**
- * What was sent of the user's speech. A gateway that goes on with a session whose gateway has
- * died asks for what nobody has handled. Positions are in bytes on the session's input clock,
- * which both sides count: docs/protocol.md, "What the user was saying".
+ * The user's speech that was sent. After a takeover the new gateway requests the speech that was not
+ * processed. Positions are bytes on the session's input clock, which both sides count: docs/protocol.md,
+ * "What the user was saying".
  */
 export class Spoken {
   readonly #bytesPerMs: number;
   #said: Said[] = [];
-  /** Where the oldest audio begins, and where the newest one ends. */
+  /** The positions of the oldest and the newest stored byte. */
   #from = 0;
   #to = 0;
-  /** The gateway counts as this does. */
+  /** The gateway's clock and this one agree. */
   #known = false;
   /** The button was pressed before the oldest entry. */
   #pressed = false;
-  /** Where the newest speech that was reported has ended, and its turn. */
+  /** The end of the last speech that the gateway reported, and its turn. */
   #stopped = { ms: 0, turn: 0 };
 
-  /** rate of the uplink in Hz. */
+  /** rate is the uplink's sample rate in Hz. */
   constructor(rate: number) {
     this.#bytesPerMs = (2 * rate) / 1000;
   }
 
-  /** Nothing is kept yet; what is sent next stands at ms. */
+  /** Starts empty at position ms. */
   begin(ms: number): void {
     this.#said = [];
     this.#from = this.#to = this.#at(ms);
@@ -39,13 +39,13 @@ export class Spoken {
     this.#stopped = { ms: 0, turn: 0 };
   }
 
-  /** The gateway has not counted a frame: nothing is kept until the next session.started. */
+  /** The gateway did not count a frame. Stores nothing until the next session.started. */
   doubt(): void {
     this.#said = [];
     this.#known = false;
   }
 
-  /** A frame or a press was sent. */
+  /** Records a sent frame or press. */
   sent(one: Said): void {
     if (!this.#known) {
       return;
@@ -55,19 +55,22 @@ export class Spoken {
     this.#dropBefore(this.#to - SPOKEN_MS * this.#bytesPerMs);
   }
 
-  /** The gateway has told where speech ended. */
+  /** Records where the gateway detected the end of speech. */
   stopped(ms: number, turn: number): void {
     this.#stopped = { ms, turn };
   }
 
-  /** A turn is over: its speech is not said again. */
+  /** Discards the speech of a turn that ended. */
   ended(turn: number): void {
     if (this.#known && this.#stopped.turn <= turn) {
       this.#dropBefore(Math.min(this.#at(this.#stopped.ms), this.#to));
     }
   }
 
-  /** What is kept, with so many bytes that were recorded and not sent; undefined where that is nothing, or nobody knows its place. */
+  /**
+   * The range of the stored audio plus `recorded` bytes not sent yet; undefined if that is empty or its
+   * position unknown.
+   */
   range(recorded: number): InputRange | undefined {
     if (!this.#known || (this.#said.length === 0 && recorded === 0)) {
       return undefined;
@@ -76,8 +79,8 @@ export class Spoken {
   }
 
   /**
-   * The session goes on. Returns what is to be sent again, oldest first: what the gateway asks
-   * for, or what was sent before and has not arrived.
+   * The session resumes. Returns the audio to send again, oldest first: requested by the gateway, or sent but
+   * not received.
    */
   resumed({ input_ms, input_again = false }: SessionStarted): Said[] {
     const at = this.#at(input_ms ?? 0);
@@ -87,7 +90,7 @@ export class Spoken {
     }
     if (!input_again) {
       const lost = this.#cut(at);
-      // A gateway that does not tell how much has arrived may have it all.
+      // A gateway that does not report how much it received may have it all.
       return input_ms === undefined ? [] : lost;
     }
     this.#dropBefore(at);
@@ -102,7 +105,7 @@ export class Spoken {
     return again;
   }
 
-  /** Takes away what was sent after a position, and presses of the button at it, which may have arrived. */
+  /** Removes and returns the audio after a position, and presses at that position, which may not have arrived. */
   #cut(at: number): Said[] {
     let arrived = this.#said.length;
     while (arrived > 0) {
@@ -118,7 +121,7 @@ export class Spoken {
     return this.#said.splice(arrived);
   }
 
-  /** Forgets what ends before a position. */
+  /** Discards audio that ends before a position. */
   #dropBefore(at: number): void {
     let gone = 0;
     for (const one of this.#said) {
@@ -137,7 +140,7 @@ export class Spoken {
   }
 }
 
-/** How many bytes of audio it has. */
+/** The bytes of audio in an entry. */
 export function size(one: Said): number {
   return typeof one === "boolean" ? 0 : one.pcm.byteLength;
 }

@@ -3,24 +3,23 @@ import type { SessionStart } from "../protocol/messages.js";
 import { localTimeZone } from "../timezone.js";
 import { declarations } from "../tools.js";
 
-/** What an earlier session can be taken up with. */
+/** Credentials for resuming an earlier session. */
 export interface Resume {
   session_id: string;
   /** A secret. */
   token: string;
 }
 
-/** What of session.start is different for each connection. */
+/** The parts of session.start that differ between connections. */
 export interface Opening {
   ticket: string | undefined;
   resume: SessionStart["resume"];
-  /** The conversation that goes on. */
   conversation: string;
-  /** The pending request is still to be answered. */
+  /** The pending request has no answer yet. */
   pending: boolean;
 }
 
-/** The first message of a connection. What is undefined in it is not sent. */
+/** Builds the first message of a connection. Undefined fields are not sent. */
 export function sessionStart(o: ConnectOptions, { ticket, resume, conversation, pending }: Opening): SessionStart {
   const common = {
     type: "session.start",
@@ -34,7 +33,7 @@ export function sessionStart(o: ConnectOptions, { ticket, resume, conversation, 
     tools: declarations(o.tools),
   } as const;
   if (resume !== undefined) {
-    // Everything else was settled when the session was opened.
+    // The other settings were fixed when the session was opened.
     return common;
   }
   return {
@@ -44,12 +43,12 @@ export function sessionStart(o: ConnectOptions, { ticket, resume, conversation, 
     agent: o.agent,
     voice: o.voice,
     pending_request: pending ? o.pendingRequest : undefined,
-    // A ticket has its own conversation.
+    // A ticket already names its conversation.
     conversation_id: ticket === undefined ? conversation : o.conversationId,
   };
 }
 
-/** A name for a conversation that has none: 128 random bits. */
+/** Returns an id for a new conversation: 128 random bits. */
 export function randomConversation(): string {
   const bits = crypto.getRandomValues(new Uint8Array(16));
   return `conv-${[...bits].map((b) => b.toString(16).padStart(2, "0")).join("")}`;

@@ -2,13 +2,13 @@
 import type { ServerMessage } from "./messages.js";
 import { fieldSource } from "./source.js";
 
-// What a field must be like.
+// An example value for each required type.
 const TEXT = "";
 const NUMBER = 0;
 const TRUTH = false;
 const OBJECT = {};
 
-// The fields a program cannot do without. Optional ones may be absent.
+// The required fields. Optional ones may be absent.
 const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
   "session.started": { session_id: TEXT, output_rate: NUMBER },
   "audio.start": { item_id: TEXT },
@@ -48,8 +48,8 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
 };
 
 /**
- * Reads one text frame. Returns null for whatever this version does not know or
- * cannot use: a newer gateway must not break an older page.
+ * Parses a text frame. Returns null for messages that this version does not know or cannot use, because a
+ * newer gateway must not break an older page.
  */
 export function parseServerMessage(frame: string): ServerMessage | null {
   const message = parseObject(frame);
@@ -68,7 +68,7 @@ export function parseServerMessage(frame: string): ServerMessage | null {
   return message as unknown as ServerMessage;
 }
 
-/** The object in a text frame, whatever its type; null for anything else. */
+/** Parses the object in a text frame, of any type; null for anything else. */
 export function parseObject(frame: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(frame);

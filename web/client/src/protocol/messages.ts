@@ -1,40 +1,38 @@
-// The messages of voicegw.v1, as the gateway's client protocol defines them.
+// The messages of voicegw.v1, as docs/protocol.md of the gateway defines them.
 //
-// Text frames are one JSON object with a `type`; binary frames are audio and
-// nothing else: PCM16 little-endian mono at the negotiated rate, no header.
-// Durations are integers in milliseconds, times RFC 3339 in UTC. The source is
-// docs/protocol.md of the gateway.
+// Text frames contain one JSON object with a `type`. Binary frames contain only audio: PCM16 little-endian
+// mono at the negotiated rate. Durations are integers in ms, times RFC 3339 in UTC.
 
-/** The WebSocket subprotocol this library speaks. */
+/** The WebSocket subprotocol of this library. */
 export const SUBPROTOCOL = "voicegw.v1";
 
-/** Sampling rates of the uplink, in Hz. */
+/** Sample rates of the uplink, in Hz. */
 export type InputRate = 8000 | 16000 | 24000 | 44100 | 48000;
-/** Sampling rates of the downlink, in Hz. */
+/** Sample rates of the downlink, in Hz. */
 export type OutputRate = 8000 | 16000 | 24000 | 48000;
 
-/** Which audio of an item a client has, queued or played: ms from the item's beginning. */
+/** How much of an item's audio a client has received and played, in ms from the item's start. */
 export interface AudioPosition {
   item_id: string;
   received_ms: number;
 }
 
-/** A piece of what the user has said, in ms on the session's input clock. */
+/** A range of the user's speech, in ms on the session's input clock. */
 export interface InputRange {
   from_ms: number;
   to_ms: number;
 }
 
-/** Takes up a session that has lost its connection. */
+/** Resumes a session after a lost connection. */
 export interface ResumeRequest {
   session_id: string;
   /** The newest resume_token. A secret. */
   token: string;
-  /** All messages up to it have come; what was said after it is said again. */
+  /** All messages up to this seq have arrived; the gateway repeats the later ones. */
   last_seq: number;
-  /** The newest item: it goes on from there. Without it what was not heard is dropped. */
+  /** The newest item, which continues from this position. Without it, audio that was not heard is dropped. */
   audio?: AudioPosition;
-  /** What is kept of what the user has said, up to what was recorded last. */
+  /** The user's speech that the client still has, including audio not sent yet. */
   input?: InputRange;
 }
 
@@ -47,17 +45,17 @@ export interface SessionStart {
   voice?: string | undefined;
   input_rate: InputRate;
   output_rate: OutputRate;
-  /** server: the model hears when the user stops. client: push-to-talk, by input.activity. */
+  /** server: the model detects the end of speech. client: push-to-talk with input.activity. */
   turn_detection?: "server" | "client" | undefined;
   pending_request?: string | undefined;
   conversation_id?: string | undefined;
   resume?: ResumeRequest | undefined;
-  /** Asks for inspect.* messages; the gateway may decline. */
+  /** Requests inspect.* messages; the gateway may decline. */
   inspect?: boolean | undefined;
   client?: { name?: string; version?: string; id?: string };
-  /** The IANA name of the user's time zone: the date and the times of the conversation are in it. */
+  /** The IANA name of the user's time zone, used for dates and times in the conversation. */
   time_zone?: string | undefined;
-  /** Tools that the client runs: see tool.call. */
+  /** Tools that the client runs; see tool.call. */
   tools?: ToolDeclaration[] | undefined;
 }
 
@@ -65,59 +63,59 @@ export interface SessionStart {
 export interface ToolDeclaration {
   name: string;
   description: string;
-  /** JSON Schema of its arguments. Without it the tool takes no arguments. */
+  /** JSON Schema of the arguments. Without it the tool takes none. */
   schema?: object | undefined;
-  /** A call changes nothing and may run twice. */
+  /** Calls change nothing and may run twice. */
   read_only?: boolean | undefined;
   /** Default 10000. */
   timeout_ms?: number | undefined;
 }
 
-/** A typed user turn. `id` is ours and becomes the id of its transcript. */
+/** A typed user turn. The client chooses `id`, which becomes the transcript's id. */
 export interface InputText {
   type: "input.text";
   text: string;
   id?: string;
 }
 
-/** A still image that the user shows. It begins no turn. Only where session.started says `images`. */
+/** A still image from the user. It begins no turn. Requires `images` in session.started. */
 export interface InputImage {
   type: "input.image";
   mime: "image/jpeg" | "image/png";
-  /** The file in base64: at most 44 KiB of it. */
+  /** The file in base64; at most 44 KiB before encoding. */
   data: string;
 }
 
-/** What the page tells the model without a turn. Only where session.started says `context`. */
+/** Context from the page for the model. It begins no turn. Requires `context` in session.started. */
 export interface InputContext {
   type: "input.context";
   /** At most 4 KiB of UTF-8. */
   text: string;
 }
 
-/** Push-to-talk: speech starts, speech ends. */
+/** Push-to-talk: speech starts or ends. */
 export interface InputActivity {
   type: "input.activity";
   active: boolean;
 }
 
-/** The user pressed stop: the answer that is on its way is not wanted. */
+/** The user pressed stop and does not want the rest of the answer. */
 export interface Interrupt {
   type: "interrupt";
 }
 
 /**
- * What the user has heard of one item: every 200 ms while it sounds, once at
- * its end and once when it was flushed (`done` in both).
+ * How much of an item the user has heard: every 200 ms while it plays, at its end, and when it is flushed
+ * (`done` in the last two cases).
  */
 export interface PlaybackReport {
   type: "playback";
   item_id: string;
   played_ms: number;
   done: boolean;
-  /** How much of the item has come: the gateway need not keep that for a resume. */
+  /** How much of the item has arrived; the gateway need not store that part for a resume. */
   received_ms?: number;
-  /** All messages up to it have come. */
+  /** All messages up to this seq have arrived. */
   seq?: number;
 }
 
@@ -128,22 +126,22 @@ export interface ConfirmationResolve {
   approved: boolean;
 }
 
-/** Answers a tool.call, with one of result and error. */
+/** Answers a tool.call with either a result or an error. */
 export interface ToolResult {
   type: "tool.result";
   call_id: string;
-  /** For the model: any JSON, of at most 16 KiB. */
+  /** Any JSON for the model, at most 16 KiB. */
   result?: unknown;
   error?: ToolFailure;
 }
 
-/** A call of a client's tool has failed. */
+/** A failed call of a client's tool. */
 export interface ToolFailure {
   /** For the model. */
   message: string;
   /** The same call may succeed later. */
   retryable?: boolean;
-  /** Something may have been changed all the same. */
+  /** The call may have changed something despite its failure. */
   partial?: boolean;
 }
 
@@ -156,7 +154,7 @@ export interface SessionEnd {
 export interface Ping {
   type: "ping";
   t: number;
-  /** All messages up to it have come: the gateway need not keep them for a resume. */
+  /** All messages up to this seq have arrived; the gateway need not store them for a resume. */
   seq?: number;
 }
 
@@ -173,39 +171,42 @@ export type ClientMessage =
   | SessionEnd
   | Ping;
 
-/** What every message of the gateway carries. */
+/** Fields of every message from the gateway. */
 export interface Numbered {
-  /** Rises by one with every message of a session, from 1; 0 where this library says it itself. */
+  /** Rises by one with each message of a session, from 1; 0 for messages that this library makes itself. */
   seq: number;
-  /** The turn the message belongs to, from 1; absent where it belongs to none. */
+  /** The message's turn, from 1; absent if it belongs to none. */
   turn?: number;
 }
 
 export interface SessionStarted extends Numbered {
   type: "session.started";
   session_id: string;
-  /** Takes the session up again. A secret: the library keeps it, and shows stars in its place. */
+  /** Resumes the session. A secret: the library stores it and shows asterisks instead. */
   resume_token?: string;
   provider: string;
   model: string;
   agent?: string;
   voice?: string;
   conversation_id?: string;
-  /** Of all agents that had documents when the session began, which keeps its agent as it was. */
+  /**
+   * The version of all agents that had documents when the session began. The session keeps its agent's
+   * version.
+   */
   agents_version?: string;
   tools_version?: string;
   input_rate: number;
   output_rate: number;
   expires_at: string | null;
-  /** A session that was open before goes on. */
+  /** An earlier session continues. */
   resumed: boolean;
-  /** What was missed is not kept any more: how things stand is said anew. */
+  /** The gateway no longer has the missed messages and sends the current state instead. */
   snapshot?: boolean;
-  /** Where the audio that is sent next stands on the session's input clock, in ms. Absent: 0. */
+  /** The position, in ms on the session's input clock, of the audio that the client sends next. Default 0. */
   input_ms?: number;
-  /** What was kept from input_ms on is sent again first: another gateway goes on with the session. */
+  /** The client sends its stored audio again from input_ms on, because another gateway continues the session. */
   input_again?: boolean;
-  /** inspect.* messages will come. */
+  /** The gateway will send inspect.* messages. */
   inspect?: boolean;
   /** The model takes input.image. */
   images?: boolean;
@@ -217,7 +218,10 @@ export interface SessionStarted extends Numbered {
 export interface AudioStart extends Numbered {
   type: "audio.start";
   item_id: string;
-  /** Where in the item they begin, in ms: after a resume it goes on from what the client has. Absent: 0. */
+  /**
+   * The position of these frames in the item, in ms: after a resume it continues where the client's audio
+   * ends. Default 0.
+   */
   from_ms?: number;
 }
 
@@ -228,15 +232,15 @@ export interface AudioEnd extends Numbered {
   audio_ms: number;
 }
 
-/** Drop what is queued of the item. No audio.end and no byte of it follows. */
+/** Drop the item's queued audio. The gateway sends no audio.end and no more audio for it. */
 export interface AudioFlush extends Numbered {
   type: "audio.flush";
   item_id: string;
-  /** connection_lost: after a resume, the client does not have what was sent of it. */
+  /** connection_lost: after a resume, the client lacks audio that was sent. */
   reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "session_end" | "connection_lost" | (string & {});
 }
 
-/** audio_ms counts on the client's audio clock: since the first sample it sent. */
+/** audio_ms counts samples that the client sent, from the first one. */
 export interface SpeechStarted extends Numbered {
   type: "speech.started";
   audio_ms: number;
@@ -246,11 +250,14 @@ export interface SpeechStarted extends Numbered {
 export interface SpeechStopped extends Numbered {
   type: "speech.stopped";
   audio_ms: number;
-  /** Where the last sound ended, on the same clock; absent where it is not known. */
+  /** The end of the last sound on the same clock; absent if unknown. */
   end_ms?: number;
 }
 
-/** The whole text so far of one utterance: an upsert by `id`, ordered by started_at. */
+/**
+ * The whole text so far of one utterance: replaces an earlier message with the same `id`. Ordered by
+ * started_at.
+ */
 export interface TranscriptMessage extends Numbered {
   type: "transcript";
   id: string;
@@ -262,27 +269,30 @@ export interface TranscriptMessage extends Numbered {
 
 export interface TurnStarted extends Numbered {
   type: "turn.started";
-  /** Of the text agent alone. */
+  /** Only from the text agent. */
   conversation_id?: string;
 }
 
-/** Tokens of one turn; cached ones are a subset. */
+/** Tokens of one turn; cached tokens are included in the input. */
 export interface Usage {
   input_tokens: number;
   output_tokens: number;
   input: { text: number; audio: number; cached_text: number; cached_audio: number };
   output: { text: number; audio: number };
-  /** The model has not reported all of it, and the numbers are a guess. */
+  /** The model did not report all of it; the numbers are estimates. */
   estimated?: boolean;
-  /** What the turn has cost, in millionths of a dollar, for a client that inspects; what could not be priced is counted apart. */
+  /**
+   * The turn's cost in millionths of a dollar, for a client that inspects. `unpriced` counts usage without a
+   * price.
+   */
   cost?: { usd_micros: number; unpriced?: number };
 }
 
 /** From the last voiced sample (or the typed text) to the first audio sent to the client, in ms. */
 export interface Latency {
-  /** From the user's last sound, text or approval. The sum of the three below. */
+  /** From the user's last sound, text or approval; the sum of the other three. */
   speech_end_to_first_audio_ms: number;
-  /** Until the end of speech was known; 0 for typed turns. */
+  /** Until the end of speech was detected; 0 for typed turns. */
   detection_ms: number;
   provider_ms: number;
   gateway_ms: number;
@@ -292,7 +302,7 @@ export interface TurnEnded extends Numbered {
   type: "turn.ended";
   status: "completed" | "interrupted" | "failed";
   usage: Usage;
-  /** Absent where no audio answered. */
+  /** Absent if the turn has no spoken answer. */
   latency?: Latency;
 }
 
@@ -305,7 +315,7 @@ export interface ToolStarted extends Numbered {
   category?: ToolCategory;
 }
 
-/** The tool has outlasted its latency budget and still runs, or says how far it is. */
+/** The tool still runs after its latency budget, or reports its progress. */
 export interface ToolProgress extends Numbered {
   type: "tool.progress";
   call_id: string;
@@ -313,37 +323,40 @@ export interface ToolProgress extends Numbered {
   category?: ToolCategory;
   /** So far. */
   duration_ms: number;
-  /** What the tool says that it is at. */
+  /** The tool's description of its current step. */
   text?: string;
-  /** How much is done, from 0 to 1; absent where the tool does not say it. */
+  /** The completed fraction, from 0 to 1; absent if the tool does not report it. */
   fraction?: number;
 }
 
-/** How far long work is that an earlier call has begun; `job_id` is that of the call's answer. It belongs to no turn. */
+/**
+ * The progress of a job that an earlier call started; the call's answer has the same `job_id`. It belongs to
+ * no turn.
+ */
 export interface JobProgress extends Numbered {
   type: "job.progress";
   job_id: string;
   tool: string;
-  /** What the work is called. */
+  /** The job's name. */
   name: string;
-  /** What it says that it is at. */
+  /** The job's description of its current step. */
   text?: string;
-  /** How much is done, from 0 to 1; absent where the tool does not say it. */
+  /** The completed fraction, from 0 to 1; absent if the tool does not report it. */
   fraction?: number;
 }
 
-/** What a running tool tells the page, in a form that only the two know. */
+/** Data from a running tool for the page, in a format of their own. */
 export interface ToolMessage extends Numbered {
   type: "tool.message";
   call_id: string;
   tool: string;
   category?: ToolCategory;
-  /** What data is. */
+  /** The kind of data. */
   name: string;
   data: unknown;
 }
 
-/** The error of a tool's envelope; `type` is one of a fixed list. Its words are written for the model. */
+/** The error in a tool's envelope. `type` comes from a fixed list; the text is written for the model. */
 export interface ToolError {
   type: string;
   message: string;
@@ -351,11 +364,11 @@ export interface ToolError {
   partialSideEffects?: boolean;
   suggestion?: string;
   details?: unknown;
-  /** Of CONFIRMATION_REQUIRED: what confirmation.request asks, too. */
+  /** For CONFIRMATION_REQUIRED: the contents of confirmation.request. */
   confirmation_request?: Record<string, unknown>;
 }
 
-/** An argument that was lowered to what is allowed. */
+/** An argument that was lowered to its limit. */
 export interface Clamped {
   requested: number;
   applied: number;
@@ -369,38 +382,38 @@ export interface ToolEnded extends Numbered {
   ok: boolean;
   duration_ms: number;
   error?: ToolError;
-  /** The answer is that of an earlier call: nothing was run. */
+  /** The answer is that of an earlier call; the tool did not run again. */
   deduplicated?: boolean;
   /** By the argument's name. */
   clamped?: Record<string, Clamped>;
 }
 
-/** A tool asks whether it may do something; confirmation.resolve answers. */
+/** A tool asks for the user's approval; confirmation.resolve answers. */
 export interface ConfirmationRequest extends Numbered {
   type: "confirmation.request";
   token: string;
   tool: string;
-  /** What will be run with. Show people args_source: this has JavaScript's numbers. */
+  /** The arguments of the call. Show args_source to people, because long numbers are rounded here. */
   args: Record<string, unknown>;
-  /** The arguments exactly as they were sent, as indented JSON: long numbers stay what they are. */
+  /** The arguments exactly as sent, as indented JSON; long numbers are not rounded. */
   args_source: string;
   preview: string;
   expires_at: string;
 }
 
-/** The question is answered, or was not in time. */
+/** The request was answered or expired. */
 export interface ConfirmationEnded extends Numbered {
   type: "confirmation.ended";
   token: string;
   tool: string;
   /**
-   * Two are this library's own. `lost`: the session that asked is over, and its question with
-   * it. `unknown`: it ended while there was no connection, and nobody says any more how.
+   * Two outcomes come from this library. `lost`: the session that asked is over. `unknown`: the request ended
+   * while offline, and its outcome is not known.
    */
   outcome: "approved" | "denied" | "expired" | "lost" | "unknown" | (string & {});
 }
 
-/** The user is shut out for a while (the ignore_user contract). */
+/** The user is blocked for a while (the ignore_user contract). */
 export interface Timeout extends Numbered {
   type: "timeout";
   /** In ms since the epoch. */
@@ -409,22 +422,22 @@ export interface Timeout extends Numbered {
   message: string;
 }
 
-/** The text agent invites to go on by voice (its stream only). */
+/** The text agent invites the user to continue by voice. Only in its stream. */
 export interface VoiceSessionStart extends Numbered {
   type: "voice_session_start";
   sessionId: string;
   pendingRequest: string;
-  /** For connect({ticket}); works once, for a minute. */
+  /** For connect({ticket}). Works once, within a minute. */
   ticket: string;
   url: string;
   expires_at: string;
 }
 
-/** A picture that a tool has made. */
+/** An image from a tool. */
 export interface UiImage extends Numbered {
   type: "ui.image";
   id: string;
-  /** From the root of the gateway. */
+  /** Relative to the gateway's root. */
   url: string;
   prompt: string;
   /** In pixels. */
@@ -433,7 +446,7 @@ export interface UiImage extends Numbered {
   expires_at: string;
 }
 
-/** A piece of the text agent's answer (its stream only). */
+/** A piece of the text agent's answer. Only in its stream. */
 export interface TextDelta extends Numbered {
   type: "text.delta";
   item_id: string;
@@ -441,8 +454,8 @@ export interface TextDelta extends Numbered {
 }
 
 /**
- * The whole of one text of the text agent. cut: the model's length limit ended it.
- * refused: the model, or a filter, would not answer.
+ * The whole of one text of the text agent. cut: the model's length limit ended it. refused: the model or a
+ * filter refused to answer.
  */
 export interface TextDone extends Numbered {
   type: "text.done";
@@ -452,7 +465,7 @@ export interface TextDone extends Numbered {
   refused?: boolean;
 }
 
-/** A tool that the client is to run: by voice one that session.start has declared. The library runs it. */
+/** A tool that the client must run. By voice it is one declared in session.start, and the library runs it. */
 export interface ToolCallMessage extends Numbered {
   type: "tool.call";
   call_id: string;
@@ -460,11 +473,11 @@ export interface ToolCallMessage extends Numbered {
   args: unknown;
   /** How long the gateway still waits. */
   timeout_ms?: number;
-  /** It was asked before, on a connection that is gone: the call may be under way, or done. */
+  /** An earlier connection delivered the same call, so it may be running or done. */
   again?: boolean;
 }
 
-/** The tokens of a turn of the text agent. */
+/** Tokens of a turn of the text agent. */
 export interface UsageMessage extends Numbered, Usage {
   type: "usage";
 }
@@ -476,45 +489,45 @@ export interface Done extends Numbered {
   status: "completed" | "failed";
 }
 
-/** Another agent goes on with the conversation. */
+/** Another agent continues the conversation. */
 export interface AgentSwitched extends Numbered {
   type: "agent.switched";
   from: string;
   to: string;
-  /** A few words of the agent before, or of whoever has switched. */
+  /** A short reason from the previous agent or the operator. */
   reason?: string;
 }
 
-/** The gateway has lost its connection to the model and restores it. */
+/** The gateway lost its connection to the model and is restoring it. */
 export interface ProviderReconnecting extends Numbered {
   type: "provider.reconnecting";
   reason?: string;
 }
 
-/** It is restored after lost_ms. */
+/** The connection is back after lost_ms. */
 export interface ProviderReconnected extends Numbered {
   type: "provider.reconnected";
   reason?: string;
   lost_ms?: number;
-  /** What the model still knows. resumed: all; replayed: what was said, as text; fresh: nothing. */
+  /** The memory of the model. resumed: everything; replayed: the conversation as text; fresh: nothing. */
   how?: "resumed" | "replayed" | "fresh" | (string & {});
 }
 
-/** The gateway is about to leave, at the deadline: the session is to be taken up again, anywhere. */
+/** The gateway drains at the deadline. The client should resume the session elsewhere. */
 export interface SessionMoving extends Numbered {
   type: "session.moving";
   reason?: string;
   deadline?: string;
 }
 
-/** The session will end by itself, after ms. */
+/** The session ends in `ms`. */
 export interface SessionEnding extends Numbered {
   type: "session.ending";
   reason: string;
   after?: number;
 }
 
-/** Gives a conversation back that has gone on by voice. */
+/** Returns a conversation that continued by voice to the text agent. */
 export interface Handback {
   conversation_id: string;
   summary: string;
@@ -532,9 +545,9 @@ export interface ErrorMessage extends Numbered {
   code: string;
   message: string;
   retryable: boolean;
-  /** What it is about: a field, an id. */
+  /** The subject of the error, such as a field or an id. */
   ref?: string;
-  /** When it will be over: of "blocked". */
+  /** When the block ends, for "blocked". */
   until?: string;
   retry_after_ms?: number;
 }
@@ -544,38 +557,38 @@ export interface Pong extends Numbered {
   t: number;
 }
 
-/** One finished call with all that is known of it. Only with inspect. */
+/** One finished call with all its data. Only with inspect. */
 export interface InspectCall extends Numbered {
   type: "inspect.call";
   call_id: string;
   tool: string;
-  /** From the model's call until the tool began; 0 where nothing ran. */
+  /** From the model's call until the tool began; 0 if nothing ran. */
   queued_ms: number;
   run_ms: number;
-  /** The audit's record (docs/audit.md). */
+  /** The audit record (docs/audit.md). */
   record: Record<string, unknown>;
-  /** As run: after defaults and clamps. */
+  /** As run, after defaults and clamps. */
   args: unknown;
-  /** The answer that the model was given. */
+  /** The answer that the model received. */
   envelope: Record<string, unknown>;
 }
 
-/** What the orchestrator's state looks like after a step. Only with inspect. */
+/** The orchestrator's state after a step. Only with inspect. */
 export interface InspectState extends Numbered {
   type: "inspect.state";
   phase: "connecting" | "active" | "ending" | "ended";
   speaking: boolean;
   responding: boolean;
-  /** Calls that are owed an answer. */
+  /** Unanswered calls. */
   awaiting: number;
-  /** Confirmations that are open. */
+  /** Open confirmation requests. */
   questions: number;
   notices: number;
   muted: boolean;
   suppressed: { audio: boolean; transcript: boolean };
-  /** The open turn's account; absent between turns. */
+  /** The open turn's budget; absent between turns. */
   budget?: Record<string, unknown>;
-  /** What the session has cost so far, in all its turns and between them. */
+  /** The session's cost so far, in all turns and between them. */
   cost?: Usage["cost"];
 }
 

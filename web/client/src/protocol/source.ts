@@ -1,11 +1,11 @@
-// JSON as it was written. What a person approves must be shown exactly, and
-// JSON.parse rounds long numbers.
+// Formats JSON without changing its numbers. A person must see exactly what they approve, and JSON.parse
+// rounds long numbers.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * The value of a field of a JSON object, on indented lines, with its numbers as
- * they are written; empty for no such field. json must be valid.
+ * Returns a field's value as indented JSON with its numbers as written; empty if the field is absent. json
+ * must be valid.
  */
 export function fieldSource(json: string, field: string): string {
   const tokens = json.match(TOKEN) ?? [];

@@ -1,12 +1,9 @@
-// The audio thread's half of the microphone.
+// The microphone's part on the audio thread.
 import { FRAME_MS, Framer } from "../framer.js";
 import { takers } from "./along.js";
 import { CAPTURE, type CaptureCommand, type CapturedFrame, type CaptureOptions } from "./messages.js";
 
-/**
- * So much silence follows when the microphone is turned off: the model needs it to notice
- * that the sentence before it has ended.
- */
+/** Silence sent after the microphone is turned off; the model needs it to detect the end of speech. */
 const TAIL_SECONDS = 1;
 
 class CaptureProcessor extends AudioWorkletProcessor {
@@ -14,9 +11,9 @@ class CaptureProcessor extends AudioWorkletProcessor {
   readonly #leave: () => void;
   #closed = false;
   #on = true;
-  /** Frames of silence still to be made while off. */
+  /** Silent frames left to send while off. */
   #tail = 0;
-  /** The loudspeaker's level, which goes along with the next frame. */
+  /** The loudspeaker's level, sent with the next frame. */
   #played: number | undefined;
 
   constructor(options: AudioWorkletNodeOptions) {
@@ -36,15 +33,15 @@ class CaptureProcessor extends AudioWorkletProcessor {
     this.port.onmessage = (event: MessageEvent<CaptureCommand>) => this.#obey(event.data);
   }
 
-  // The output stays silent: it is connected only because some browsers do not run a node
-  // that leads nowhere.
+  // The output stays silent; it is connected only because some browsers do not run a node without a
+  // destination.
   process(inputs: Float32Array[][], outputs: Float32Array[][]): boolean {
     const quantum = outputs[0]?.[0]?.length ?? 128;
     const channels = inputs[0];
     if (this.#on && channels !== undefined && channels.length > 0) {
       this.#framer.push(channels);
     } else if (this.#on || this.#tail > 0) {
-      // No device, or between two: the uplink's clock goes on.
+      // There is no device, so silence keeps the uplink's clock running.
       this.#framer.pushSilence(quantum);
       this.#tail = Math.max(0, this.#tail - quantum);
     }

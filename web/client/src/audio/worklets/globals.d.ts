@@ -1,8 +1,8 @@
-// What exists in an AudioWorkletGlobalScope only; TypeScript's DOM types leave
-// it out. Source: Web Audio API, section 1.32 (AudioWorklet).
+// Globals of an AudioWorkletGlobalScope that TypeScript's DOM types lack. Source: Web Audio API, section 1.32
+// (AudioWorklet).
 
 declare const sampleRate: number;
-/** The first frame of the block that is rendered now, or next. */
+/** The first frame of the current or next block. */
 declare const currentFrame: number;
 
 declare abstract class AudioWorkletProcessor {

@@ -1,13 +1,13 @@
 import { VoiceError } from "../../errors.js";
 import { onBlocked } from "../../policy.js";
 
-/** Where the two worklets are served. */
+/** The URLs of the two worklets. */
 export interface WorkletUrls {
   capture: string | URL;
   playback: string | URL;
 }
 
-/** The files beside this one in the package; bundlers that know `new URL` find and copy them. */
+/** The worklets in this package. Bundlers that support `new URL` find and copy them. */
 export function packagedWorklets(): WorkletUrls {
   return {
     capture: new URL("./worklets/capture.js", import.meta.url),
@@ -15,22 +15,19 @@ export function packagedWorklets(): WorkletUrls {
   };
 }
 
-/**
- * Loads both into a context, which loads a module once, however often it is asked. Rejects with a
- * VoiceError.
- */
+/** Loads both worklets into a context; repeated calls load nothing. Rejects with a VoiceError. */
 export async function loadWorklets(context: AudioContext, { capture, playback }: WorkletUrls): Promise<void> {
   if (!isSecureContext) {
-    throw new VoiceError("insecure_page"); // browsers have no worklets there
+    throw new VoiceError("insecure_page"); // insecure pages have no worklets
   }
   const load = (url: string | URL): Promise<void> => context.audioWorklet.addModule(url).catch((cause: unknown) => whyUnloaded(new URL(url, document.baseURI).href, cause));
   await Promise.all([load(capture), load(playback)]);
 }
 
 /**
- * Rejects with the reason why a worklet was not loaded. Chromium 156 reports no violation for a
- * worklet that the page's policy blocks, so the file is asked for again as a module, which falls
- * under the same directive (script-src-elem) and is not run.
+ * Rejects with the reason why a worklet did not load. Chromium 156 reports no violation for a worklet that
+ * the page's policy blocks, so this requests the file as a module, under the same directive
+ * (script-src-elem), without running it.
  */
 function whyUnloaded(url: string, cause: unknown): Promise<never> {
   return new Promise((_, reject) => {

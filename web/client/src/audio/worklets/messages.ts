@@ -1,6 +1,5 @@
-// What the page and its two worklets say to each other. Audio crosses as transferred
-// ArrayBuffers: shared memory would need cross-origin isolation, which an operator's proxy
-// may not keep.
+// Messages between the page and its two worklets. Audio travels as transferred ArrayBuffers: shared memory
+// would need cross-origin isolation, which an operator's proxy may not provide.
 import type { PlayEvent } from "../playqueue.js";
 
 export const CAPTURE = "voicegw-capture";
@@ -8,38 +7,38 @@ export const PLAYBACK = "voicegw-playback";
 
 /** Options of the capture worklet. */
 export interface CaptureOptions {
-  /** Uplink rate in Hz. */
+  /** The uplink's rate in Hz. */
   rate: number;
-  /** The session's number: its playback worklet has the same. */
+  /** The session's number, the same for its playback worklet. */
   pair: number;
 }
 
 /**
- * Page to capture. on: frames are made, of silence where there is no device. off: a second
- * of silence more, then none. close: the worklet is not needed any more.
+ * Page to capture. on: make frames, silent without a device. off: one more second of silence, then none.
+ * close: the worklet is no longer needed.
  */
 export type CaptureCommand = "on" | "off" | "close";
 
 /** One uplink frame of PCM16. */
 export interface UplinkFrame {
   pcm: ArrayBuffer;
-  /** When it was made, as Date.now(), the only clock that both have: a page that was held up gets it late. */
+  /** When it was made, as Date.now(), the only clock that both threads share. A busy page receives it late. */
   at: number;
-  /** When it was made, on the audio clock, in ms: see the event `uplink`. */
+  /** When it was made, in ms on the audio clock; see the event `uplink`. */
   clockMs: number;
 }
 
-/** Capture to page, once per 20 ms. */
+/** Capture to page, every 20 ms. */
 export interface CapturedFrame extends UplinkFrame {
   /** RMS. */
   level: number;
-  /** RMS of what the loudspeaker has played, where that goes along: 25 times a second while there is sound. */
+  /** RMS of the loudspeaker's signal, 25 per second while it plays. */
   played?: number;
 }
 
 /** Options of the playback worklet. */
 export interface PlaybackOptions {
-  /** Downlink rate in Hz. */
+  /** The downlink's rate in Hz. */
   rate: number;
   /** See CaptureOptions. */
   pair: number;
@@ -48,14 +47,14 @@ export interface PlaybackOptions {
 /** Page to playback. */
 export type PlayCommand =
   | { type: "start"; item: string; rate: number }
-  /** at: any clock's time; that of the first frame comes back with `sounding`. */
+  /** at: a time of any clock; `sounding` returns that of the first frame. */
   | { type: "audio"; item: string; pcm: ArrayBuffer; at: number }
   | { type: "end"; item: string }
-  /** item null: whatever is queued. at: AudioContext.currentTime. */
+  /** item null: all items. at: AudioContext.currentTime. */
   | { type: "flush"; item: string | null; at: number }
-  /** What is rendered now is heard so much later. */
+  /** The time from rendering to hearing. */
   | { type: "latency"; seconds: number }
-  /** The worklet is not needed any more. */
+  /** The worklet is no longer needed. */
   | { type: "close" };
 
 /** Playback to page. */

@@ -1,4 +1,4 @@
-// The audio thread's half of the loudspeaker.
+// The loudspeaker's part on the audio thread.
 import { rms } from "../pcm.js";
 import { PlayQueue } from "../playqueue.js";
 import { takers } from "./along.js";
@@ -55,7 +55,8 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     if (this.#sinceLevel < LEVEL_SECONDS * sampleRate) {
       return;
     }
-    // One zero after the sound, then nothing until there is sound again. The zero goes by itself: it must arrive.
+    // Sends one zero after the sound, then nothing until it plays again. The zero is a message of its own
+    // because it must arrive.
     const taken = this.#loudest > 0 && takers().get(this.#pair)?.(this.#loudest) === true;
     if (!taken && (this.#loudest > 0 || !this.#quiet)) {
       this.#tell({ type: "level", level: this.#loudest });
