@@ -819,7 +819,7 @@ describe("a page that is loaded again", () => {
     FakeWebSocket.last.start({ session_id: "voice-2", resume_token: "rt_2" });
     assert.deepEqual(told.types, ["state", "error"]);
     const [warning] = told.of("error");
-    assert.deepEqual([warning?.code, warning?.advice], ["resume_refused", "A new one goes on with the conversation."]);
+    assert.deepEqual([warning?.code, warning?.advice], ["resume_refused", "The conversation continues in a new one."]);
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-7");
     assert.match(stored(), /voice-2.*rt_2/);
     assert.equal(session.stats().reconnects, 0);

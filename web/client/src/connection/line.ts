@@ -27,7 +27,7 @@ const STABLE_MS = 30_000;
 /** The most unanswered pings remembered. */
 const PINGS = 4;
 /** Advice shown when a session cannot be resumed and a new one starts. */
-const NEW_SESSION = "A new one goes on with the conversation.";
+const NEW_SESSION = "The conversation continues in a new one.";
 /** How long the gateway refuses to resume a session after too many attempts; see docs/protocol.md. */
 const EAGER_MS = 10_000;
 
@@ -279,7 +279,7 @@ export class Line {
     }
     const given: unknown = await ticket();
     if (typeof given !== "string") {
-      throw new TypeError("the option ticket brought no text");
+      throw new TypeError("the option ticket must return a string");
     }
     return given;
   }
