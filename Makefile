@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools test count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck vulndb third-party clean
+.PHONY: help image run build tools test count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,11 +85,8 @@ test-clients: ## Official npm clients against the simulator and a gateway
 newer: ## List the official clients and SDKs of which newer versions exist
 	./scripts/newer
 
-vulncheck: ## Check the program for the known vulnerabilities in scripts/vulndb
+vulncheck: ## Check the program with govulncheck
 	./scripts/vulncheck
-
-vulndb: ## Fetch the newest known vulnerabilities into scripts/vulndb, to commit
-	./scripts/update-vulndb
 
 third-party: ## Write THIRD_PARTY.md: the modules in the program, with their licenses
 	go run ./scripts/supply licenses

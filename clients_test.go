@@ -26,7 +26,6 @@ var mayConnect = map[string]string{
 	"transport/gemini/options.go":             "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                      "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"internal/backends/kb/qdrant/qdrant.go":   "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
-	"scripts/supply/vulndb.go":                "is a build's, run by hand: bounds its one answer itself",
 	"transport/openai/transport.go":           "makes the client that ws.Dial copies",
 	"transport/transporttest/suite.go":        "is the suite of tests of the adapters",
 	"internal/secretwatch/secrettest/main.go": "looks at the answers of servers of tests",
