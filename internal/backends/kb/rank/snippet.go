@@ -78,16 +78,14 @@ func recordLanguages() []string {
 // NewRanker makes a Ranker. language is the language of every record: an ISO 639-1 code of a
 // language that can be analyzed, or "auto" or empty, which detect it from each record's text.
 func NewRanker(language string) (*Ranker, error) {
-	r := &Ranker{fixed: words.Language(language)}
+	r := &Ranker{words: words.New(), fixed: words.Language(language)}
 	switch {
 	case language == autoLanguage:
 		r.fixed = words.Unknown
 	case language != "" && !slices.Contains(recordLanguages(), language):
 		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, strings.Join(recordLanguages(), ", "))
 	}
-	var err error
-	r.words, err = words.New()
-	return r, err
+	return r, nil
 }
 
 // Words is the analysis of words, and Language that of every record, Unknown where it is

@@ -1,17 +1,10 @@
 package words
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 
-	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/analysis/lang/de"
-	"github.com/blevesearch/bleve/v2/analysis/lang/en"
-	"github.com/blevesearch/bleve/v2/analysis/lang/es"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fr"
-	"github.com/blevesearch/bleve/v2/analysis/lang/it"
-	"github.com/blevesearch/bleve/v2/analysis/lang/nl"
-	"github.com/blevesearch/bleve/v2/analysis/lang/pt"
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/dutch"
 	"github.com/blevesearch/snowballstem/english"
@@ -38,7 +31,7 @@ var guessed = []Language{"en", "de", "es", "fr"}
 
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
-	stops analysis.TokenMap
+	stops map[string]bool
 	// ends are word endings that are typical of the language.
 	ends []string
 	// marks are letters that are typical of it.
@@ -47,8 +40,13 @@ type dialect struct {
 	talk map[string]bool
 }
 
-// load prepares the languages. The lists of stop words are Snowball's.
-func load() (map[Language]*dialect, error) {
+// stopWords are Snowball's lists (https://snowballstem.org, BSD license), each line beginning with its language.
+//
+//go:embed stops.txt
+var stopWords string
+
+// load prepares the languages.
+func load() map[Language]*dialect {
 	all := map[Language]*dialect{
 		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
 		"de": {stem: german.Stem, ends: []string{"ung", "ungen", "keit", "heit", "lich", "schaft"}, marks: "äöüß"},
@@ -58,21 +56,19 @@ func load() (map[Language]*dialect, error) {
 		"pt": {stem: portuguese.Stem, ends: []string{"ção", "ções", "dade"}, marks: "ãõ"},
 		"nl": {stem: dutch.Stem, ends: []string{"heid", "lijk", "ingen"}},
 	}
-	for language, list := range map[Language][]byte{
-		"en": en.EnglishStopWords, "de": de.GermanStopWords, "es": es.SpanishStopWords, "fr": fr.FrenchStopWords,
-		"it": it.ItalianStopWords, "pt": pt.PortugueseStopWords, "nl": nl.DutchStopWords,
-	} {
-		all[language].talk = talkWords(talk[language])
-		all[language].stops = analysis.NewTokenMap()
-		if err := all[language].stops.LoadBytes(list); err != nil {
-			return nil, err
-		}
+	for language, d := range all {
+		d.talk, d.stops = talkWords(talk[language]), map[string]bool{}
 		for _, word := range strings.Fields(asking[language]) {
-			all[language].stops.AddToken(word)
-			all[language].stops.AddToken(Fold(word))
+			d.stops[word], d.stops[Fold(word)] = true, true
 		}
 	}
-	return all, nil
+	for line := range strings.Lines(stopWords) {
+		language, list, _ := strings.Cut(line, ":")
+		for _, word := range strings.Fields(list) {
+			all[Language(language)].stops[word] = true
+		}
+	}
+	return all
 }
 
 // asking are words of questions that Snowball's lists do not have.

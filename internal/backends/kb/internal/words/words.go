@@ -14,13 +14,7 @@ type Analyzer struct {
 }
 
 // New makes an Analyzer.
-func New() (*Analyzer, error) {
-	dialects, err := load()
-	if err != nil {
-		return nil, err
-	}
-	return &Analyzer{dialects: dialects}, nil
-}
+func New() *Analyzer { return &Analyzer{dialects: load()} }
 
 // Term is a word of a record.
 type Term struct {
