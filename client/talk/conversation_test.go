@@ -407,7 +407,7 @@ func TestUnanswered(t *testing.T) {
 		want   string
 	}{
 		{"silence", func(g *gateway) { g.mute = true }, "turn 1: nothing was heard for 3s"},
-		{"a turn without audio", func(g *gateway) { g.noAudio = true }, "turn 1: the turn ended without any audio"},
+		{"a turn without audio", func(g *gateway) { g.noAudio = true }, "turn 1: the turn ended without audio"},
 		{"a failed turn", func(g *gateway) { g.fails = true }, "turn 1: the turn failed: The model is ill."},
 		{"a turn that never ends", func(g *gateway) { g.keepsTurn = true }, "turn 1: nothing was heard for 3s"},
 	}

@@ -8,35 +8,33 @@ import (
 	"voicegw/protocol"
 )
 
-// keptSpeech is how much of what was sent is kept, in case the gateway dies before it has handled it: as
-// much as a gateway takes again.
+// keptSpeech is how much sent audio is kept for another gateway after a takeover: as much as a gateway accepts.
 const keptSpeech = 10 * time.Second
 
-// spoken is what was sent of the user's speech and that another gateway may ask for again, on the
-// session's input clock (docs/protocol.md). Positions are in bytes.
+// spoken keeps the user's recent speech so that it can be replayed to another gateway. Positions are bytes on the
+// session's input clock (docs/protocol.md).
 type spoken struct {
 	rate  int // Hz; zero if nothing is kept
 	said  []said
 	first int   // index of the oldest entry in said
-	from  int64 // where the oldest audio begins
-	to    int64 // where the newest audio ends
-	// known means that to is the position of the next frame, as the gateway counts.
+	from  int64 // start of the oldest audio
+	to    int64 // end of the newest audio
+	// known: the gateway counts the next frame from position to.
 	known   bool
-	pressed bool // the push-to-talk button was, before the oldest entry
+	pressed bool // push-to-talk state before the oldest entry
 
-	stoppedMS int64 // where the newest speech that was reported has ended, stopped its turn
+	stoppedMS int64 // end of the newest reported speech, and its turn
 	stopped   int
 
-	again []said // still to be sent again, oldest first
+	again []said // to be replayed, oldest first
 }
 
-// said is a frame, or the push-to-talk button.
+// said is a frame, or a change of the push-to-talk button.
 type said struct {
-	pcm      []byte // nil for the button; not to be changed
+	pcm      []byte // nil for the button; read-only
 	activity *protocol.InputActivity
 }
 
-// begins takes a session.started.
 func (s *spoken) begins(rate int, ms int64) {
 	*s = spoken{rate: rate, known: true}
 	s.from = s.bytes(ms)
@@ -47,7 +45,6 @@ func (s *spoken) bytes(ms int64) int64 {
 	return int64(audio.Bytes(s.rate, time.Duration(ms)*time.Millisecond))
 }
 
-// sent keeps a frame that is sent.
 func (s *spoken) sent(pcm []byte) {
 	if !s.known {
 		return
@@ -57,14 +54,13 @@ func (s *spoken) sent(pcm []byte) {
 	s.dropBefore(s.to - s.bytes(keptSpeech.Milliseconds()))
 }
 
-// press keeps a press or the release of the button, which goes before the next frame.
+// press records a change of the button, which precedes the next frame.
 func (s *spoken) press(m *protocol.InputActivity) {
 	if s.known {
 		s.said = append(s.said, said{activity: m})
 	}
 }
 
-// dropBefore forgets what ends before a position.
 func (s *spoken) dropBefore(pos int64) {
 	for s.first < len(s.said) {
 		one := &s.said[s.first]
@@ -85,7 +81,7 @@ func (s *spoken) dropBefore(pos int64) {
 	}
 }
 
-// stops takes speech.stopped, and ended turn.ended: speech whose turn is over is not said again.
+// stops handles speech.stopped, and ended handles turn.ended: speech of a finished turn is not replayed.
 func (s *spoken) stops(m *protocol.SpeechStopped) { s.stoppedMS, s.stopped = m.AudioMS, m.Turn }
 
 func (s *spoken) ended(turn int) {
@@ -94,11 +90,10 @@ func (s *spoken) ended(turn int) {
 	}
 }
 
-// doubt takes it that the gateway has not counted a frame.
+// doubt records that the gateway may not have counted a frame.
 func (s *spoken) doubt() { *s = spoken{rate: s.rate} }
 
-// kept returns what is kept, together with so many bytes that were recorded and not sent; nil if
-// nothing is.
+// kept returns the kept audio followed by unsent recorded bytes; nil without kept audio.
 func (s *spoken) kept(recorded int64) *protocol.ResumeInput {
 	if !s.known {
 		return nil
@@ -106,9 +101,9 @@ func (s *spoken) kept(recorded int64) *protocol.ResumeInput {
 	return &protocol.ResumeInput{FromMS: audio.MS(s.rate, int(s.from)), ToMS: audio.MS(s.rate, int(s.to+recorded))}
 }
 
-// resumed takes the session.started of a session that goes on, and returns how much of what was recorded
-// and not sent is not asked for; recorded is all of that. What was sent beyond InputMS was lost with its
-// connection and is sent again: as much as the gateway asks for, otherwise the newest of it.
+// resumed handles session.started of a resumed session. recorded counts recorded but unsent bytes; the result is how
+// many of them the gateway does not need. Audio sent after InputMS was lost with its connection. It is replayed: as
+// much as the gateway requests, or otherwise the newest part.
 func (s *spoken) resumed(m *protocol.SessionStarted, recorded int64) (skip int64) {
 	at := s.bytes(m.InputMS)
 	if !s.known || m.InputAgain && at < s.from {
@@ -117,7 +112,7 @@ func (s *spoken) resumed(m *protocol.SessionStarted, recorded int64) (skip int64
 	}
 	if !m.InputAgain {
 		lost := s.cut(at)
-		if m.InputMS > 0 { // a gateway that does not tell may have it all
+		if m.InputMS > 0 { // without a position the gateway may have all of it
 			s.again = newest(lost, s.bytes(kept.Milliseconds())-recorded)
 		}
 		return 0
@@ -129,18 +124,17 @@ func (s *spoken) resumed(m *protocol.SessionStarted, recorded int64) (skip int64
 	}
 	for _, one := range s.said[s.first:] {
 		if cut := at - s.from; cut > 0 && one.pcm != nil {
-			one.pcm, s.from = one.pcm[cut:], at // the position lies within a frame
+			one.pcm, s.from = one.pcm[cut:], at // within a frame
 		}
 		again = append(again, one)
 	}
 	skip = max(at-s.to, 0)
-	s.begins(s.rate, m.InputMS) // what is sent again is kept again
+	s.begins(s.rate, m.InputMS) // a second gateway may request it too
 	s.again = again
 	return skip
 }
 
-// cut takes away what was sent after a position, and the button at it, which may have arrived: the gateway
-// counts it once.
+// cut removes audio after a position, and the button change at it, which may have arrived: the gateway counts it once.
 func (s *spoken) cut(pos int64) (lost []said) {
 	n := len(s.said)
 	for n > s.first {
@@ -158,7 +152,7 @@ func (s *spoken) cut(pos int64) (lost []said) {
 	return lost
 }
 
-// newest returns of what was lost the newest frames that have room in so many bytes, and the button.
+// newest returns the newest lost frames that fit in the given number of bytes, with the button.
 func newest(lost []said, room int64) (again []said) {
 	for _, one := range slices.Backward(lost) {
 		room -= int64(len(one.pcm))
@@ -170,7 +164,7 @@ func newest(lost []said, room int64) (again []said) {
 	return again
 }
 
-// next returns what is to be sent again next; ok is false if nothing is.
+// next returns the next entry to replay.
 func (s *spoken) next() (one said, ok bool) {
 	if len(s.again) == 0 {
 		return said{}, false

@@ -6,57 +6,57 @@ import (
 	"time"
 )
 
-// dialled is what came of opening another connection.
+// dialled is the result of dialling.
 type dialled struct {
-	conn Conn // nil if there is an error
+	conn Conn // nil after an error
 	err  error
 }
 
-// parting is a Conn that can end in other ways than with Abort.
-type parting interface {
-	// Reset ends it as a network does: with RST, and without a close frame.
+// closer is a Conn that can also be closed abruptly.
+type closer interface {
+	// Reset sends RST without a close frame, as a failing network does.
 	Reset()
-	// GoAway ends it as a browser does whose page goes away.
+	// GoAway closes like a browser leaving the page.
 	GoAway()
 }
 
-// fulfil does what the conversation wants done to its connections.
-func (l *line) fulfil(ctx context.Context) {
+// applyRequests carries out the conversation's requests about connections.
+func (l *line) applyRequests(ctx context.Context) {
 	l.mu.Lock()
-	wishes := l.talk.wishes
-	l.talk.wishes = nil
-	for _, w := range wishes {
-		if w != wishDial {
-			l.gen++ // what its reader still brings is of no interest
+	requests := l.talk.requests
+	l.talk.requests = nil
+	for _, w := range requests {
+		if w != requestDial {
+			l.gen++ // ignore what its reader still delivers
 		}
 	}
 	l.mu.Unlock()
-	for _, w := range wishes {
+	for _, w := range requests {
 		switch w {
-		case wishDial:
+		case requestDial:
 			l.helpers.Go(func() { l.dial(ctx) })
-		case wishReset:
-			if conn, ok := l.Conn.(parting); ok {
+		case requestReset:
+			if conn, ok := l.Conn.(closer); ok {
 				conn.Reset()
 			}
 			l.Conn.Abort()
-		case wishGoAway:
+		case requestGoAway:
 			l.leave(l.Conn)
 		}
 	}
 }
 
-// leave closes a connection as a page does that goes away. It does not wait for the gateway.
+// leave closes a connection like a browser leaving the page, without waiting for the gateway.
 func (l *line) leave(conn Conn) {
 	l.helpers.Go(func() {
-		if conn, ok := conn.(parting); ok {
+		if conn, ok := conn.(closer); ok {
 			conn.GoAway()
 		}
 		conn.Abort()
 	})
 }
 
-// dial opens another connection and gives it to run.
+// dial opens another connection and passes it to run.
 func (l *line) dial(ctx context.Context) {
 	conn, err := l.Dial(ctx)
 	select {
@@ -68,7 +68,7 @@ func (l *line) dial(ctx context.Context) {
 	}
 }
 
-// change makes a new connection the one that counts.
+// change switches to a new connection.
 func (l *line) change(d dialled) {
 	if d.err != nil {
 		l.locked(func(now time.Time) { l.talk.undialled(now, d.err) })
@@ -80,7 +80,7 @@ func (l *line) change(d dialled) {
 			l.replaced = l.gen
 		}
 		if wanted {
-			l.gen++ // from now on nothing counts that comes of the one before
+			l.gen++ // data of the previous one is ignored
 		}
 	})
 	if !wanted {
@@ -103,5 +103,5 @@ func (l *line) change(d dialled) {
 	l.read(d.conn)
 }
 
-// maxOld is how many connections that were replaced are left open at most: the gateway closes them.
+// maxOld limits replaced connections that the gateway has not closed yet.
 const maxOld = 4

@@ -8,56 +8,54 @@ import (
 	"voicegw/protocol"
 )
 
-// The waits of a conversation, beside those of its turns.
+// Waits of a conversation, in addition to those of its turns.
 const (
-	// leadIn is the silence before the first turn: a gateway that greets has begun by then,
-	// and the model has heard the background.
+	// leadIn is the silence before the first turn. By then a greeting has begun and the model has heard the background.
 	leadIn = 300 * time.Millisecond
-	// quiet is how long after the last word about turns an exchange is over: what follows
-	// from an approval comes in several messages.
+	// quiet is how long after the last message about turns an exchange is over. An approval is followed by several
+	// messages.
 	quiet = 50 * time.Millisecond
-	// earlyTime is how long the gateway may take to go on after it has answered a turn
-	// before its end: longer than any model waits for more speech.
+	// earlyTime limits the wait after an answer that came before the turn's end. Every model waits less than this for
+	// more speech.
 	earlyTime = 5 * time.Second
-	// flushTime is how long a flush may take after the stop button.
+	// flushTime limits the wait for a flush after the stop button.
 	flushTime = 5 * time.Second
-	// overtime is how long a conversation may take to finish a turn when its time is up.
+	// overtime is the time to finish a turn after the conversation's end.
 	overtime = time.Minute
-	// longestAnswer bounds a turn, however much is said.
+	// longestAnswer limits a turn.
 	longestAnswer = 10 * time.Minute
-	// maxItems are answers of one conversation that are open at once.
+	// maxItems limits the open items of a conversation.
 	maxItems = 64
-	// behind is how late a frame may be before it, and those after it, are thrown away.
+	// behind is the lateness at which a frame and those after it are dropped.
 	behind = time.Second
 )
 
-// phase is the stage of a conversation.
 type phase int
 
 const (
 	phaseStarting phase = iota // waiting for session.started
-	phasePending               // waiting for the turn of what was asked before
+	phasePending               // waiting for the turn of the question asked in text
 	phaseResting               // between turns
-	phaseTalking               // a turn is said, or answered
-	phaseLeaving               // session.end is sent
+	phaseTalking               // speaking, or waiting for the answer
+	phaseLeaving               // session.end was sent
 	phaseOver
 )
 
-// Conversation decides what to say and when. Every method takes the time. It is not safe for
-// concurrent use.
+// Conversation decides what to say and when. Every method is passed the current time. It is not safe for concurrent
+// use.
 type Conversation struct {
 	// Fixed after New.
 	o        Options
 	observer Observer
 
-	out    []protocol.ClientMessage // to be sent while online
-	wishes []wish
-	// news means that something has arrived which may make an action due at once.
+	out      []protocol.ClientMessage // to be sent while online
+	requests []connRequest
+	// news: something arrived that may make an action due.
 	news bool
 
 	phase      phase
 	phaseSince time.Time
-	rest       time.Duration // how long phaseResting lasts
+	rest       time.Duration // duration of phaseResting
 	restSince  time.Time
 	next       int // index of the turn after cur
 	pass       int // through the turns, from 1
@@ -65,29 +63,29 @@ type Conversation struct {
 	cur        *Exchange
 	mic        *microphone
 	player     *player
-	turns      map[int]*Exchange // of the gateway, by number, as far as they are not forgotten
-	lastTurn   int               // the newest of them
-	opened     map[int]bool      // turns of the gateway that have not ended
-	lastEnded  int               // the number of the last turn that has ended
-	sign       time.Time         // of life: when something was heard, or said about a turn
-	word       time.Time         // when something was said about turns
+	turns      map[int]*Exchange // the gateway's turns by number, unless forgotten
+	lastTurn   int               // newest turn of the gateway
+	opened     map[int]bool      // open turns of the gateway
+	lastEnded  int               // number of the last turn that ended
+	sign       time.Time         // when audio or a message about a turn last arrived
+	word       time.Time         // when a message about a turn last arrived
 	questions  []question
-	nobody     bool // no person answers questions any more
+	unattended bool // no person answers questions any longer
 
 	way     way
 	order   order
 	spoken  spoken
-	outages []int // how often each outage has come or was passed over
+	outages []int // how often each outage occurred or was skipped
 
-	id        string // of the session
-	ended     string // the reason of session.ended
+	id        string // session id
+	ended     string // reason of session.ended
 	lastError *protocol.Error
-	leftAt    time.Time // session.end was sent
+	leftAt    time.Time // when session.end was sent
 	done      bool
 	leftBy    bool
 }
 
-// New begins a conversation at that time: its first message is ready to be sent.
+// New begins a conversation. Its first message is ready to send.
 func New(o Options, observer Observer, now time.Time) *Conversation {
 	c := &Conversation{
 		o: o, observer: observer, phaseSince: now, sign: now, pass: 1, turns: map[int]*Exchange{}, opened: map[int]bool{},
@@ -98,44 +96,43 @@ func New(o Options, observer Observer, now time.Time) *Conversation {
 	return c
 }
 
-// Done reports whether the conversation is complete: all turns were taken, or the time is up, or the
-// model has ended the session as expected.
+// Done reports whether the conversation is complete: all turns finished, the time is up, or the model ended the session
+// as expected.
 func (c *Conversation) Done() bool { return c.done || c.leftBy }
 
 // Over reports whether nothing more will happen.
 func (c *Conversation) Over() bool { return c.phase == phaseOver }
 
-// Current returns the exchange that is being said or answered; nil before the first.
+// Current returns the exchange in progress; nil before the first.
 func (c *Conversation) Current() *Exchange { return c.cur }
 
-// Started reports whether the session has begun, or has failed to begin.
+// Started reports whether the session began or failed to begin.
 func (c *Conversation) Started() bool { return c.phase != phaseStarting }
 
-// SessionID is the gateway's name of the session; empty before it has begun.
+// SessionID is the session's id; empty before the session begins.
 func (c *Conversation) SessionID() string { return c.id }
 
-// Ended is the reason of session.ended; empty before.
+// Ended is the reason of session.ended; empty before it.
 func (c *Conversation) Ended() string { return c.ended }
 
-// LeftAt is when this side has hung up with session.end; zero if it has not.
+// LeftAt is when the client sent session.end; zero if it did not.
 func (c *Conversation) LeftAt() time.Time { return c.leftAt }
 
-// LastError returns the gateway's newest error message; nil before the first.
+// LastError returns the gateway's newest error message, or nil.
 func (c *Conversation) LastError() *protocol.Error { return c.lastError }
 
-// Open returns the item with that id that is still to be played; nil without such an item.
+// Open returns the item with this id if it is still being played, or nil.
 func (c *Conversation) Open(id string) *Item { return c.player.find(id) }
 
-// Incoming returns the item whose audio is coming; nil if no audio is.
+// Incoming returns the item that audio frames belong to, or nil.
 func (c *Conversation) Incoming() *Item { return c.player.incoming() }
 
-// OfTurn returns the exchange that a turn of the gateway answers; nil for a greeting, and for a turn
-// that the gateway has not begun yet.
+// OfTurn returns the exchange answered by a turn of the gateway. It is nil for a greeting and for a turn that the
+// gateway has not begun.
 func (c *Conversation) OfTurn(turn int) *Exchange { return c.turns[turn] }
 
-// About returns the exchange to which something in a turn of the gateway belongs: the current one if
-// the gateway has not begun that turn yet or does not name it; nil for a greeting, and for anything
-// after Forget.
+// About returns the exchange of a message that names a turn of the gateway: the current one if the gateway has not
+// begun that turn or names none. It is nil for a greeting, and after Forget.
 func (c *Conversation) About(turn int) *Exchange {
 	if x := c.turns[turn]; x != nil {
 		return x
@@ -146,7 +143,7 @@ func (c *Conversation) About(turn int) *Exchange {
 	return c.cur
 }
 
-// Forget drops the state of an exchange: whatever arrives late for it belongs to no exchange.
+// Forget drops the state of an exchange. Late messages then belong to no exchange.
 func (c *Conversation) Forget(x *Exchange) {
 	for turn, of := range c.turns {
 		if of == x {
@@ -157,14 +154,14 @@ func (c *Conversation) Forget(x *Exchange) {
 
 func (c *Conversation) send(m protocol.ClientMessage) { c.out = append(c.out, m) }
 
-// press tells the gateway that the push-to-talk button was pressed or released.
+// press sends the state of the push-to-talk button.
 func (c *Conversation) press(m *protocol.InputActivity) {
 	c.send(m)
 	c.spoken.press(m)
 }
 
-// report tells the gateway what was heard, and what has come, so that it need not keep that. What was
-// heard without a connection is told by the next report.
+// report acknowledges messages and played audio, so that the gateway can drop them. Without a connection, the next
+// report includes them.
 func (c *Conversation) report(p protocol.Playback, received int64) {
 	if c.way.token != "" {
 		p.ReceivedMS, p.Seq = received, c.order.highest
@@ -184,14 +181,14 @@ func (c *Conversation) tellText(now time.Time, kind Kind, x *Exchange, text stri
 
 func (c *Conversation) enter(now time.Time, p phase) { c.phase, c.phaseSince = p, now }
 
-// tick does everything that is due.
+// tick performs every action that is due.
 func (c *Conversation) tick(now time.Time) {
 	c.player.advance(now)
 	if c.player.sounding() {
 		c.sign = now
 	}
 	c.tickQuestions(now)
-	c.tickWay(now)
+	c.tickConnection(now)
 	c.tickOutages(now)
 	if end := c.o.end(); !end.IsZero() && !now.Before(end) {
 		c.done = c.done || c.o.HangUp
@@ -207,7 +204,7 @@ func (c *Conversation) tick(now time.Time) {
 	}
 }
 
-// step does what is due in the current phase.
+// step performs the due action of the current phase.
 func (c *Conversation) step(now time.Time) {
 	switch c.phase {
 	case phaseStarting:
@@ -221,32 +218,32 @@ func (c *Conversation) step(now time.Time) {
 			c.restFor(now, 0)
 		}
 	case phaseResting:
-		c.takeRest(now)
+		c.awaitSilence(now)
 	case phaseTalking:
 		c.listen(now)
 	case phaseLeaving:
 		if now.Sub(c.phaseSince) >= c.o.GoodbyeTime {
-			c.forsaken(now)
+			c.abandon(now)
 		}
 	case phaseOver:
 	}
 }
 
-// forsaken ends the conversation without the gateway's goodbye.
-func (c *Conversation) forsaken(now time.Time) {
+// abandon ends the conversation without session.ended.
+func (c *Conversation) abandon(now time.Time) {
 	missing := "the connection was not closed"
 	if c.ended == "" {
-		missing = "no session.ended came"
+		missing = "no session.ended arrived"
 	}
 	c.tellText(now, Lost, nil, missing+" within "+c.o.GoodbyeTime.String()+" of session.end")
 	c.enter(now, phaseOver)
 }
 
-// takeRest waits for silence, and then goes on with the turns.
-func (c *Conversation) takeRest(now time.Time) {
+// awaitSilence waits for silence and then continues with the turns.
+func (c *Conversation) awaitSilence(now time.Time) {
 	sounds := len(c.opened) > 0 || !c.player.idle()
 	if c.Away() {
-		c.phaseSince = now // nobody begins to speak while nobody can hear it
+		c.phaseSince = now // without a connection no turn begins
 		return
 	}
 	if c.waitsForSilence() && sounds && now.Sub(c.sign) < c.o.Patience && now.Sub(c.restSince) < c.rest+overtime {
@@ -259,7 +256,7 @@ func (c *Conversation) takeRest(now time.Time) {
 	c.goOn(now)
 }
 
-// waitsForSilence says whether the next turn begins in silence.
+// waitsForSilence reports whether the next turn begins in silence.
 func (c *Conversation) waitsForSilence() bool {
 	if c.cur == nil {
 		return true
@@ -301,7 +298,7 @@ func (c *Conversation) goOn(now time.Time) {
 	}
 }
 
-// restFor begins a rest, which the pause of the next turn makes longer.
+// restFor begins a rest, which the next turn's pause can lengthen.
 func (c *Conversation) restFor(now time.Time, d time.Duration) {
 	c.rest = d
 	switch {
@@ -314,7 +311,7 @@ func (c *Conversation) restFor(now time.Time, d time.Duration) {
 	c.enter(now, phaseResting)
 }
 
-// say begins the next turn. interrupts is what it interrupts; nil for nothing.
+// say begins the next turn. interrupts is the exchange that it interrupts, or nil.
 func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 	t := &c.o.Turns[c.next]
 	c.count++
@@ -342,7 +339,6 @@ func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 	c.enter(now, phaseTalking)
 }
 
-// speak begins a recording.
 func (c *Conversation) speak(now time.Time, x *Exchange, r *speech.Recording) {
 	if c.o.PushToTalk {
 		c.press(&protocol.InputActivity{Active: true})
@@ -358,8 +354,8 @@ func (c *Conversation) begin(now time.Time, x *Exchange) {
 	c.tell(now, Began, x)
 }
 
-// listen goes on with the turns once the current one is over and has been said to its end:
-// what remains of a recording is silence, and is let out before the next turn.
+// listen continues with the turns once the current exchange is over and its recording was sent to the end. The rest of
+// the recording is silence.
 func (c *Conversation) listen(now time.Time) {
 	x := c.cur
 	c.tellSpeech(now, x)
@@ -373,7 +369,7 @@ func (c *Conversation) listen(now time.Time) {
 	}
 }
 
-// tellSpeech says where the speech of a turn has begun and ended.
+// tellSpeech reports the beginning and the end of a turn's speech.
 func (c *Conversation) tellSpeech(now time.Time, x *Exchange) {
 	if x.Turn.Act != Say {
 		return
@@ -390,8 +386,7 @@ func (c *Conversation) tellSpeech(now time.Time, x *Exchange) {
 	}
 }
 
-// await looks whether a turn is over, is to be interrupted, or has been waited for long
-// enough.
+// await checks whether a turn is over, is to be interrupted, or timed out.
 func (c *Conversation) await(now time.Time, x *Exchange) {
 	switch {
 	case c.interruptionDue(now):
@@ -405,7 +400,7 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 	case x.failed && c.settles(now):
 		c.settleFailed(now, x, Event{Kind: Failed, Text: "the turn failed", Told: c.lastError})
 	case x.Completed && x.Bytes == 0 && c.settles(now):
-		c.settleFailed(now, x, Event{Kind: Failed, Text: "the turn ended without any audio"})
+		c.settleFailed(now, x, Event{Kind: Failed, Text: "the turn ended without audio"})
 	case c.asked() >= 0:
 		// A person's answer is awaited.
 	case now.Sub(later(c.sign, x.Spoken)) >= x.Turn.Patience || now.Sub(x.Spoken) >= longestAnswer:
@@ -415,7 +410,7 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 	}
 }
 
-// fulfilled says whether what the turn waits for has come.
+// fulfilled reports whether the turn's awaited event happened.
 func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	switch x.Turn.WaitFor {
 	case ForNothing:
@@ -429,27 +424,27 @@ func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	case ForAnswer:
 	}
 	if x.earlyOver && len(c.opened) == 0 && now.Sub(later(c.sign, x.Spoken)) >= earlyTime {
-		return true // what was answered early was all that the model has heard
+		return true // the early answer covered all the model heard
 	}
 	return x.Completed && x.Bytes > 0 && c.settles(now)
 }
 
-// settles says whether all is said and heard.
+// settles reports whether everything was said and heard.
 func (c *Conversation) settles(now time.Time) bool {
 	return len(c.opened) == 0 && c.player.idle() && len(c.questions) == 0 && now.Sub(c.word) >= quiet
 }
 
-// afterStop waits for what the stop button does.
+// afterStop waits for the effect of the stop button.
 func (c *Conversation) afterStop(now time.Time, x *Exchange) {
 	switch {
 	case !x.Flushed.IsZero() || c.player.idle() && len(c.opened) == 0:
 		c.settle(now, x, Answered)
 	case now.Sub(x.Onset) >= flushTime:
-		c.settleFailed(now, x, Event{Kind: Failed, Text: "no audio.flush came within " + flushTime.String() + " of the stop button"})
+		c.settleFailed(now, x, Event{Kind: Failed, Text: "no audio.flush within " + flushTime.String() + " of the stop button"})
 	}
 }
 
-// interruptionAt is when the next turn interrupts the answer to this one; zero for never.
+// interruptionAt is when the next turn interrupts this answer; zero for never.
 func (c *Conversation) interruptionAt() time.Time {
 	if c.next == len(c.o.Turns) || !c.o.Turns[c.next].Interrupts || c.cur.First.IsZero() || c.cur.Settled {
 		return time.Time{}
@@ -462,7 +457,7 @@ func (c *Conversation) interruptionDue(now time.Time) bool {
 	return !at.IsZero() && !now.Before(at) && c.player.plays(c.cur) && (c.mic == nil || c.mic.idle())
 }
 
-// interrupt begins the next turn over the answer to the current one.
+// interrupt begins the next turn over the current answer.
 func (c *Conversation) interrupt(now time.Time) {
 	x := c.cur
 	c.settle(now, x, Interrupted)
@@ -477,7 +472,7 @@ func (c *Conversation) settle(now time.Time, x *Exchange, as Kind) {
 	}
 }
 
-// settleFailed is settle for a turn that failed, which the script may want.
+// settleFailed settles a failed turn; the script may expect the failure.
 func (c *Conversation) settleFailed(now time.Time, x *Exchange, e Event) {
 	switch {
 	case x.expectsError():
@@ -503,17 +498,17 @@ func (c *Conversation) Leave(now time.Time) {
 	c.leftAt = now
 }
 
-// cutOff settles a turn that gets no answer any more.
+// cutOff settles a turn that will get no answer.
 func (c *Conversation) cutOff(now time.Time) {
 	if x := c.cur; x != nil {
 		c.settle(now, x, Cut)
 	}
 }
 
-// Finish is called once, after everything else: what was not played to its end is over.
+// Finish must be called once, last. It closes items that were not played to the end.
 func (c *Conversation) Finish(now time.Time) { c.player.close(now) }
 
-// has says whether a name is among others; note adds it once.
+// has reports whether names contains name; note adds it if it is missing.
 func note(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names

@@ -1,8 +1,7 @@
-// Package voice is the engine of every program here that holds a spoken conversation with a gateway:
-// it speaks recordings in real time, types, interrupts, answers tools' questions, plays the answers on
-// a clock instead of a loudspeaker and reports what was heard.
+// Package voice is the conversation engine of the command-line clients. It speaks recordings in real time, types,
+// interrupts, answers tools' questions, plays the answers on a clock instead of a loudspeaker, and reports the audio it
+// played.
 //
-// A [Conversation] decides what to say and when. It has no clock, no socket and no goroutine: it gets
-// the time and what has arrived, and returns what to send. [Run] carries one out on a connection. An
-// [Observer] is told of everything; what that means is up to the program.
+// A [Conversation] decides what to say and when. It has no clock, socket or goroutine: it takes the time and incoming
+// messages, and returns the messages to send. [Run] runs one on a connection. An [Observer] receives every event.
 package voice

@@ -180,10 +180,10 @@ func (s *stage) settle(now time.Time) {
 			s.frames++
 			s.late = max(s.late, now.Sub(due))
 		}
-		for _, w := range s.c.wishes {
-			s.write(now, "! %s", map[wish]string{wishDial: "dial", wishReset: "reset", wishGoAway: "go away"}[w])
+		for _, w := range s.c.requests {
+			s.write(now, "! %s", map[connRequest]string{requestDial: "dial", requestReset: "reset", requestGoAway: "go away"}[w])
 		}
-		s.c.wishes = nil
+		s.c.requests = nil
 		more = ok || s.c.sendable()
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"voicegw/protocol"
 )
 
-// hearAudio takes a binary frame.
+// hearAudio handles a binary frame.
 func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 	c.way.heard = now
 	i := c.player.incoming()
 	if pcm = i.unseen(pcm); len(pcm) == 0 {
-		return // all of it has come before
+		return // a repetition
 	}
 	if !c.player.takes(i) {
 		i = nil
@@ -38,7 +38,7 @@ func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 	}
 }
 
-// hear takes a message of the gateway.
+// hear handles a message of the gateway.
 func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 	c.way.heard = now
 	if _, text := m.(*protocol.Transcript); !text {
@@ -77,7 +77,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 	case *protocol.ConfirmationEnded:
 		c.hearAnswered(now, m)
 	case *protocol.Pong, *protocol.SessionMoving:
-		c.hearOfWay(now, m)
+		c.hearConnection(now, m)
 	case *protocol.SessionEnded:
 		c.ended = m.Reason
 	case *protocol.Error:
@@ -85,8 +85,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// expected reports whether a message may come now: an attempt to come back is answered by
-// session.started, or by an error.
+// expected reports whether a message may arrive now: the answer to a resume is session.started or an error.
 func (c *Conversation) expected(m protocol.ServerMessage) bool {
 	switch m.(type) {
 	case *protocol.SessionStarted, *protocol.Error:
@@ -96,7 +95,7 @@ func (c *Conversation) expected(m protocol.ServerMessage) bool {
 	}
 }
 
-// inOrder notes the number of a message and reports whether the message is new.
+// inOrder records the number of a message and reports whether the message is new.
 func (c *Conversation) inOrder(now time.Time, m protocol.ServerMessage) bool {
 	if _, refused := m.(*protocol.Error); refused && c.way.state == opening {
 		return true // a connection that gets no session has numbers of its own
@@ -104,13 +103,13 @@ func (c *Conversation) inOrder(now time.Time, m protocol.ServerMessage) bool {
 	before, seq := c.order.highest, protocol.HeaderOf(m).Seq
 	fresh, missing := c.order.take(seq)
 	if missing > 0 {
-		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("after message %d came message %d", before, seq)})
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("message %d was followed by message %d", before, seq)})
 	}
 	return fresh && !c.endsAgain(m)
 }
 
-// endsAgain reports whether a message tells the end of a turn that the conversation knows already: a gateway that
-// has taken the session over tells it again if it cannot know.
+// endsAgain reports whether a message repeats the end of a turn. A gateway repeats it after a takeover if it may not
+// have arrived.
 func (c *Conversation) endsAgain(m protocol.ServerMessage) bool {
 	ended, ok := m.(*protocol.TurnEnded)
 	if !ok {
@@ -121,7 +120,7 @@ func (c *Conversation) endsAgain(m protocol.ServerMessage) bool {
 	return again
 }
 
-// hearText takes a text frame.
+// hearText handles a text frame.
 func (c *Conversation) hearText(now time.Time, data []byte) {
 	m, err := protocol.ParseServer(data)
 	if err != nil {
@@ -137,13 +136,13 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 		return
 	}
 	if c.phase != phaseStarting {
-		c.tellText(now, Violation, nil, "session.started came twice")
+		c.tellText(now, Violation, nil, "session.started arrived twice")
 		return
 	}
 	c.id, c.lastEnded = m.SessionID, 0
 	s := &c.o.Start
 	if m.InputRate != s.InputRate || m.OutputRate != s.OutputRate {
-		c.tellText(now, Violation, nil, fmt.Sprintf("rates of %d and %d Hz were asked for, session.started says %d and %d",
+		c.tellText(now, Violation, nil, fmt.Sprintf("requested rates of %d and %d Hz, but session.started has %d and %d",
 			s.InputRate, s.OutputRate, m.InputRate, m.OutputRate))
 		c.Leave(now)
 		return
@@ -201,7 +200,7 @@ func (c *Conversation) hearSpeechStopped(now time.Time, m *protocol.SpeechStoppe
 
 func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 	if c.opened[m.Turn] {
-		return // it is told again after a resume
+		return // it is repeated after a resume
 	}
 	c.opened[m.Turn] = true
 	c.sign, c.word = now, now
@@ -213,7 +212,7 @@ func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 	if x != nil && !now.Before(x.Onset) && (!x.Settled || !c.waitsForSilence()) {
 		c.turns[m.Turn] = x
 		x.earlyOver, x.taken = false, true
-		// The answer to what was approved is the answer to the turn.
+		// The answer after the approval is the turn's answer.
 		x.Completed = false
 	}
 	if c.phase == phasePending {
@@ -251,18 +250,18 @@ func (c *Conversation) hearTurnEnded(now time.Time, m *protocol.TurnEnded) {
 	}
 }
 
-// The values of TurnEnded.Status that matter here.
+// Values of TurnEnded.Status.
 const (
 	statusCompleted   = "completed"
 	statusFailed      = "failed"
 	statusInterrupted = "interrupted"
 )
 
-// flushedByLoss is the reason of an AudioFlush whose item cannot be continued after a lost connection.
+// flushedByLoss is the reason of an AudioFlush whose item cannot continue after a lost connection.
 const flushedByLoss = "connection_lost"
 
 func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
-	if c.audioGoesOn(now, m) {
+	if c.continueAudio(now, m) {
 		return
 	}
 	x := c.About(m.Turn)
@@ -283,10 +282,9 @@ func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
 	c.player.begin(now, i)
 }
 
-// audioGoesOn takes an audio.start of an item that is known: after a resume its audio goes on from
-// there. The item may be over: as positions are rounded down, the last part of a ms comes again. It
-// reports whether the item is known.
-func (c *Conversation) audioGoesOn(now time.Time, m *protocol.AudioStart) bool {
+// continueAudio handles audio.start of a known item, whose audio continues at a position after a resume. Even a finished
+// item may continue, because positions are rounded down to 1 ms. It reports whether the item is known.
+func (c *Conversation) continueAudio(now time.Time, m *protocol.AudioStart) bool {
 	i := c.player.remembers(m.ItemID)
 	if i == nil {
 		return false
@@ -309,7 +307,7 @@ func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
 		if m.ItemID == c.way.named {
 			return // another gateway, which took the session over, cannot know that the item had ended
 		}
-		c.tellText(now, Violation, c.cur, "audio.end of an answer that is not open: "+m.ItemID)
+		c.tellText(now, Violation, c.cur, "audio.end of an item that is not open: "+m.ItemID)
 		return
 	}
 	c.player.end(now, i)
@@ -364,10 +362,10 @@ func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 	}
 }
 
-// lost says that the connection has ended, with the error of reading it.
+// lost handles the end of the connection with a read error.
 func (c *Conversation) lost(now time.Time, err error) {
 	switch {
-	case c.phase == phaseOver, c.comesBack(now, err):
+	case c.phase == phaseOver, c.startResume(now, err):
 		return
 	case c.phase == phaseStarting:
 		c.observer.Happened(now, Event{Kind: Refused, Err: err})
@@ -386,11 +384,11 @@ func (c *Conversation) lost(now time.Time, err error) {
 	c.enter(now, phaseOver)
 }
 
-// endedByTool is the reason of session.ended where the model has hung up.
+// endedByTool is the reason of session.ended when the model hung up.
 const endedByTool = "tool_ended"
 
-// wanted says whether the turns have nothing against the end of the session: they wait for
-// it, or for the error that came, or the model has said goodbye at their end.
+// wanted reports whether the script accepts the end of the session: it waits for the end, expects the error, or the
+// model ended the session after the last turn.
 func (c *Conversation) wanted() bool {
 	x := c.cur
 	switch {

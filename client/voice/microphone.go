@@ -7,19 +7,18 @@ import (
 	"voicegw/client/speech"
 )
 
-// microphone cuts what is said, and the silence around it, into frames on an absolute
-// schedule: frame n holds the sound from n to n+1 frame lengths after the beginning, and
-// is due when that has been recorded. Nothing that happens moves the schedule.
+// microphone cuts speech and silence into frames on a fixed schedule. Frame n holds the sound from n to n+1 frame
+// lengths after the beginning and is due at its end. Nothing delays the schedule.
 type microphone struct {
 	// Fixed after newMicrophone.
 	length  time.Duration // of a frame
 	bytes   int
 	began   time.Time
-	silence []byte // a frame of it, which everybody shares
+	silence []byte // a shared frame
 
 	n    int64             // frames taken so far
 	says *speech.Recording // nil for silence
-	from int64             // the frame that it begins with
+	from int64             // its first frame
 	at   int               // bytes of it taken
 }
 
@@ -27,11 +26,11 @@ func newMicrophone(rate int, length time.Duration, silence []byte, now time.Time
 	return &microphone{length: length, bytes: audio.Bytes(rate, length), began: now, silence: silence}
 }
 
-// due is when the next frame has been recorded.
+// due is when the next frame is recorded.
 func (m *microphone) due() time.Time { return m.began.Add(time.Duration(m.n+1) * m.length) }
 
-// say begins a recording with the first frame that does not lie in the past. It returns
-// when, by the schedule, its first sample is spoken.
+// say begins a recording with the first frame not in the past. It returns when its first sample is spoken, by the
+// schedule.
 func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
 	passed := now.Sub(m.began)
 	m.says, m.at = r, 0
@@ -39,10 +38,10 @@ func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
 	return m.began.Add(time.Duration(m.from) * m.length)
 }
 
-// idle says whether there is nothing left to say.
+// idle reports whether nothing is left to say.
 func (m *microphone) idle() bool { return m.says == nil }
 
-// take returns the next frame, which must not be changed.
+// take returns the next frame, which is read-only.
 func (m *microphone) take() []byte {
 	m.n++
 	if m.says == nil || m.n <= m.from {
@@ -63,12 +62,12 @@ func (m *microphone) take() []byte {
 	return last
 }
 
-// recorded returns how many bytes wait to be taken.
+// recorded returns the number of bytes waiting to be taken.
 func (m *microphone) recorded(now time.Time) int64 {
 	return max(int64(now.Sub(m.began)/m.length)-m.n, 0) * int64(m.bytes)
 }
 
-// skip throws away the frames that are older than a time, and returns how many.
+// skip drops frames older than a time and returns their number.
 func (m *microphone) skip(before time.Time) int64 {
 	skipped := int64(0)
 	for m.due().Before(before) {

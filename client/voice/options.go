@@ -6,46 +6,43 @@ import (
 	"voicegw/protocol"
 )
 
-// Options describe a conversation. Everything is required unless it says otherwise.
+// Options describe a conversation. Fields are required unless noted.
 type Options struct {
-	// Start is the first message. Its rates hold for what is spoken and played, and with a
-	// ticket what was asked before is answered first; Pending is then its turn.
+	// Start is the first message. Its rates apply to both directions. With a ticket, a question asked before the
+	// session is answered first; Pending is its turn.
 	Start   protocol.Start
 	Pending *Turn
-	// Turns are gone through in order; they must not be changed. Words says what a turn says
-	// that is about to begin: index is its place in Turns, count the number of turns so far,
-	// pass how often the turns have been gone through, from 1.
+	// Turns are performed in order and are read-only. Words returns the content of the turn that begins: index is its
+	// place in Turns, count the number of turns so far, pass the number of the pass through the turns, from 1.
 	Turns []Turn
 	Words func(index, count, pass int) Words
-	// Microphone sends audio all the time, Frame at a time; Silence is a frame of silence.
+	// Microphone sends audio continuously, Frame at a time. Silence is a frame of silence.
 	Microphone bool
 	Frame      time.Duration
 	Silence    []byte
-	// PushToTalk tells the model where speech begins and ends.
+	// PushToTalk reports the beginning and end of speech to the model.
 	PushToTalk bool
-	// Goodbye means that the model may end the session at any time.
+	// Goodbye allows the model to end the session at any time.
 	Goodbye bool
-	// Until is when no further turn begins; the turns are then repeated until it. Zero is
-	// after one pass through the turns. HangUp ends the conversation at Until, whatever is
-	// being said.
+	// Until is when turns stop beginning; they are repeated until then. Zero means one pass. HangUp ends the
+	// conversation at Until even during a turn.
 	Until  time.Time
 	HangUp bool
-	// Return is how the conversation comes back after a lost connection, and Outages take the
-	// connection away.
+	// Return describes resuming after a lost connection. Outages disconnect on purpose.
 	Return  Return
 	Outages []Outage
-	// ConnectTime is how long the session may take to begin, PendingTime its answer to what
-	// was asked before, GoodbyeTime its end, Patience how long a rest waits for silence.
+	// ConnectTime limits the start of the session, PendingTime the answer to a question asked before it, GoodbyeTime
+	// its end, and Patience how long a rest waits for silence.
 	ConnectTime, PendingTime, GoodbyeTime, Patience time.Duration
-	// ThinkTime is how long an answer to a tool's question takes.
+	// ThinkTime is the delay before an answer to a tool's question.
 	ThinkTime time.Duration
-	// Buffers are the sizes of the players that underruns are counted for; the one at index
-	// Reporting tells the gateway what was heard.
+	// Buffers are the buffer sizes of the players whose underruns are counted. The player at index Reporting reports
+	// its position to the gateway.
 	Buffers   []time.Duration
 	Reporting int
 }
 
-// end is when the conversation is over at the latest; zero for never.
+// end is the conversation's deadline; zero without one.
 func (o *Options) end() time.Time {
 	switch {
 	case o.Until.IsZero():

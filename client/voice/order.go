@@ -1,27 +1,26 @@
 package voice
 
-// window is how far back a message may come again and be known: as far as a gateway sends messages
-// again (docs/protocol.md).
+// window is how far back a repeated message is recognised: as far as a gateway replays (docs/protocol.md).
 const window = 1024
 
-// perAttempt is how many numbers a connection may have used up that broke before everything missed had
-// come again: its session.started, and what announced audio again. They are not sent again.
+// perAttempt is how many sequence numbers a failed attempt may use up: its session.started, and announcements of
+// repeated audio. They are not replayed.
 const perAttempt = 3
 
-// order knows which messages of a session have come. Each carries a number, seq, rising by one; after
-// a resume those that were missed come with their old numbers.
+// order tracks which messages of a session arrived. Each has a number, seq, rising by one. After a resume, missed
+// messages arrive with their old numbers.
 type order struct {
-	seen    [window]int64 // the newest number of each remainder
+	seen    [window]int64 // newest number for each remainder
 	highest int64
-	// settled: what is missing up to here has been told.
+	// settled: gaps up to this number were reported.
 	settled int64
-	// replaying: what was missed may still come.
+	// replaying: missed messages may still arrive.
 	replaying bool
-	excused   int64 // so many numbers may be missing
+	excused   int64 // numbers that may be missing
 }
 
-// take notes a message. fresh is false if it came before. missing counts the messages that should have
-// come before it, or is 1 if its number is impossible.
+// take records a message. fresh is false for a repetition. missing counts earlier messages that did not arrive; it is 1
+// for an impossible number.
 func (o *order) take(seq int64) (fresh bool, missing int64) {
 	if seq < 1 {
 		return true, 1
@@ -44,18 +43,17 @@ func (o *order) take(seq int64) (fresh bool, missing int64) {
 	return true, missing
 }
 
-// ask says that a connection is about to be made on which missed messages come again.
+// ask records that the next connection replays missed messages.
 func (o *order) ask() {
 	o.replaying = true
 	o.excused += perAttempt
 }
 
-// skip says that nothing up to a number comes any more that has not come: the gateway has sent a
-// snapshot instead.
+// skip marks every message up to seq as received or lost: the gateway sent a snapshot instead.
 func (o *order) skip(seq int64) { o.settled = max(o.settled, seq) }
 
-// settle says that what was missed up to a number has come again, and returns how many messages have
-// not. Only attempts that did not get so far excuse any.
+// settle ends the replay up to a number and returns how many messages are missing. Only attempts that did not get that
+// far excuse any.
 func (o *order) settle(seq int64) (missing int64) {
 	for n := max(o.settled+1, seq-window+1); n <= seq; n++ {
 		if o.seen[n%window] != n {

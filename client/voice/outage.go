@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// errCut is why a connection is gone that was taken away.
+// errCut is the error of a connection closed on purpose.
 var errCut = errors.New("the connection was cut")
 
-// noToken is why a connection is not taken away.
-const noToken = "the gateway gives no resume_token, so that no client can come back (limits.resume_grace)"
+// noToken is the reason for skipping an outage.
+const noToken = "the gateway sent no resume_token; set limits.resume_grace to allow resuming"
 
-// tickOutages takes the connection away where that is due.
+// tickOutages starts the outages that are due.
 func (c *Conversation) tickOutages(now time.Time) {
 	for i, o := range c.o.Outages {
 		due := c.outageAt(i)
@@ -25,7 +25,7 @@ func (c *Conversation) tickOutages(now time.Time) {
 	}
 }
 
-// outageAt returns when an outage is due next; zero before the session has begun.
+// outageAt returns when the next outage is due; zero before the session begins.
 func (c *Conversation) outageAt(i int) time.Time {
 	if c.way.began.IsZero() {
 		return time.Time{}
@@ -34,40 +34,39 @@ func (c *Conversation) outageAt(i int) time.Time {
 	return c.way.began.Add(o.First + time.Duration(c.outages[i])*o.Every)
 }
 
-// steady reports whether the connection may be taken away.
+// steady reports whether the connection may be closed on purpose.
 func (c *Conversation) steady() bool {
 	return c.way.state == online && !c.way.roaming && c.way.token != "" && c.phase > phaseStarting && c.phase < phaseLeaving
 }
 
-// cut takes the connection away, for some time at least.
+// cut closes the connection for at least the given time.
 func (c *Conversation) cut(now time.Time, act Act, away time.Duration) {
 	switch {
 	case c.way.token == "":
 		c.tellText(now, NotCut, c.cur, noToken)
 		return
 	case !c.steady():
-		c.tellText(now, NotCut, c.cur, "there is no connection that could be taken away")
+		c.tellText(now, NotCut, c.cur, "not connected")
 		return
 	}
 	c.way.act = act
 	switch act {
 	case Roam:
 		c.way.roaming = true
-		c.wish(wishDial)
+		c.connRequest(requestDial)
 		return
 	case Reload:
 		c.player.reload(now)
 		c.spoken.doubt()
-		c.wish(wishGoAway)
+		c.connRequest(requestGoAway)
 	default:
-		c.wish(wishReset)
+		c.connRequest(requestReset)
 	}
 	c.loseAt(now, errCut)
 	c.way.dialAt = later(c.way.dialAt, now.Add(away))
 }
 
-// tickSteps takes the connection away where the next turn of the script wants that in the middle of the
-// current one, which goes on.
+// tickSteps disconnects during the current turn if the next turn of the script asks for it. The current turn continues.
 func (c *Conversation) tickSteps(now time.Time) {
 	if at := c.stepAt(); at.IsZero() || now.Before(at) || !c.steady() {
 		return
@@ -77,8 +76,7 @@ func (c *Conversation) tickSteps(now time.Time) {
 	c.cut(now, t.Act, t.Wait)
 }
 
-// stepAt returns when the next turn takes the connection away in the middle of the current one; zero
-// for never.
+// stepAt returns when the next turn disconnects during the current one; zero for never.
 func (c *Conversation) stepAt() time.Time {
 	x := c.cur
 	if x == nil || c.next == len(c.o.Turns) || c.phase != phaseTalking {

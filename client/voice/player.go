@@ -8,60 +8,55 @@ import (
 	"voicegw/protocol"
 )
 
-// reportEvery is how often a client says what it has played.
+// reportEvery is the interval of playback reports.
 const reportEvery = 200 * time.Millisecond
 
-// Item is one spoken answer, or a part of one.
+// Item is a spoken answer, or part of one.
 type Item struct {
-	// ID is the gateway's name of it, X the exchange that it answers; nil for a greeting.
+	// ID is the gateway's id. X is the exchange that it answers; nil for a greeting.
 	ID string
 	X  *Exchange
-	// Early says that it began before the user had stopped speaking, and so is no answer to
-	// all.
+	// Early: the item began before the user stopped speaking, so it does not answer the whole turn.
 	Early bool
-	// Left is how many bytes of it were left out, by the positions that the gateway names.
+	// Left is the number of skipped bytes, by the gateway's positions.
 	Left int
-	// Forgotten means that it was open when the page was loaded again: what had come of it is lost, and
-	// its length proves nothing.
+	// Forgotten: the page was reloaded while the item was open, so its length proves nothing.
 	Forgotten bool
-	// Bytes of it came. Played is how much of it was heard so far, and Heard the same in
-	// bytes once it is over.
+	// Bytes arrived. Played is the time heard so far, Heard the bytes heard once the item is over.
 	Bytes  int
 	Played time.Duration
 	Heard  int
-	// First and Latest are the times of its frames, Needed the buffer that a player would
-	// have needed by the frames so far.
+	// First and Latest are the times of its frames. Needed is the buffer that would have avoided underruns so far.
 	First, Latest time.Time
 	Needed        time.Duration
 
-	held  time.Duration // came and is not played yet
+	held  time.Duration // arrived but not played
 	ended bool
-	// doubtful: a snapshot was announced, and nothing was said of the item since.
+	// doubtful: the coming snapshot has not named the item yet.
 	doubtful bool
-	known    int // bytes that come again next and were heard before
-	wasted   int // bytes that were held when the page was loaded again
+	known    int // next bytes that were heard before
+	wasted   int // bytes lost by a reload
 }
 
-// player plays answers one after another on a clock, tells what was heard, and counts how
-// often players of several sizes would have fallen silent.
+// player plays items one after another on a clock, reports its position, and counts the underruns of several buffer
+// sizes.
 type player struct {
 	// Fixed after newPlayer.
 	rate      int
-	reporting int // index in streams of the one that tells the gateway
+	reporting int // index in streams of the one that reports to the gateway
 	observer  Observer
 	report    func(p protocol.Playback, receivedMS int64)
 
 	streams []stream
-	queue   []*Item // those that are not played to their end
-	newest  *Item   // that has come; nil if nothing is known of what has come
-	// incomingItem is the item that frames belong to: the newest that was announced. It may be nil.
+	queue   []*Item // not played to the end
+	newest  *Item   // newest item with known audio, or nil
+	// incomingItem owns the next frames: the newest announced item. It may be nil.
 	incomingItem *Item
-	over         []*Item   // the latest that were
-	reported     time.Time // when the last report went out, while something plays
+	over         []*Item   // the most recent finished items
+	reported     time.Time // time of the last report during playback
 }
 
-// rememberedItems of an answer that has been played can still be flushed: the gateway may
-// not have read yet that it was.
+// rememberedItems is how many finished items can still be flushed. The gateway may not have read the final report.
 const rememberedItems = 4
 
 func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observer, report func(p protocol.Playback, receivedMS int64)) *player {
@@ -72,7 +67,7 @@ func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observ
 	return p
 }
 
-// find returns the item with an id if it is not over, otherwise nil.
+// find returns the open item with an id, or nil.
 func (p *player) find(id string) *Item {
 	if at := slices.IndexFunc(p.queue, func(i *Item) bool { return i.ID == id }); at >= 0 {
 		return p.queue[at]
@@ -80,7 +75,7 @@ func (p *player) find(id string) *Item {
 	return nil
 }
 
-// incoming returns the item that binary frames belong to; nil if they belong to none.
+// incoming returns the item that binary frames belong to, or nil.
 func (p *player) incoming() *Item {
 	if i := p.incomingItem; i != nil && (i.known > 0 || p.takes(i)) {
 		return i
@@ -88,10 +83,10 @@ func (p *player) incoming() *Item {
 	return nil
 }
 
-// position returns how much of the item's audio has come, or is known to have been left out, in bytes.
+// position returns how much of the audio arrived or was skipped, in bytes.
 func (i *Item) position() int { return i.Bytes + i.Left }
 
-// unseen returns the part of a frame that has not come before. The item may be nil.
+// unseen returns the part of a frame that is new. The item may be nil.
 func (i *Item) unseen(pcm []byte) []byte {
 	if i == nil || i.known == 0 {
 		return pcm
@@ -101,9 +96,8 @@ func (i *Item) unseen(pcm []byte) []byte {
 	return pcm[n:]
 }
 
-// goOn says that the audio of an item that is known continues at a position. missing bytes were left
-// out; again bytes come once more although the gateway knows that they have come: a position that it is
-// told is rounded down, so less than a ms does not count.
+// goOn sets the position at which an item's audio continues. missing bytes were skipped; again acknowledged bytes are
+// repeated. The gateway rounds positions down, so less than 1 ms is ignored.
 func (p *player) goOn(now time.Time, i *Item, fromMS int64) (missing, again int) {
 	if i.Forgotten && fromMS == 0 {
 		p.beginAgain(now, i)
@@ -122,7 +116,7 @@ func (p *player) goOn(now time.Time, i *Item, fromMS int64) (missing, again int)
 	return missing, again
 }
 
-// beginAgain opens an item once more of which a page that was loaded again has forgotten everything.
+// beginAgain reopens an item after a reload.
 func (p *player) beginAgain(now time.Time, i *Item) {
 	is := func(other *Item) bool { return other == i }
 	p.over = slices.DeleteFunc(p.over, is)
@@ -133,7 +127,7 @@ func (p *player) beginAgain(now time.Time, i *Item) {
 	p.begin(now, &Item{ID: i.ID, X: i.X, Early: i.Early})
 }
 
-// reload drops all that was to be played, and forgets what has come. Nothing tells the gateway.
+// reload drops all queued audio and forgets what arrived, without a report.
 func (p *player) reload(now time.Time) {
 	p.advance(now)
 	var open []*Item
@@ -141,7 +135,7 @@ func (p *player) reload(now time.Time) {
 		i.wasted += i.Bytes - i.wasted - p.heard(i)
 		i.held, i.Forgotten = 0, true
 		if i.ended {
-			p.letGo(i)
+			p.retire(i)
 		} else {
 			open = append(open, i)
 		}
@@ -152,10 +146,10 @@ func (p *player) reload(now time.Time) {
 	p.queue, p.newest, p.incomingItem = open, nil, nil
 }
 
-// takes reports whether more audio of an item may come that has not come before.
+// takes reports whether new audio of an item may arrive.
 func (p *player) takes(i *Item) bool { return i != nil && !i.ended && slices.Contains(p.queue, i) }
 
-// remembers returns the item of an id, whether it is over or not; nil if it is unknown.
+// remembers returns the open or finished item with an id, or nil.
 func (p *player) remembers(id string) *Item {
 	if i := p.find(id); i != nil {
 		return i
@@ -166,7 +160,6 @@ func (p *player) remembers(id string) *Item {
 	return nil
 }
 
-// begin opens an item.
 func (p *player) begin(now time.Time, i *Item) {
 	p.advance(now)
 	for s := range p.streams {
@@ -176,7 +169,6 @@ func (p *player) begin(now time.Time, i *Item) {
 	p.newest, p.incomingItem = i, i
 }
 
-// add takes in a frame of an item.
 func (p *player) add(now time.Time, i *Item, bytes int) {
 	p.advance(now)
 	if i.First.IsZero() {
@@ -192,8 +184,8 @@ func (p *player) add(now time.Time, i *Item, bytes int) {
 	}
 }
 
-// adopt makes what began before x had been said, and was not flushed since, part of its
-// answer: the rest of the recording was no speech to the model.
+// adopt assigns unflushed items that began before x was fully spoken to x's answer: the rest of the recording was not
+// speech to the model.
 func (p *player) adopt(x *Exchange) {
 	for _, i := range p.queue {
 		if i.X != x || !i.Early {
@@ -207,14 +199,13 @@ func (p *player) adopt(x *Exchange) {
 	}
 }
 
-// underrun notes a gap that a player has had.
 func (p *player) underrun(stream int, gap time.Duration) {
 	if gap > 0 {
 		p.observer.Underrun(stream, gap)
 	}
 }
 
-// end says that an item is complete.
+// end marks an item as complete.
 func (p *player) end(now time.Time, i *Item) {
 	p.advance(now)
 	i.ended = true
@@ -224,15 +215,15 @@ func (p *player) end(now time.Time, i *Item) {
 	p.finish()
 }
 
-// doubt says that a snapshot follows: an item that goes on is announced again in it.
+// doubt handles the announcement of a snapshot, which announces continuing items again.
 func (p *player) doubt() {
 	for _, i := range p.queue {
 		i.doubtful = !i.ended
 	}
 }
 
-// caughtUp says that the snapshot has come: of an item that it has not announced again nothing more
-// comes, and what has come of it is played to its end.
+// caughtUp handles the end of a snapshot. An item that it did not announce is complete; its received audio is played to
+// the end.
 func (p *player) caughtUp(now time.Time) {
 	for _, i := range slices.Clone(p.queue) {
 		if !i.doubtful || i.ended {
@@ -245,8 +236,7 @@ func (p *player) caughtUp(now time.Time) {
 	}
 }
 
-// flush drops an item and reports how much of it was heard. It returns nil if the item never
-// existed.
+// flush drops an item and reports how much was heard. It returns nil for an unknown item.
 func (p *player) flush(now time.Time, id string) *Item {
 	p.advance(now)
 	named := func(i *Item) bool { return i.ID == id }
@@ -272,14 +262,13 @@ func (p *player) flush(now time.Time, id string) *Item {
 	return i
 }
 
-// done reports the end of an item.
 func (p *player) done(i *Item) {
 	p.tell(i, true)
-	p.letGo(i)
+	p.retire(i)
 }
 
-// letGo moves an item to those that are over.
-func (p *player) letGo(i *Item) {
+// retire moves an item to the finished ones.
+func (p *player) retire(i *Item) {
 	p.forget(i)
 	p.over = append(p.over, i)
 	if len(p.over) > rememberedItems {
@@ -287,8 +276,7 @@ func (p *player) letGo(i *Item) {
 	}
 }
 
-// has returns how much of an item is still known to have come, in bytes: a page that is loaded again
-// forgets what it had.
+// has returns the number of bytes known to have arrived; a reload forgets earlier ones.
 func (p *player) has(i *Item) int {
 	if i.Forgotten {
 		return p.heard(i)
@@ -296,7 +284,7 @@ func (p *player) has(i *Item) int {
 	return i.position()
 }
 
-// heard is how much of an item was played, in bytes.
+// heard returns the number of bytes played.
 func (p *player) heard(i *Item) int {
 	if i.held == 0 {
 		return i.Bytes - i.wasted // the length of each frame was rounded
@@ -304,7 +292,7 @@ func (p *player) heard(i *Item) int {
 	return audio.Bytes(p.rate, i.Played)
 }
 
-// forget tells the observer of the end of an item.
+// forget reports the end of an item to the observer.
 func (p *player) forget(i *Item) {
 	i.Heard = p.heard(i)
 	if i.X != nil && !i.Early {
@@ -313,7 +301,7 @@ func (p *player) forget(i *Item) {
 	p.observer.Played(i)
 }
 
-// close drops everything, without telling the gateway.
+// close drops everything without a report to the gateway.
 func (p *player) close(now time.Time) {
 	p.advance(now)
 	for _, i := range p.queue {
@@ -337,10 +325,10 @@ func (p *player) advance(now time.Time) {
 		played -= d
 	}
 	p.finish()
-	p.tellAtTimes(now)
+	p.reportProgress(now)
 }
 
-// finish lets go of items that have been played to their end.
+// finish removes items that were played to the end.
 func (p *player) finish() {
 	for len(p.queue) > 0 && p.queue[0].ended && p.queue[0].held == 0 {
 		i := p.queue[0]
@@ -349,8 +337,8 @@ func (p *player) finish() {
 	}
 }
 
-// tellAtTimes reports what was played while it plays.
-func (p *player) tellAtTimes(now time.Time) {
+// reportProgress reports the position at intervals during playback.
+func (p *player) reportProgress(now time.Time) {
 	if !p.sounding() || len(p.queue) == 0 {
 		p.reported = time.Time{}
 		return
@@ -369,18 +357,18 @@ func (p *player) tell(i *Item, done bool) {
 	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, p.has(i)))
 }
 
-// sounding says whether something is played right now.
+// sounding reports whether audio is playing now.
 func (p *player) sounding() bool { return p.streams[p.reporting].playing }
 
-// idle says whether everything that came has been played.
+// idle reports whether all received audio was played.
 func (p *player) idle() bool { return len(p.queue) == 0 }
 
-// plays says whether some of the answer to x is still to be heard.
+// plays reports whether some of the answer to x is still to be heard.
 func (p *player) plays(x *Exchange) bool {
 	return slices.ContainsFunc(p.queue, func(i *Item) bool { return i.X == x && i.held > 0 })
 }
 
-// next is when it has something to tell; the zero time for never.
+// next is when the next report is due; zero for never.
 func (p *player) next() time.Time {
 	if !p.sounding() || len(p.queue) == 0 {
 		return time.Time{}

@@ -8,39 +8,37 @@ import (
 	"voicegw/protocol"
 )
 
-// question is a confirmation.request that is not over.
+// question is an open confirmation.request.
 type question struct {
 	token, preview string
-	// asks says that a person answers; then answered says that an answer is on its way.
+	// asks: a person answers. answered: an answer was sent.
 	asks, answered, approved bool
-	// at is when the answer is given; zero once that was done, and while a person thinks. said is when it was.
+	// at is when to answer; zero afterwards, and while a person decides. said is when the answer was given.
 	at, said time.Time
-	// doubtful: a snapshot was announced, and it has not been asked again since.
+	// doubtful: the coming snapshot has not repeated the question yet.
 	doubtful bool
-	// until is when it is not waited for any more.
+	// until is the deadline for the question.
 	until time.Time
 }
 
 const (
-	// maxQuestions bounds the questions that are open; a gateway has fewer.
+	// maxQuestions limits open questions; a gateway has fewer.
 	maxQuestions = 32
-	// answerRetry is how long after a failure of the gateway's store an answer is given
-	// again.
+	// answerRetry is the delay before repeating an answer that the gateway's store failed to record.
 	answerRetry = time.Second
 )
 
-// hearQuestion takes a question of a tool.
 func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationRequest) {
 	c.sign, c.word = now, now
 	if i := slices.IndexFunc(c.questions, func(q question) bool { return q.token == m.Token }); i >= 0 {
 		c.questions[i].doubtful = false
-		return // it is told again after a resume
+		return // it is repeated after a resume
 	}
 	approval := ApprovalNobody
 	if x := c.About(m.Turn); x != nil {
 		approval = x.Turn.Approval
 	}
-	if approval == ApprovalAsk && c.nobody {
+	if approval == ApprovalAsk && c.unattended {
 		approval = ApprovalNobody
 	}
 	if approval == ApprovalNobody || len(c.questions) >= maxQuestions {
@@ -64,20 +62,20 @@ func (c *Conversation) tellQuestion(now time.Time, a Approval, preview string) {
 	c.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
 }
 
-// asked is the index of the question that a person is to answer, the oldest; -1 if there is no such question.
+// asked returns the index of the oldest question for a person, or -1.
 func (c *Conversation) asked() int {
 	return slices.IndexFunc(c.questions, func(q question) bool { return !q.answered })
 }
 
-// ask puts the oldest open question.
+// ask presents the oldest open question.
 func (c *Conversation) ask(now time.Time) {
 	if i := c.asked(); i >= 0 {
 		c.tellQuestion(now, ApprovalAsk, c.questions[i].preview)
 	}
 }
 
-// Answer takes a line that a person has typed. Anything but a clear yes declines the oldest open
-// question. A line that was typed before the question answers nothing.
+// Answer takes a typed line. Anything but a clear yes declines the oldest open question. A line typed before the
+// question is ignored.
 func (c *Conversation) Answer(now time.Time, line string) {
 	i := c.asked()
 	if i < 0 || c.phase >= phaseLeaving {
@@ -89,9 +87,9 @@ func (c *Conversation) Answer(now time.Time, line string) {
 	c.ask(now)
 }
 
-// NobodyAnswers means that no person answers any more: open questions, now or later, expire.
+// NobodyAnswers lets all open and future questions expire.
 func (c *Conversation) NobodyAnswers(now time.Time) {
-	c.nobody = true
+	c.unattended = true
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
 		if !q.answered {
 			c.tellQuestion(now, ApprovalNobody, q.preview)
@@ -100,7 +98,6 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 	})
 }
 
-// answer sends the answer to a question.
 func (c *Conversation) answer(now time.Time, q *question) {
 	q.answered, q.at, q.said = true, time.Time{}, now
 	approval := ApprovalNo
@@ -111,8 +108,8 @@ func (c *Conversation) answer(now time.Time, q *question) {
 	c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
 }
 
-// answerAgain sends the answers again that were given before the connection broke, if nothing tells what
-// became of their questions: everything has come that was missed. An answer counts once.
+// answerAgain repeats answers given before the connection broke if the replay did not report their outcome. An answer
+// counts once.
 func (c *Conversation) answerAgain(now time.Time) {
 	for i := range c.questions {
 		if q := &c.questions[i]; q.answered && !q.said.IsZero() && q.said.Before(c.way.lost) {
@@ -122,7 +119,7 @@ func (c *Conversation) answerAgain(now time.Time) {
 	}
 }
 
-// hearAnswered takes what became of a question.
+// hearAnswered handles the outcome of a question.
 func (c *Conversation) hearAnswered(now time.Time, m *protocol.ConfirmationEnded) {
 	c.sign, c.word = now, now
 	asked := c.asked()
@@ -136,14 +133,14 @@ func (c *Conversation) hearAnswered(now time.Time, m *protocol.ConfirmationEnded
 	}
 }
 
-// doubtQuestions says that a snapshot follows: a question that is still open is asked again in it.
+// doubtQuestions handles the announcement of a snapshot, which repeats open questions.
 func (c *Conversation) doubtQuestions() {
 	for i := range c.questions {
 		c.questions[i].doubtful = true
 	}
 }
 
-// endDoubtful says that the snapshot has come: what it has not asked again was answered, or is over.
+// endDoubtful handles the end of a snapshot. Questions that it did not repeat are over.
 func (c *Conversation) endDoubtful(now time.Time) {
 	asked, before := c.asked(), len(c.questions)
 	over := asked >= 0 && c.questions[asked].doubtful
@@ -156,8 +153,8 @@ func (c *Conversation) endDoubtful(now time.Time) {
 	}
 }
 
-// unrecorded handles an answer that the gateway could not record: a person is asked again, otherwise
-// the same answer is sent again.
+// unrecorded handles an answer that the gateway could not record: a person is asked again; an automatic answer is
+// repeated.
 func (c *Conversation) unrecorded(now time.Time) {
 	asks := false
 	for i := range c.questions {
@@ -175,8 +172,7 @@ func (c *Conversation) unrecorded(now time.Time) {
 	}
 }
 
-// tickQuestions gives the answers that are due, and gives up questions that a gateway has
-// forgotten.
+// tickQuestions gives due answers and drops questions that the gateway has forgotten.
 func (c *Conversation) tickQuestions(now time.Time) {
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool { return now.After(q.until) })
 	for i := range c.questions {

@@ -10,108 +10,105 @@ import (
 	"voicegw/protocol"
 )
 
-// Return is how a conversation comes back to its session after its connection was lost.
+// Return configures resuming after a lost connection.
 type Return struct {
-	// Within is how long after the loss it gives up; zero means that a lost connection ends the
-	// conversation.
+	// Within is the time limit after the loss. With zero, a lost connection ends the conversation.
 	Within time.Duration
-	// Random returns a number in [0, 1), by which the pauses between attempts differ. It is needed
-	// if Within is set.
+	// Random returns a number in [0, 1) that varies the pauses between attempts. It is required if Within is set.
 	Random func() float64
 }
 
-// Returned is how a conversation has come back.
+// Returned describes a resume.
 type Returned struct {
-	// Act is what took the connection away; empty if it was lost by itself.
+	// Act is the act that disconnected; empty if the connection was lost.
 	Act Act
-	// Away is how long there was no connection: from the loss to session.started. Took is the part
-	// of it from session.start to session.started.
+	// Away is the time without a connection, from the loss to session.started. Took is the part since session.start.
 	Away, Took time.Duration
-	// Tries counts the attempts, from 1.
+	// Tries counts attempts, from 1.
 	Tries int
-	// Snapshot means that the gateway did not keep all messages that were missed.
+	// Snapshot: the gateway did not keep all missed messages.
 	Snapshot bool
 }
 
-// The times of a connection that can be lost.
+// Times of a connection that can be lost.
 const (
-	// firstPause and longestPause are those before attempts to come back; each is drawn from its
-	// half to its whole, and is twice the one before.
+	// firstPause and longestPause bound the pause before an attempt, which doubles each time. The actual pause is
+	// between half and all of it.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 8 * time.Second
-	// eagerPause is how long a gateway refuses those who have tried too often.
+	// eagerPause is how long a gateway refuses a client that tried too often.
 	eagerPause = 10 * time.Second
-	// pingEvery is how often the gateway is told what has come; it answers. After askAfter without anything of it it
-	// is asked each askEvery.
+	// pingEvery is the interval of acknowledgements, which the gateway answers. After askAfter without a message the
+	// client pings every askEvery.
 	pingEvery = 5 * time.Second
 	askAfter  = 2 * time.Second
 	askEvery  = time.Second
-	// silence is how long nothing comes of a connection before it counts as lost.
+	// silence is the time without data after which a connection counts as lost.
 	silence = 5 * time.Second
-	// movesApart is how long after a move the next one is followed without a pause.
+	// movesApart is the minimum time between two moves that are followed without a pause.
 	movesApart = 30 * time.Second
-	// kept is how much of the microphone is kept while there is no connection: as much as a gateway takes at once.
+	// kept limits the audio kept without a connection: as much as a gateway accepts at once.
 	kept = 15 * time.Second
-	// displaceTime is how long the gateway may take to close a connection that was replaced.
+	// displaceTime limits how long the gateway may leave a replaced connection open.
 	displaceTime = 10 * time.Second
 )
 
-// wayState is the state of the way to the gateway.
-type wayState int
+// connState is the state of the connection to the gateway.
+type connState int
 
 const (
-	online  wayState = iota // there is a connection, or the first one is opening
-	away                    // there is no connection
-	opening                 // session.start with resume was sent
+	online  connState = iota // connected, or opening the first connection
+	away                     // disconnected
+	opening                  // session.start with resume was sent
 )
 
-// way is the connection of a conversation, and how another one replaces it.
+// way is the connection of a conversation and its replacement.
 type way struct {
-	state   wayState
-	roaming bool      // another connection is being opened while this one is used
-	began   time.Time // when the session did; zero before
+	state   connState
+	roaming bool      // another connection is being opened while this one is in use
+	began   time.Time // when the session began, or zero
 
-	returns int // how often the conversation has come back
+	returns int // how often the conversation resumed
 
-	token string // for the next resume; empty if the gateway has given no token
-	act   Act    // what took the connection away; empty if it was lost by itself
-	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
+	token string // for the next resume; empty without one
+	act   Act    // the act that disconnected; empty if the connection was lost
+	// lost is the time of the loss, asked that of the last session.start; tries counts attempts.
 	lost, asked time.Time
 	tries       int
-	dialAt      time.Time       // when to dial; zero while there is no need
-	start       *protocol.Start // to send; nil once it was
-	named       string          // the item that the last resume has named; empty without one
-	moved       time.Time       // when a move was followed without a pause; zero before
+	dialAt      time.Time       // when to dial; zero for never
+	start       *protocol.Start // to send; nil afterwards
+	named       string          // item named by the last resume, or empty
+	moved       time.Time       // when a move was followed without a pause, or zero
 
-	heard  time.Time // when something came last
+	heard  time.Time // when data last arrived
 	pinged time.Time
-	// settling is T of the ping after a resume; its answer comes after all that was missed.
+	// settling is T of the ping after a resume. Its answer follows the replay.
 	settling float64
-	// snapshot means that turns may have ended of which nothing will be said.
+	// snapshot: turns may have ended without a message.
 	snapshot bool
-	again    bool          // what was said is said again
-	catching bool          // what the microphone has kept is being sent
-	keeps    time.Duration // how much that may be
-	replaced time.Time     // since when a connection that was replaced is still open; zero if there is no such connection
+	again    bool          // speech is being replayed
+	catching bool          // kept microphone audio is being sent
+	keeps    time.Duration // limit of that audio
+	replaced time.Time     // since when a replaced connection has been open, or zero
 }
 
-// wish is something that the conversation wants done to its connections.
-type wish int
+// connRequest is a request about connections.
+type connRequest int
 
 const (
-	wishDial   wish = iota // open another one, and call dialled or undialled
-	wishReset              // cut it without a word
-	wishGoAway             // leave it as a page does that is closed
+	requestDial   connRequest = iota // open another one, then call dialled or undialled
+	requestReset                     // reset the connection
+	requestGoAway                    // close it like a page that is left
 )
 
-func (c *Conversation) wish(w wish) { c.wishes = append(c.wishes, w) }
+func (c *Conversation) connRequest(w connRequest) { c.requests = append(c.requests, w) }
 
-// sendable reports whether there are messages that may be sent now.
+// sendable reports whether messages can be sent now.
 func (c *Conversation) sendable() bool {
 	return c.way.state == online && len(c.out) > 0 || c.way.state == opening && c.way.start != nil
 }
 
-// take appends the messages that may be sent now to out.
+// take appends the messages to send now to out.
 func (c *Conversation) take(out []protocol.ClientMessage) []protocol.ClientMessage {
 	switch c.way.state {
 	case online:
@@ -128,11 +125,11 @@ func (c *Conversation) take(out []protocol.ClientMessage) []protocol.ClientMessa
 	return out
 }
 
-// Away reports whether there is no connection at the moment.
+// Away reports whether the conversation is disconnected.
 func (c *Conversation) Away() bool { return c.way.state != online }
 
-// comesBack begins to come back after a loss, if that makes sense; the error is that of reading.
-func (c *Conversation) comesBack(now time.Time, err error) bool {
+// startResume begins to resume after a read error, if that may succeed.
+func (c *Conversation) startResume(now time.Time, err error) bool {
 	w := &c.way
 	switch {
 	case c.o.Return.Within == 0 || w.token == "" || c.ended != "" || c.phase == phaseStarting || c.phase == phaseOver:
@@ -158,20 +155,20 @@ func (c *Conversation) comesBack(now time.Time, err error) bool {
 	return true
 }
 
-// errMoved is why a connection is gone whose session the gateway has given to another one.
-var errMoved = errors.New("the gateway has moved the session")
+// errMoved is the error of a connection whose session moved to another gateway.
+var errMoved = errors.New("the gateway moved the session")
 
-// hearMoving takes session.moving: the gateway has given the session up, and closes the connection.
+// hearMoving handles session.moving: the gateway gave up the session and closes the connection.
 func (c *Conversation) hearMoving(now time.Time) {
 	if c.o.Return.Within == 0 || c.way.token == "" || c.phase >= phaseLeaving {
 		return
 	}
-	c.wish(wishReset)
+	c.connRequest(requestReset)
 	c.loseByMove(now, errMoved)
 }
 
-// loseByMove records that the session goes on elsewhere, and comes back at once. A gateway that moves
-// again what has just come is followed with pauses.
+// loseByMove resumes at once on the session's new gateway. If sessions move again soon, the client pauses before it
+// follows.
 func (c *Conversation) loseByMove(now time.Time, err error) {
 	w := &c.way
 	w.act = Move
@@ -181,13 +178,13 @@ func (c *Conversation) loseByMove(now time.Time, err error) {
 	}
 }
 
-// mayHelp reports whether connecting again may help after an error of reading.
+// mayHelp reports whether reconnecting may help after a read error.
 func mayHelp(err error) bool {
 	code := protocol.CloseStatus(err)
 	return code != protocol.CloseDone && code != protocol.ClosePolicy && code != protocol.CloseTooBig && code < protocol.CloseBadProtocol
 }
 
-// loseAt records that the connection is gone.
+// loseAt records the loss of the connection.
 func (c *Conversation) loseAt(now time.Time, err error) {
 	w := &c.way
 	w.state, w.roaming, w.settling, w.catching = away, false, 0, false
@@ -196,13 +193,13 @@ func (c *Conversation) loseAt(now time.Time, err error) {
 	c.observer.Happened(now, Event{Kind: WentAway, X: c.cur, Act: w.act, Err: err})
 }
 
-// pause returns how long to wait before an attempt, from 1.
+// pause returns the wait before an attempt, counted from 1.
 func (c *Conversation) pause(attempt int) time.Duration {
 	whole := min(firstPause<<min(attempt-1, 10), longestPause)
 	return whole/2 + time.Duration(c.o.Return.Random()*float64(whole/2))
 }
 
-// again plans another attempt after one that has failed.
+// again schedules the next attempt.
 func (c *Conversation) again(now time.Time, err error) {
 	w := &c.way
 	w.state, w.start = away, nil
@@ -214,7 +211,7 @@ func (c *Conversation) again(now time.Time, err error) {
 	c.observer.Happened(now, Event{Kind: Retrying, X: c.cur, Err: err})
 }
 
-// giveUp ends a conversation that cannot come back.
+// giveUp ends a conversation that cannot resume.
 func (c *Conversation) giveUp(now time.Time, err error) {
 	c.observer.Happened(now, Event{Kind: NotBack, X: c.cur, Err: err, Told: c.lastError})
 	c.observer.Happened(now, Event{Kind: Lost, X: c.cur, Err: err})
@@ -222,22 +219,21 @@ func (c *Conversation) giveUp(now time.Time, err error) {
 	c.enter(now, phaseOver)
 }
 
-// errTooLong is why a conversation does not come back whose attempts have all failed.
-var errTooLong = errors.New("no attempt to come back succeeded in time")
+// errTooLong ends a conversation whose attempts all failed.
+var errTooLong = errors.New("could not resume in time")
 
-// errSilent is why a connection counts as lost that says nothing.
-// pingAt returns when the gateway is asked next whether it is there.
+// errSilent is the error of a connection that stopped delivering data. pingAt returns when the next ping is due.
 func (w *way) pingAt() time.Time {
 	return earlier(w.pinged.Add(pingEvery), later(w.heard.Add(askAfter), w.pinged.Add(askEvery)))
 }
 
-var errSilent = fmt.Errorf("nothing has come for %s", silence)
+var errSilent = fmt.Errorf("no data received for %s", silence)
 
-// errNoStart is why an attempt has failed that the gateway does not answer.
-var errNoStart = errors.New("no session.started came")
+// errNoStart fails an attempt that the gateway does not answer.
+var errNoStart = errors.New("no session.started received")
 
-// tickWay does what is due about the connection.
-func (c *Conversation) tickWay(now time.Time) {
+// tickConnection performs the due actions of the connection.
+func (c *Conversation) tickConnection(now time.Time) {
 	w := &c.way
 	switch w.state {
 	case online:
@@ -252,11 +248,11 @@ func (c *Conversation) tickWay(now time.Time) {
 		}
 		if !w.dialAt.IsZero() && !now.Before(w.dialAt) {
 			w.dialAt = time.Time{}
-			c.wish(wishDial)
+			c.connRequest(requestDial)
 		}
 	case opening:
 		if now.Sub(w.asked) >= c.o.ConnectTime {
-			c.wish(wishReset)
+			c.connRequest(requestReset)
 			c.again(now, errNoStart)
 		}
 	}
@@ -266,14 +262,14 @@ func (c *Conversation) tickOnline(now time.Time) {
 	w := &c.way
 	if !w.replaced.IsZero() && now.Sub(w.replaced) >= displaceTime {
 		w.replaced = time.Time{}
-		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced was not closed within %s", displaceTime))
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a replaced connection was not closed within %s", displaceTime))
 	}
 	if w.token == "" || c.phase >= phaseLeaving {
 		return
 	}
 	if now.Sub(w.heard) >= silence {
 		w.act = ""
-		c.wish(wishReset)
+		c.connRequest(requestReset)
 		c.loseAt(now, errSilent)
 		return
 	}
@@ -282,7 +278,7 @@ func (c *Conversation) tickOnline(now time.Time) {
 	}
 }
 
-// ping tells the gateway what has come, and returns what its answer will carry.
+// ping acknowledges what arrived and returns the value that its answer will repeat.
 func (c *Conversation) ping(now time.Time) float64 {
 	c.way.pinged = now
 	t := float64(now.Sub(c.way.began).Microseconds()+1) / 1000
@@ -290,8 +286,8 @@ func (c *Conversation) ping(now time.Time) float64 {
 	return t
 }
 
-// nextOfWay returns when tickWay has something to do; zero for never.
-func (c *Conversation) nextOfWay() time.Time {
+// nextConnectionTick returns when tickConnection is due next; zero for never.
+func (c *Conversation) nextConnectionTick() time.Time {
 	w := &c.way
 	switch {
 	case w.state == away && w.dialAt.IsZero():
@@ -314,8 +310,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// dialled says that there is a new connection: from now on nothing counts that still comes of the old
-// one. It reports whether the connection is wanted, and whether it replaces one that is open.
+// dialled switches to a new connection; later data of the old one is ignored. It reports whether the connection is
+// wanted, and whether it replaces an open one.
 func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	w := &c.way
 	switch {
@@ -349,7 +345,7 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	return true, replaces
 }
 
-// undialled says that no connection could be opened.
+// undialled handles a failed dial.
 func (c *Conversation) undialled(now time.Time, err error) {
 	switch {
 	case c.way.state == away:
@@ -361,7 +357,7 @@ func (c *Conversation) undialled(now time.Time, err error) {
 	}
 }
 
-// displaced says that a connection has ended which another one has replaced.
+// displaced handles the end of a replaced connection.
 func (c *Conversation) displaced(now time.Time, err error) {
 	if c.way.replaced.IsZero() {
 		return
@@ -369,15 +365,15 @@ func (c *Conversation) displaced(now time.Time, err error) {
 	c.way.replaced = time.Time{}
 	c.observer.Happened(now, Event{Kind: Displaced, X: c.cur, Err: err})
 	if code := protocol.CloseStatus(err); code != protocol.CloseResumedElsewhere {
-		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced ended with %v, not with close code %d", err, protocol.CloseResumedElsewhere))
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a replaced connection ended with %v instead of close code %d", err, protocol.CloseResumedElsewhere))
 	}
 }
 
-// hearResumed takes the session.started of a session that goes on.
+// hearResumed handles session.started of a resumed session.
 func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	w := &c.way
 	if !m.Resumed || m.SessionID != c.id {
-		c.tellText(now, Violation, c.cur, fmt.Sprintf("a resume of %s was answered with session.started of %s, resumed %v", c.id, m.SessionID, m.Resumed))
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("resume of %s got session.started of %s, resumed %v", c.id, m.SessionID, m.Resumed))
 	}
 	w.state, w.token, w.heard, w.catching = online, m.ResumeToken, now, true
 	w.returns++
@@ -389,11 +385,11 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	}
 	w.snapshot, w.again = m.Snapshot, m.InputAgain
 	if m.Snapshot && c.cur != nil {
-		c.cur.taken = false // the snapshot tells
+		c.cur.taken = false // the snapshot shows it
 	}
 	c.sign, c.word, c.news = now, now, true
 	if c.mic != nil {
-		c.saysAgain(now, m)
+		c.replaySpeech(now, m)
 	}
 	c.observer.Happened(now, Event{Kind: CameBack, X: c.cur, Returned: &Returned{
 		Act: w.act, Away: now.Sub(w.lost), Took: now.Sub(w.asked), Tries: w.tries, Snapshot: m.Snapshot,
@@ -403,9 +399,9 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	}
 }
 
-// saysAgain sends what a gateway asks for again that has taken the session over, and otherwise the
-// newest of what was lost with the connection and of what was recorded without one.
-func (c *Conversation) saysAgain(now time.Time, m *protocol.SessionStarted) {
+// replaySpeech replays the speech that the new gateway requests after a takeover. Otherwise it replays the newest part of
+// the lost and unsent speech.
+func (c *Conversation) replaySpeech(now time.Time, m *protocol.SessionStarted) {
 	before := now.Add(-kept)
 	c.way.keeps = kept
 	skip := c.spoken.resumed(m, min(c.mic.recorded(now), c.spoken.bytes(kept.Milliseconds())))
@@ -421,8 +417,8 @@ func (c *Conversation) saysAgain(now time.Time, m *protocol.SessionStarted) {
 	}
 }
 
-// hearOfWay takes a message about the connection.
-func (c *Conversation) hearOfWay(now time.Time, m protocol.ServerMessage) {
+// hearConnection handles messages about the connection.
+func (c *Conversation) hearConnection(now time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.Pong:
 		c.hearPong(now, m)
@@ -431,14 +427,13 @@ func (c *Conversation) hearOfWay(now time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// hearPong takes the answer to a ping.
 func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	if c.way.settling == 0 || m.T != c.way.settling {
 		return
 	}
 	c.way.settling = 0
 	if missing := c.order.settle(m.Seq); missing > 0 {
-		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("messages that were missed and have not come again: %d", missing)})
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
 	}
 	if c.way.snapshot {
 		c.player.caughtUp(now)
@@ -447,7 +442,7 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	c.answerAgain(now)
 	switch x := c.cur; {
 	case x == nil || x.returns == c.way.returns:
-		// Nothing of it can have been lost: it began on this connection.
+		// It began on this connection, so nothing was lost.
 	case c.unstopped(x):
 		c.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, c.word, c.sign = now, now, now, now
@@ -455,21 +450,21 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.word, c.sign = now, now, now
 	case x.Turn.Act == Say && c.way.again && x.Bytes == 0:
-		// It is said again, and brings its answer.
+		// It is replayed, and answered again.
 	case c.way.snapshot && len(c.opened) == 0 && !now.Before(x.Spoken):
 		x.Completed = true // its end was among the messages that are lost
 	}
 	c.way.snapshot = false
 }
 
-// unstopped reports whether the stop button of an exchange that began on an earlier connection was lost
-// with it: what it was to stop still sounds.
+// unstopped reports whether the stop of an exchange that began on an earlier connection was lost with it: its target is
+// still playing.
 func (c *Conversation) unstopped(x *Exchange) bool {
 	return x.Turn.Act == Stop && !x.Settled && x.Flushed.IsZero() && !c.player.idle()
 }
 
-// unheard reports whether the text of an exchange that began on an earlier connection was lost with it, or
-// with the gateway: nothing that came since tells of it.
+// unheard reports whether the text of an exchange that began on an earlier connection was lost with it or with the
+// gateway: no later message refers to it.
 func (c *Conversation) unheard(x *Exchange) bool {
 	return x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0
 }

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// writeTime is how long the gateway may read nothing.
+	// writeTime limits how long the gateway may stop reading.
 	writeTime = 15 * time.Second
-	// watchEvery is how often the watch over the writes is wound up.
+	// watchEvery is the interval at which the write watchdog is reset.
 	watchEvery = time.Second
-	// idle is how long run sleeps at most.
+	// idle limits run's sleep.
 	idle = time.Second
 )
 
@@ -25,52 +25,49 @@ type Conn interface {
 	Abort()
 }
 
-// Link is how a conversation is carried.
+// Link connects a conversation to the gateway.
 type Link struct {
 	Conn Conn
-	// Dial opens another connection, for a conversation that comes back after a loss (Options.Return);
-	// not needed for others. It must return soon after ctx has ended. It should set protocol.DialOptions.Back, or a
-	// gateway that takes no new session may refuse it with 503.
+	// Dial opens another connection. Only conversations with Options.Return need it. It must return soon after ctx
+	// ends. It should set protocol.DialOptions.Back: without it, a gateway that accepts no new sessions refuses with
+	// 503.
 	Dial func(ctx context.Context) (Conn, error)
-	// Answers delivers the lines that a person types to answer tools' questions; may be nil. Closing
-	// it means that nobody types any more; Run does not wait for that.
+	// Answers delivers typed answers to tools' questions; may be nil. Closing it means that no more lines follow; Run
+	// does not wait for that.
 	Answers <-chan string
-	// Sent, if set, is called for each frame that was written: how late it was handed to the
-	// network by this program's fault, and how long the network took for it.
+	// Sent, if set, is called for each frame written. late is this program's delay, the other duration the network's.
 	Sent func(lag, block time.Duration)
 }
 
-// Run carries a conversation out on a connection, and on those that replace it, and returns when it is
-// over and nothing of it is left. When ctx ends, it hangs up politely, which takes at most GoodbyeTime.
-// The observer is called on this goroutine and on others that Run starts and waits for, one call at a
-// time.
+// Run runs a conversation on a connection and its replacements. It returns when the conversation is over and all its
+// goroutines have ended. When ctx ends, it sends session.end, which takes at most GoodbyeTime. Calls of the observer do
+// not overlap.
 func (c *Conversation) Run(ctx context.Context, link Link) {
 	l := &line{Link: link, wake: make(chan struct{}, 1), dialled: make(chan dialled), stopped: make(chan struct{}), talk: c}
 	l.run(ctx)
 }
 
-// line is a conversation under way.
+// line is a running conversation.
 type line struct {
 	// Fixed after Run has made it.
 	Link
-	wake    chan struct{} // from a reader to run: look again; capacity 1, nobody closes it
-	dialled chan dialled  // from a dialler to run; nobody closes it
-	stopped chan struct{} // closed by run when it looks at no channel any more
+	wake    chan struct{} // from a reader to run; capacity 1, never closed
+	dialled chan dialled  // from a dialler to run; never closed
+	stopped chan struct{} // closed by run when it stops reading channels
 	helpers sync.WaitGroup
 
 	mu    sync.Mutex // guards the following fields
 	talk  *Conversation
-	armed time.Time // when run checks again without being woken; zero for never
-	gen   int       // of the connection that counts
-	// replaced is the connection that the newest one has replaced while it was open; 0 if there is no such connection.
+	armed time.Time // when run checks again without a wake; zero for never
+	gen   int       // generation of the current connection
+	// replaced is the generation of the connection replaced by the newest one, or 0.
 	replaced int
 
 	// Owned by run.
-	old  []Conn // connections that were replaced while they were open
+	old  []Conn // replaced connections that may still be open
 	out  []protocol.ClientMessage
-	free time.Time // when the last write was over
-	// watch aborts the connection when a write stands still, which run winds up now and
-	// then.
+	free time.Time // when the last write ended
+	// watch aborts the connection when a write stalls. run resets it regularly.
 	watch   *time.Timer
 	watched time.Time
 }
@@ -85,7 +82,7 @@ func (l *line) run(ctx context.Context) {
 	hangUp, answers := ctx.Done(), l.Answers
 	for {
 		next, over := l.turn()
-		l.fulfil(dialCtx)
+		l.applyRequests(dialCtx)
 		if over {
 			break
 		}
@@ -123,7 +120,7 @@ func (l *line) locked(do func(now time.Time)) {
 	do(time.Now())
 }
 
-// turn does what is due and returns when to look again.
+// turn performs due actions and returns when to check again.
 func (l *line) turn() (next time.Time, over bool) {
 	for {
 		l.mu.Lock()
@@ -139,10 +136,10 @@ func (l *line) turn() (next time.Time, over bool) {
 		l.armed = next
 		over = l.talk.Over()
 		l.mu.Unlock()
-		l.windUp(now)
+		l.resetWatch(now)
 		err := l.write(pcm, due, ok)
 		if err != nil {
-			// The reader learns why: what the gateway has said may still be on its way.
+			// The reader gets the reason: the gateway's last messages may not have arrived yet.
 			l.free = time.Now()
 		}
 		if over || !ok && !more {
@@ -151,7 +148,7 @@ func (l *line) turn() (next time.Time, over bool) {
 	}
 }
 
-// write sends the messages that are due, and then the frame if there is one.
+// write sends the due messages and then the frame, if any.
 func (l *line) write(pcm []byte, due time.Time, frame bool) error {
 	for i, m := range l.out {
 		l.out[i] = nil
@@ -168,7 +165,7 @@ func (l *line) write(pcm []byte, due time.Time, frame bool) error {
 		return nil
 	}
 	began := time.Now()
-	// What the network made this frame wait is not this program's fault.
+	// The network caused this frame's delay, not this program.
 	lag := began.Sub(later(due, l.free))
 	err := l.Conn.WriteAudio(pcm)
 	l.free = time.Now()
@@ -178,16 +175,15 @@ func (l *line) write(pcm []byte, due time.Time, frame bool) error {
 	return err
 }
 
-// windUp keeps the watch from going off.
-func (l *line) windUp(now time.Time) {
+// resetWatch resets the write watchdog.
+func (l *line) resetWatch(now time.Time) {
 	if now.Sub(l.watched) >= watchEvery {
 		l.watched = now
 		l.watch.Reset(writeTime)
 	}
 }
 
-// read takes what comes of a connection until it is over, on a goroutine of its own. What comes after
-// another connection has replaced it is dropped.
+// read handles a connection's data until it ends, on its own goroutine. Data of a replaced connection is dropped.
 func (l *line) read(conn Conn) {
 	l.mu.Lock()
 	l.gen++
@@ -213,8 +209,8 @@ func (l *line) reader(conn Conn, gen int) {
 		default:
 			l.talk.hearText(now, f.Data)
 		}
-		// The writer is woken where something may have become due, or is due sooner than it
-		// believes.
+		// Wake the writer if something may be due earlier than it
+		// expects.
 		at := l.talk.wake(now)
 		look := l.talk.news || l.talk.sendable() || l.talk.Over() || !at.IsZero() && at.Before(l.armed)
 		l.talk.news = false

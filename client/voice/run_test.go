@@ -49,7 +49,7 @@ func TestALateFrameIsThisProgramsFault(t *testing.T) {
 		l := &line{Link: Link{Conn: silentConn{}, Sent: func(lag, _ time.Duration) { lags = append(lags, lag) }}}
 		start := time.Now()
 		frame := make([]byte, 640)
-		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: nobody waits
+		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: unattended waits
 		l.free = start.Add(40 * ms1)
 		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was held up until 40 ms
 			if err := l.write(frame, start.Add(due), true); err != nil {

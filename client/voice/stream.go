@@ -5,25 +5,24 @@ import (
 	"time"
 )
 
-// stream models the timing of a player with a fixed buffer: it begins to play once it holds that much
-// audio, and when it runs dry it waits until it holds that much again.
+// stream models a player with a fixed buffer. It starts when the buffer is full; when it runs dry, it waits for a full
+// buffer again.
 type stream struct {
 	buffer time.Duration // fixed
 
-	now     time.Time     // up to which it has played
-	level   time.Duration // what it holds
+	now     time.Time     // played up to this time
+	level   time.Duration // buffered audio
 	playing bool
-	open    bool      // more of the answer may come
-	dry     time.Time // since when it has had nothing to play of an open answer; zero otherwise
+	open    bool      // more of the answer may arrive
+	dry     time.Time // when it ran dry within an open answer, or zero
 }
 
-// begin opens an answer.
 func (s *stream) begin(now time.Time) {
 	s.advance(now)
 	s.open = true
 }
 
-// advance plays until now and returns how much it has played.
+// advance plays until now and returns the amount played.
 func (s *stream) advance(now time.Time) time.Duration {
 	passed := max(now.Sub(s.now), 0)
 	if !s.playing {
@@ -43,8 +42,7 @@ func (s *stream) advance(now time.Time) time.Duration {
 	return played
 }
 
-// add takes in audio. gap is how long the player was silent in the middle of an answer,
-// if that is over now.
+// add buffers audio. gap is the length of an underrun that ended with it.
 func (s *stream) add(now time.Time, d time.Duration) (gap time.Duration) {
 	s.level += d
 	if s.level < s.buffer {
@@ -53,7 +51,7 @@ func (s *stream) add(now time.Time, d time.Duration) (gap time.Duration) {
 	return s.play(now)
 }
 
-// end says that the answer is complete: what is held is played however little it is.
+// end marks the answer as complete: the rest is played without waiting for a full buffer.
 func (s *stream) end(now time.Time) (gap time.Duration) {
 	s.open = false
 	if s.level > 0 {
@@ -63,7 +61,7 @@ func (s *stream) end(now time.Time) (gap time.Duration) {
 	return gap
 }
 
-// flush drops everything but so much, which belongs to other answers.
+// flush drops everything except keep, which belongs to other answers.
 func (s *stream) flush(held time.Duration, open bool) {
 	s.level, s.playing, s.open, s.dry = held, held > 0, open, time.Time{}
 }

@@ -2,15 +2,15 @@ package voice
 
 import "strings"
 
-// Transcripts are the texts of one side, by id, in the order they began.
+// Transcripts are the texts of one side, by id, in order of their beginning.
 type Transcripts []transcript
 
 type transcript struct{ id, text string }
 
-// maxTranscripts bounds what is kept of one side of an exchange.
+// maxTranscripts bounds the texts of one side of an exchange.
 const maxTranscripts = 100
 
-// set takes a transcript: the whole text so far.
+// set replaces a transcript with its newest full text.
 func (t *Transcripts) set(id, text string) {
 	for i := range *t {
 		if (*t)[i].id == id {
@@ -23,7 +23,7 @@ func (t *Transcripts) set(id, text string) {
 	}
 }
 
-// String is all of it.
+// String joins all texts.
 func (t Transcripts) String() string {
 	var parts []string
 	for _, one := range t {

@@ -2,61 +2,54 @@ package voice
 
 import "time"
 
-// DefaultPause is the silence between an answer and the next turn, or the goodbye.
+// DefaultPause is the silence between an answer and the next turn, or the end.
 const DefaultPause = 300 * time.Millisecond
 
-// Act is what a turn does, by the key that a script has for it.
+// Act is a turn's action, named as in a script.
 type Act string
 
-// The acts.
 const (
 	Say  Act = "say"  // speak a recording
 	Type Act = "type" // send a text
 	Stop Act = "stop" // press the stop button
 	Wait Act = "wait" // wait in silence
 
-	// Drop cuts the connection without a word, as a network does.
+	// Drop cuts the connection without a close frame, as a network does.
 	Drop Act = "drop"
-	// Reload leaves as the page of a browser does that is loaded again: what was to be played is
-	// gone, and which audio has come is forgotten.
+	// Reload leaves like a browser reloading the page: queued audio and playback positions are lost.
 	Reload Act = "reload"
-	// Roam opens another connection while the old one stays open, as a telephone does that changes
-	// its network.
+	// Roam opens another connection while the old one is open, like a phone that changes networks.
 	Roam Act = "roam"
-	// Move cannot be asked for by a script: the gateway gives the session to another one and ends the
-	// connection.
+	// Move is not available to scripts: the gateway moves the session to another one and closes the connection.
 	Move Act = "move"
 )
 
-// Disconnects reports whether the act takes the connection away.
+// Disconnects reports whether the act closes the connection.
 func (a Act) Disconnects() bool { return a == Drop || a == Reload || a == Roam }
 
-// WaitFor is the event that ends a turn, by its word in a script.
+// WaitFor is the event that ends a turn, named as in a script.
 type WaitFor string
 
-// The events that can end a turn.
 const (
-	ForAnswer     WaitFor = "answer"      // the answer has been heard to its end
+	ForAnswer     WaitFor = "answer"      // the answer was heard to the end
 	ForFirstAudio WaitFor = "first_audio" // the answer begins
-	ForNothing    WaitFor = "nothing"     // it was said
-	ForEnd        WaitFor = "end"         // the model ends the session
-	ForTool       WaitFor = "tool"        // a tool has ended
+	ForNothing    WaitFor = "nothing"     // the speech ended
+	ForEnd        WaitFor = "end"         // the model ended the session
+	ForTool       WaitFor = "tool"        // a tool finished
 )
 
-// From is a moment of the turn before.
+// From is a moment of the previous turn.
 type From int
 
-// The values of Turn.From.
 const (
 	FromEnd    From = iota // its end
 	FromAnswer             // the first audio of its answer
 	FromSpeech             // the first voiced sample of its speech
 )
 
-// Approval is who answers when a tool needs the user's approval.
+// Approval says who answers when a tool needs approval.
 type Approval int
 
-// The values of Turn.Approval.
 const (
 	// ApprovalNobody lets the question expire.
 	ApprovalNobody Approval = iota
@@ -68,43 +61,37 @@ const (
 	ApprovalAsk
 )
 
-// Turn is one thing to do, and what ends it.
+// Turn is an action and the event that ends it.
 type Turn struct {
 	Act Act
-	// Wait is how long the act Wait waits, and how long Drop and Reload stay without a connection at
-	// least.
+	// Wait is the duration of the act Wait, and the minimum time without a connection of Drop and Reload.
 	Wait time.Duration
-	// From is the moment from which After counts, for a turn that takes the connection away. The turn
-	// before goes on.
+	// From is the moment from which After counts, for a turn that disconnects. The previous turn continues.
 	From  From
 	After time.Duration
-	// Pause is the silence between the answer before and this turn.
+	// Pause is the silence between the previous answer and this turn.
 	Pause time.Duration
-	// Interrupts begins the turn InterruptAfter after the first audio of the answer before,
-	// instead of after its end.
+	// Interrupts begins the turn InterruptAfter after the first audio of the previous answer instead of after its end.
 	Interrupts     bool
 	InterruptAfter time.Duration
-	// WaitFor is the event that ends the turn, Tool the tool's name for ForTool.
-	WaitFor WaitFor
-	Tool    string
-	// Approval is who answers when a tool asks.
+	// WaitFor is the event that ends the turn. Tool is the tool's name for ForTool.
+	WaitFor  WaitFor
+	Tool     string
 	Approval Approval
-	// Patience is how long nothing may be heard.
+	// Patience limits silence during the turn.
 	Patience time.Duration
-	// Error is the code of an error that answers the turn; empty if none is expected.
+	// Error is the code of the expected error; empty if none is expected.
 	Error string
-	// KeepText keeps what was said in the turn.
+	// KeepText keeps the turn's transcripts.
 	KeepText bool
 }
 
-// Outage takes the connection away now and then, whatever is being said.
+// Outage disconnects at intervals, even during a turn.
 type Outage struct {
 	// Act is Drop, Reload or Roam.
 	Act Act
-	// First is how long after the beginning of the session it comes first, Every the time from one
-	// to the next.
+	// First is the time from the beginning of the session to the first outage, Every the interval after it.
 	First, Every time.Duration
-	// Away is how long the conversation stays without a connection at least. It means nothing
-	// for Roam.
+	// Away is the minimum time without a connection. Roam ignores it.
 	Away time.Duration
 }

@@ -6,7 +6,7 @@ import (
 	"voicegw/protocol"
 )
 
-// frame is the next frame to send if it is due, and when it was.
+// frame returns the next frame if it is due, and its due time.
 func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool) {
 	if c.mic == nil || c.phase >= phaseLeaving || c.Away() {
 		return nil, due, false
@@ -40,8 +40,7 @@ func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool)
 	return pcm, due, true
 }
 
-// wake is when tick or frame have something to do next, after now; the zero time for
-// never. Both have just been called.
+// wake returns when tick or frame is due next, after now; zero for never. Call both first.
 func (c *Conversation) wake(now time.Time) time.Time {
 	var at time.Time
 	consider := func(t time.Time) {
@@ -51,7 +50,7 @@ func (c *Conversation) wake(now time.Time) time.Time {
 	}
 	consider(c.player.next())
 	consider(c.o.end())
-	consider(c.nextOfWay())
+	consider(c.nextConnectionTick())
 	for i := range c.o.Outages {
 		consider(c.outageAt(i))
 	}

@@ -286,7 +286,7 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 	})
 	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
 		s.counts(map[measure.Counter]int64{measure.LostAudio: 1, measure.LostMessages: 2, measure.Items: 1})
-		want := "turn 1: lost message: after message 3 came message 6 (line 1 of the script)\n" +
+		want := "turn 1: lost message: message 3 was followed by message 6 (line 1 of the script)\n" +
 			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
 		if got := s.problems(); got != want {
 			s.Errorf("got\n%s", got)
@@ -576,7 +576,7 @@ func TestNoGoodbye(t *testing.T) {
 	g := newGateway(t, nil)
 	g.deaf = true
 	playSo(t, "{microphone: false, turns: [{wait: 1s}]}", g, how{}, func(s *scene, _ Outcome) {
-		if got, want := s.problems(), "turn 0: lost: no session.ended came within 10s of session.end"; got != want {
+		if got, want := s.problems(), "turn 0: lost: no session.ended arrived within 10s of session.end"; got != want {
 			s.Errorf("got %s", got)
 		}
 		s.counts(map[measure.Counter]int64{measure.Lost: 1})
@@ -677,7 +677,7 @@ func TestFailedTurns(t *testing.T) {
 	})
 	silent := func(g *gateway) { g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}) }
 	play(t, "{microphone: false, turns: [{type: hello}]}", fails(silent), func(s *scene, _ Outcome) {
-		if got, want := s.problems(), "turn 1: failed: the turn ended without any audio (line 1 of the script)"; got != want {
+		if got, want := s.problems(), "turn 1: failed: the turn ended without audio (line 1 of the script)"; got != want {
 			s.Errorf("got %s", got)
 		}
 	})
