@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"voicegw/config/backend"
 	"voicegw/internal/zone"
 )
 
@@ -32,15 +31,15 @@ func (l *loader) validateCalendar() {
 // calendarBackend checks that one backend is chosen and configured.
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
-	auto := c.Backend == backend.CalendarAuto
+	auto := c.Backend == CalendarAuto
 	switch {
-	case c.Backend == backend.CalendarCalDAV && c.CalDAV.URL == "":
+	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
 		l.bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
-	case c.Backend == backend.CalendarGoogle && c.Google.Credentials == "":
+	case c.Backend == CalendarGoogle && c.Google.Credentials == "":
 		l.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
 		l.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
-	case auto && c.Folder != "" && c.Kind() != backend.CalendarFolder:
+	case auto && c.Folder != "" && c.Kind() != CalendarFolder:
 		l.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
 	}
 }
@@ -65,7 +64,7 @@ func (l *loader) calendarDetails() {
 // calendarFolders checks calendar names that are also the names of folders.
 func (l *loader) calendarFolders() {
 	c := l.config.Calendar
-	if c.Kind() != backend.CalendarFolder {
+	if c.Kind() != CalendarFolder {
 		return
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {

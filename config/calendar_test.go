@@ -3,8 +3,6 @@ package config
 import (
 	"strings"
 	"testing"
-
-	"voicegw/config/backend"
 )
 
 func TestCalendar(t *testing.T) {
@@ -16,15 +14,15 @@ calendar:
   meeting_url: https://meet.example.com/{id}
   caldav: {url: https://dav.example.com, user: ada}
 `, []string{"VOICEGW_CALENDAR_CALDAV_PASSWORD=hunter-2"}).Calendar
-	if c.CalDAV.Password.Reveal() != "hunter-2" || c.Kind() != backend.CalendarCalDAV || c.TimeZone != "Europe/Berlin" || c.Team != "https://dav.example.com/team/" {
+	if c.CalDAV.Password.Reveal() != "hunter-2" || c.Kind() != CalendarCalDAV || c.TimeZone != "Europe/Berlin" || c.Team != "https://dav.example.com/team/" {
 		t.Errorf("got %+v", c)
 	}
 	c = mustLoad(t, "calendar: {google: {credentials: key.json, subject: ada@example.com}}", nil).Calendar
-	if c.Kind() != backend.CalendarGoogle || c.Google.Credentials != "dir/key.json" {
+	if c.Kind() != CalendarGoogle || c.Google.Credentials != "dir/key.json" {
 		t.Errorf("got %+v", c)
 	}
 	c = mustLoad(t, "calendar: {folder: mine, team: all}", nil).Calendar
-	if c.Kind() != backend.CalendarFolder || c.Folder != "dir/mine" || c.TimeZone != "UTC" {
+	if c.Kind() != CalendarFolder || c.Folder != "dir/mine" || c.TimeZone != "UTC" {
 		t.Errorf("got %+v", c)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/config/backend"
 	"voicegw/config/defaults"
 	"voicegw/config/setting"
 	"voicegw/protocol"
@@ -53,15 +52,15 @@ type Config struct {
 	Providers Providers `key:"providers"`
 	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
 	// means that none does.
-	Fallback string           `key:"providers.fallback"`
-	Prompts  Prompts          `key:"prompts"`
-	Chat     Chat             `key:"chat"`
-	KB       backend.KB       `key:"kb"`
-	Calendar backend.Calendar `key:"calendar"`
-	Image    backend.Image    `key:"image"`
-	Budget   Budgets          `key:"budget"`
-	Agent    Agent            `key:"agent"`
-	Agents   Agents           `key:"agents"`
+	Fallback string   `key:"providers.fallback"`
+	Prompts  Prompts  `key:"prompts"`
+	Chat     Chat     `key:"chat"`
+	KB       KB       `key:"kb"`
+	Calendar Calendar `key:"calendar"`
+	Image    Image    `key:"image"`
+	Budget   Budgets  `key:"budget"`
+	Agent    Agent    `key:"agent"`
+	Agents   Agents   `key:"agents"`
 	// Features are the flags that tools may name in their availability and that are on: a name is on for all
 	// agents, name@agent for one, and !name@agent is off for one. See [Config.Feature].
 	Features []string `key:"features"`
@@ -353,8 +352,8 @@ func defaultFor(all []transport.Wire) *Config {
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),
 		Agent:        Agent{Name: defaults.AgentName},
-		KB:           backend.KB{Language: "auto", Qdrant: backend.Qdrant{Collection: "voicegw"}},
-		Calendar:     backend.Calendar{Backend: backend.CalendarAuto, TimeZone: "UTC"},
+		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
+		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
 		Image:        defaultImage(),
 		Budget: Budgets{
 			Voice: Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime},

@@ -1,20 +1,19 @@
 package config
 
 import (
-	"voicegw/config/backend"
 	"voicegw/config/defaults"
 )
 
 // defaultImage is the default backend.Image.
-func defaultImage() backend.Image {
-	return backend.Image{Provider: backend.ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
+func defaultImage() Image {
+	return Image{Provider: ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
 }
 
 func (l *loader) validateImage() {
 	i := l.config.Image
-	l.oneOf("image.provider", i.Provider, append([]string{backend.ImageAuto}, l.config.ProviderNames()...)...)
+	l.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, l.config.ProviderNames()...)...)
 	if i.BaseURL != "" || i.APIKey.IsSet() {
-		if i.Provider == backend.ImageAuto && i.BaseURL == "" {
+		if i.Provider == ImageAuto && i.BaseURL == "" {
 			l.bad("image.provider", "image.provider must name a provider, such as openai or gemini, so that image.api_key is sent to the right one.")
 		}
 		return

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"voicegw/config/backend"
+	"voicegw/config"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/caldav"
 	"voicegw/internal/backends/calendar/google"
@@ -17,7 +17,7 @@ import (
 // openDesk makes the desk that the calendar tools work with. It does not contact a server yet. The
 // folder of calendars is below dataDir unless the configuration names one; with neither, there are
 // no calendars. done releases what the desk holds.
-func openDesk(cfg backend.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
+func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
 	zone, err := time.LoadLocation(cfg.TimeZone)
 	if err != nil {
 		return nil, nil, fmt.Errorf("calendar.time_zone: %w", err)
@@ -31,7 +31,7 @@ func openDesk(cfg backend.Calendar, dataDir string, logger *slog.Logger) (desk *
 	}), done, nil
 }
 
-func openCalendar(cfg backend.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
+func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
 	names := map[calendar.Name]string{}
 	for name, is := range map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal} {
 		if is != "" {
@@ -43,7 +43,7 @@ func openCalendar(cfg backend.Calendar, dataDir string, zone *time.Location) (ca
 		own = append(own, cfg.Email)
 	}
 	switch cfg.Kind() {
-	case backend.CalendarCalDAV:
+	case config.CalendarCalDAV:
 		c, err := caldav.New(caldav.Options{
 			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
 			Calendars: names, Zone: zone, Own: own,
@@ -52,7 +52,7 @@ func openCalendar(cfg backend.Calendar, dataDir string, zone *time.Location) (ca
 			return nil, nil, err
 		}
 		return c, c.Close, nil
-	case backend.CalendarGoogle:
+	case config.CalendarGoogle:
 		return openGoogle(cfg.Google, names, zone)
 	}
 	dir := string(cfg.Folder)
@@ -66,7 +66,7 @@ func openCalendar(cfg backend.Calendar, dataDir string, zone *time.Location) (ca
 	return c, func() {}, nil
 }
 
-func openGoogle(cfg backend.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
+func openGoogle(cfg config.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
 	credentials, err := os.ReadFile(string(cfg.Credentials))
 	if err != nil {
 		return nil, nil, fmt.Errorf("calendar.google.credentials cannot be read: %w", err)

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/config/backend"
 	"voicegw/config/setting"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/calendartest"
 )
 
-func deskOf(t *testing.T, cfg backend.Calendar, dataDir string) *calendar.Desk {
+func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Desk {
 	t.Helper()
 	desk, done, err := openDesk(cfg, dataDir, quiet)
 	if err != nil {
@@ -66,7 +65,7 @@ func TestServersOfCalendars(t *testing.T) {
 	request := calendar.Request{From: time.Unix(1e9, 0), To: time.Unix(1e9+3600, 0), Calendars: []calendar.Name{calendar.Team}}
 
 	cfg := config.Default().Calendar
-	cfg.Team, cfg.CalDAV = "/cal/", backend.CalDAV{URL: srv.URL, User: "ada", Password: setting.NewSecret("pass")}
+	cfg.Team, cfg.CalDAV = "/cal/", config.CalDAV{URL: srv.URL, User: "ada", Password: setting.NewSecret("pass")}
 	if _, err := deskOf(t, cfg, "").Availability(t.Context(), request); calendar.KindOf(err) != calendar.Auth {
 		t.Errorf("caldav: %v", err)
 	}
@@ -79,7 +78,7 @@ func TestServersOfCalendars(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, cfg = nil, config.Default().Calendar
-	cfg.Team, cfg.Google = "team@example.com", backend.Google{Credentials: setting.Path(key), BaseURL: srv.URL + "/calendar/v3"}
+	cfg.Team, cfg.Google = "team@example.com", config.Google{Credentials: setting.Path(key), BaseURL: srv.URL + "/calendar/v3"}
 	if _, err := deskOf(t, cfg, "").Availability(t.Context(), request); calendar.KindOf(err) != calendar.Auth {
 		t.Errorf("google: %v", err)
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/config/backend"
 	"voicegw/internal/backends/agentdesk"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/contacts"
@@ -104,7 +103,7 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 }
 
 // openKB opens the knowledge base and reads its folder.
-func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
+func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	grants, err := newGrants(cfg.Namespaces)
 	if err != nil {
 		return err
@@ -128,7 +127,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 }
 
 // openSynonyms returns nil if no file is configured.
-func openSynonyms(cfg backend.KB) (*source.SynonymFile, error) {
+func openSynonyms(cfg config.KB) (*source.SynonymFile, error) {
 	if cfg.Synonyms == "" {
 		return nil, nil
 	}
@@ -140,9 +139,9 @@ func openSynonyms(cfg backend.KB) (*source.SynonymFile, error) {
 }
 
 // newGrants reads from the configuration which user may read which namespace.
-func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
+func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	rules := map[kb.Namespace]kb.Grant{}
-	for namespace, grant := range map[kb.Namespace]backend.Grant{
+	for namespace, grant := range map[kb.Namespace]config.Grant{
 		kb.NamespaceStudio: cfg.Studio, kb.NamespacePersonal: cfg.Personal, kb.NamespacePublic: cfg.Public,
 	} {
 		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
@@ -172,7 +171,7 @@ func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
 }
 
 // newEmbedder returns nil if no endpoint is configured.
-func newEmbedder(cfg backend.Embeddings) (*embed.Cache, error) {
+func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
 	}
@@ -183,11 +182,11 @@ func newEmbedder(cfg backend.Embeddings) (*embed.Cache, error) {
 	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func newEmbedClient(cfg backend.Embeddings) (*embed.Client, error) {
+func newEmbedClient(cfg config.Embeddings) (*embed.Client, error) {
 	return embed.New(embed.Options{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg backend.KB, synonyms *source.SynonymFile) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
 	var current func() *rank.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/config/backend"
 	"voicegw/config/setting"
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/testutil"
@@ -66,7 +65,7 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 	var asked atomic.Int64
 	srv := embeddings(t, &asked)
 	cfg := config.Default()
-	cfg.KB.Embeddings = backend.Embeddings{
+	cfg.KB.Embeddings = config.Embeddings{
 		BaseURL: srv.URL + "/v1", APIKey: setting.NewSecret("secret"), Model: "small",
 		Cache: setting.Path(filepath.Join(t.TempDir(), "vectors")),
 	}
@@ -109,7 +108,7 @@ func TestQdrantIsAsked(t *testing.T) {
 	}))
 	defer srv.Close()
 	cfg := config.Default()
-	cfg.KB.Qdrant = backend.Qdrant{URL: srv.URL, APIKey: setting.NewSecret("secret"), Collection: "mine"}
+	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: setting.NewSecret("secret"), Collection: "mine"}
 	caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
 	if err == nil {
 		t.Fatal(caps.close(), "a server that refuses was taken")

@@ -12,7 +12,6 @@ import (
 
 	"voicegw/chat/completions"
 	"voicegw/config"
-	"voicegw/config/backend"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
 	"voicegw/internal/backends/kb/local"
@@ -145,7 +144,7 @@ func (c *configCheck) place(where, path string, folder bool) {
 }
 
 // knowledge reads the folder of the knowledge base into an index without vectors.
-func (c *configCheck) knowledge(ctx context.Context, cfg backend.KB) {
+func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	_, err := newGrants(cfg.Namespaces)
 	c.add("kb.namespaces", err)
 	if cfg.Embeddings.BaseURL != "" {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"voicegw/config"
-	"voicegw/config/backend"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/image/provider"
 )
@@ -86,7 +85,7 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 		p = restProvider(cfg)
 	}
 	s := imageService{wire: wireOpenAI, baseURL: i.BaseURL, key: i.APIKey.Reveal(), model: i.Model}
-	if p != nil && (!own || i.Provider != backend.ImageAuto) {
+	if p != nil && (!own || i.Provider != config.ImageAuto) {
 		s.wire = p.Wire
 	}
 	switch {

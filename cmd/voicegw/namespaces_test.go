@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/config/backend"
+	"voicegw/config"
 )
 
 // callTool runs "tools call" and returns what it prints.
@@ -53,7 +53,7 @@ func TestNamespacesAreGranted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", " default", "default\t"} { // no agent can have it, so the grant would never hold
-		_, err := newGrants(backend.Namespaces{Personal: backend.Grant{Agents: []string{name}}})
+		_, err := newGrants(config.Namespaces{Personal: config.Grant{Agents: []string{name}}})
 		if err == nil || !strings.Contains(err.Error(), "kb.namespaces.personal.agents") {
 			t.Errorf("an agent %q: %v", name, err)
 		}
