@@ -14,7 +14,6 @@ import (
 	"voicegw/client/operator"
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
-	"voicegw/internal/audit/table"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
 )
@@ -52,7 +51,7 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 		return usage(err)
 	}
 	width, isTerminal := terminal.Width(p.Stdout)
-	show := table.New(p.Stdout, table.Options{
+	show := audit.NewTable(p.Stdout, audit.TableOptions{
 		Filter: filter, Limit: f.Limit, JSON: f.JSON,
 		Width: width, Colour: isTerminal && variable(p.Environ, "NO_COLOR") == "",
 	})
@@ -99,7 +98,7 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 	return string(path), nil
 }
 
-func (p Process) readAudit(ctx context.Context, path string, follow bool, show *table.Table) (audit.Report, error) {
+func (p Process) readAudit(ctx context.Context, path string, follow bool, show *audit.Table) (audit.Report, error) {
 	switch {
 	case path == audit.StdoutPath:
 		return audit.Read(p.Stdin, show.Record)

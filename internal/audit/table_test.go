@@ -1,32 +1,31 @@
-package table
+package audit
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
-	"voicegw/internal/audit"
 	"voicegw/registry"
 )
 
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		want, colour string
-		r            audit.Record
+		r            Record
 	}{
-		{"ok", green, audit.Record{OK: true, Delivered: true}},
-		{"cached", yellow, audit.Record{OK: true, CacheHit: true, Delivered: true}},
-		{"cached, not delivered", yellow, audit.Record{OK: true, CacheHit: true}},
-		{"not delivered", yellow, audit.Record{OK: true}},
-		{"TRANSIENT", red, audit.Record{ErrorType: registry.ErrorTransient, Delivered: true}},
-		{"TRANSIENT, not delivered", red, audit.Record{ErrorType: registry.ErrorTransient}},
-		{"failed", red, audit.Record{Delivered: true}},
-		{"expired", yellow, audit.Record{Event: audit.EventConfirmation, Confirmation: "expired"}},
-		{"refused A,B", yellow, audit.Record{Event: audit.EventIntent, Refused: []registry.IntentType{"A", "B"}}},
-		{"what comes next year", yellow, audit.Record{Event: "what comes next year"}},
+		{"ok", green, Record{OK: true, Delivered: true}},
+		{"cached", yellow, Record{OK: true, CacheHit: true, Delivered: true}},
+		{"cached, not delivered", yellow, Record{OK: true, CacheHit: true}},
+		{"not delivered", yellow, Record{OK: true}},
+		{"TRANSIENT", red, Record{ErrorType: registry.ErrorTransient, Delivered: true}},
+		{"TRANSIENT, not delivered", red, Record{ErrorType: registry.ErrorTransient}},
+		{"failed", red, Record{Delivered: true}},
+		{"expired", yellow, Record{Event: EventConfirmation, Confirmation: "expired"}},
+		{"refused A,B", yellow, Record{Event: EventIntent, Refused: []registry.IntentType{"A", "B"}}},
+		{"what comes next year", yellow, Record{Event: "what comes next year"}},
 	} {
 		if tt.r.Event == "" {
-			tt.r.Event = audit.EventTool
+			tt.r.Event = EventTool
 		}
 		if got, colour := outcomeOf(tt.r); got != tt.want || colour != tt.colour {
 			t.Errorf("%+v: %q %q, want %q %q", tt.r, got, colour, tt.want, tt.colour)
@@ -37,10 +36,10 @@ func TestOutcomes(t *testing.T) {
 // TestOnATerminal: the outcome is coloured, and a line is not wider than the
 // terminal, colours not counted.
 func TestOnATerminal(t *testing.T) {
-	r := audit.Record{Event: audit.EventTool, ToolID: "kb_search", SessionID: "voice-1", OK: true, Delivered: true, Confirmation: strings.Repeat("x", 300)}
+	r := Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", OK: true, Delivered: true, Confirmation: strings.Repeat("x", 300)}
 	for _, width := range []int{0, 40, 80, 120, 160} {
 		var b bytes.Buffer
-		a := New(&b, Options{Width: width, Colour: true})
+		a := NewTable(&b, TableOptions{Width: width, Colour: true})
 		if err := a.Record(r, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package table
+package audit
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/internal/audit"
 	"voicegw/internal/terminal"
 )
 
@@ -24,10 +23,10 @@ var columns = []struct {
 const outcomeColumn = 4
 
 // row is a record as a row of the table, without its line break.
-func (t *Table) row(r audit.Record) string {
+func (t *Table) row(r Record) string {
 	outcome, colour := outcomeOf(r)
 	cells := []string{
-		r.Time.UTC().Format(audit.TimeLayout), begin(r.SessionID, columns[1].width), strconv.Itoa(r.TurnID), r.ToolID, outcome,
+		r.Time.UTC().Format(TimeLayout), begin(r.SessionID, columns[1].width), strconv.Itoa(r.TurnID), r.ToolID, outcome,
 		strconv.FormatInt(r.DurationMS, 10), budgetOf(r), clampedOf(r), confirmationOf(r), evidenceOf(r),
 	}
 	var line strings.Builder
@@ -49,19 +48,19 @@ func (t *Table) row(r audit.Record) string {
 }
 
 // outcomeOf says in a word what became of a record's call.
-func outcomeOf(r audit.Record) (outcome, colour string) {
+func outcomeOf(r Record) (outcome, colour string) {
 	switch r.Event {
-	case audit.EventConfirmation:
+	case EventConfirmation:
 		return r.Confirmation, yellow
-	case audit.EventIntent:
+	case EventIntent:
 		names := make([]string, len(r.Refused))
 		for i, t := range r.Refused {
 			names[i] = string(t)
 		}
 		return strings.TrimSpace("refused " + strings.Join(names, ",")), yellow
-	case audit.EventNote:
+	case EventNote:
 		return "noted " + r.Note, yellow
-	case audit.EventTool:
+	case EventTool:
 	default: // of a newer gateway
 		return string(r.Event), yellow
 	}
@@ -84,7 +83,7 @@ func outcomeOf(r audit.Record) (outcome, colour string) {
 }
 
 // budgetOf is how many calls of the turn's are used and allowed: 2/3.
-func budgetOf(r audit.Record) string {
+func budgetOf(r Record) string {
 	used, limit, ok := r.Calls()
 	if !ok {
 		return "-"
@@ -93,7 +92,7 @@ func budgetOf(r audit.Record) string {
 }
 
 // clampedOf lists what was lowered: top_k 10>3.
-func clampedOf(r audit.Record) string {
+func clampedOf(r Record) string {
 	var list []string
 	for name, c := range r.Clamped {
 		list = append(list, fmt.Sprintf("%s %s>%d", name, c.Requested, c.Applied))
@@ -106,16 +105,16 @@ func clampedOf(r audit.Record) string {
 }
 
 // evidenceOf lists the records that the model was given.
-func evidenceOf(r audit.Record) string {
+func evidenceOf(r Record) string {
 	if len(r.Evidence) == 0 {
 		return "-"
 	}
 	return strings.Join(r.Evidence, ", ")
 }
 
-func confirmationOf(r audit.Record) string {
+func confirmationOf(r Record) string {
 	text := r.Confirmation
-	if r.Event == audit.EventConfirmation {
+	if r.Event == EventConfirmation {
 		text = "" // it is the outcome
 	}
 	if r.ConfirmedBy != "" {

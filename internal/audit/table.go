@@ -1,4 +1,4 @@
-package table
+package audit
 
 import (
 	"bufio"
@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/audit"
 	"voicegw/internal/terminal"
 )
 
-// Options say what is shown and how.
-type Options struct {
+// TableOptions say what is shown and how.
+type TableOptions struct {
 	// Filter chooses the records.
-	Filter audit.Filter
+	Filter Filter
 	// Limit is how many are shown of those there are when reading begins, the newest; zero
 	// shows all.
 	Limit int
@@ -27,9 +26,9 @@ type Options struct {
 
 // Table shows records. One goroutine at a time may use it.
 type Table struct {
-	// Fixed after New.
+	// Fixed after NewTable.
 	out *bufio.Writer
-	o   Options
+	o   TableOptions
 
 	newest [][]byte // at most Limit rows, a ring; nil once they are shown
 	next   int      // index in newest of the oldest, once newest is full
@@ -37,11 +36,11 @@ type Table struct {
 	shown  int
 }
 
-// New writes to w.
-func New(w io.Writer, o Options) *Table { return &Table{out: bufio.NewWriter(w), o: o} }
+// NewTable writes to w.
+func NewTable(w io.Writer, o TableOptions) *Table { return &Table{out: bufio.NewWriter(w), o: o} }
 
 // Record takes a record and the line that it was read from; see audit.Read.
-func (t *Table) Record(r audit.Record, line []byte) error {
+func (t *Table) Record(r Record, line []byte) error {
 	if !t.o.Filter.Match(r) {
 		return nil
 	}
