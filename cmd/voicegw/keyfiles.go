@@ -6,13 +6,13 @@ import (
 	"io"
 	"os"
 
-	"voicegw/internal/filewatch"
+	"voicegw/internal/process"
 )
 
 // watchKeyFiles reloads when a file with an issuer's keys has changed, until ctx ends.
 func (r *reloader) watchKeyFiles(ctx context.Context) {
 	tried := map[string][sha256.Size]byte{}
-	filewatch.Run(ctx, filewatch.Options{What: "issuers' keys", Logger: r.s.logger, Files: r.keyFiles, Look: func() {
+	process.Run(ctx, process.Options{What: "issuers' keys", Logger: r.s.logger, Files: r.keyFiles, Look: func() {
 		if r.keysChanged(tried) {
 			_, _ = r.reload() // it has logged the error
 		}

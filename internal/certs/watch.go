@@ -3,7 +3,7 @@ package certs
 import (
 	"context"
 
-	"voicegw/internal/filewatch"
+	"voicegw/internal/process"
 )
 
 // watch reads the files again when they have changed, until ctx ends.
@@ -12,7 +12,7 @@ func (s *Store) watch(ctx context.Context) {
 	for _, p := range s.opts.Files {
 		names = append(names, p.Cert, p.Key)
 	}
-	filewatch.Run(ctx, filewatch.Options{
+	process.Run(ctx, process.Options{
 		What: "certificates", Logger: s.opts.Logger, Files: func() []string { return names },
 		Look: func() { _ = s.Reload() }, // it has logged the error
 	})

@@ -1,6 +1,6 @@
 // Package filewatch tells when files may have changed that are replaced while the program runs, such as
 // certificates and keys.
-package filewatch
+package process
 
 import (
 	"context"
