@@ -11,7 +11,7 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // builtinScript begins the name of a script that is in the program.
@@ -81,7 +81,7 @@ func (o Output) Report(out, errs io.Writer, r *report.Report) error {
 		text = errs
 		problems = append(problems, r.Write(out))
 	}
-	_, colour := terminal.Width(text)
+	_, colour := textutil.Width(text)
 	return errors.Join(append(problems, r.Text(text, colour), keep(o.json, r.Write), keep(o.html, r.HTML))...)
 }
 
@@ -107,7 +107,7 @@ func Compare(nameA, nameB string) (*report.Comparison, error) {
 
 // Comparison shows a comparison on out and writes its page, whose file is closed then.
 func (o Output) Comparison(out io.Writer, c *report.Comparison) error {
-	_, colour := terminal.Width(out)
+	_, colour := textutil.Width(out)
 	return errors.Join(c.Text(out, colour), keep(o.html, c.HTML))
 }
 

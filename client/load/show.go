@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Progress shows how a run stands: on a terminal on one line that is redrawn, elsewhere
@@ -14,7 +14,7 @@ import (
 type Progress struct {
 	// Fixed after NewProgress.
 	w     io.Writer
-	live  *terminal.Status // nil where w is no terminal
+	live  *textutil.Status // nil where w is no terminal
 	quiet bool
 
 	told time.Duration // when the last line was written, in a log
@@ -26,8 +26,8 @@ const logEvery = 10 * time.Second
 // NewProgress shows to w; nothing is shown if quiet is set.
 func NewProgress(w io.Writer, quiet bool) *Progress {
 	p := &Progress{w: w, quiet: quiet}
-	if width, ok := terminal.Width(w); ok {
-		p.live = &terminal.Status{W: w, Width: width}
+	if width, ok := textutil.Width(w); ok {
+		p.live = &textutil.Status{W: w, Width: width}
 	}
 	return p
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // TestHowARunStands: a line that says what matters, and leaves out what nobody knows.
@@ -66,7 +66,7 @@ func TestProgressInALog(t *testing.T) {
 // wide, and leaves nothing behind.
 func TestProgressOnATerminal(t *testing.T) {
 	var b strings.Builder
-	l := &Progress{w: &b, live: &terminal.Status{W: &b, Width: 10}}
+	l := &Progress{w: &b, live: &textutil.Status{W: &b, Width: 10}}
 	l.Show(Status{Elapsed: time.Second})
 	l.Show(Status{Elapsed: 2 * time.Second})
 	l.End()

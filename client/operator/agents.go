@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Agents are the agents of a gateway: the answer of GET /v1/agents.
@@ -59,15 +59,15 @@ func (l Agents) Table(file any) string {
 			notes = append(notes, "off")
 		}
 		if len(a.Problems) > 0 {
-			notes = append(notes, terminal.Count(len(a.Problems), "problem"))
+			notes = append(notes, textutil.Count(len(a.Problems), "problem"))
 		}
 		edited := ""
 		if !a.UpdatedAt.IsZero() {
 			edited = a.UpdatedAt.Local().Format(time.DateTime)
 		}
-		rows = append(rows, []string{terminal.Quote(a.ID), terminal.Quote(a.Name), terminal.Quote(a.Source), orDash(a.Version), orDash(edited), orDash(strings.Join(notes, ", "))})
+		rows = append(rows, []string{textutil.Quote(a.ID), textutil.Quote(a.Name), textutil.Quote(a.Source), orDash(a.Version), orDash(edited), orDash(strings.Join(notes, ", "))})
 	}
-	return terminal.Table(file, rows)
+	return textutil.Table(file, rows)
 }
 
 // Agent returns one agent with its document. The error is a *Refused with the code unknown_agent if no
@@ -100,7 +100,7 @@ func (e *InvalidAgent) Error() string {
 		if p.Line > 0 {
 			fmt.Fprintf(&b, ":%d", p.Line)
 		}
-		b.WriteString(": " + terminal.Quote(p.Message))
+		b.WriteString(": " + textutil.Quote(p.Message))
 	}
 	return b.String()
 }

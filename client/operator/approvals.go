@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/store"
 )
 
@@ -31,11 +31,11 @@ func (l Approvals) Table(file any) string {
 	rows := [][]string{{"APPROVED", "TOOL", "REFERENCE", "BEGUN", "TOLD", "USER", "SESSION", "CONVERSATION"}}
 	for _, a := range l.Approvals {
 		rows = append(rows, []string{
-			a.ApprovedAt.Local().Format(time.DateTime), terminal.Quote(a.Tool), terminal.Quote(a.Reference),
-			terminal.YesNo(a.Begun), terminal.YesNo(a.Told), orDash(a.User), orDash(a.Session), orDash(a.Conversation),
+			a.ApprovedAt.Local().Format(time.DateTime), textutil.Quote(a.Tool), textutil.Quote(a.Reference),
+			textutil.YesNo(a.Begun), textutil.YesNo(a.Told), orDash(a.User), orDash(a.Session), orDash(a.Conversation),
 		})
 	}
-	text := terminal.Table(file, rows)
+	text := textutil.Table(file, rows)
 	if more := l.Total - len(l.Approvals); more > 0 {
 		text += fmt.Sprintf("and %d more\n", more)
 	}
@@ -46,5 +46,5 @@ func orDash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return terminal.Quote(text)
+	return textutil.Quote(text)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Blocks are the users who are locked out: the answer of GET /v1/blocks.
@@ -36,9 +36,9 @@ func (l Blocks) Table(file any) string {
 	}
 	rows := [][]string{{"USER", "UNTIL", "FOR ANOTHER"}}
 	for _, b := range l.Blocks {
-		rows = append(rows, []string{terminal.Quote(b.User), b.Until.Local().Format(time.DateTime), max(0, time.Until(b.Until)).Round(time.Second).String()})
+		rows = append(rows, []string{textutil.Quote(b.User), b.Until.Local().Format(time.DateTime), max(0, time.Until(b.Until)).Round(time.Second).String()})
 	}
-	return terminal.Table(file, rows)
+	return textutil.Table(file, rows)
 }
 
 // Unblock lets a user in again.
@@ -46,7 +46,7 @@ func (o *Client) Unblock(ctx context.Context, user string) error {
 	err := o.Ask(ctx, http.MethodDelete, "/v1/blocks/"+segment(user), nil)
 	var refused *Refused
 	if errors.As(err, &refused) && refused.Code == "not_blocked" {
-		return fmt.Errorf("%s is not blocked; voicegw blocks list tells who is", terminal.Quote(user))
+		return fmt.Errorf("%s is not blocked; voicegw blocks list tells who is", textutil.Quote(user))
 	}
 	return err
 }

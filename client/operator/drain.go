@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // DrainProgress is how far a gateway's drain is: the answer of /v1/drain, whose fields
@@ -30,21 +30,21 @@ func (p DrainProgress) String() string {
 	if !p.Draining {
 		return "not draining"
 	}
-	left := []string{terminal.Count(p.Sessions, "session")}
+	left := []string{textutil.Count(p.Sessions, "session")}
 	if p.Away > 0 {
 		left[0] += fmt.Sprintf(" (%d without a client)", p.Away)
 	}
 	if p.Carried > 0 {
-		left = append(left, terminal.Count(p.Carried, "client")+" of other gateways")
+		left = append(left, textutil.Count(p.Carried, "client")+" of other gateways")
 	}
 	if p.Messages > 0 {
-		left = append(left, terminal.Count(p.Messages, "text message"))
+		left = append(left, textutil.Count(p.Messages, "text message"))
 	}
 	what := "draining"
 	if p.Done {
 		what = "drained"
 	}
-	return fmt.Sprintf("%s: %s moved, %s left", what, terminal.Count(p.Moved, "session"), strings.Join(left, ", "))
+	return fmt.Sprintf("%s: %s moved, %s left", what, textutil.Count(p.Moved, "session"), strings.Join(left, ", "))
 }
 
 // Drain has the gateway give up its sessions and take no new ones. Zero means the gateway's own

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Health is how a gateway is: the answer of /healthz or /readyz.
@@ -29,7 +29,7 @@ func (o *Client) Health(ctx context.Context, ready bool) (h Health, err error) {
 	case json.Unmarshal(body, &h) != nil || h.Status == "":
 		return h, o.stranger(status)
 	case status != http.StatusOK:
-		return h, fmt.Errorf("the gateway at %s is not ready (%s): %s", o.Base, terminal.Quote(h.Status), terminal.Quote(h.Message))
+		return h, fmt.Errorf("the gateway at %s is not ready (%s): %s", o.Base, textutil.Quote(h.Status), textutil.Quote(h.Message))
 	}
 	return h, nil
 }

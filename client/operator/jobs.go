@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Jobs is the long work that calls have begun: the answer of GET /v1/jobs.
@@ -60,7 +60,7 @@ func (o *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	err := o.Ask(ctx, http.MethodDelete, "/v1/jobs/"+segment(id), &j)
 	var refused *Refused
 	if errors.As(err, &refused) && refused.Code == "unknown_job" {
-		return j, fmt.Errorf("there is no job %s; voicegw jobs list tells which there are", terminal.Quote(id))
+		return j, fmt.Errorf("there is no job %s; voicegw jobs list tells which there are", textutil.Quote(id))
 	}
 	return j, err
 }
@@ -83,9 +83,9 @@ func (l Jobs) Table(file any) string {
 			}
 		}
 		rows = append(rows, []string{
-			terminal.Quote(j.ID), terminal.Quote(j.Name), terminal.Quote(j.State), j.CreatedAt.Local().Format(time.DateTime),
-			max(0, end.Sub(j.CreatedAt)).Round(time.Second).String(), strconv.Itoa(j.Attempt), terminal.YesNo(!j.ToldAt.IsZero()), orDash(j.User), orDash(at),
+			textutil.Quote(j.ID), textutil.Quote(j.Name), textutil.Quote(j.State), j.CreatedAt.Local().Format(time.DateTime),
+			max(0, end.Sub(j.CreatedAt)).Round(time.Second).String(), strconv.Itoa(j.Attempt), textutil.YesNo(!j.ToldAt.IsZero()), orDash(j.User), orDash(at),
 		})
 	}
-	return terminal.Table(file, rows)
+	return textutil.Table(file, rows)
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // askTime bounds one request to a gateway.
@@ -92,7 +92,7 @@ type Refused struct {
 
 // Error returns the gateway's words and, if they are about a key, what to do.
 func (e *Refused) Error() string {
-	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, terminal.Quote(e.message))
+	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, textutil.Quote(e.message))
 	if e.Status == http.StatusUnauthorized {
 		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). One that the gateway has made itself is read from its data folder (--data-dir), on its own machine and by its own user."
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 func TestBaseURL(t *testing.T) {
@@ -40,7 +40,7 @@ func TestSegmentAndQuoteOdd(t *testing.T) {
 		"Zoë": {"Zo%C3%AB", "Zoë"}, "\x1b[2J": {"%1B%5B2J", `"\x1b[2J"`}, "a\tb": {"a%09b", `"a\tb"`}, "a\xff": {"a%FF", `"a\xff"`},
 		"\u202eb": {"%E2%80%AEb", `"\u202eb"`},
 	} {
-		if got := [2]string{segment(text), terminal.Quote(text)}; got != want {
+		if got := [2]string{segment(text), textutil.Quote(text)}; got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"voicegw/client/voice"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/protocol"
 )
 
@@ -88,8 +88,8 @@ const maxAhead = 64
 // from there. done lets the terminal go.
 func (x *texting) listen() (done func()) {
 	nothing := func() {}
-	if _, isTerminal := terminal.Width(x.o.In); isTerminal {
-		lines, stop, err := terminal.OpenTyped()
+	if _, isTerminal := textutil.Width(x.o.In); isTerminal {
+		lines, stop, err := textutil.OpenTyped()
 		if err != nil {
 			return nothing
 		}

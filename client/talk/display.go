@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"voicegw/audio"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // Display shows conversations to a person, or as JSON lines. It is not safe for concurrent use.
@@ -21,7 +21,7 @@ type Display struct {
 
 // NewDisplay shows on out, which may be a terminal.
 func NewDisplay(out io.Writer, asJSON bool) *Display {
-	width, isTerminal := terminal.Width(out)
+	width, isTerminal := textutil.Width(out)
 	d := &Display{human: NewPrinter(out, isTerminal, width)}
 	if asJSON {
 		d.json = json.NewEncoder(out)

@@ -10,7 +10,7 @@ import (
 
 	"voicegw/client/operator"
 	"voicegw/internal/agent"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // agentsFlags are the commands about the agents of a running gateway.
@@ -90,9 +90,9 @@ func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string
 		what = "created"
 	}
 	for _, w := range a.Warnings {
-		p.complain("warning: %s: %s", file, terminal.Quote(w))
+		p.complain("warning: %s: %s", file, textutil.Quote(w))
 	}
-	return p.print(fmt.Sprintf("%s is %s: version %s\n", terminal.Quote(id), what, terminal.Quote(a.Version)))
+	return p.print(fmt.Sprintf("%s is %s: version %s\n", textutil.Quote(id), what, textutil.Quote(a.Version)))
 }
 
 // Run deletes an agent.
@@ -101,6 +101,6 @@ func (flags agentsDeleteFlags) Run(ctx context.Context, p Process, parsed *kong.
 		if err := o.DeleteAgent(ctx, flags.ID); err != nil {
 			return err
 		}
-		return p.print(terminal.Quote(flags.ID) + " is deleted.\n")
+		return p.print(textutil.Quote(flags.ID) + " is deleted.\n")
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"voicegw/client/operator"
 	"voicegw/config/setting"
 	"voicegw/internal/audit"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
 
@@ -50,7 +50,7 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 	if err != nil {
 		return usage(err)
 	}
-	width, isTerminal := terminal.Width(p.Stdout)
+	width, isTerminal := textutil.Width(p.Stdout)
 	show := audit.NewTable(p.Stdout, audit.TableOptions{
 		Filter: filter, Limit: f.Limit, JSON: f.JSON,
 		Width: width, Colour: isTerminal && variable(p.Environ, "NO_COLOR") == "",
@@ -68,7 +68,7 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 	case err != nil:
 		return err
 	case show.Shown() == 0 && !f.JSON && !f.Follow:
-		p.complain("no record matches, of %s", terminal.Count(report.Records, "record"))
+		p.complain("no record matches, of %s", textutil.Count(report.Records, "record"))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/operator"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // blocksFlags are the commands about users who are locked out.
@@ -37,6 +37,6 @@ func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.
 		if err := o.Unblock(ctx, string(flags.User)); err != nil {
 			return err
 		}
-		return p.print(fmt.Sprintf("%s may connect again.\n", terminal.Quote(string(flags.User))))
+		return p.print(fmt.Sprintf("%s may connect again.\n", textutil.Quote(string(flags.User))))
 	})
 }

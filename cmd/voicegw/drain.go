@@ -12,7 +12,7 @@ import (
 
 	"voicegw/client/operator"
 	"voicegw/gateway"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // operatorDrain is the drain that an operator begins while the gateway goes on serving: it
@@ -131,14 +131,14 @@ func (p Process) watchDrain(ctx context.Context, o *operator.Client, at operator
 // each change.
 type drainShow struct {
 	w    io.Writer
-	live *terminal.Status // nil where w is no terminal
+	live *textutil.Status // nil where w is no terminal
 	last string
 }
 
 func newDrainShow(w io.Writer) *drainShow {
 	s := &drainShow{w: w}
-	if width, ok := terminal.Width(w); ok {
-		s.live = &terminal.Status{W: w, Width: width}
+	if width, ok := textutil.Width(w); ok {
+		s.live = &textutil.Status{W: w, Width: width}
 	}
 	return s
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/operator"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // jobsFlags are the commands about the long work of a running gateway.
@@ -41,6 +41,6 @@ func (flags jobsCancelFlags) Run(ctx context.Context, p Process, parsed *kong.Co
 		if err != nil {
 			return err
 		}
-		return p.print(fmt.Sprintf("%s (%s) is cancelled.\n", terminal.Quote(j.ID), terminal.Quote(j.Name)))
+		return p.print(fmt.Sprintf("%s (%s) is cancelled.\n", textutil.Quote(j.ID), textutil.Quote(j.Name)))
 	})
 }

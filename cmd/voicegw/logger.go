@@ -8,7 +8,7 @@ import (
 	"github.com/lmittmann/tint"
 
 	"voicegw/internal/logging"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // programLog is the program's only logger, and what of it may change. It may be used concurrently.
@@ -23,7 +23,7 @@ type programLog struct {
 func newLog(w io.Writer, level, format string, secrets ...string) programLog {
 	l := programLog{level: new(slog.LevelVar), fence: logging.NewRedactor(secrets...)}
 	l.level.Set(levelOf(level))
-	_, isTerminal := terminal.Width(w)
+	_, isTerminal := textutil.Width(w)
 	if format == "json" || format == "auto" && !isTerminal {
 		l.logger = slog.New(l.fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.level})))
 	} else {

@@ -15,7 +15,6 @@ import (
 	"voicegw/config"
 	"voicegw/internal/audit"
 	"voicegw/internal/backends/agentdesk"
-	"voicegw/internal/terminal"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
@@ -293,16 +292,16 @@ func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest)
 	if ctx.Err() != nil {
 		return false
 	}
-	preview := terminal.Quote(cmp.Or(q.Preview, string(q.Args)))
+	preview := textutil.Quote(cmp.Or(q.Preview, string(q.Args)))
 	if c.yes {
 		c.say("approved by --yes: %s", preview)
 		return true
 	}
 	var lines <-chan string
 	err := errNoTerminal
-	if _, isTerminal := terminal.Width(c.p.Stdin); isTerminal {
+	if _, isTerminal := textutil.Width(c.p.Stdin); isTerminal {
 		var stop func()
-		if lines, stop, err = terminal.OpenTyped(); err == nil {
+		if lines, stop, err = textutil.OpenTyped(); err == nil {
 			defer stop()
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"voicegw/gateway"
 	"voicegw/internal/auth"
 	"voicegw/internal/process"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // reloads returns the signals that ask the gateway to read its configuration again. At a terminal
@@ -25,7 +25,7 @@ func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if p.Reloads != nil {
 		return p.Reloads, func() {}
 	}
-	if _, atTerminal := terminal.Width(p.Stderr); atTerminal {
+	if _, atTerminal := textutil.Width(p.Stderr); atTerminal {
 		return nil, func() {}
 	}
 	asked := make(chan os.Signal, 1) // one that comes meanwhile asks for another reading

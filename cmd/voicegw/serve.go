@@ -31,7 +31,7 @@ import (
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
 	"voicegw/internal/process"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/internal/traces"
 	"voicegw/internal/webhook"
 	"voicegw/registry"
@@ -336,7 +336,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version(),
 		"data_dir", s.dataDir)
-	if _, greeted := terminal.Width(p.Stderr); services[0].Simulated && !greeted {
+	if _, greeted := textutil.Width(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
 	manager := again.manager
@@ -367,7 +367,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 
 // greet tells a person at a terminal what to do next. Without a terminal, the log has it.
 func (p Process) greet(s *server) {
-	if _, ok := terminal.Width(p.Stderr); !ok {
+	if _, ok := textutil.Width(p.Stderr); !ok {
 		return
 	}
 	code := ""

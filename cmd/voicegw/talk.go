@@ -15,7 +15,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/talk"
 	"voicegw/client/voice"
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/internal/zone"
 )
 
@@ -57,8 +57,8 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
-		if answers, done, err := terminal.OpenTyped(); err == nil {
+	if _, isTerminal := textutil.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
+		if answers, done, err := textutil.OpenTyped(); err == nil {
 			defer done()
 			options.Approval, options.Answers = voice.ApprovalAsk, answers
 		}

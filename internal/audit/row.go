@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // columns are the columns of the table. They are of a fixed width because rows
@@ -40,7 +40,7 @@ func (t *Table) row(r Record) string {
 		runes += len([]rune(text))
 		line.WriteString(text)
 	}
-	text := terminal.Cut(strings.TrimRight(line.String(), " "), t.o.Width)
+	text := textutil.Cut(strings.TrimRight(line.String(), " "), t.o.Width)
 	if whole := []rune(text); t.o.Colour && to <= len(whole) {
 		return string(whole[:from]) + colour + string(whole[from:to]) + "\x1b[0m" + string(whole[to:])
 	}

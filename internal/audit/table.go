@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 )
 
 // TableOptions say what is shown and how.
@@ -82,7 +82,7 @@ func (t *Table) show(row []byte) error {
 		for i, c := range columns {
 			head.WriteString(pad(c.name, c.width, i < len(columns)-1))
 		}
-		if _, err := t.out.WriteString(terminal.Cut(strings.TrimRight(head.String(), " "), t.o.Width) + "\n"); err != nil {
+		if _, err := t.out.WriteString(textutil.Cut(strings.TrimRight(head.String(), " "), t.o.Width) + "\n"); err != nil {
 			return err
 		}
 	}

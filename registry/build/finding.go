@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
 
@@ -88,7 +88,7 @@ func writeJSON(w io.Writer, v any) error {
 // Summary returns the outcome of a build or a check: a line of counts, and a line for each
 // written file. otherwise ends the first line if there are errors; it may be empty.
 func (r *Report) Summary(otherwise string) string {
-	counts := []string{terminal.Count(len(r.Tools), "tool"), terminal.Count(r.Errors(), "error"), terminal.Count(len(r.Findings)-r.Errors(), "warning")}
+	counts := []string{textutil.Count(len(r.Tools), "tool"), textutil.Count(r.Errors(), "error"), textutil.Count(len(r.Findings)-r.Errors(), "warning")}
 	if r.Errors() > 0 {
 		if otherwise != "" {
 			counts = append(counts, otherwise)

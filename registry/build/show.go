@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -30,7 +30,7 @@ func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 		}
 		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, modes(t.AllowedModes), fmt.Sprintf("%d ms", t.LatencyBudgetMS), t.Summary})
 	}
-	_, err := fmt.Fprintf(w, "registry %s, %s\n\n%s", file.Version, terminal.Count(len(file.Tools), "tool"), terminal.Table(w, rows))
+	_, err := fmt.Fprintf(w, "registry %s, %s\n\n%s", file.Version, textutil.Count(len(file.Tools), "tool"), textutil.Table(w, rows))
 	return err
 }
 
@@ -44,8 +44,8 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Tool", t.ToolID + " " + t.Version},
 		{"Category", string(t.Category)},
 		{"Side effects", string(t.SideEffects)},
-		{"Idempotent", terminal.YesNo(t.Idempotent)},
-		{"Confirmation", terminal.YesNo(t.RequiresConfirmation)},
+		{"Idempotent", textutil.YesNo(t.Idempotent)},
+		{"Confirmation", textutil.YesNo(t.RequiresConfirmation)},
 		{"Modes", modes(t.AllowedModes)},
 		{"Latency budget", fmt.Sprintf("%d ms", t.LatencyBudgetMS)},
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
@@ -74,15 +74,15 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 			rows = append(rows, more)
 		}
 	}
-	text := terminal.Table(w, rows) + "\n"
+	text := textutil.Table(w, rows) + "\n"
 	if parameters := parameterRows("PARAMETER", t.Parameters); len(parameters) > 1 {
-		text += terminal.Table(w, parameters) + "\n"
+		text += textutil.Table(w, parameters) + "\n"
 	}
 	if len(t.Output) > 0 {
-		text += terminal.Table(w, parameterRows("DATA", t.Output)) + "\n"
+		text += textutil.Table(w, parameterRows("DATA", t.Output)) + "\n"
 	}
 	if len(t.Settings) > 0 {
-		text += terminal.Table(w, settingRows(t.ToolID, t.Settings)) + "\n"
+		text += textutil.Table(w, settingRows(t.ToolID, t.Settings)) + "\n"
 	}
 	_, err := io.WriteString(w, text+strings.TrimSpace(t.Guide)+"\n")
 	return err
