@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"voicegw/config/setting"
-	"voicegw/internal/webhook/wire"
+	"voicegw/internal/webhook"
 )
 
 // Webhooks are the receivers of events, by their names.
@@ -37,16 +37,16 @@ const webhooksPrefix = "webhooks."
 
 // introduceWebhook makes the settings of a webhook known.
 func (l *loader) introduceWebhook(name string) []field {
-	w := &Webhook{Events: wire.Types(), Timeout: 10 * time.Second}
+	w := &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second}
 	l.config.Webhooks[name] = w
 	return fieldsOf(webhooksPrefix+name+".", w)
 }
 
 // Secrets returns what signs for the webhook. Load has checked them.
-func (w *Webhook) Secrets() []wire.Secret {
-	var all []wire.Secret
+func (w *Webhook) Secrets() []webhook.Secret {
+	var all []webhook.Secret
 	for _, text := range []setting.Secret{w.Secret, w.OldSecret} {
-		if s, err := wire.ParseSecret(text.Reveal()); err == nil {
+		if s, err := webhook.ParseSecret(text.Reveal()); err == nil {
 			all = append(all, s)
 		}
 	}
@@ -67,16 +67,16 @@ func (l *loader) validateWebhooks() {
 			l.wrong(prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it to the receiver, too")
 		}
 		for key, s := range map[string]setting.Secret{"secret": w.Secret, "old_secret": w.OldSecret} {
-			if _, err := wire.ParseSecret(s.Reveal()); s.IsSet() && err != nil {
+			if _, err := webhook.ParseSecret(s.Reveal()); s.IsSet() && err != nil {
 				l.wrong(prefix+key, err.Error())
 			}
 		}
 		if len(w.Events) == 0 {
-			l.wrong(prefix+"events", "is empty; name some of "+strings.Join(wire.Types(), ", "))
+			l.wrong(prefix+"events", "is empty; name some of "+strings.Join(webhook.Types(), ", "))
 		}
 		for _, kind := range w.Events {
-			if !slices.Contains(wire.Types(), kind) {
-				l.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(wire.Types(), ", "))
+			if !slices.Contains(webhook.Types(), kind) {
+				l.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(webhook.Types(), ", "))
 			}
 		}
 	}

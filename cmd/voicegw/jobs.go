@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"voicegw/internal/jobs"
-	"voicegw/internal/webhook/wire"
+	"voicegw/internal/webhook"
 	"voicegw/store"
 )
 
@@ -36,12 +36,12 @@ func (s *server) jobProgressed(j store.Job) {
 
 // tellJob tells the receivers of webhooks that a job has ended. It does not wait.
 func (s *server) tellJob(j store.Job) {
-	e, err := wire.NewJobEvent(j.EndedAt, wire.Job{
+	e, err := webhook.NewJobEvent(j.EndedAt, webhook.Job{
 		JobID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, ConversationID: j.Conversation, SessionID: j.Session,
-		CallID: j.Call, Attempts: j.Attempt, CreatedAt: wire.Time(j.CreatedAt), EndedAt: wire.Time(j.EndedAt),
+		CallID: j.Call, Attempts: j.Attempt, CreatedAt: webhook.Time(j.CreatedAt), EndedAt: webhook.Time(j.EndedAt),
 	})
 	if err != nil {
-		s.logger.Error("an event cannot be sent", "type", wire.JobEnded, "job", j.ID, "error", err)
+		s.logger.Error("an event cannot be sent", "type", webhook.JobEnded, "job", j.ID, "error", err)
 		return
 	}
 	s.webhooks.Tell(e)

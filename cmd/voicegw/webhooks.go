@@ -7,7 +7,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/webhook"
-	"voicegw/internal/webhook/wire"
 	"voicegw/session"
 )
 
@@ -35,19 +34,19 @@ func endpoints(cfg *config.Config) []webhook.Endpoint {
 
 // tellSession tells the receivers of webhooks that a session has begun or is over. It does not wait.
 func (s *server) tellSession(l session.Lifecycle) {
-	data := wire.Session{
+	data := webhook.Session{
 		SessionID: l.SessionID, ConversationID: l.ConversationID, User: l.User, Principal: l.Principal, Entry: string(l.Entry),
-		Agent: l.Agent, Provider: l.Provider, Model: l.Model, StartedAt: wire.Time(l.Began),
+		Agent: l.Agent, Provider: l.Provider, Model: l.Model, StartedAt: webhook.Time(l.Began),
 	}
-	kind, at := wire.SessionStarted, l.Began
+	kind, at := webhook.SessionStarted, l.Began
 	if over := l.Over; over != nil {
-		kind, at = wire.SessionEnded, over.At
-		data.End = &wire.End{
-			EndedAt: wire.Time(over.At), DurationMS: over.At.Sub(l.Began).Milliseconds(), Reason: over.Reason, CloseCode: over.CloseCode,
+		kind, at = webhook.SessionEnded, over.At
+		data.End = &webhook.End{
+			EndedAt: webhook.Time(over.At), DurationMS: over.At.Sub(l.Began).Milliseconds(), Reason: over.Reason, CloseCode: over.CloseCode,
 			Turns: over.Turns, CostUSDMicros: int64(over.Cost.Micros), Unpriced: over.Cost.Unpriced,
 		}
 	}
-	e, err := wire.NewEvent(kind, at, data)
+	e, err := webhook.NewEvent(kind, at, data)
 	if err != nil {
 		s.logger.Error("an event cannot be sent", "type", kind, "session_id", l.SessionID, "error", err)
 		return

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"voicegw/internal/bounded"
-	"voicegw/internal/webhook/wire"
 )
 
 // Endpoint is a receiver.
@@ -25,7 +24,7 @@ type Endpoint struct {
 	// URL is where events are sent. It may hold a secret, so it is neither logged nor part of an error.
 	URL string
 	// Secrets sign, all of them: during a change the receiver may know either.
-	Secrets []wire.Secret
+	Secrets []Secret
 	// Events are the types that are sent; nil means all.
 	Events []string
 	// Private allows addresses of this machine and of private networks. Addresses that are valid on one
@@ -147,7 +146,7 @@ func (p *poster) post(ctx context.Context, id string, body []byte) result {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "voicegw")
-	wire.Sign(req.Header, id, time.Now(), body, p.Secrets...)
+	Sign(req.Header, id, time.Now(), body, p.Secrets...)
 	client, err := p.clientFor(req)
 	if err != nil {
 		return result{why: reason(err)}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"voicegw/internal/testutil"
-	"voicegw/internal/webhook/wire"
 	"voicegw/store"
 )
 
@@ -28,9 +27,9 @@ var (
 	newKey = []byte("fedcba9876543210fedcba9876543210")
 )
 
-func secret(t *testing.T, key []byte) wire.Secret {
+func secret(t *testing.T, key []byte) Secret {
 	t.Helper()
-	s, err := wire.ParseSecret("whsec_" + base64.StdEncoding.EncodeToString(key))
+	s, err := ParseSecret("whsec_" + base64.StdEncoding.EncodeToString(key))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +106,13 @@ func (r *receiver) got(t *testing.T) []string {
 
 func (r *receiver) endpoint(t *testing.T, name string) Endpoint {
 	t.Helper()
-	return Endpoint{Name: name, URL: r.URL + "/hook?key=hidden", Secrets: []wire.Secret{secret(t, newKey)}, Private: true, Timeout: 10 * time.Second}
+	return Endpoint{Name: name, URL: r.URL + "/hook?key=hidden", Secrets: []Secret{secret(t, newKey)}, Private: true, Timeout: 10 * time.Second}
 }
 
 // happened makes an event of a session.
-func happened(t *testing.T, n int) wire.Event {
+func happened(t *testing.T, n int) Event {
 	t.Helper()
-	e, err := wire.NewEvent(wire.SessionStarted, time.Now(), wire.Session{SessionID: fmt.Sprintf("voice-%d", n), Entry: "open", Provider: "sim", Model: "m", StartedAt: wire.Time(time.Now())})
+	e, err := NewEvent(SessionStarted, time.Now(), Session{SessionID: fmt.Sprintf("voice-%d", n), Entry: "open", Provider: "sim", Model: "m", StartedAt: Time(time.Now())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"voicegw/internal/webhook/wire"
 )
 
 // TestProxy: events go through the proxy that the environment names, which looks names up that this machine does not
@@ -46,7 +44,7 @@ func TestProxy(t *testing.T) {
 		"http://127.0.0.1:1/in":      {private: true, direct: true, want: "it cannot be reached"},
 		"http://192.168.255.1/other": {direct: true, want: errAddress.Error()},
 	} {
-		p := newPoster(Endpoint{Name: "x", URL: address, Private: tc.private, Secrets: []wire.Secret{}})
+		p := newPoster(Endpoint{Name: "x", URL: address, Private: tc.private, Secrets: []Secret{}})
 		p.proxy = func(*http.Request) (*url.URL, error) {
 			if tc.direct {
 				return nil, nil //nolint:nilnil // as http.ProxyFromEnvironment

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/internal/logging"
-	"voicegw/internal/webhook/wire"
 	"voicegw/store"
 )
 
@@ -83,8 +82,8 @@ type Sender struct {
 	queue  Queue
 	logger *slog.Logger
 	seldom *logging.Throttle
-	told   chan wire.Event // from Tell to keep; dropped if it is full; never closed
-	ending chan struct{}   // closed by Close
+	told   chan Event    // from Tell to keep; dropped if it is full; never closed
+	ending chan struct{} // closed by Close
 	end    context.CancelFunc
 	ctx    func() context.Context // of everything that it does
 
@@ -102,7 +101,7 @@ func New(o Options) *Sender {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Sender{
 		queue: o.Queue, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		told: make(chan wire.Event, mostTold), ending: make(chan struct{}), end: end, ctx: func() context.Context { return ctx },
+		told: make(chan Event, mostTold), ending: make(chan struct{}), end: end, ctx: func() context.Context { return ctx },
 		lines: map[string]*line{},
 	}
 	s.seldom = logging.NewThrottle(s.logger)
@@ -155,7 +154,7 @@ func (s *Sender) begin(e Endpoint) *line {
 
 // Tell tells the endpoints of an event. It never waits: if too many events wait to be kept, because the
 // store is away, the event is dropped and counted.
-func (s *Sender) Tell(e wire.Event) {
+func (s *Sender) Tell(e Event) {
 	select {
 	case <-s.ending:
 	default:
@@ -183,7 +182,7 @@ func (s *Sender) wanting(kind string) []*line {
 	return all
 }
 
-func (s *Sender) drop(l *line, e wire.Event, why string) {
+func (s *Sender) drop(l *line, e Event, why string) {
 	l.count.dropped.Add(1)
 	s.seldom.Info("an event is lost before it was sent", l.name+": "+why, "endpoint", l.name, "type", e.Type, "event", e.ID)
 }
@@ -212,7 +211,7 @@ func (s *Sender) keep() {
 }
 
 // keepOne keeps an event for each endpoint that wants it. While the store is away it tries again.
-func (s *Sender) keepOne(e wire.Event) {
+func (s *Sender) keepOne(e Event) {
 	for _, l := range s.wanting(e.Type) {
 		for {
 			err := s.queue.Add(s.ctx(), l.name, store.Webhook{ID: e.ID, Type: e.Type, At: e.At, Body: e.Body})

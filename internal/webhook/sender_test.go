@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"voicegw/internal/testutil"
-	"voicegw/internal/webhook/wire"
 	"voicegw/store"
 )
 
@@ -27,7 +26,7 @@ func TestDelivered(t *testing.T) {
 	both := one.endpoint(t, "one")
 	both.Secrets = append(both.Secrets, secret(t, oldKey))
 	other := none.endpoint(t, "none")
-	other.Events = []string{wire.SessionEnded}
+	other.Events = []string{SessionEnded}
 	s := sending(t, keep, nil, both, two.endpoint(t, "two"), other)
 	var want []string
 	for n := range 5 {
@@ -258,7 +257,7 @@ func TestReconfigure(t *testing.T) {
 	s.Tell(happened(t, 1))
 	testutil.WaitUntil(t, "both have it", func() bool { return len(stays.got(t))+len(goes.got(t)) == 2 })
 	changed := stays.endpoint(t, "stays")
-	changed.Secrets = []wire.Secret{secret(t, oldKey)}
+	changed.Secrets = []Secret{secret(t, oldKey)}
 	stays.mu.Lock()
 	stays.keys = [][]byte{oldKey}
 	stays.mu.Unlock()

@@ -1,4 +1,4 @@
-package wire
+package webhook
 
 import (
 	"crypto/sha256"
