@@ -18,7 +18,7 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.Confirmation},
+		Kinds: []logging.Kind{logging.Confirmation},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations},
 	}))
 }

@@ -7,13 +7,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 )
 
 // need is what a run of all tests here makes and writes.
 var need = secrettest.Need{
-	Kinds: []secretwatch.Kind{secretwatch.Ticket, secretwatch.Confirmation, secretwatch.OperatorsKey, secretwatch.ProviderKey},
+	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, logging.ProviderKey},
 	Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations, secrettest.Errors, secrettest.Data},
 }
 

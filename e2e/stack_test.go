@@ -15,8 +15,8 @@ import (
 	"voicegw/gateway"
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
+	"voicegw/internal/logging"
 	"voicegw/internal/nonblock"
-	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
@@ -133,8 +133,8 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	if set.fallback != "" {
 		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)
 	}
-	secrettest.Made(secretwatch.ProviderKey, key)
-	secrettest.Made(secretwatch.OperatorsKey, operatorsKey)
+	secrettest.Made(logging.ProviderKey, key)
+	secrettest.Made(logging.OperatorsKey, operatorsKey)
 	serve.Logger = opts.Logger
 	records := audit.New(audit.Options{Lines: watchedLines{secrettest.Watch(secrettest.Audit, set.lines), set.lines}, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
 	if box := set.tools; box != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -98,7 +98,7 @@ func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
 	if err != nil {
 		panic(err)
 	}
-	secrettest.Made(secretwatch.APIKey, text)
+	secrettest.Made(logging.APIKey, text)
 	return text
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"voicegw/internal/auth"
+	"voicegw/internal/logging"
 	"voicegw/internal/quota"
-	"voicegw/internal/secretwatch"
 )
 
 // How long the console's secrets live, and how many of each may exist; the oldest goes first.
@@ -67,7 +67,7 @@ func (g *grants) add(to auth.Principal, now time.Time, life time.Duration) (secr
 	if !to.Expires.IsZero() && to.Expires.Before(until) {
 		until = to.Expires
 	}
-	secretwatch.Made(secretwatch.Console, secret)
+	logging.Made(logging.Console, secret)
 	(*g)[sha256.Sum256([]byte(secret))] = grant{to, until}
 	return secret, until
 }

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	http.DefaultClient.Transport = secrettest.Answers(nil)
 	goleak.VerifyTestMain(secrettest.Main(keyed{m}, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.Console, secretwatch.Image, secretwatch.OperatorsKey},
+		Kinds: []logging.Kind{logging.Console, logging.Image, logging.OperatorsKey},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Errors},
 	}))
 }
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 type keyed struct{ tests secrettest.Tests }
 
 func (k keyed) Run() int {
-	secrettest.Made(secretwatch.OperatorsKey, testKey)
+	secrettest.Made(logging.OperatorsKey, testKey)
 	return k.tests.Run()
 }
 
 // operators are those of a gateway with that key.
 func operators(key string) *auth.Current {
-	secrettest.Made(secretwatch.OperatorsKey, key)
+	secrettest.Made(logging.OperatorsKey, key)
 	return auth.Operators(key)
 }
 

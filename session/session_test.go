@@ -16,7 +16,7 @@ import (
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/internal/audit"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	// genai depends on opencensus, which starts a goroutine when it is imported.
 	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.Confirmation},
+		Kinds: []logging.Kind{logging.Confirmation},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit},
 	}), goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }

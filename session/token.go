@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/store"
 )
 
@@ -117,7 +117,7 @@ func newToken() string {
 	raw := make([]byte, tokenBytes)
 	rand.Read(raw)
 	token := base64.RawURLEncoding.EncodeToString(raw)
-	secretwatch.Made(secretwatch.Resume, token)
+	logging.Made(logging.Resume, token)
 	return token
 }
 

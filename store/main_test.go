@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 )
 
@@ -18,6 +18,6 @@ func TestMain(m *testing.M) {
 		fill(dir)
 	}
 	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.Ticket}, Sinks: []secrettest.Sink{secrettest.Data},
+		Kinds: []logging.Kind{logging.Ticket}, Sinks: []secrettest.Sink{secrettest.Data},
 	}))
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/logging"
 	"voicegw/internal/origin"
-	"voicegw/internal/secretwatch"
 	"voicegw/store/witness"
 )
 
@@ -96,7 +96,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 		return "", err
 	}
 	secret = newSecret()
-	secretwatch.Made(secretwatch.Ticket, secret)
+	logging.Made(logging.Ticket, secret)
 	_, err = t.bucket.create(ctx, keyOf(secret), data, ticket.ExpiresAt.Sub(now)+afterlife)
 	if err != nil {
 		return "", err

@@ -22,7 +22,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/registry/registrytest"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testscript.Main(secrettest.Main(removing{m}, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.OperatorsKey, secretwatch.Ticket, secretwatch.Console},
+		Kinds: []logging.Kind{logging.OperatorsKey, logging.Ticket, logging.Console},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Data},
 	}), map[string]func(){"voicegw": program, natsName: natsProgram})
 }

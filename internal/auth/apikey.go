@@ -8,7 +8,7 @@ import (
 	"errors"
 	"strings"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 // The form of an API key: vgk_<id>_<secret>. The id is 8 digits and lower-case letters, and no
@@ -61,7 +61,7 @@ func NewAPIKey() APIKey {
 	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
 	id := strings.ToLower(rand.Text()[:idChars])
 	k := APIKey{id: id, text: Prefix + id + "_" + base64.RawURLEncoding.EncodeToString(raw)}
-	secretwatch.Made(secretwatch.APIKey, k.text)
+	logging.Made(logging.APIKey, k.text)
 	return k
 }
 

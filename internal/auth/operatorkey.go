@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"runtime"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 // OperatorKeyFile is the name of the key's file in the data folder.
@@ -92,7 +92,7 @@ func makeKey(dir string) (err error) {
 	raw := make([]byte, size)
 	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
 	key := hex.EncodeToString(raw)
-	secretwatch.Made(secretwatch.OperatorsKey, key)
+	logging.Made(logging.OperatorsKey, key)
 	// Its mode is 0600, whatever the umask.
 	f, err := os.CreateTemp(dir, OperatorKeyFile+".*")
 	if err != nil {

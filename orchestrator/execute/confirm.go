@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
@@ -57,7 +57,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	ctx, cancel := context.WithTimeout(e.ctx(), storeTime)
 	defer cancel()
 	token := "cf_" + rand.Text()
-	secretwatch.Made(secretwatch.Confirmation, token)
+	logging.Made(logging.Confirmation, token)
 	now := time.Now().UTC()
 	p := j.Prepared
 	record := store.Confirmation{

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/conversation"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
-		Kinds: []secretwatch.Kind{secretwatch.Ticket},
+		Kinds: []logging.Kind{logging.Ticket},
 		Sinks: []secrettest.Sink{secrettest.Data},
 	}))
 }

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"voicegw/config/defaults"
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 // FilesOptions configure Files.
@@ -139,7 +139,7 @@ func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, ex
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // it never fails
 	id = base64.RawURLEncoding.EncodeToString(secret)
-	secretwatch.Made(secretwatch.Image, id)
+	logging.Made(logging.Image, id)
 	expires = time.Now().Add(f.opts.Life).UTC().Truncate(time.Millisecond)
 	first, err := json.Marshal(head{info.Type, info.Width, info.Height, int64(len(data)), expires})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 // Env is the variable whose value names the file in which child processes of tests report
@@ -28,8 +28,8 @@ var run = newWatcher()
 
 // Need is what a run must have seen, so that it cannot pass without any check.
 type Need struct {
-	Kinds []secretwatch.Kind // the places where a secret was made
-	Sinks []Sink             // the places where something was read
+	Kinds []logging.Kind // the places where a secret was made
+	Sinks []Sink         // the places where something was read
 }
 
 // Tests is a *testing.M, for goleak.VerifyTestMain and testscript.Main.
@@ -60,7 +60,7 @@ func (m watched) Run() int {
 		fmt.Fprintln(os.Stderr, "secretwatch:", err)
 		return 1
 	}
-	secretwatch.Tell(run.made)
+	logging.Tell(run.made)
 	code := m.tests.Run()
 	told.hear()
 	wrong := run.verdict(m.need, code == 0 && whole())
@@ -110,9 +110,9 @@ func (w *watcher) verdict(need Need, whole bool) []string {
 
 // line is a report of a child process: a secret, or a finding.
 type line struct {
-	Kind   secretwatch.Kind `json:"kind,omitempty"`
-	Secret string           `json:"secret,omitempty"`
-	Found  *finding         `json:"found,omitempty"`
+	Kind   logging.Kind `json:"kind,omitempty"`
+	Secret string       `json:"secret,omitempty"`
+	Found  *finding     `json:"found,omitempty"`
 }
 
 // Child makes this process report its secrets and findings to its parent, if the parent has
@@ -133,7 +133,7 @@ func Child() {
 			panic(fmt.Sprint("secretwatch: the parent could not be told: ", err))
 		}
 	}
-	secretwatch.Tell(func(kind secretwatch.Kind, secret string) {
+	logging.Tell(func(kind logging.Kind, secret string) {
 		run.made(kind, secret)
 		tell(line{Kind: kind, Secret: secret})
 	})
@@ -184,8 +184,8 @@ func (c *children) hear() {
 }
 
 // Made reports a secret that a test makes itself, such as a provider's key.
-func Made(kind secretwatch.Kind, secret string) string {
-	secretwatch.Made(kind, secret)
+func Made(kind logging.Kind, secret string) string {
+	logging.Made(kind, secret)
 	return secret
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 // shortest is the minimum length of a secret that is looked for, in bytes.
@@ -24,8 +24,8 @@ type Sink string
 
 // exempt says which kinds may appear in a sink: a client that may read a conversation may
 // also see its images.
-func exempt(sink Sink, kind secretwatch.Kind) bool {
-	return kind == secretwatch.Image && (sink == Conversations || sink == Data)
+func exempt(sink Sink, kind logging.Kind) bool {
+	return kind == logging.Image && (sink == Conversations || sink == Data)
 }
 
 // The sinks that several packages use.
@@ -39,8 +39,8 @@ const (
 
 // finding is a secret that was found.
 type finding struct {
-	Sink Sink             `json:"sink"`
-	Kind secretwatch.Kind `json:"kind"`
+	Sink Sink         `json:"sink"`
+	Kind logging.Kind `json:"kind"`
 	// Where is the file of the sink, if it has files.
 	Where string `json:"where,omitempty"`
 }
@@ -59,23 +59,23 @@ type watcher struct {
 	mu      sync.RWMutex // guards the fields below
 	first   [1 << 16]bool
 	secrets map[[shortest]byte][]known // by their first bytes
-	kinds   map[secretwatch.Kind]int
+	kinds   map[logging.Kind]int
 	read    map[Sink]int64 // bytes
 	found   map[finding]bool
 	report  func(finding) // in a child process: reports to the parent; otherwise nil
 }
 
 type known struct {
-	kind   secretwatch.Kind
+	kind   logging.Kind
 	secret string
 }
 
 func newWatcher() *watcher {
-	return &watcher{secrets: map[[shortest]byte][]known{}, kinds: map[secretwatch.Kind]int{}, read: map[Sink]int64{}, found: map[finding]bool{}}
+	return &watcher{secrets: map[[shortest]byte][]known{}, kinds: map[logging.Kind]int{}, read: map[Sink]int64{}, found: map[finding]bool{}}
 }
 
 // made adds a secret.
-func (w *watcher) made(kind secretwatch.Kind, secret string) {
+func (w *watcher) made(kind logging.Kind, secret string) {
 	if len(secret) < shortest {
 		return
 	}
@@ -91,10 +91,10 @@ func (w *watcher) made(kind secretwatch.Kind, secret string) {
 }
 
 // look returns the kinds of the secrets in a text.
-func (w *watcher) look(text []byte) []secretwatch.Kind {
+func (w *watcher) look(text []byte) []logging.Kind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	var kinds []secretwatch.Kind
+	var kinds []logging.Kind
 	for i := 0; i+shortest <= len(text); i++ {
 		if !w.first[int(text[i])<<8|int(text[i+1])] {
 			continue

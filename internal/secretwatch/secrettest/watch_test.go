@@ -12,19 +12,19 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/internal/secretwatch"
+	"voicegw/internal/logging"
 )
 
 const made = "Zx3_abcdefghijklmnop-0123456789"
 
 // fresh is a run of its own, in which one secret was made.
-func fresh(t *testing.T, kind secretwatch.Kind) {
+func fresh(t *testing.T, kind logging.Kind) {
 	t.Helper()
 	old := run
 	run = newWatcher()
-	secretwatch.Tell(run.made)
-	t.Cleanup(func() { run = old; secretwatch.Tell(run.made) })
-	secretwatch.Made(kind, made)
+	logging.Tell(run.made)
+	t.Cleanup(func() { run = old; logging.Tell(run.made) })
+	logging.Made(kind, made)
 }
 
 // TestLeaks: a secret is found wherever it is written, and is not told again.
@@ -76,22 +76,22 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		kind secretwatch.Kind
+		kind logging.Kind
 		do   func(*testing.T)
 		want string // empty: nothing is found
 	}{
-		"log, at the lowest level":    {secretwatch.Ticket, func(*testing.T) { Logger(nil).Debug("m", "x", []string{made}) }, "ticket) stands in a sink (log)"},
-		"log, with":                   {secretwatch.Ticket, func(*testing.T) { Logger(slog.New(slog.DiscardHandler)).With("a", made).Info("m") }, "(log)"},
-		"written":                     {secretwatch.Ticket, write(`{"x":"` + made + `"}`), "(audit)"},
-		"across writes":               {secretwatch.Ticket, write("x"+made[:9], made[9:]), "(audit)"},
-		"less than the secret":        {secretwatch.Ticket, write(made[:len(made)-1]), ""},
-		"conversation":                {secretwatch.Confirmation, func(t *testing.T) { CheckJSON(t, Conversations, map[string]string{"text": made}) }, "(conversation)"},
-		"image of a conversation":     {secretwatch.Image, func(t *testing.T) { CheckJSON(t, Conversations, made) }, ""},
-		"error":                       {secretwatch.OperatorsKey, answer(404), "operators' key) stands in a sink (answer that is an error)"},
-		"good answer":                 {secretwatch.OperatorsKey, answer(200), ""},
-		"block of the store":          {secretwatch.Ticket, file("nats/1.blk", "\x00\x01"+made+"\x02"), "(data folder), in nats/1.blk"},
-		"name of a file":              {secretwatch.Ticket, file(made, ""), "the name of a file"},
-		"key in the file of that key": {secretwatch.OperatorsKey, file("operators.key", made), ""},
+		"log, at the lowest level":    {logging.Ticket, func(*testing.T) { Logger(nil).Debug("m", "x", []string{made}) }, "ticket) stands in a sink (log)"},
+		"log, with":                   {logging.Ticket, func(*testing.T) { Logger(slog.New(slog.DiscardHandler)).With("a", made).Info("m") }, "(log)"},
+		"written":                     {logging.Ticket, write(`{"x":"` + made + `"}`), "(audit)"},
+		"across writes":               {logging.Ticket, write("x"+made[:9], made[9:]), "(audit)"},
+		"less than the secret":        {logging.Ticket, write(made[:len(made)-1]), ""},
+		"conversation":                {logging.Confirmation, func(t *testing.T) { CheckJSON(t, Conversations, map[string]string{"text": made}) }, "(conversation)"},
+		"image of a conversation":     {logging.Image, func(t *testing.T) { CheckJSON(t, Conversations, made) }, ""},
+		"error":                       {logging.OperatorsKey, answer(404), "operators' key) stands in a sink (answer that is an error)"},
+		"good answer":                 {logging.OperatorsKey, answer(200), ""},
+		"block of the store":          {logging.Ticket, file("nats/1.blk", "\x00\x01"+made+"\x02"), "(data folder), in nats/1.blk"},
+		"name of a file":              {logging.Ticket, file(made, ""), "the name of a file"},
+		"key in the file of that key": {logging.OperatorsKey, file("operators.key", made), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh(t, tc.kind)
@@ -106,13 +106,13 @@ func TestLeaks(t *testing.T) {
 
 // TestNeed: a run that has made or read nothing is no proof; one of some tests need not be.
 func TestNeed(t *testing.T) {
-	fresh(t, secretwatch.Ticket)
+	fresh(t, logging.Ticket)
 	Check(Log, []byte("a line"))
-	need := Need{Kinds: []secretwatch.Kind{secretwatch.Ticket}, Sinks: []Sink{Log}}
+	need := Need{Kinds: []logging.Kind{logging.Ticket}, Sinks: []Sink{Log}}
 	if wrong := run.verdict(need, true); len(wrong) != 0 {
 		t.Error(wrong)
 	}
-	need = Need{Kinds: []secretwatch.Kind{secretwatch.Console}, Sinks: []Sink{Audit}}
+	need = Need{Kinds: []logging.Kind{logging.Console}, Sinks: []Sink{Audit}}
 	if wrong := run.verdict(need, true); len(wrong) != 2 {
 		t.Error(wrong)
 	}
@@ -124,7 +124,7 @@ func TestNeed(t *testing.T) {
 // TestChildren: the parent hears of the secrets and findings of its children; of a line that
 // is being written, when it is whole.
 func TestChildren(t *testing.T) {
-	fresh(t, secretwatch.Image)
+	fresh(t, logging.Image)
 	told.path, told.offset = filepath.Join(t.TempDir(), "told"), 0
 	t.Cleanup(func() { told.path, told.offset = "", 0 })
 	t.Setenv(Env, told.path)
@@ -134,10 +134,10 @@ func TestChildren(t *testing.T) {
 		run, told.path = child, "" // a child reads no reports
 		defer func() { run, told.path = parent, path }()
 		Child()
-		secretwatch.Made(secretwatch.Ticket, "a ticket of the child")
+		logging.Made(logging.Ticket, "a ticket of the child")
 		Check(Log, []byte("child: a ticket of the child"))
 	}()
-	half, err := json.Marshal(line{Kind: secretwatch.Console, Secret: "a code of the child"})
+	half, err := json.Marshal(line{Kind: logging.Console, Secret: "a code of the child"})
 	if err != nil {
 		t.Fatal(err)
 	}
