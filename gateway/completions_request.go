@@ -56,14 +56,14 @@ var completionsFields = map[string]field{
 	"max_tokens":            {honoured, "at least 1; of one answer of the model, and never more than `chat.max_output`", readMaxOutput},
 	"max_completion_tokens": {honoured, "like `max_tokens`", readMaxOutput},
 
-	"temperature":       {passed, "0 to 2", setting("temperature", number(0, 2))},
-	"top_p":             {passed, "0 to 1", setting("top_p", number(0, 1))},
-	"presence_penalty":  {passed, "-2 to 2", setting("presence_penalty", number(-2, 2))},
-	"frequency_penalty": {passed, "-2 to 2", setting("frequency_penalty", number(-2, 2))},
-	"seed":              {passed, "a whole number", setting("seed", wholeNumber)},
-	"stop":              {passed, "a text, or 1 to 4 texts", setting("stop", stopTexts)},
-	"reasoning_effort":  {passed, "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`", setting("reasoning_effort", oneOf("none", "minimal", "low", "medium", "high", "xhigh"))},
-	"verbosity":         {passed, "`low`, `medium` or `high`", setting("verbosity", oneOf("low", "medium", "high"))},
+	"temperature":       {passed, "0 to 2", modelSetting("temperature", number(0, 2))},
+	"top_p":             {passed, "0 to 1", modelSetting("top_p", number(0, 1))},
+	"presence_penalty":  {passed, "-2 to 2", modelSetting("presence_penalty", number(-2, 2))},
+	"frequency_penalty": {passed, "-2 to 2", modelSetting("frequency_penalty", number(-2, 2))},
+	"seed":              {passed, "a whole number", modelSetting("seed", wholeNumber)},
+	"stop":              {passed, "a text, or 1 to 4 texts", modelSetting("stop", stopTexts)},
+	"reasoning_effort":  {passed, "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`", modelSetting("reasoning_effort", oneOf("none", "minimal", "low", "medium", "high", "xhigh"))},
+	"verbosity":         {passed, "`low`, `medium` or `high`", modelSetting("verbosity", oneOf("low", "medium", "high"))},
 	"response_format":   {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
 
 	"store":                  {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
@@ -175,8 +175,8 @@ func only(must string, values ...string) func(*completionsQuery, json.RawMessage
 	}
 }
 
-// setting accepts a value for the model.
-func setting(name string, check func(json.RawMessage) string) func(*completionsQuery, json.RawMessage) string {
+// modelSetting accepts a value for the model.
+func modelSetting(name string, check func(json.RawMessage) string) func(*completionsQuery, json.RawMessage) string {
 	return func(q *completionsQuery, raw json.RawMessage) string {
 		wrong := check(raw)
 		if wrong == "" {

@@ -46,7 +46,7 @@ func locks(order [2][2]int) Protocol[two] {
 	}
 }
 
-func explore[S comparable](t *testing.T, p Protocol[S]) Report {
+func exploreAll[S comparable](t *testing.T, p Protocol[S]) Report {
 	t.Helper()
 	r, err := Explore(p, 1000)
 	if err != nil {
@@ -56,7 +56,7 @@ func explore[S comparable](t *testing.T, p Protocol[S]) Report {
 }
 
 func TestEveryStateIsVisited(t *testing.T) {
-	if r := explore(t, locks([2][2]int{{0, 1}, {0, 1}})); r.Violation != nil || r.States != 12 || r.Steps != 12 || r.Depth != 6 {
+	if r := exploreAll(t, locks([2][2]int{{0, 1}, {0, 1}})); r.Violation != nil || r.States != 12 || r.Steps != 12 || r.Depth != 6 {
 		t.Errorf("%v, %v", r, r.Violation)
 	}
 	if _, err := Explore(locks([2][2]int{{0, 1}, {0, 1}}), 11); err == nil {
@@ -65,7 +65,7 @@ func TestEveryStateIsVisited(t *testing.T) {
 }
 
 func TestADeadlockIsFound(t *testing.T) {
-	v := explore(t, locks([2][2]int{{0, 1}, {1, 0}})).Violation
+	v := exploreAll(t, locks([2][2]int{{0, 1}, {1, 0}})).Violation
 	if v == nil || v.Promise != Reachable || !strings.Contains(v.String(), "   1  Ada: takes a lock\n   2  Eve: takes a lock\n") {
 		t.Errorf("found %v", v)
 	}
@@ -89,7 +89,7 @@ func TestTheShortestWayIsTold(t *testing.T) {
 		End:  func(int) bool { return true },
 		Show: func(int) string { return "seven" },
 	}
-	v := explore(t, p).Violation
+	v := exploreAll(t, p).Violation
 	if v == nil || v.Promise != "never 7" || v.How != "it is 7" || len(v.Trace) != 3 || v.Last != "seven" ||
 		!strings.HasPrefix(v.Trace[0], "the world: adds ") || !strings.Contains(v.String(), "the state then: seven") {
 		t.Errorf("found %v", v)
@@ -127,7 +127,7 @@ func TestFairness(t *testing.T) {
 		"the world alone leaves":                {p: round("round", "", 0, 1), loop: true},
 		"nobody but the world does anything":    {p: round("", "", 0, 1), loop: true},
 	} {
-		v := explore(t, c.p).Violation
+		v := exploreAll(t, c.p).Violation
 		if (v == nil) != c.ok || v != nil && (v.Promise != Reached || (len(v.Loop) > 0) != c.loop) {
 			t.Errorf("%s: %v", name, v)
 		}
@@ -140,7 +140,7 @@ func TestFairness(t *testing.T) {
 		},
 		End: func(s int) bool { return s == 1 },
 	}
-	if v := explore(t, waits).Violation; v == nil || v.Promise != Reached || len(v.Loop) > 0 || len(v.Trace) > 0 {
+	if v := exploreAll(t, waits).Violation; v == nil || v.Promise != Reached || len(v.Loop) > 0 || len(v.Trace) > 0 {
 		t.Errorf("what waits for the world: %v", v)
 	}
 }
