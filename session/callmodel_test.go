@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"voicegw/internal/model"
-	"voicegw/internal/model/modeltest"
 )
 
 // The model of calls: sessions that are admitted, connect to a provider that refuses, hangs or
@@ -350,7 +349,7 @@ func (m callModel) draining(s callState, can model.Can[callState]) {
 
 func newCallModel() callModel {
 	m := callModel{tries: 2, places: 1, stuck: 1}
-	if modeltest.Deep() {
+	if model.Deep() {
 		m.tries, m.places, m.stuck = 3, 2, 2
 	}
 	return m
@@ -358,22 +357,22 @@ func newCallModel() callModel {
 
 // TestModelOfCalls explores calls with their handshakes, and a drain at any moment.
 func TestModelOfCalls(t *testing.T) {
-	modeltest.Keeps(t, newCallModel().protocol())
+	model.Keeps(t, newCallModel().protocol())
 	two := newCallModel()
 	two.places = 2
-	modeltest.Keeps(t, two.protocol())
+	model.Keeps(t, two.protocol())
 }
 
 // TestModelFindsWhatHandshakesMend: before each handshake had its connections to itself, a
 // session read the connection that it had dialled last, and another had answered it.
 func TestModelFindsWhatHandshakesMend(t *testing.T) {
 	m := callModel{lastDialled: true, tries: 2, places: 2}
-	modeltest.Breaks(t, m.protocol(), readsAnswer)
+	model.Breaks(t, m.protocol(), readsAnswer)
 }
 
 // TestModelFindsWhatTheBoundOfADrainMends: before it had a bound, a drain waited for a tool
 // that never ends.
 func TestModelFindsWhatTheBoundOfADrainMends(t *testing.T) {
 	m := callModel{boundless: true, tries: 1, places: 1, stuck: 1}
-	modeltest.Breaks(t, m.protocol(), model.Reachable)
+	model.Breaks(t, m.protocol(), model.Reachable)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"voicegw/internal/model"
-	"voicegw/internal/model/modeltest"
 )
 
 // The model of voice sessions: offers and their tickets, sessions on two gateways that may be
@@ -332,10 +331,10 @@ func (m voiceModel) ends(s voiceModelState, can model.Can[voiceModelState]) {
 // a turn of text.
 func TestModelOfVoiceSessions(t *testing.T) {
 	m := voiceModel{kills: 1, away: 1, opens: opens}
-	if modeltest.Deep() {
+	if model.Deep() {
 		m.kills, m.away = 2, 2
 	}
-	modeltest.Keeps(t, m.protocol())
+	model.Keeps(t, m.protocol())
 }
 
 // TestModelFindsReplacedTickets: a ticket that a newer one had replaced opened a session once
@@ -347,17 +346,17 @@ func TestModelFindsReplacedTickets(t *testing.T) {
 		}
 		return idle(old)
 	}
-	modeltest.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
+	model.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
 }
 
 // TestModelFindsWhatRevisionsMend: without its revision, a turn of text writes over what was
 // handed back meanwhile.
 func TestModelFindsWhatRevisionsMend(t *testing.T) {
-	modeltest.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
+	model.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
 }
 
 // TestModelFindsWhatFencingMends: where the store was away for longer than the lease of a running
 // session lives, and the session went on, a second one could begin beside it.
 func TestModelFindsWhatFencingMends(t *testing.T) {
-	modeltest.Breaks(t, voiceModel{opens: opens, away: 1, unfenced: true}.protocol(), onePerTalk)
+	model.Breaks(t, voiceModel{opens: opens, away: 1, unfenced: true}.protocol(), onePerTalk)
 }

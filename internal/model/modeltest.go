@@ -1,13 +1,11 @@
 // Package modeltest explores models in tests: a small one with every go test, all of it with
 // make model.
-package modeltest
+package model
 
 import (
 	"flag"
 	"testing"
 	"time"
-
-	"voicegw/internal/model"
 )
 
 var deep = flag.Bool("model.deep", false, "explore the models at their full bounds")
@@ -19,7 +17,7 @@ const maxStates = 4_000_000
 func Deep() bool { return *deep }
 
 // Keeps fails the test if a promise of p breaks, with the way there, and logs the figures.
-func Keeps[S comparable](t *testing.T, p model.Protocol[S]) {
+func Keeps[S comparable](t *testing.T, p Protocol[S]) {
 	t.Helper()
 	if v := explore(t, p).Violation; v != nil {
 		t.Error(v)
@@ -28,7 +26,7 @@ func Keeps[S comparable](t *testing.T, p model.Protocol[S]) {
 
 // Breaks fails the test unless p, a protocol with a known fault, breaks the promise of that
 // name, and returns how.
-func Breaks[S comparable](t *testing.T, p model.Protocol[S], promise string) *model.Violation {
+func Breaks[S comparable](t *testing.T, p Protocol[S], promise string) *Violation {
 	t.Helper()
 	v := explore(t, p).Violation
 	switch {
@@ -42,10 +40,10 @@ func Breaks[S comparable](t *testing.T, p model.Protocol[S], promise string) *mo
 	return v
 }
 
-func explore[S comparable](t *testing.T, p model.Protocol[S]) model.Report {
+func explore[S comparable](t *testing.T, p Protocol[S]) Report {
 	t.Helper()
 	began := time.Now()
-	r, err := model.Explore(p, maxStates)
+	r, err := Explore(p, maxStates)
 	if err != nil {
 		t.Fatal(err)
 	}
