@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/vectors"
 	"voicegw/internal/backends/kb/rank"
 )
 
@@ -39,8 +38,8 @@ type Index struct {
 	options Options
 	ranker  *rank.Ranker
 	store   *store
-	query   *vectors.Guard // nil without an Embedder, like load
-	load    *vectors.Guard
+	query   *kb.Guard // nil without an Embedder, like load
+	load    *kb.Guard
 
 	// applying is held by the one running Apply; it guards the writing side of store and the
 	// making of the next snapshot.
@@ -95,8 +94,8 @@ func Open(o Options) (*Index, error) {
 	}
 	x := &Index{options: o, ranker: ranker, store: newStore(ranker)}
 	if o.Embedder != nil {
-		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
-		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
+		x.query = kb.New(o.Embedder, o.Logger, "query", kb.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
+		x.load = kb.New(o.Embedder, o.Logger, "records", kb.Options{})
 	}
 	x.publish(map[string]*entry{})
 	return x, nil

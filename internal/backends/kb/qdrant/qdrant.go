@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/vectors"
 	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/bounded"
 )
@@ -53,8 +52,8 @@ type Index struct {
 	ranker     *rank.Ranker
 	path       string // of the collection
 	dimensions int
-	query      *vectors.Guard // nil without an Embedder, and so is load
-	load       *vectors.Guard
+	query      *kb.Guard // nil without an Embedder, and so is load
+	load       *kb.Guard
 
 	mu     sync.Mutex // guards the following field
 	closed bool
@@ -84,8 +83,8 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
 	}
 	if o.Embedder != nil {
-		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
-		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
+		x.query = kb.New(o.Embedder, o.Logger, "query", kb.Options{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
+		x.load = kb.New(o.Embedder, o.Logger, "records", kb.Options{})
 	}
 	if err := x.prepare(ctx); err != nil {
 		x.client.http.CloseIdleConnections()

@@ -1,6 +1,6 @@
 // Package vectors lets the indexes call an Embedder safely: calls are bounded in time, pause
 // for a while after a failure, and failures are counted and logged at most once a minute.
-package vectors
+package kb
 
 import (
 	"cmp"
@@ -10,14 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"voicegw/internal/backends/kb"
 )
 
 // Guard calls one Embedder for one purpose. It may be used concurrently.
 type Guard struct {
 	// Fixed after New.
-	embedder kb.Embedder
+	embedder Embedder
 	log      *slog.Logger
 	purpose  string
 	options  Options
@@ -41,7 +39,7 @@ type Options struct {
 const logEvery = time.Minute
 
 // New makes a Guard. A nil logger means no logging.
-func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Guard {
+func New(embedder Embedder, log *slog.Logger, purpose string, o Options) *Guard {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
 }
@@ -50,10 +48,10 @@ func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Gua
 func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float32 {
 	var vector []float32
 	g.ask(ctx, func(ctx context.Context) (err error) {
-		if vector, err = kb.EmbedQuery(ctx, g.embedder, text); err != nil {
+		if vector, err = EmbedQuery(ctx, g.embedder, text); err != nil {
 			return err
 		}
-		if err := kb.CheckVectors([][]float32{vector}, 1); err != nil {
+		if err := CheckVectors([][]float32{vector}, 1); err != nil {
 			return err
 		}
 		return fits(vector, dimensions)
@@ -69,7 +67,7 @@ func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][
 		if vectors, err = g.embedder.Embed(ctx, texts); err != nil {
 			return err
 		}
-		if err := kb.CheckVectors(vectors, len(texts)); err != nil {
+		if err := CheckVectors(vectors, len(texts)); err != nil {
 			return err
 		}
 		return fits(vectors[0], dimensions)
@@ -79,7 +77,7 @@ func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][
 
 func fits(vector []float32, dimensions int) error {
 	if dimensions != 0 && len(vector) != dimensions {
-		return fmt.Errorf("%w: %d numbers where the index has %d; another model needs another index", kb.ErrVectors, len(vector), dimensions)
+		return fmt.Errorf("%w: %d numbers where the index has %d; another model needs another index", ErrVectors, len(vector), dimensions)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package vectors
+package kb
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"voicegw/internal/backends/kb"
 )
 
 // asked is an Embedder that counts and answers as it is told.
@@ -107,5 +105,5 @@ func TestVectorsThatDoNotFitAreAFailure(t *testing.T) {
 			t.Errorf("%s: %d failures", name, g.count.Load())
 		}
 	}
-	var _ kb.Embedder = (*asked)(nil)
+	var _ Embedder = (*asked)(nil)
 }
