@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/auth"
 	"voicegw/internal/strict"
 	"voicegw/store"
@@ -24,20 +23,20 @@ const agentsPath = "/v1/agents"
 // Agents are the agents of all gateways with a common store; *catalog.Catalog implements it and documents
 // each method. Its methods may be used concurrently.
 type Agents interface {
-	Snapshot() *catalog.Snapshot
-	Put(ctx context.Context, e catalog.Edit) (entry *catalog.Entry, created bool, err error)
-	Delete(ctx context.Context, id string, seen catalog.Seen) error
+	Snapshot() *agent.Snapshot
+	Put(ctx context.Context, e agent.Edit) (entry *agent.Entry, created bool, err error)
+	Delete(ctx context.Context, id string, seen agent.Seen) error
 }
 
 // agentLine is an agent in the list.
 type agentLine struct {
-	ID          string         `json:"id"`
-	Name        string         `json:"name"`
-	Description string         `json:"description,omitempty"`
-	Enabled     bool           `json:"enabled"`
-	Source      catalog.Source `json:"source"`
-	Version     string         `json:"version,omitempty"`
-	Revision    uint64         `json:"revision,omitempty"`
+	ID          string       `json:"id"`
+	Name        string       `json:"name"`
+	Description string       `json:"description,omitempty"`
+	Enabled     bool         `json:"enabled"`
+	Source      agent.Source `json:"source"`
+	Version     string       `json:"version,omitempty"`
+	Revision    uint64       `json:"revision,omitempty"`
 	// UpdatedAt is RFC 3339 in UTC with ms.
 	UpdatedAt string   `json:"updated_at,omitempty"`
 	UpdatedBy string   `json:"updated_by,omitempty"`
@@ -52,7 +51,7 @@ type shownAgent struct {
 	Document agent.Agent `json:"document"`
 }
 
-func agentLineOf(e *catalog.Entry) agentLine {
+func agentLineOf(e *agent.Entry) agentLine {
 	l := agentLine{
 		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version, Revision: e.Revision,
 		UpdatedBy: e.UpdatedBy, Problems: e.Problems, Warnings: e.Warnings,
@@ -77,7 +76,7 @@ func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !ok {
-		s.agentRefused(w, r, catalog.ErrUnknown)
+		s.agentRefused(w, r, agent.ErrUnknown)
 		return
 	}
 	if names, any, ok := tagsOf(r.Header.Values("If-None-Match"), true); ok && (any || slices.Contains(names, e.Tag())) {
@@ -88,12 +87,12 @@ func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
 	answerAgent(w, http.StatusOK, e)
 }
 
-func answerAgent(w http.ResponseWriter, status int, e *catalog.Entry) {
+func answerAgent(w http.ResponseWriter, status int, e *agent.Entry) {
 	w.Header().Set("ETag", tagHeader(e))
 	answer(w, status, shownAgent{agentLineOf(e), e.Document})
 }
 
-func tagHeader(e *catalog.Entry) string { return strconv.Quote(e.Tag()) }
+func tagHeader(e *agent.Entry) string { return strconv.Quote(e.Tag()) }
 
 // createAgent makes a new agent.
 func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +100,7 @@ func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.putAgent(w, r, catalog.Edit{Name: name, Data: data, Seen: catalog.Seen{Absent: true}})
+	s.putAgent(w, r, agent.Edit{Name: name, Data: data, Seen: agent.Seen{Absent: true}})
 }
 
 // replaceAgent writes an agent's whole document.
@@ -114,7 +113,7 @@ func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	s.putAgent(w, r, catalog.Edit{ID: r.PathValue("id"), Name: name, Data: data, Seen: seen})
+	s.putAgent(w, r, agent.Edit{ID: r.PathValue("id"), Name: name, Data: data, Seen: seen})
 }
 
 // patchAgent changes a part of an agent's document: a JSON merge patch (RFC 7396).
@@ -135,7 +134,7 @@ func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	e, found := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !found {
-		s.agentRefused(w, r, catalog.ErrUnknown)
+		s.agentRefused(w, r, agent.ErrUnknown)
 		return
 	}
 	document, err := patched(e.Document, patch)
@@ -144,9 +143,9 @@ func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if seen.Any {
-		seen = catalog.Seen{Tags: []string{e.Tag()}} // what was patched is what is replaced
+		seen = agent.Seen{Tags: []string{e.Tag()}} // what was patched is what is replaced
 	}
-	s.putAgent(w, r, catalog.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
+	s.putAgent(w, r, agent.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
 }
 
 // patched applies a merge patch to a document.
@@ -182,7 +181,7 @@ func merged(target, patch map[string]any) map[string]any {
 }
 
 // putAgent writes an edit and answers with what has come of it.
-func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e catalog.Edit) {
+func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) {
 	e.By = auth.From(r.Context()).ID
 	entry, created, err := s.opts.Agents.Put(r.Context(), e)
 	if err != nil {
@@ -235,14 +234,14 @@ func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name str
 
 // seen reads in which state the caller has seen an agent (RFC 9110, sections 13.1.1 and 13.1.2). A change
 // without a condition is refused (RFC 6585, section 3), so that nobody overwrites what he does not know.
-func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (catalog.Seen, bool) {
+func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (agent.Seen, bool) {
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	if len(none) > 0 && len(match) == 0 && mayCreate {
 		if _, any, ok := tagsOf(none, true); ok && any {
-			return catalog.Seen{Absent: true}, true
+			return agent.Seen{Absent: true}, true
 		}
 		problem(w, http.StatusBadRequest, "invalid_message", "If-None-Match must be *, for an agent that does not exist yet.")
-		return catalog.Seen{}, false
+		return agent.Seen{}, false
 	}
 	if len(match) == 0 {
 		message := "Say in If-Match which state you have seen: the ETag of GET " + agentsPath + "/" + clip(r.PathValue("id"))
@@ -250,14 +249,14 @@ func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (c
 			message += ", or If-None-Match: * for a new agent"
 		}
 		problem(w, http.StatusPreconditionRequired, "precondition_required", message+".")
-		return catalog.Seen{}, false
+		return agent.Seen{}, false
 	}
 	tags, any, ok := tagsOf(match, false)
 	if !ok {
 		problem(w, http.StatusBadRequest, "invalid_message", `If-Match must be ETags in quotes, such as "17", or *.`)
-		return catalog.Seen{}, false
+		return agent.Seen{}, false
 	}
-	return catalog.Seen{Any: any, Tags: tags}, true
+	return agent.Seen{Any: any, Tags: tags}, true
 }
 
 // tagsOf reads a list of entity tags (RFC 9110, section 8.8.3). Weak ones count only where the comparison
@@ -293,7 +292,7 @@ func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 // agentRefused answers a request that could not be carried out.
 func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *strict.Error
-	var used *catalog.UsedError
+	var used *agent.UsedError
 	id := strconv.Quote(clip(r.PathValue("id")))
 	switch {
 	case errors.As(err, &wrong):
@@ -308,17 +307,17 @@ func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error)
 		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
 			"code": "agent_invalid", "message": "The document is not right: " + wrong.Problems[0].Text + more(len(list)-1) + ".", "problems": list,
 		}})
-	case errors.Is(err, catalog.ErrUnknown):
+	case errors.Is(err, agent.ErrUnknown):
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; GET "+agentsPath+" lists all.")
-	case errors.Is(err, catalog.ErrExists) && r.Method == http.MethodPost:
+	case errors.Is(err, agent.ErrExists) && r.Method == http.MethodPost:
 		problem(w, http.StatusConflict, "agent_exists", "There is an agent of that id already; change it with PUT or PATCH.")
-	case errors.Is(err, catalog.ErrExists):
+	case errors.Is(err, agent.ErrExists):
 		problem(w, http.StatusPreconditionFailed, "precondition_failed", "There is an agent "+id+" already.")
-	case errors.Is(err, catalog.ErrChanged):
+	case errors.Is(err, agent.ErrChanged):
 		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" is not in the state of If-Match; get it again.")
 	case errors.As(err, &used):
 		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+". Change them first.")
-	case errors.Is(err, catalog.ErrFixed):
+	case errors.Is(err, agent.ErrFixed):
 		problem(w, http.StatusConflict, "agent_in_file", "The agent "+id+" comes from a file or from the configuration, and is not edited: take it out there, or switch it off with enabled: false.")
 	case errors.Is(err, store.ErrFull):
 		problem(w, http.StatusConflict, "limit", "There are as many agents as there may be.")

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/store"
 )
 
@@ -21,7 +20,7 @@ func agentsServer(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keep.Close() })
-	c := catalog.New(catalog.Options{
+	c := agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"},
 		Files:   []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello.", SwitchTo: []string{"billing"}}},
 		World:   func() agent.World { return agent.World{Tools: []string{"kb_get", "kb_search"}} }, Edits: keep.Agents(),
@@ -66,7 +65,7 @@ func TestEditAgents(t *testing.T) {
 	}
 	var shown shownAgent
 	got := does(s, "GET", "/v1/agents/sales", "")
-	if json.Unmarshal(got.Body.Bytes(), &shown) != nil || got.Header().Get("ETag") != tag || shown.Document.Playbook != "Sell." || shown.Source != catalog.SourceStore || shown.UpdatedBy == "" || shown.UpdatedAt == "" || !shown.Enabled {
+	if json.Unmarshal(got.Body.Bytes(), &shown) != nil || got.Header().Get("ETag") != tag || shown.Document.Playbook != "Sell." || shown.Source != agent.SourceStore || shown.UpdatedBy == "" || shown.UpdatedAt == "" || !shown.Enabled {
 		t.Errorf("shown: %v %s", got.Header(), got.Body)
 	}
 	for _, same := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/origin"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -59,7 +58,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Metrics = o.Page
 		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
-		o.Agents = catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: func() agent.World { return agent.World{} }})
+		o.Agents = agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: func() agent.World { return agent.World{} }})
 		// What is missing here is an endpoint that is not asked.
 		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {
 			if field := v.Type().Field(i); field.Type.Kind() == reflect.Interface && v.Field(i).IsNil() {

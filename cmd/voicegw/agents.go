@@ -13,7 +13,6 @@ import (
 	"voicegw/chat"
 	"voicegw/config"
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/strict"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
@@ -27,7 +26,7 @@ import (
 type agents struct {
 	// Fixed after openAgents.
 	cfg     *config.Config
-	catalog *catalog.Catalog
+	catalog *agent.Catalog
 	voices  map[string]string
 }
 
@@ -35,7 +34,7 @@ type agents struct {
 // something is wrong with the files.
 func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport, edits *store.Agents, logger *slog.Logger) (*agents, error) {
 	normal := configuredAgent(cfg)
-	o := catalog.Options{
+	o := agent.Options{
 		Default: normal, World: func() agent.World { return agentWorld(cfg, tools(), transports) },
 		Edits: edits, Logger: logger.With("component", "agents"),
 	}
@@ -44,7 +43,7 @@ func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports 
 		return nil, err
 	}
 	logAgentWarnings(o.Logger, o.Files)
-	a := &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}
+	a := &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
 	a.catalog.Snapshot() // so that no session waits until all edits are read
 	return a, nil
 }
@@ -158,7 +157,7 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 func (s *agents) Agent(name string) *session.Agent {
 	now := s.catalog.Snapshot()
 	e, ok := now.Get(name)
-	if !ok || e.Disabled || e.Source == catalog.SourceConfig {
+	if !ok || e.Disabled || e.Source == agent.SourceConfig {
 		return nil
 	}
 	return s.forVoice(e, now.Version())
@@ -167,7 +166,7 @@ func (s *agents) Agent(name string) *session.Agent {
 // Pinned returns the agent of a voice session that goes on here.
 func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agent {
 	e := s.catalog.Pinned(ctx, name, version)
-	if e == nil || e.Source == catalog.SourceConfig {
+	if e == nil || e.Source == agent.SourceConfig {
 		return nil
 	}
 	return s.forVoice(e, s.catalog.Snapshot().Version())
@@ -176,7 +175,7 @@ func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agen
 // Names lists the agents that clients may ask for.
 func (s *agents) Names() []string { return s.catalog.Snapshot().Names() }
 
-func (s *agents) forVoice(e *catalog.Entry, all string) *session.Agent {
+func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
 	chosen := maps.Clone(s.voices)
 	maps.Copy(chosen, e.Voices)
 	return &session.Agent{
@@ -186,7 +185,7 @@ func (s *agents) forVoice(e *catalog.Entry, all string) *session.Agent {
 }
 
 // targets are the agents to which an agent may hand its user over, as they are now.
-func (s *agents) targets(e *catalog.Entry) []registry.SwitchTarget {
+func (s *agents) targets(e *agent.Entry) []registry.SwitchTarget {
 	var all []registry.SwitchTarget
 	now := s.catalog.Snapshot()
 	for _, id := range e.SwitchTo {
@@ -200,7 +199,7 @@ func (s *agents) targets(e *catalog.Entry) []registry.SwitchTarget {
 // persona returns the agent with that name, for a turn in text; nil if none begins with it.
 func (s *agents) persona(name string) *chat.Persona {
 	e, ok := s.catalog.Snapshot().Get(name)
-	if !ok || e.Disabled || e.Source == catalog.SourceConfig {
+	if !ok || e.Disabled || e.Source == agent.SourceConfig {
 		return nil
 	}
 	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/backends/agentdesk"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -31,7 +30,7 @@ func newDesk(t *testing.T) *agentdesk.Desk {
 		t.Fatal(err)
 	}
 	d := &agentdesk.Desk{}
-	d.Set(catalog.New(catalog.Options{
+	d.Set(agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents(),
 		Files: []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello."}},
 		World: func() agent.World { return world(loaded.Snapshot()) },

@@ -1,12 +1,10 @@
-package catalog
+package agent
 
 import (
 	"cmp"
 	"slices"
 	"strconv"
 	"time"
-
-	"voicegw/internal/agent"
 )
 
 // Source says where an agent comes from.
@@ -22,8 +20,8 @@ const (
 // Entry is an agent as the gateway has it; immutable.
 type Entry struct {
 	// Agent is how it works on this node, Document how it was written.
-	agent.Agent
-	Document agent.Agent
+	Agent
+	Document Agent
 	Source   Source
 	// Version is that of the content. It is empty for the agent of the configuration, which is no
 	// document.
@@ -76,7 +74,7 @@ func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 			s.names = append(s.names, e.ID)
 		}
 	}
-	s.version = agent.VersionOf(versions)
+	s.version = VersionOf(versions)
 	return s
 }
 

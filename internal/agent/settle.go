@@ -1,4 +1,4 @@
-package catalog
+package agent
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/internal/agent"
 	"voicegw/internal/strict"
 	"voicegw/store"
 )
@@ -18,7 +17,7 @@ import (
 // settlePut takes an edit back if an agent that it switches to was deleted before it was written. was is
 // what it has replaced.
 func (c *Catalog) settlePut(ctx context.Context, edit store.AgentEdit, was *Entry) error {
-	d := agent.Read(edit.ID, edit.Document)
+	d := Read(edit.ID, edit.Document)
 	var risky []string // those that only an edit makes
 	for _, id := range d.Agent().SwitchTo {
 		if _, ok := c.base.Load().Get(id); !ok && (was == nil || !slices.Contains(was.Document.SwitchTo, id)) {

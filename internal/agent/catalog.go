@@ -1,4 +1,4 @@
-package catalog
+package agent
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"voicegw/internal/agent"
 	"voicegw/internal/strict"
 	"voicegw/store"
 )
@@ -18,11 +17,11 @@ import (
 // Options configure a Catalog. Default and World are required.
 type Options struct {
 	// Default is the agent that the configuration makes. Its id may be any text.
-	Default agent.Agent
+	Default Agent
 	// Files are the agents of files. One with the id of Default replaces it.
-	Files []agent.Agent
+	Files []Agent
 	// World returns the tools and providers that documents may name. It may be called concurrently.
-	World func() agent.World
+	World func() World
 	// Edits are the edited agents. Nil means that agents cannot be edited.
 	Edits *store.Agents
 	// Logger is told of stored agents that are not right on this node. Nil means no logging.
@@ -55,7 +54,7 @@ func New(o Options) *Catalog {
 }
 
 // layered returns the agents without the edits.
-func (c *Catalog) layered(files []agent.Agent) *Snapshot {
+func (c *Catalog) layered(files []Agent) *Snapshot {
 	o := c.opts
 	normal := []*Entry{{Agent: o.Default, Document: o.Default, Source: SourceConfig}}
 	entries := make([]*Entry, 0, len(files))
@@ -67,7 +66,7 @@ func (c *Catalog) layered(files []agent.Agent) *Snapshot {
 
 // Reload replaces the agents of files, for snapshots from now on. What it replaces is kept for the sessions
 // that began with it, as far as the store can be reached until ctx ends.
-func (c *Catalog) Reload(ctx context.Context, files []agent.Agent) {
+func (c *Catalog) Reload(ctx context.Context, files []Agent) {
 	was, now := c.base.Load(), c.layered(files)
 	c.base.Store(now)
 	c.Snapshot()
@@ -86,7 +85,7 @@ func (c *Catalog) Reload(ctx context.Context, files []agent.Agent) {
 }
 
 // SameFiles reports whether Reload with these files would change nothing.
-func (c *Catalog) SameFiles(files []agent.Agent) bool {
+func (c *Catalog) SameFiles(files []Agent) bool {
 	now, then := c.base.Load(), c.layered(files)
 	return now.version == then.version && len(now.sorted) == len(then.sorted)
 }
@@ -149,8 +148,8 @@ func allKnown(names []string, known map[string]bool) bool {
 
 // entry reads an edit, which another node may have written that has other tools and providers. What is
 // not right here is left out; nil if nothing can be made of it.
-func (c *Catalog) entry(e store.AgentEdit, w agent.World) *Entry {
-	d := agent.Read(e.ID, e.Document)
+func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
+	d := Read(e.ID, e.Document)
 	document := d.Agent()
 	if document.ID != e.ID || document.Playbook == "" {
 		c.opts.Logger.Error("an edited agent cannot be read, and is left out", "agent", e.ID, "revision", e.Revision)

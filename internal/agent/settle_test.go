@@ -1,4 +1,4 @@
-package catalog_test
+package agent_test
 
 import (
 	"errors"
@@ -12,17 +12,16 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/strict"
 	"voicegw/internal/testutil"
 	"voicegw/store"
 )
 
 // twoNodes are two catalogs whose stores are on one server.
-func twoNodes(t *testing.T) [2]*catalog.Catalog {
+func twoNodes(t *testing.T) [2]*agent.Catalog {
 	t.Helper()
 	stores := storesOfNodes(t, 2)
-	return [2]*catalog.Catalog{newCatalog(stores[0].Agents()), newCatalog(stores[1].Agents())}
+	return [2]*agent.Catalog{newCatalog(stores[0].Agents()), newCatalog(stores[1].Agents())}
 }
 
 // storesOfNodes are the stores of so many nodes, on one server.
@@ -53,9 +52,9 @@ func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
 func BenchmarkSeenOnThreeNodes(b *testing.B) {
 	stores := storesOfNodes(b, 3)
 	w := fill(b, stores[0].Agents())
-	var nodes []*catalog.Catalog
+	var nodes []*agent.Catalog
 	for _, s := range stores {
-		c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents()})
+		c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents()})
 		testutil.WaitUntil(b, "the node has all agents", func() bool { return len(c.Snapshot().All()) == 1001 })
 		nodes = append(nodes, c)
 	}
@@ -65,7 +64,7 @@ func BenchmarkSeenOnThreeNodes(b *testing.B) {
 		n++
 		playbook := fmt.Sprint("Version ", n)
 		began := time.Now()
-		if _, _, err := nodes[n%3].Put(b.Context(), catalog.Edit{Name: "x", Data: fmt.Appendf(nil, `{"id":"agent-7","name":"Agent","playbook":%q}`, playbook), Seen: catalog.Seen{Any: true}}); err != nil {
+		if _, _, err := nodes[n%3].Put(b.Context(), agent.Edit{Name: "x", Data: fmt.Appendf(nil, `{"id":"agent-7","name":"Agent","playbook":%q}`, playbook), Seen: agent.Seen{Any: true}}); err != nil {
 			b.Fatal(err)
 		}
 		for _, c := range nodes {
@@ -81,11 +80,11 @@ func BenchmarkSeenOnThreeNodes(b *testing.B) {
 
 // TestEditIsSeenOnAllNodes: what one node has changed, all three have, whichever it was.
 func TestEditIsSeenOnAllNodes(t *testing.T) {
-	var nodes []*catalog.Catalog
+	var nodes []*agent.Catalog
 	for _, s := range storesOfNodes(t, 3) {
 		nodes = append(nodes, newCatalog(s.Agents()))
 	}
-	seen := catalog.Seen{Absent: true}
+	seen := agent.Seen{Absent: true}
 	for i, writer := range nodes {
 		began := time.Now()
 		made, err := put(t, writer, fmt.Sprintf("id: desk\nname: Desk\nplaybook: Version %d\n", i), seen)
@@ -114,12 +113,12 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 	for i := range 60 {
 		target, from := fmt.Sprintf("target-%d", i), fmt.Sprintf("from-%d", i)
 		plain := fmt.Sprintf("id: %s\nname: F\nplaybook: x\n", from)
-		made, err := put(t, nodes[0], fmt.Sprintf("id: %s\nname: T\nplaybook: x\n", target), catalog.Seen{Absent: true})
+		made, err := put(t, nodes[0], fmt.Sprintf("id: %s\nname: T\nplaybook: x\n", target), agent.Seen{Absent: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Half of them are new agents, and half have been there without switching.
-		seen := catalog.Seen{Absent: true}
+		seen := agent.Seen{Absent: true}
 		if i%2 == 0 {
 			was, err := put(t, nodes[1], plain, seen)
 			if err != nil {
@@ -135,7 +134,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 			_, switched = put(t, nodes[1], plain+"switch_to: ["+target+"]\n", seen)
 		})
 		both.Wait()
-		_, used := errors.AsType[*catalog.UsedError](deleted)
+		_, used := errors.AsType[*agent.UsedError](deleted)
 		_, wrong := errors.AsType[*strict.Error](switched)
 		if deleted == nil && !wrong || switched == nil && !used || deleted != nil && switched != nil {
 			t.Fatalf("%d: the deletion: %v; the switch: %v", i, deleted, switched)
@@ -161,7 +160,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 // for sessions that began with it.
 func TestReloadedFiles(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"), file("old"))
-	edited, err := put(t, c, "id: sales\nname: S\nplaybook: x\nswitch_to: [billing]\n", catalog.Seen{Absent: true})
+	edited, err := put(t, c, "id: sales\nname: S\nplaybook: x\nswitch_to: [billing]\n", agent.Seen{Absent: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +177,7 @@ func TestReloadedFiles(t *testing.T) {
 	if e, _ := now.Get("billing"); e.Playbook != "Changed." || now.Version() == before.Version() {
 		t.Errorf("billing is %+v", e)
 	}
-	if e, _ := now.Get("sales"); e.Source != catalog.SourceStore || e.Revision != edited.Revision {
+	if e, _ := now.Get("sales"); e.Source != agent.SourceStore || e.Revision != edited.Revision {
 		t.Errorf("sales is %+v", e)
 	}
 	if _, ok := now.Get("old"); ok {

@@ -1,4 +1,4 @@
-package catalog_test
+package agent_test
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/agent/catalog"
 	"voicegw/internal/strict"
 	"voicegw/store"
 )
@@ -34,22 +33,22 @@ func file(id string, switchTo ...string) agent.Agent {
 	return agent.Agent{ID: id, Name: id, Playbook: "You are " + id + " of a file.", SwitchTo: switchTo}
 }
 
-func newCatalog(edits *store.Agents, files ...agent.Agent) *catalog.Catalog {
-	return catalog.New(catalog.Options{Default: agent.Agent{ID: "default", Name: "default"}, Files: files, World: world, Edits: edits})
+func newCatalog(edits *store.Agents, files ...agent.Agent) *agent.Catalog {
+	return agent.New(agent.Options{Default: agent.Agent{ID: "default", Name: "default"}, Files: files, World: world, Edits: edits})
 }
 
-func put(t *testing.T, c *catalog.Catalog, document string, seen catalog.Seen) (*catalog.Entry, error) {
+func put(t *testing.T, c *agent.Catalog, document string, seen agent.Seen) (*agent.Entry, error) {
 	t.Helper()
-	e, _, err := c.Put(t.Context(), catalog.Edit{Name: "doc", Data: []byte(document), Seen: seen, By: "key:1"})
+	e, _, err := c.Put(t.Context(), agent.Edit{Name: "doc", Data: []byte(document), Seen: seen, By: "key:1"})
 	return e, err
 }
 
-func is(tag string) catalog.Seen { return catalog.Seen{Tags: []string{tag}} }
+func is(tag string) agent.Seen { return agent.Seen{Tags: []string{tag}} }
 
 // TestWithoutDocuments: the agent of the configuration is all that there is, and there is no version.
 func TestWithoutDocuments(t *testing.T) {
 	now := newCatalog(openStore(t).Agents()).Snapshot()
-	if len(now.All()) != 1 || now.Version() != "" || now.All()[0].Version != "" || now.All()[0].Source != catalog.SourceConfig || now.Default() != "default" {
+	if len(now.All()) != 1 || now.Version() != "" || now.All()[0].Version != "" || now.All()[0].Source != agent.SourceConfig || now.Default() != "default" {
 		t.Errorf("there is %+v, version %q", now.All(), now.Version())
 	}
 }
@@ -59,7 +58,7 @@ func TestLayers(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"), file("default"))
 	before := c.Snapshot()
 	e, ok := before.Get("billing")
-	if !ok || e.Source != catalog.SourceFile || e.Tag() != e.Version || before.Version() == "" {
+	if !ok || e.Source != agent.SourceFile || e.Tag() != e.Version || before.Version() == "" {
 		t.Fatalf("billing is %+v", e)
 	}
 	edited, err := put(t, c, "id: billing\nname: Billing\nplaybook: Edited.\nvoices: {gemini: Kore}\n", is(e.Tag()))
@@ -67,7 +66,7 @@ func TestLayers(t *testing.T) {
 		t.Fatalf("the edit: %+v, %v", edited, err)
 	}
 	now := c.Snapshot()
-	if got, _ := now.Get("billing"); got.Playbook != "Edited." || got.Source != catalog.SourceStore || got.Tag() == e.Tag() || now.Version() == before.Version() {
+	if got, _ := now.Get("billing"); got.Playbook != "Edited." || got.Source != agent.SourceStore || got.Tag() == e.Tag() || now.Version() == before.Version() {
 		t.Errorf("billing is %+v", got)
 	}
 	if got, _ := before.Get("billing"); got.Playbook == "Edited." {
@@ -76,13 +75,13 @@ func TestLayers(t *testing.T) {
 	if err := c.Delete(t.Context(), "billing", is(edited.Tag())); err != nil {
 		t.Error(err)
 	}
-	if got, _ := c.Snapshot().Get("billing"); got.Source != catalog.SourceFile || c.Snapshot().Version() != before.Version() {
+	if got, _ := c.Snapshot().Get("billing"); got.Source != agent.SourceFile || c.Snapshot().Version() != before.Version() {
 		t.Errorf("after the edit's end: %+v", got)
 	}
-	if err := c.Delete(t.Context(), "billing", catalog.Seen{Any: true}); !errors.Is(err, catalog.ErrFixed) {
+	if err := c.Delete(t.Context(), "billing", agent.Seen{Any: true}); !errors.Is(err, agent.ErrFixed) {
 		t.Errorf("deleting a file's: %v", err)
 	}
-	if err := c.Delete(t.Context(), "nobody", catalog.Seen{Any: true}); !errors.Is(err, catalog.ErrUnknown) {
+	if err := c.Delete(t.Context(), "nobody", agent.Seen{Any: true}); !errors.Is(err, agent.ErrUnknown) {
 		t.Errorf("deleting nobody: %v", err)
 	}
 }
@@ -91,9 +90,9 @@ func TestLayers(t *testing.T) {
 func TestNobodyOverwritesWhatHeDoesNotKnow(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"))
 	const document = "id: sales\nname: Sales\nplaybook: x\n"
-	absent := catalog.Seen{Absent: true}
-	for _, seen := range []catalog.Seen{{Any: true}, is("1")} {
-		if _, err := put(t, c, document, seen); !errors.Is(err, catalog.ErrChanged) {
+	absent := agent.Seen{Absent: true}
+	for _, seen := range []agent.Seen{{Any: true}, is("1")} {
+		if _, err := put(t, c, document, seen); !errors.Is(err, agent.ErrChanged) {
 			t.Errorf("a new one that was seen as %+v: %v", seen, err)
 		}
 	}
@@ -101,23 +100,23 @@ func TestNobodyOverwritesWhatHeDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := put(t, c, document, absent); !errors.Is(err, catalog.ErrExists) {
+	if _, err := put(t, c, document, absent); !errors.Is(err, agent.ErrExists) {
 		t.Errorf("a second new one: %v", err)
 	}
 	second, err := put(t, c, document+"description: y\n", is(first.Tag()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := put(t, c, document, is(first.Tag())); !errors.Is(err, catalog.ErrChanged) {
+	if _, err := put(t, c, document, is(first.Tag())); !errors.Is(err, agent.ErrChanged) {
 		t.Errorf("over an older state: %v", err)
 	}
-	if err := c.Delete(t.Context(), "sales", is(first.Tag())); !errors.Is(err, catalog.ErrChanged) {
+	if err := c.Delete(t.Context(), "sales", is(first.Tag())); !errors.Is(err, agent.ErrChanged) {
 		t.Errorf("deleting an older state: %v", err)
 	}
-	if _, err := put(t, c, document, catalog.Seen{Tags: []string{"x", second.Tag()}}); err != nil {
+	if _, err := put(t, c, document, agent.Seen{Tags: []string{"x", second.Tag()}}); err != nil {
 		t.Error(err)
 	}
-	if _, err := put(t, c, document, catalog.Seen{Any: true}); err != nil {
+	if _, err := put(t, c, document, agent.Seen{Any: true}); err != nil {
 		t.Error(err)
 	}
 }
@@ -125,14 +124,14 @@ func TestNobodyOverwritesWhatHeDoesNotKnow(t *testing.T) {
 // TestWhatOthersSwitchToStays, until they do not any more; one of a file can be edited back at any time.
 func TestWhatOthersSwitchToStays(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing", "default"))
-	absent, any := catalog.Seen{Absent: true}, catalog.Seen{Any: true}
+	absent, any := agent.Seen{Absent: true}, agent.Seen{Any: true}
 	for _, document := range []string{"id: sales\nname: Sales\nplaybook: x\n", "id: a\nname: A\nplaybook: x\nswitch_to: [sales, billing]\n", "id: b\nname: B\nplaybook: x\nswitch_to: [sales]\n"} {
 		if _, err := put(t, c, document, absent); err != nil {
 			t.Fatal(err)
 		}
 	}
 	err := c.Delete(t.Context(), "sales", any)
-	if used, ok := errors.AsType[*catalog.UsedError](err); !ok || !slices.Equal(used.By, []string{"a", "b"}) {
+	if used, ok := errors.AsType[*agent.UsedError](err); !ok || !slices.Equal(used.By, []string{"a", "b"}) {
 		t.Fatalf("deleting what is switched to: %v", err)
 	}
 	for _, id := range []string{"a", "b", "sales"} {
@@ -149,7 +148,7 @@ func TestWhatOthersSwitchToStays(t *testing.T) {
 func TestWrongEdits(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"))
 	version := c.Snapshot().Version()
-	_, err := put(t, c, "id: sales\nname: Sales\nplaybook: x\ntools: [kb-get]\nvoices: {gemini: kore}\nswitch_to: [biling]\n", catalog.Seen{Absent: true})
+	_, err := put(t, c, "id: sales\nname: Sales\nplaybook: x\ntools: [kb-get]\nvoices: {gemini: kore}\nswitch_to: [biling]\n", agent.Seen{Absent: true})
 	if wrong, ok := errors.AsType[*strict.Error](err); !ok || len(wrong.Problems) != 3 {
 		t.Errorf("problems: %v", err)
 	}
@@ -157,7 +156,7 @@ func TestWrongEdits(t *testing.T) {
 		"id: default\nname: D\nplaybook: x\nenabled: false\n": "cannot have enabled: false",
 		"id: other\nname: O\nplaybook: x\n":                   `the document is of the agent "other", and not of "billing"`,
 	} {
-		_, _, err := c.Put(t.Context(), catalog.Edit{ID: map[bool]string{true: "billing"}[strings.HasPrefix(document, "id: other")], Name: "doc", Data: []byte(document), Seen: catalog.Seen{Any: true}})
+		_, _, err := c.Put(t.Context(), agent.Edit{ID: map[bool]string{true: "billing"}[strings.HasPrefix(document, "id: other")], Name: "doc", Data: []byte(document), Seen: agent.Seen{Any: true}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", document, err)
 		}
@@ -173,7 +172,7 @@ func TestPinnedVersion(t *testing.T) {
 	c := newCatalog(edits, file("billing"))
 	other := newCatalog(edits) // a node without the file
 	of, _ := c.Snapshot().Get("billing")
-	first, err := put(t, c, "id: billing\nname: B\nplaybook: First.\n", catalog.Seen{Any: true})
+	first, err := put(t, c, "id: billing\nname: B\nplaybook: First.\n", agent.Seen{Any: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +184,7 @@ func TestPinnedVersion(t *testing.T) {
 			t.Errorf("version %q is %+v, want %q", version, e, want)
 		}
 	}
-	if err := c.Delete(t.Context(), "billing", catalog.Seen{Any: true}); err != nil {
+	if err := c.Delete(t.Context(), "billing", agent.Seen{Any: true}); err != nil {
 		t.Fatal(err)
 	}
 	if e := other.Pinned(t.Context(), "billing", first.Version); e == nil || e.Playbook != "First." {
@@ -200,17 +199,17 @@ func TestPinnedVersion(t *testing.T) {
 // what is not, and stays as it was written.
 func TestAnotherNodesWorld(t *testing.T) {
 	edits := openStore(t).Agents()
-	there := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
+	there := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
 		w := world()
 		w.Tools = append(w.Tools, "crm_search")
 		w.Providers = []agent.Provider{{Name: "gemini", Offered: true}, {Name: "acme", Offered: true}}
 		return w
 	}})
-	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: kore}\n", catalog.Seen{Absent: true}); err != nil {
+	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: kore}\n", agent.Seen{Absent: true}); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	here := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: world, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	here := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: world, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	e, ok := here.Snapshot().Get("billing")
 	if !ok || !slices.Equal(e.Tools, []string{"kb_get"}) || e.Provider != "" || e.Model != "" || len(e.Voices) != 0 || len(e.Problems) != 4 {
 		t.Errorf("it works as %+v", e)
@@ -229,7 +228,7 @@ func TestUnreadableEdit(t *testing.T) {
 	if _, err := edits.Save(t.Context(), store.AgentEdit{ID: "billing", Document: []byte(`{"id":"billing"}`), At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if e, ok := newCatalog(edits, file("billing")).Snapshot().Get("billing"); !ok || e.Source != catalog.SourceFile {
+	if e, ok := newCatalog(edits, file("billing")).Snapshot().Get("billing"); !ok || e.Source != agent.SourceFile {
 		t.Errorf("billing is %+v", e)
 	}
 }
@@ -262,7 +261,7 @@ func fill(b *testing.B, edits *store.Agents) func() agent.World {
 func BenchmarkSnapshot1000(b *testing.B) {
 	edits, w := thousand(b)
 	for b.Loop() {
-		if c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits}); len(c.Snapshot().All()) != 1001 {
+		if c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits}); len(c.Snapshot().All()) != 1001 {
 			b.Fatal("agents are missing")
 		}
 	}
@@ -271,12 +270,12 @@ func BenchmarkSnapshot1000(b *testing.B) {
 // BenchmarkEdit1000 is the first look after an edit of one of them, with the edit.
 func BenchmarkEdit1000(b *testing.B) {
 	edits, w := thousand(b)
-	c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})
+	c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})
 	c.Snapshot()
 	n := 0
 	for b.Loop() {
 		n++
-		_, _, err := c.Put(b.Context(), catalog.Edit{Name: "x", Data: fmt.Appendf(nil, `{"id":"agent-7","name":"Agent","playbook":"Version %d"}`, n), Seen: catalog.Seen{Any: true}})
+		_, _, err := c.Put(b.Context(), agent.Edit{Name: "x", Data: fmt.Appendf(nil, `{"id":"agent-7","name":"Agent","playbook":"Version %d"}`, n), Seen: agent.Seen{Any: true}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -287,7 +286,7 @@ func BenchmarkEdit1000(b *testing.B) {
 // BenchmarkGet1000 is what each session asks when it begins.
 func BenchmarkGet1000(b *testing.B) {
 	edits, w := thousand(b)
-	c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})
+	c := agent.New(agent.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: edits})
 	c.Snapshot()
 	for b.Loop() {
 		if _, ok := c.Snapshot().Get("agent-500"); !ok {

@@ -1,4 +1,4 @@
-package catalog
+package agent
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/agent"
 	"voicegw/store"
 )
 
@@ -78,7 +77,7 @@ func (c *Catalog) Try(e Edit) error {
 
 // prepared is an edit that may be written.
 type prepared struct {
-	agent agent.Agent
+	agent Agent
 	was   *Entry // nil for a new agent
 }
 
@@ -88,7 +87,7 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 		return prepared{}, ErrFixed
 	}
 	now := c.Snapshot()
-	d := agent.Read(e.Name, e.Data)
+	d := Read(e.Name, e.Data)
 	id := d.Agent().ID
 	if e.ID != "" && id != "" && id != e.ID {
 		d.Problem("the document is of the agent %q, and not of %q", id, e.ID)
@@ -106,7 +105,7 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 	if err := e.Seen.fits(was); err != nil {
 		return prepared{}, err
 	}
-	if was == nil && len(now.sorted) >= agent.MaxAgents {
+	if was == nil && len(now.sorted) >= MaxAgents {
 		return prepared{}, fmt.Errorf("%w: there are %d agents", store.ErrFull, len(now.sorted))
 	}
 	return prepared{a, was}, nil
