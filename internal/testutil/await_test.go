@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// told is a test that fails without ending the one around it.
-type told struct {
+// toldOnce is a test that fails without ending the one around it.
+type toldOnce struct {
 	testing.TB
 	what string
 }
 
-func (t *told) Helper() {}
+func (t *toldOnce) Helper() {}
 
-func (t *told) Fatalf(format string, args ...any) {
+func (t *toldOnce) Fatalf(format string, args ...any) {
 	t.what = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 
 // failing runs wait on a goroutine of its own and returns how it failed.
 func failing(t *testing.T, wait func(testing.TB)) string {
-	in, over := &told{TB: t}, make(chan struct{})
+	in, over := &toldOnce{TB: t}, make(chan struct{})
 	go func() {
 		defer close(over)
 		wait(in)

@@ -33,12 +33,12 @@ func newDesk(t *testing.T) *agentdesk.Desk {
 	d.Set(agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents(),
 		Files: []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello."}},
-		World: func() agent.World { return world(loaded.Snapshot()) },
+		World: func() agent.World { return agentsWorld(loaded.Snapshot()) },
 	}), loaded.Snapshot)
 	return d
 }
 
-func world(tools *registry.Snapshot) agent.World {
+func agentsWorld(tools *registry.Snapshot) agent.World {
 	var w agent.World
 	for _, t := range tools.All() {
 		w.Tools = append(w.Tools, t.ToolID)
