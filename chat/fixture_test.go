@@ -19,7 +19,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -33,9 +33,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+	goleak.VerifyTestMain(testutil.Main(m, testutil.Need{
 		Kinds: []logging.Kind{logging.Confirmation},
-		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations},
+		Sinks: []testutil.Sink{testutil.Log, testutil.Audit, testutil.Conversations},
 	}))
 }
 
@@ -204,7 +204,7 @@ func (m *memory) put(c *conversation.Conversation) store.Revision {
 		m.kept, m.revs = map[string][]byte{}, map[string]store.Revision{}
 	}
 	m.kept[c.ID], _ = json.Marshal(c)
-	secrettest.Check(secrettest.Conversations, m.kept[c.ID])
+	testutil.Check(testutil.Conversations, m.kept[c.ID])
 	m.revs[c.ID]++
 	return m.revs[c.ID]
 }
@@ -289,7 +289,7 @@ func (a *answersKept) Load(_ context.Context, name string) ([]byte, store.Revisi
 }
 
 func (a *answersKept) Save(_ context.Context, name string, data []byte, rev store.Revision, life time.Duration) (store.Revision, error) {
-	secrettest.Check(secrettest.Conversations, data)
+	testutil.Check(testutil.Conversations, data)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.fail != nil {
@@ -376,7 +376,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 		return "You are a test. " + p.Instructions + own.Text()
 	}
 	o.Audit = f.record
-	o.Logger = secrettest.Logger(slog.New(slog.NewTextHandler(f.log, nil)))
+	o.Logger = testutil.Logger(slog.New(slog.NewTextHandler(f.log, nil)))
 	if f.agent, err = New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 }
 
 func (f *fixture) record(r audit.Record) {
-	secrettest.CheckJSON(f.t, secrettest.Audit, r)
+	testutil.CheckJSON(f.t, testutil.Audit, r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
@@ -451,7 +451,7 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	told := &turnTold{t: f.t}
 	err := f.agent.Respond(ctx, req, told.emit)
 	if err != nil {
-		secrettest.Check(secrettest.Errors, []byte(err.Error()))
+		testutil.Check(testutil.Errors, []byte(err.Error()))
 	}
 	return told, err
 }

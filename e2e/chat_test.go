@@ -14,7 +14,7 @@ import (
 	"voicegw/chat/completions"
 	"voicegw/client/talk"
 	"voicegw/internal/conversation"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
@@ -59,7 +59,7 @@ type written struct {
 // write carries out a turn of text of the user ada.
 func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	t.Helper()
-	client := &http.Client{Transport: secrettest.Answers(&http.Transport{DisableKeepAlives: true})} // nothing of it outlives the story
+	client := &http.Client{Transport: testutil.Answers(&http.Transport{DisableKeepAlives: true})} // nothing of it outlives the story
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	turn.User = "ada"
@@ -76,7 +76,7 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 		if err != nil {
 			t.Error(err)
 		}
-		secrettest.CheckJSON(t, secrettest.Conversations, kept)
+		testutil.CheckJSON(t, testutil.Conversations, kept)
 	}
 	return w, err
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -258,7 +257,7 @@ rules:
 					t.Fatalf("the user was asked %d and %d times", len(p.asked), len(again.asked))
 				}
 				// It stands in the second question, whose arguments are kept as they are to run.
-				secrettest.Forget(p.asked[0].Token)
+				testutil.Forget(p.asked[0].Token)
 			})
 		})
 	}

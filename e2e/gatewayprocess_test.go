@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"voicegw/internal/audit"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 )
 
@@ -184,8 +184,8 @@ func (p *process) kill(t *testing.T) {
 // watch looks for secrets in what an ended process has left.
 func (p *process) watch(t *testing.T) {
 	t.Helper()
-	secrettest.Check(secrettest.Log, []byte(p.said.String()))
-	secrettest.CheckFolder(t, p.dir)
+	testutil.Check(testutil.Log, []byte(p.said.String()))
+	testutil.CheckFolder(t, p.dir)
 }
 
 // leave ends the process in order.

@@ -8,13 +8,13 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 )
 
 // need is what a run of all tests here makes and writes.
-var need = secrettest.Need{
+var need = testutil.Need{
 	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, logging.ProviderKey},
-	Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations, secrettest.Errors, secrettest.Data},
+	Sinks: []testutil.Sink{testutil.Log, testutil.Audit, testutil.Conversations, testutil.Errors, testutil.Data},
 }
 
 func TestMain(m *testing.M) {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(secrettest.Main(m, need),
+	goleak.VerifyTestMain(testutil.Main(m, need),
 		// A dependency of the Google SDK starts it when it is imported.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/adapter"
@@ -65,7 +64,7 @@ func newStage(t testing.TB) *stage {
 		if err := kept.Close(); err != nil {
 			t.Error("closing the store:", err)
 		}
-		secrettest.CheckFolder(t, o.Dir)
+		testutil.CheckFolder(t, o.Dir)
 	})
 	return newStageOn(t, kept)
 }

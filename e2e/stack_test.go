@@ -17,7 +17,6 @@ import (
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
 	"voicegw/internal/nonblock"
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/session"
@@ -127,16 +126,16 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
 		Limits: set.limits, Policy: set.policy, Agents: set.agents,
-		Logger: secrettest.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
+		Logger: testutil.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
 	serve := gateway.Options{Auth: auth.Operators(operatorsKey)}
 	if set.fallback != "" {
 		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)
 	}
-	secrettest.Made(logging.ProviderKey, key)
-	secrettest.Made(logging.OperatorsKey, operatorsKey)
+	testutil.Made(logging.ProviderKey, key)
+	testutil.Made(logging.OperatorsKey, operatorsKey)
 	serve.Logger = opts.Logger
-	records := audit.New(audit.Options{Lines: watchedLines{secrettest.Watch(secrettest.Audit, set.lines), set.lines}, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
+	records := audit.New(audit.Options{Lines: watchedLines{testutil.Watch(testutil.Audit, set.lines), set.lines}, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
 	if box := set.tools; box != nil {
 		box.give(&opts, &serve, set.life)
 		opts.Audit = records.Write

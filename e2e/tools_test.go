@@ -22,7 +22,7 @@ import (
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/source"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
@@ -139,7 +139,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 			t.Error(err)
 		}
 		if keep.Dir != "" {
-			secrettest.CheckFolder(t, keep.Dir)
+			testutil.CheckFolder(t, keep.Dir)
 		}
 		if err := files.Close(); err != nil {
 			t.Error(err)

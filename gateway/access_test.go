@@ -18,7 +18,7 @@ import (
 
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 )
@@ -98,7 +98,7 @@ func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
 	if err != nil {
 		panic(err)
 	}
-	secrettest.Made(logging.APIKey, text)
+	testutil.Made(logging.APIKey, text)
 	return text
 }
 

@@ -17,31 +17,31 @@ import (
 
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
 )
 
 func TestMain(m *testing.M) {
-	http.DefaultClient.Transport = secrettest.Answers(nil)
-	goleak.VerifyTestMain(secrettest.Main(keyed{m}, secrettest.Need{
+	http.DefaultClient.Transport = testutil.Answers(nil)
+	goleak.VerifyTestMain(testutil.Main(keyed{m}, testutil.Need{
 		Kinds: []logging.Kind{logging.Console, logging.Image, logging.OperatorsKey},
-		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Errors},
+		Sinks: []testutil.Sink{testutil.Log, testutil.Errors},
 	}))
 }
 
 // keyed runs tests whose servers have testKey.
-type keyed struct{ tests secrettest.Tests }
+type keyed struct{ tests testutil.Tests }
 
 func (k keyed) Run() int {
-	secrettest.Made(logging.OperatorsKey, testKey)
+	testutil.Made(logging.OperatorsKey, testKey)
 	return k.tests.Run()
 }
 
 // operators are those of a gateway with that key.
 func operators(key string) *auth.Current {
-	secrettest.Made(logging.OperatorsKey, key)
+	testutil.Made(logging.OperatorsKey, key)
 	return auth.Operators(key)
 }
 
@@ -53,7 +53,7 @@ func sessionOptions() session.Options {
 
 // logTo is a logger in which no secret may stand.
 func logTo(w io.Writer) *slog.Logger {
-	return secrettest.Logger(slog.New(slog.NewTextHandler(w, nil)))
+	return testutil.Logger(slog.New(slog.NewTextHandler(w, nil)))
 }
 
 // start runs a gateway with a fake model on a real socket.
@@ -82,7 +82,7 @@ func startOf(t *testing.T, opts session.Options, change func(*Options)) (*httpte
 	if change != nil {
 		change(&serve)
 	}
-	serve.Logger = secrettest.Logger(serve.Logger)
+	serve.Logger = testutil.Logger(serve.Logger)
 	srv := httptest.NewUnstartedServer(New(serve))
 	srv.Config.ConnContext = ConnContext
 	srv.Listener = Listen(srv.Listener, nil)
@@ -337,6 +337,6 @@ func hear(t testing.TB, c *protocol.Conn) protocol.ServerMessage {
 // checkError looks for secrets in an answer that is an error.
 func checkError(w *httptest.ResponseRecorder) {
 	if w.Code >= 300 {
-		secrettest.Check(secrettest.Errors, w.Body.Bytes())
+		testutil.Check(testutil.Errors, w.Body.Bytes())
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/cost"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -64,7 +64,7 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 	if change != nil {
 		change(&opts)
 	}
-	opts.Logger = secrettest.Logger(opts.Logger)
+	opts.Logger = testutil.Logger(opts.Logger)
 	return New(opts)
 }
 

@@ -17,7 +17,7 @@ import (
 	"voicegw/audio/audiotest"
 	"voicegw/internal/audit"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -26,9 +26,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// genai depends on opencensus, which starts a goroutine when it is imported.
-	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+	goleak.VerifyTestMain(testutil.Main(m, testutil.Need{
 		Kinds: []logging.Kind{logging.Confirmation},
-		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit},
+		Sinks: []testutil.Sink{testutil.Log, testutil.Audit},
 	}), goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
@@ -55,10 +55,10 @@ func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) 
 			fake = f
 		}
 	}
-	opts.Logger = secrettest.Logger(opts.Logger)
+	opts.Logger = testutil.Logger(opts.Logger)
 	if write := opts.Audit; write != nil {
 		opts.Audit = func(r audit.Record) {
-			secrettest.CheckJSON(t, secrettest.Audit, r)
+			testutil.CheckJSON(t, testutil.Audit, r)
 			write(r)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillEnv); dir != "" {
 		fill(dir)
 	}
-	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
-		Kinds: []logging.Kind{logging.Ticket}, Sinks: []secrettest.Sink{secrettest.Data},
+	goleak.VerifyTestMain(testutil.Main(m, testutil.Need{
+		Kinds: []logging.Kind{logging.Ticket}, Sinks: []testutil.Sink{testutil.Data},
 	}))
 }

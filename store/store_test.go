@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 )
 
@@ -28,7 +27,7 @@ func openTest(t testing.TB, o Options) *Store {
 			t.Error(err)
 		}
 		if _, err := os.Stat(o.Dir); o.Dir != "" && err == nil { // some tests take it away
-			secrettest.CheckFolder(t, o.Dir)
+			testutil.CheckFolder(t, o.Dir)
 		}
 	})
 	return s

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 )
 
@@ -110,7 +109,7 @@ func startProgram(t *testing.T, path, name string, env []string, args ...string)
 	t.Helper()
 	c := &child{t: t, name: name, cmd: exec.Command(path), said: &console{}, ended: make(chan struct{})}
 	c.cmd.Args = append([]string{name}, args...)
-	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1", raceEnv + "=" + raceOptions}, env...)
+	c.cmd.Env = append([]string{testutil.Env + "=" + os.Getenv(testutil.Env), childEnv + "=1", raceEnv + "=" + raceOptions}, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	if _, err := c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

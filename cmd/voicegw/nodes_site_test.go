@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 )
 
@@ -219,11 +218,11 @@ func (s *site) close() {
 		if code := n.exits(); code != 0 && !killed {
 			s.t.Errorf("gateway %d ended with %d", i+1, code)
 		}
-		secrettest.Check(secrettest.Log, []byte(n.said.String()))
+		testutil.Check(testutil.Log, []byte(n.said.String()))
 	}
 	s.nats.killAll()
 	for _, dir := range s.nats.dirs() {
-		secrettest.CheckFolder(s.t, dir)
+		testutil.CheckFolder(s.t, dir)
 	}
 }
 

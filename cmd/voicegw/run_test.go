@@ -17,7 +17,6 @@ import (
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/internal/auth"
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
@@ -84,7 +83,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		defer close(done)
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""), Environ: environ,
-			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, sweeps: r.sweeps, Registry: func() ([]byte, error) { return tools, nil },
+			Stdout: &r.out, Stderr: testutil.Watch(testutil.Log, &r.err), Signals: r.signals, Reloads: r.reloads, sweeps: r.sweeps, Registry: func() ([]byte, error) { return tools, nil },
 			leaving: testutil.WaitLimit, // what is left to end after a second signal does so, however slow the disk is
 		})
 	}()
@@ -92,7 +91,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		cancel()
 		<-done
 		if r.dataDir != "" {
-			secrettest.CheckFolder(t, r.dataDir)
+			testutil.CheckFolder(t, r.dataDir)
 		}
 	})
 	serving := r.logged("serving")

@@ -23,7 +23,6 @@ import (
 	"voicegw/audio"
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
@@ -35,9 +34,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(secrettest.Main(removing{m}, secrettest.Need{
+	testscript.Main(testutil.Main(removing{m}, testutil.Need{
 		Kinds: []logging.Kind{logging.OperatorsKey, logging.Ticket, logging.Console},
-		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Data},
+		Sinks: []testutil.Sink{testutil.Log, testutil.Data},
 	}), map[string]func(){"voicegw": program, natsName: natsProgram})
 }
 
@@ -49,10 +48,10 @@ const registryEnv = "TEST_TOOL_REGISTRY"
 func program() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	secrettest.Child()
+	testutil.Child()
 	dieWithParent()
 	os.Exit(Run(context.Background(), Process{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: secrettest.Watch(secrettest.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: testutil.Watch(testutil.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
 		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
 		Handlers: testHandlers(),
 	}))
@@ -75,7 +74,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, "")
 			}
 			env.Setenv(registryEnv, tools)
-			env.Setenv(secrettest.Env, os.Getenv(secrettest.Env))
+			env.Setenv(testutil.Env, os.Getenv(testutil.Env))
 			env.Setenv(raceEnv, raceOptions)
 			env.Defer(func() { checkFolders(t, env.WorkDir) })
 			// A script's story is not that of a slow disk.
@@ -98,7 +97,7 @@ func TestScripts(t *testing.T) {
 func checkFolders(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Name() == auth.OperatorKeyFile {
-			secrettest.CheckFolder(t, filepath.Dir(path))
+			testutil.CheckFolder(t, filepath.Dir(path))
 		}
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/logging"
-	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -21,9 +21,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+	goleak.VerifyTestMain(testutil.Main(m, testutil.Need{
 		Kinds: []logging.Kind{logging.Ticket},
-		Sinks: []secrettest.Sink{secrettest.Data},
+		Sinks: []testutil.Sink{testutil.Data},
 	}))
 }
 
@@ -38,7 +38,7 @@ func newDesk(t *testing.T) (*Desk, *store.Store) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		secrettest.CheckFolder(t, dir)
+		testutil.CheckFolder(t, dir)
 	})
 	return New(s, "default"), s
 }

@@ -1,4 +1,4 @@
-package secrettest
+package testutil
 
 import (
 	"bytes"
