@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"voicegw/gateway"
-	"voicegw/internal/backends/agentdesk"
+	"voicegw/internal/agent"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/calendar/calendartest"
 	"voicegw/internal/backends/contacts"
@@ -115,13 +115,13 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 		t.Fatal(err)
 	}
 	off := map[string]registry.ToolSettings{} // as they are unless the configuration has agents.tools
-	for _, id := range agentdesk.Tools() {
+	for _, id := range agent.Tools() {
 		off[id] = registry.ToolSettings{Off: true}
 	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
 		Settings:            off,
-		Capabilities:        []any{&agentdesk.Desk{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{&agent.Desk{}, kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

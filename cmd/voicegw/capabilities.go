@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/internal/backends/agentdesk"
+	"voicegw/internal/agent"
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/image"
@@ -43,7 +43,7 @@ type capabilities struct {
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images
-	agents    *agentdesk.Desk
+	agents    *agent.Desk
 	// contacts is made only once, because making it is expensive.
 	contacts *contacts.Extractor
 
@@ -53,7 +53,7 @@ type capabilities struct {
 // openCapabilities opens what the configuration names, and the store as keep says. Anything
 // without a configured place goes below dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agentdesk.Desk{}}
+	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}}
 	c.flags.Store(cfg)
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {

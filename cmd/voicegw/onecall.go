@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/agent"
 	"voicegw/internal/audit"
-	"voicegw/internal/backends/agentdesk"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
@@ -152,7 +152,7 @@ func (c *oneCall) explainOff(whole *registry.Snapshot) {
 	switch off := slices.Contains(whole.Off(), c.tool); {
 	case unset >= 0:
 		c.say("%s", whole.Unset()[unset])
-	case off && slices.Contains(agentdesk.Tools(), c.tool) && !c.cfg.Agents.Tools:
+	case off && slices.Contains(agent.Tools(), c.tool) && !c.cfg.Agents.Tools:
 		c.say("%s is switched off (agents.tools)", c.tool)
 	case off:
 		c.say("%s is switched off (tools.%s.enabled)", c.tool, c.tool)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"voicegw/config"
-	"voicegw/internal/backends/agentdesk"
+	"voicegw/internal/agent"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -70,7 +70,7 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 		all[id] = registry.ToolSettings{Off: !t.Enabled, Share: t.Share, Values: t.Values()}
 	}
 	if !cfg.Agents.Tools {
-		for _, id := range agentdesk.Tools() {
+		for _, id := range agent.Tools() {
 			of := all[id]
 			of.Off = true
 			all[id] = of
@@ -83,7 +83,7 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 // agents, which are off by default.
 func switchedOff(cfg *config.Config, off []string, unset []registry.Unset) []string {
 	return slices.DeleteFunc(slices.Clone(off), func(id string) bool {
-		return !cfg.Agents.Tools && slices.Contains(agentdesk.Tools(), id) ||
+		return !cfg.Agents.Tools && slices.Contains(agent.Tools(), id) ||
 			slices.ContainsFunc(unset, func(u registry.Unset) bool { return u.Tool == id })
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"voicegw/chat"
+	"voicegw/internal/agent"
 	"voicegw/internal/audit"
-	"voicegw/internal/backends/agentdesk"
 	"voicegw/internal/cost"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
@@ -34,7 +34,7 @@ const garbage = "written-by-somebody-"
 func TestSeriesAreBounded(t *testing.T) {
 	data, told := registrytest.Told(t, registrytest.Project(t))
 	told.Settings = map[string]registry.ToolSettings{}
-	for _, id := range agentdesk.Tools() { // as they are unless agents.tools turns them on
+	for _, id := range agent.Tools() { // as they are unless agents.tools turns them on
 		told.Settings[id] = registry.ToolSettings{Off: true}
 	}
 	tools, err := registry.Load(data, told)

@@ -1,4 +1,4 @@
-package agentdesk_test
+package agent_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"voicegw/internal/agent"
-	"voicegw/internal/backends/agentdesk"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -16,7 +15,7 @@ import (
 )
 
 // newDesk works on a store in memory, with two agents of files.
-func newDesk(t *testing.T) *agentdesk.Desk {
+func newDesk(t *testing.T) *agent.Desk {
 	t.Helper()
 	keep, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {
@@ -29,7 +28,7 @@ func newDesk(t *testing.T) *agentdesk.Desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &agentdesk.Desk{}
+	d := &agent.Desk{}
 	d.Set(agent.New(agent.Options{
 		Default: agent.Agent{ID: "default", Name: "default"}, Edits: keep.Agents(),
 		Files: []agent.Agent{{ID: "billing", Name: "Billing", Playbook: "Bills."}, {ID: "reception", Name: "R", Playbook: "Hello."}},
@@ -149,7 +148,7 @@ func TestAgentToolsAreOff(t *testing.T) {
 		data, o := registrytest.Told(t, registrytest.Project(t))
 		if !on {
 			o.Settings = map[string]registry.ToolSettings{}
-			for _, id := range agentdesk.Tools() {
+			for _, id := range agent.Tools() {
 				o.Settings[id] = registry.ToolSettings{Off: true}
 			}
 		}
@@ -157,7 +156,7 @@ func TestAgentToolsAreOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range agentdesk.Tools() {
+		for _, id := range agent.Tools() {
 			tool, is := loaded.Snapshot().Tool(id)
 			if is != on || is && (tool.SideEffects == spec.SideEffectsWrites) != tool.RequiresConfirmation {
 				t.Errorf("%s is there: %t, wanted: %t", id, is, on)

@@ -1,5 +1,5 @@
 // Package agentdesk is what tools that list, make, change and delete agents work on.
-package agentdesk
+package agent
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"voicegw/internal/agent"
 	"voicegw/internal/strict"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
@@ -31,12 +30,12 @@ type Desk struct {
 
 // stock is what a Desk works on.
 type stock struct {
-	catalog *agent.Catalog
+	catalog *Catalog
 	tools   func() *registry.Snapshot
 }
 
 // Set says on which agents the desk works, and which tools there are. tools may be called concurrently.
-func (d *Desk) Set(c *agent.Catalog, tools func() *registry.Snapshot) {
+func (d *Desk) Set(c *Catalog, tools func() *registry.Snapshot) {
 	d.now.Store(&stock{c, tools})
 }
 
@@ -55,7 +54,7 @@ func (d *Desk) List(limit int) registry.AgentList {
 	return list
 }
 
-func agentLine(e *agent.Entry) registry.AgentLine {
+func agentLine(e *Entry) registry.AgentLine {
 	return registry.AgentLine{ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: string(e.Source), State: e.Tag()}
 }
 
@@ -102,14 +101,14 @@ func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.
 }
 
 // edit makes a document of a change, without the tools that do not exist.
-func (d *Desk) edit(change registry.AgentChange) (o *stock, edit agent.Edit, invalid []registry.InvalidName, err error) {
+func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid []registry.InvalidName, err error) {
 	if o = d.now.Load(); o == nil {
 		return nil, edit, nil, noAgent(change.ID, nil)
 	}
-	edit = agent.Edit{ID: change.ID, Name: "the agent", Seen: agent.Seen{Absent: true}, By: change.By}
-	var a agent.Agent
+	edit = Edit{ID: change.ID, Name: "the agent", Seen: Seen{Absent: true}, By: change.By}
+	var a Agent
 	if change.ID == "" {
-		edit.ID = agent.IDFor(deref(change.Name))
+		edit.ID = IDFor(deref(change.Name))
 		a.ID = edit.ID
 	} else {
 		now := o.catalog.Snapshot()
@@ -117,9 +116,9 @@ func (d *Desk) edit(change registry.AgentChange) (o *stock, edit agent.Edit, inv
 		if !ok {
 			return nil, edit, nil, noAgent(change.ID, now)
 		}
-		a, edit.Seen = e.Document, agent.Seen{Tags: []string{e.Tag()}} // what was read is what is replaced
+		a, edit.Seen = e.Document, Seen{Tags: []string{e.Tag()}} // what was read is what is replaced
 		if change.State != "" && change.State != e.Tag() {
-			return nil, edit, nil, o.refused(change.ID, agent.ErrChanged, nil)
+			return nil, edit, nil, o.refused(change.ID, ErrChanged, nil)
 		}
 	}
 	for to, text := range map[*string]*string{&a.Name: change.Name, &a.Description: change.Description, &a.Playbook: change.Playbook} {
@@ -198,15 +197,15 @@ func (d *Desk) Delete(ctx context.Context, id, state string) (registry.AgentDele
 	return registry.AgentDeleted{ID: id, Stays: stays}, nil
 }
 
-func seenAs(state string) agent.Seen {
+func seenAs(state string) Seen {
 	if state == "" {
-		return agent.Seen{Any: true}
+		return Seen{Any: true}
 	}
-	return agent.Seen{Tags: []string{state}}
+	return Seen{Tags: []string{state}}
 }
 
 // noAgent says that there is no such agent; now may be nil.
-func noAgent(id string, now *agent.Snapshot) error {
+func noAgent(id string, now *Snapshot) error {
 	e := registry.Errorf(registry.ErrorNotFound, "There is no agent %q.", id)
 	e.Suggestion = "Call agent_list to see which there are."
 	if now != nil {
@@ -243,25 +242,25 @@ func (o *stock) refused(id string, err error, invalid []registry.InvalidName) er
 	if wrong, ok := errors.AsType[*strict.Error](err); ok {
 		return invalidAgent(wrong, invalid)
 	}
-	if used, ok := errors.AsType[*agent.UsedError](err); ok {
+	if used, ok := errors.AsType[*UsedError](err); ok {
 		e := registry.Errorf(registry.ErrorConflict, "The agent %q cannot be deleted, because these agents switch to it: %s.", id, strings.Join(used.By, ", "))
 		e.Details = map[string]any{"used_by": used.By}
 		e.Suggestion = "Tell the user; an operator can take it out of their switch_to."
 		return e
 	}
 	for is, told := range map[error]*registry.ToolError{
-		agent.ErrExists:  {Type: registry.ErrorConflict, Message: fmt.Sprintf("There is an agent %q already.", id), Suggestion: "Change it with agent_update, or choose another name."},
-		agent.ErrChanged: {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q was changed meanwhile; nothing was done.", id), Suggestion: "Call agent_get, and tell the user what has changed."},
-		agent.ErrFixed:   {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q comes from a file or from the configuration and is not edited, so nothing can be deleted.", id), Suggestion: "Tell the user."},
-		store.ErrFull:    {Type: registry.ErrorPermanent, Message: "There are as many agents as there may be.", Suggestion: "Tell the user."},
-		store.ErrTooBig:  {Type: registry.ErrorValidation, Message: "The agent is too large.", Suggestion: "Shorten the playbook."},
+		ErrExists:       {Type: registry.ErrorConflict, Message: fmt.Sprintf("There is an agent %q already.", id), Suggestion: "Change it with agent_update, or choose another name."},
+		ErrChanged:      {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q was changed meanwhile; nothing was done.", id), Suggestion: "Call agent_get, and tell the user what has changed."},
+		ErrFixed:        {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q comes from a file or from the configuration and is not edited, so nothing can be deleted.", id), Suggestion: "Tell the user."},
+		store.ErrFull:   {Type: registry.ErrorPermanent, Message: "There are as many agents as there may be.", Suggestion: "Tell the user."},
+		store.ErrTooBig: {Type: registry.ErrorValidation, Message: "The agent is too large.", Suggestion: "Shorten the playbook."},
 	} {
 		if errors.Is(err, is) {
 			told.Err = err
 			return told
 		}
 	}
-	if errors.Is(err, agent.ErrUnknown) {
+	if errors.Is(err, ErrUnknown) {
 		return noAgent(id, o.catalog.Snapshot())
 	}
 	return &registry.ToolError{
