@@ -11,7 +11,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
-	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -22,9 +22,9 @@ type caller struct {
 	seed   uint64
 	crowd  *crowd
 	user   string
-	proxy  *faultproxy.Proxy // before the gateway
-	url    string            // of the proxy
-	visits int               // so far
+	proxy  *testutil.Proxy // before the gateway
+	url    string          // of the proxy
+	visits int             // so far
 
 	mu sync.Mutex // guards the following field
 	to *chaosNode // where the newest connection leads
@@ -51,7 +51,7 @@ type crowd struct {
 	// Fixed.
 	seed    uint64
 	balance func() *chaosNode
-	door    *faultproxy.Proxy // to the gateways, for thieves
+	door    *testutil.Proxy // to the gateways, for thieves
 	client  *http.Client
 	speech  map[int][]byte // a phrase for each input rate, in Hz
 	over    <-chan struct{}
@@ -76,7 +76,7 @@ func newCrowd(ch *chaos) *crowd {
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // each connection may lead elsewhere
 	}
 	var err error
-	if c.door, err = faultproxy.Balance("127.0.0.1:0", func() string { return ch.balance().address }); err != nil {
+	if c.door, err = testutil.Balance("127.0.0.1:0", func() string { return ch.balance().address }); err != nil {
 		ch.t.Fatal(err)
 	}
 	for _, rate := range chaosRates {
@@ -89,7 +89,7 @@ func newCrowd(ch *chaos) *crowd {
 func (c *crowd) call(n int) {
 	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
 	var err error
-	if who.proxy, err = faultproxy.Balance("127.0.0.1:0", who.route); err != nil {
+	if who.proxy, err = testutil.Balance("127.0.0.1:0", who.route); err != nil {
 		panic(err) // a port of this machine
 	}
 	defer func() { _ = who.proxy.Close() }() // it has no connection any more

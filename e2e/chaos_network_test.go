@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -153,17 +153,17 @@ func (v *visit) lose(o outage) {
 	}
 	v.losingAt = time.Now()
 	v.lostTimes = append(v.lostTimes, v.losingAt)
-	command := faultproxy.Command{}
+	command := testutil.Command{}
 	switch o.how {
 	case lossReset, lossTwice, lossTwin:
-		command.Do = faultproxy.Reset
+		command.Do = testutil.Reset
 	case lossFinish:
-		command.Do = faultproxy.Finish
+		command.Do = testutil.Finish
 	case lossHole:
-		command.Do = faultproxy.BlackHole
+		command.Do = testutil.BlackHole
 		v.after(150*time.Millisecond, v.at.conn.Abort)
 	case lossFreeze:
-		command = faultproxy.Command{Do: faultproxy.Freeze, For: 300 * time.Millisecond}
+		command = testutil.Command{Do: testutil.Freeze, For: 300 * time.Millisecond}
 		v.lastFrame = time.Time{} // the gap that follows is the network's
 	case lossReload:
 		at := v.at

@@ -17,7 +17,6 @@ import (
 	"voicegw/gateway"
 	"voicegw/internal/audit"
 	"voicegw/internal/cluster"
-	"voicegw/internal/faultproxy"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
@@ -36,7 +35,7 @@ type chaosNode struct {
 	address   string  // for clients
 	heard     *cutter // the connections that clients and other gateways have opened
 	cut       *cutter // its connections to models
-	toStore   *faultproxy.Proxy
+	toStore   *testutil.Proxy
 	store     *store.Store
 	member    *store.Membership
 	elsewhere *cluster.Node
@@ -176,7 +175,7 @@ func patiently(do func() error) error {
 func (n *chaosNode) open(logger *slog.Logger) error {
 	ch := n.ch
 	var err error
-	if n.toStore, err = faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(ch.nats.ClientURL(), "nats://")); err != nil {
+	if n.toStore, err = testutil.Listen("127.0.0.1:0", strings.TrimPrefix(ch.nats.ClientURL(), "nats://")); err != nil {
 		return err
 	}
 	if err = patiently(func() error {

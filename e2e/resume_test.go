@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -151,7 +151,7 @@ func (c *comer) hears(n int) error {
 }
 
 // newComer begins a session through a proxy that breaks connections.
-func newComer(t *testing.T, provider string) (*comer, *faultproxy.Proxy) {
+func newComer(t *testing.T, provider string) (*comer, *testutil.Proxy) {
 	t.Helper()
 	st := newStack(t, provider, setting{
 		scenario: shortAnswer, firstAudioMS: 10, speed: 4,
@@ -161,7 +161,7 @@ func newComer(t *testing.T, provider string) (*comer, *faultproxy.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := faultproxy.Listen("127.0.0.1:0", at.Host)
+	p, err := testutil.Listen("127.0.0.1:0", at.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,10 +191,10 @@ func TestComesBackToTheByte(t *testing.T) {
 			c, p := newComer(t, provider)
 			c.say(&protocol.InputText{Text: "talk"})
 			for i, breaks := range []func() error{
-				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Reset}) },
-				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Finish}) },
-				func() error { return p.Do(faultproxy.Command{Do: faultproxy.BlackHole}) },
-				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Reset, Way: faultproxy.ToTarget}) },
+				func() error { return p.Do(testutil.Command{Do: testutil.Reset}) },
+				func() error { return p.Do(testutil.Command{Do: testutil.Finish}) },
+				func() error { return p.Do(testutil.Command{Do: testutil.BlackHole}) },
+				func() error { return p.Do(testutil.Command{Do: testutil.Reset, Way: testutil.ToTarget}) },
 				func() error { return c.conn.Close(protocol.CloseServerLeaving, "a page that is reloaded") },
 				func() error { return nil }, // the same session from elsewhere, while this connection is fine
 				func() error { return c.conn.Close(protocol.CloseSlowClient, "") },

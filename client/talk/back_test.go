@@ -11,7 +11,7 @@ import (
 
 	"voicegw/client/voice"
 	gw "voicegw/gateway"
-	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/session"
 	"voicegw/sim"
@@ -28,7 +28,7 @@ rules:
 
 // behindProxy starts a gateway that lets clients come back, with a model of one long answer, and a proxy
 // before it that can cut connections.
-func behindProxy(t *testing.T) (direct string, proxy *faultproxy.Proxy) {
+func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	t.Helper()
 	story, err := scenario.Parse("story.yaml", []byte(longAnswer))
 	if err != nil {
@@ -51,7 +51,7 @@ func behindProxy(t *testing.T) (direct string, proxy *faultproxy.Proxy) {
 	srv.Config.ConnContext = gw.ConnContext
 	srv.Listener = gw.Listen(srv.Listener, gw.NewLoops(nil))
 	srv.Start()
-	proxy, err = faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(srv.URL, "http://"))
+	proxy, err = testutil.Listen("127.0.0.1:0", strings.TrimPrefix(srv.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +78,14 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := proxy.Do(faultproxy.Command{Do: faultproxy.Reset, AfterBytes: 60_001, Count: faultproxy.ToClient, Later: true}); err != nil {
+	if err := proxy.Do(testutil.Command{Do: testutil.Reset, AfterBytes: 60_001, Count: testutil.ToClient, Later: true}); err != nil {
 		t.Fatal(err)
 	}
 	var events []Event
 	o.URL = "ws://" + proxy.Addr() + "/v1/voice"
 	o.Events = func(e Event) {
 		if events = append(events, e); e.Event == EventBack {
-			if err := proxy.Do(faultproxy.Command{Do: faultproxy.Heal}); err != nil {
+			if err := proxy.Do(testutil.Command{Do: testutil.Heal}); err != nil {
 				t.Error(err)
 			}
 		}

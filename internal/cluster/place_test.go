@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/internal/faultproxy"
 	"voicegw/internal/testutil"
 	"voicegw/session"
 	"voicegw/store"
@@ -89,14 +88,14 @@ func TestKeptIsDurable(t *testing.T) {
 // when the session is over nobody waits any more.
 func TestWritten(t *testing.T) {
 	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
-	proxy, err := faultproxy.Listen("127.0.0.1:0", direct)
+	proxy, err := testutil.Listen("127.0.0.1:0", direct)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { proxy.Close() })
 	n, _ := nodeAt(t, proxy.Addr())
 	_, kept := nodeAt(t, direct)
-	do := func(c faultproxy.Command) {
+	do := func(c testutil.Command) {
 		t.Helper()
 		if err := proxy.Do(c); err != nil {
 			t.Fatal(err)
@@ -110,7 +109,7 @@ func TestWritten(t *testing.T) {
 		}
 	}
 	another := func(r *store.SessionRecord) { r.TokenHashes = append(slices.Clone(r.TokenHashes), "hash") }
-	do(faultproxy.Command{Do: faultproxy.Freeze, Later: true})
+	do(testutil.Command{Do: testutil.Freeze, Later: true})
 	p := n.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{"hash"}})
 	first := p.Written()
 	p.Update(another)
@@ -121,18 +120,18 @@ func TestWritten(t *testing.T) {
 		t.Error("a change is said to be written while the store is away")
 	default:
 	}
-	do(faultproxy.Command{Do: faultproxy.Heal})
+	do(testutil.Command{Do: testutil.Heal})
 	testutil.WaitClosed(t, "the first record is written", first)
 	written("what was changed meanwhile", p, 2)
 	for i := range 20 {
 		p.Update(another)
 		written("a change", p, 3+i)
 	}
-	do(faultproxy.Command{Do: faultproxy.Freeze, Later: true})
+	do(testutil.Command{Do: testutil.Freeze, Later: true})
 	p.Update(another)
 	waits := p.Written()
 	p.Leave()
 	testutil.WaitClosed(t, "nobody waits", waits)
 	testutil.WaitClosed(t, "nobody waits later", p.Written())
-	do(faultproxy.Command{Do: faultproxy.Heal})
+	do(testutil.Command{Do: testutil.Heal})
 }

@@ -13,7 +13,6 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/faultproxy"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -59,7 +58,7 @@ func nodeAt(t *testing.T, address string) (*Node, *store.Store) {
 // neither give it up nor write anything of it.
 func TestAZombieNode(t *testing.T) {
 	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
-	proxy, err := faultproxy.Listen("127.0.0.1:0", direct)
+	proxy, err := testutil.Listen("127.0.0.1:0", direct)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +83,7 @@ func TestAZombieNode(t *testing.T) {
 		t.Error("a node that reaches the store is not sure of its session")
 	}
 
-	if err := proxy.Do(faultproxy.Command{Do: faultproxy.Freeze, Later: true}); err != nil {
+	if err := proxy.Do(testutil.Command{Do: testutil.Freeze, Later: true}); err != nil {
 		t.Fatal(err)
 	}
 	visitor := session.Visitor{Start: &protocol.Start{
@@ -116,7 +115,7 @@ func TestAZombieNode(t *testing.T) {
 		t.Error("the zombie knows already")
 	}
 
-	if err := proxy.Do(faultproxy.Command{Do: faultproxy.Heal}); err != nil {
+	if err := proxy.Do(testutil.Command{Do: testutil.Heal}); err != nil {
 		t.Fatal(err)
 	}
 	testutil.WaitUntil(t, "the zombie knows that the session is lost", lost.Load)

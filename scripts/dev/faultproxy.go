@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 )
 
 // faultProxy runs a proxy of package internal/faultproxy for tests that are not written in Go, such as
@@ -43,7 +43,7 @@ func serveProxy(ctx context.Context, target, listen, control string, in io.Reade
 			return fmt.Errorf("%q is no address of this machine alone: give 127.0.0.1 and a port", addr)
 		}
 	}
-	p, err := faultproxy.Listen(listen, target)
+	p, err := testutil.Listen(listen, target)
 	if err != nil {
 		return err
 	}

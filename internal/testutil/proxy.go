@@ -2,7 +2,7 @@
 // and a gateway, or a gateway and a provider, and resets, ends, freezes or loses connections as
 // networks do. Commands come from Go (Proxy.Do) or over HTTP (Proxy.Control), for tests in a
 // browser. It reorders nothing and changes no byte.
-package faultproxy
+package testutil
 
 import (
 	"context"

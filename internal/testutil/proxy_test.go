@@ -1,4 +1,4 @@
-package faultproxy
+package testutil
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-
-	"voicegw/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,7 +109,7 @@ func isReset(t *testing.T, c net.Conn) {
 // left waits until the proxy holds n connections.
 func (r *rig) left(n int) {
 	r.t.Helper()
-	testutil.WaitUntil(r.t, "the proxy has let go of its connections", func() bool { return r.p.State().Open == n })
+	WaitUntil(r.t, "the proxy has let go of its connections", func() bool { return r.p.State().Open == n })
 }
 
 func TestPassesOn(t *testing.T) {
@@ -222,7 +220,7 @@ func TestBlackHole(t *testing.T) {
 					read <- err
 				}()
 				_ = client.Close()
-				testutil.WaitUntil(t, "the proxy has read the client's end", func() bool { return r.ended(up) })
+				WaitUntil(t, "the proxy has read the client's end", func() bool { return r.ended(up) })
 				_ = server.Close()
 				if err := <-read; !errors.Is(err, net.ErrClosed) {
 					t.Errorf("the server reads %v", err)
@@ -237,7 +235,7 @@ func TestBlackHole(t *testing.T) {
 	client := r.dial()
 	send(t, client, "hello?")
 	_ = client.Close()
-	testutil.WaitUntil(t, "the connection has come and gone", func() bool { s := r.p.State(); return s.Accepted == 1 && s.Open == 0 })
+	WaitUntil(t, "the connection has come and gone", func() bool { s := r.p.State(); return s.Accepted == 1 && s.Open == 0 })
 	r.do(Command{Do: Heal})
 	passed, server := r.connect()
 	passes(t, passed, server)
@@ -295,7 +293,7 @@ func TestFreeze(t *testing.T) {
 	r.do(Command{Do: Freeze, Later: true})
 	waiting := r.dial()
 	send(t, waiting, "ping")
-	testutil.WaitUntil(t, "the proxy has it", func() bool { return r.p.State().Accepted == 3 })
+	WaitUntil(t, "the proxy has it", func() bool { return r.p.State().Accepted == 3 })
 	r.do(Command{Do: Heal})
 	other, err := r.target.Accept()
 	if err != nil {
@@ -355,7 +353,7 @@ func TestClose(t *testing.T) {
 	passes(t, lost, lostServer)
 	r.do(Command{Do: Freeze, Later: true})
 	waiting := r.dial()
-	testutil.WaitUntil(t, "the proxy has all", func() bool { return r.p.State().Open == 3 })
+	WaitUntil(t, "the proxy has all", func() bool { return r.p.State().Open == 3 })
 	if err := r.p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +374,7 @@ func TestBounded(t *testing.T) {
 	for range maxConns {
 		r.dial()
 	}
-	testutil.WaitUntil(t, "all are there", func() bool { return r.p.State().Open == maxConns })
+	WaitUntil(t, "all are there", func() bool { return r.p.State().Open == maxConns })
 	if c, err := net.Dial("tcp", r.p.Addr()); err == nil {
 		isReset(t, c)
 		_ = c.Close()
