@@ -6,7 +6,6 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -26,7 +25,7 @@ func (t *turn) knowsAgent(env registry.Envelope) registry.Envelope {
 		if i.Type != registry.IntentSwitchAgent || i.Agent != t.persona.Name && t.a.named(i.Agent) != nil {
 			continue
 		}
-		env.Fail(registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(i.Agent, "there is no such agent any more")))
+		env.Fail(registry.NewError(registry.ErrorNotFound, prompts.SwitchNotPossible(i.Agent, "there is no such agent any more")))
 		return env
 	}
 	return env

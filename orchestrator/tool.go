@@ -6,7 +6,6 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
@@ -28,7 +27,7 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 	}
 	in := calls.Called{Turn: m.turns.last, Model: ev.Call, Provider: ev.ID, Tool: ev.Name, Args: ev.Args, SpokenAt: m.user.spokenAt}
 	if late {
-		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorPermanent, toolerror.SessionEnding())))
+		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorPermanent, prompts.SessionEnding())))
 		return
 	}
 	m.turn.calls++

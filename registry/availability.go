@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 )
 
 // condition is one that does not hold; empty if all do.
@@ -83,9 +83,9 @@ func (p *Prepared) Unavailable(s Session) *Envelope {
 			when = next.Format("Mon 2 Jan 2006, 15:04") + " (" + next.Location().String() + ")"
 		}
 	}
-	words := toolerror.NotAvailable(p.tool.ToolID)
+	words := prompts.NotAvailable(p.tool.ToolID)
 	if when != "" {
-		words = toolerror.NotAvailableNow(p.tool.ToolID, when)
+		words = prompts.NotAvailableNow(p.tool.ToolID, when)
 	}
 	told := NewError(ErrorUnavailable, words)
 	details := struct {

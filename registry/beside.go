@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 )
 
@@ -45,7 +45,7 @@ func (apart) Part(data any) error {
 
 // Call refuses: there is no conversation whose tools could be called.
 func (apart) Call(_ context.Context, tool string, _ any) Envelope {
-	return Envelope{Error: NewError(ErrorPermanent, toolerror.NoNestedCalls(tool)), Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
+	return Envelope{Error: NewError(ErrorPermanent, prompts.NoNestedCalls(tool)), Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
 }
 
 var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)

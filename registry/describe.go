@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
@@ -39,7 +38,7 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 		for _, t := range call.Needs.Snapshot.Tools(call.Session.Mode) {
 			names = append(names, t.ToolID)
 		}
-		words := toolerror.NoGuide(document.Shorten(call.Args.Tool, 80), document.Shorten(strings.Join(names, ", "), 1000))
+		words := prompts.NoGuide(document.Shorten(call.Args.Tool, 80), document.Shorten(strings.Join(names, ", "), 1000))
 		return Result{}, &ToolError{Type: ErrorNotFound, Message: words.Message, Suggestion: words.Suggestion}
 	}
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 )
 
@@ -128,7 +128,7 @@ type Clamped struct {
 // NotFound returns the answer to a call of a tool that does not exist.
 func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	return Envelope{
-		Error: NewError(ErrorNotFound, toolerror.NoSuchTool(tool)),
+		Error: NewError(ErrorNotFound, prompts.NoSuchTool(tool)),
 		Meta: Meta{Tool: tool, RegistryVersion: registryVersion,
 			DurationMS: took.Milliseconds(), ResponseSchemaVersion: ResponseSchemaVersion},
 	}
@@ -136,7 +136,7 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 
 // NewError makes an error from an entry of package toolerror. TRANSIENT and RATE_LIMIT are
 // retryable; set the other fields on the result.
-func NewError(t ErrorType, words toolerror.Words) *Error {
+func NewError(t ErrorType, words prompts.Words) *Error {
 	return &Error{
 		Type: t, Message: words.Message, Suggestion: words.Suggestion,
 		Retryable: t == ErrorTransient || t == ErrorRateLimit,
@@ -157,9 +157,9 @@ func (e Envelope) Encode() json.RawMessage {
 	}
 	meta := e.Meta
 	meta.Budget, meta.Clamped = nil, nil
-	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, toolerror.NotWritten()), Meta: meta})
+	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, prompts.NotWritten()), Meta: meta})
 	if err != nil { // only strings and numbers are left
-		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + toolerror.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
+		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + prompts.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
 	}
 	return b
 }
@@ -169,7 +169,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
 		told := e.Error
 		if told == nil {
-			told = NewError(ErrorInternal, toolerror.Unnamed())
+			told = NewError(ErrorInternal, prompts.Unnamed())
 		}
 		return document.Marshal(struct {
 			OK    bool   `json:"ok"`

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 )
 
@@ -62,7 +62,7 @@ func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Resul
 	h.work = func(ctx context.Context, in invocation, job string, attempt int) (Result, error) {
 		w := Work[P, N]{Session: in.session, Tool: in.tool, Job: job, Attempt: attempt, IdempotencyKey: in.key}
 		if err := json.Unmarshal(in.args, &w.Payload); err != nil {
-			words := toolerror.JobOfAnotherVersion(in.tool)
+			words := prompts.JobOfAnotherVersion(in.tool)
 			return Result{}, &ToolError{Type: ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion, Err: err}
 		}
 		setNeeds(&w.Needs, in.needs)

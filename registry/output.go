@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 )
@@ -53,7 +53,7 @@ func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
 	if more > 0 {
 		places = append(places, fmt.Sprintf("and %d more", more))
 	}
-	told := NewError(ErrorInternal, toolerror.BrokenOutput(t.ToolID))
+	told := NewError(ErrorInternal, prompts.BrokenOutput(t.ToolID))
 	told.Details, _ = document.Marshal(struct { // it holds only strings: it cannot fail
 		Errors []document.Problem `json:"errors"`
 		More   int                `json:"more,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
@@ -61,7 +61,7 @@ func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*P
 		return nil, &env
 	}
 	if !t.Allows(mode) {
-		env := s.failure(t, start, NewError(ErrorModeRestricted, toolerror.WrongMode(id, string(mode), modeNames(t.AllowedModes))))
+		env := s.failure(t, start, NewError(ErrorModeRestricted, prompts.WrongMode(id, string(mode), modeNames(t.AllowedModes))))
 		s.stats.done(t.counted(), &env)
 		return nil, &env
 	}
@@ -157,7 +157,7 @@ func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return toolerror.UseAnotherTool(document.DidYouMean(document.Shorten(id, 100), names), document.Shorten(strings.Join(names, ", "), 1000))
+	return prompts.UseAnotherTool(document.DidYouMean(document.Shorten(id, 100), names), document.Shorten(strings.Join(names, ", "), 1000))
 }
 
 // failure returns an envelope with an error.
@@ -190,7 +190,7 @@ func invalidArguments(tool string, problems []document.Problem) *Error {
 		Errors []document.Problem `json:"errors"`
 		More   int                `json:"more,omitempty"`
 	}{problems, more})
-	e := NewError(ErrorValidation, toolerror.InvalidArguments(tool, strings.Join(said, "; ")))
+	e := NewError(ErrorValidation, prompts.InvalidArguments(tool, strings.Join(said, "; ")))
 	e.Details = details
 	return e
 }

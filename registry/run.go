@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
@@ -128,7 +128,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	}
 	r := s.stats.begin(p.tool.counted())
 	if r == nil {
-		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, toolerror.ToolHangs())}, false
+		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, prompts.ToolHangs())}, false
 	}
 	session.Mode, session.ToolsVersion = p.mode, s.version
 	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped), invalid: p.invalid}
@@ -166,7 +166,7 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 		stopped.err = fmt.Errorf("%w: %w", stopped.err, o.err)
 		return stopped
 	case o.late:
-		o.told = NewError(ErrorTransient, toolerror.AskedTooLong(t.ToolID))
+		o.told = NewError(ErrorTransient, prompts.AskedTooLong(t.ToolID))
 		o.told.Retryable = t.mayRepeat()
 	}
 	return o
@@ -187,10 +187,10 @@ func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.S
 func (t *Tool) notBegun(ctx context.Context) outcome {
 	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o.late, o.told = true, NewError(ErrorTransient, toolerror.NoTimeLeft(t.ToolID))
+		o.late, o.told = true, NewError(ErrorTransient, prompts.NoTimeLeft(t.ToolID))
 		return o
 	}
-	o.cancelled, o.told = true, NewError(ErrorInternal, toolerror.CancelledBefore())
+	o.cancelled, o.told = true, NewError(ErrorInternal, prompts.CancelledBefore())
 	return o
 }
 
@@ -202,11 +202,11 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 		if errors.Is(cause, errDeadline) {
 			limitMS = t.TimeoutMS
 		}
-		told := NewError(ErrorTransient, toolerror.OutOfTime(t.ToolID, limitMS))
+		told := NewError(ErrorTransient, prompts.OutOfTime(t.ToolID, limitMS))
 		told.Retryable = t.mayRepeat()
 		return outcome{err: cause, late: true, told: told}
 	}
-	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, toolerror.CancelledMidway())}
+	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, prompts.CancelledMidway())}
 }
 
 // call runs a part of the handler and puts its result into its final form. It runs on the
@@ -277,7 +277,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: document.Shorten(named.Suggestion, maxMessage),
 	}
 	if told.Message == "" {
-		told.Message = toolerror.Failed(t.ToolID)
+		told.Message = prompts.Failed(t.ToolID)
 	}
 	if named.Details != nil {
 		details, err := document.Marshal(named.Details)
@@ -298,7 +298,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 func (t *Tool) told(o outcome) *Error {
 	e := o.told
 	if e == nil {
-		e = NewError(ErrorInternal, toolerror.FailedUnexpectedly(t.ToolID))
+		e = NewError(ErrorInternal, prompts.FailedUnexpectedly(t.ToolID))
 	}
 	if t.SideEffects != spec.SideEffectsWrites {
 		return e

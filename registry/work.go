@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
@@ -49,7 +49,7 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 		}
 	}
 	if o.late && errors.Is(o.err, errJobTime) {
-		o.told = NewError(ErrorPermanent, toolerror.JobOutOfTime(t.ToolID, t.Job.Longest))
+		o.told = NewError(ErrorPermanent, prompts.JobOutOfTime(t.ToolID, t.Job.Longest))
 		o.told.PartialSideEffects = t.SideEffects == spec.SideEffectsWrites
 	}
 	env := Envelope{Meta: s.meta(t, time.Since(start))}

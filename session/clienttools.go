@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/internal/textutil"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -123,7 +123,7 @@ func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 		}
 		return nil, &registry.ToolError{Type: kind, Message: r.Error.Message, Retryable: r.Error.Retryable, PartialSideEffects: r.Error.Partial}
 	case len(r.Result) > registry.MaxClientData:
-		words := toolerror.ClientAnswerTooLong()
+		words := prompts.ClientAnswerTooLong()
 		return nil, &registry.ToolError{Type: registry.ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion, PartialSideEffects: true}
 	}
 	return r.Result, nil

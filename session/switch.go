@@ -10,7 +10,7 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -41,7 +41,7 @@ func (s *session) report(in calls.Input) {
 		next, err := s.successor(intent.Agent)
 		if err != nil {
 			s.log().Info("a tool's agent cannot go on", "agent", clip(intent.Agent), "error", err)
-			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(clip(intent.Agent), err.Error())))
+			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, prompts.SwitchNotPossible(clip(intent.Agent), err.Error())))
 			break
 		}
 		s.dispatch(orchestrator.AgentFound{Agent: next})

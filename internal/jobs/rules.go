@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -27,7 +27,7 @@ func due(j store.Job, now time.Time) bool { return !j.State.Over() && !now.Befor
 // left by a process that has died. If that has happened as often as it may, the job has failed.
 func take(j store.Job, node string, now time.Time) store.Job {
 	if j.Attempt >= MaxAttempts {
-		told := registry.NewError(registry.ErrorPermanent, toolerror.JobInterrupted(j.Tool, j.Attempt))
+		told := registry.NewError(registry.ErrorPermanent, prompts.JobInterrupted(j.Tool, j.Attempt))
 		told.PartialSideEffects = true
 		env := registry.Envelope{Error: told, Meta: registry.Meta{Tool: j.Tool, ResponseSchemaVersion: registry.ResponseSchemaVersion}}
 		return over(j, env, now)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -174,7 +174,7 @@ func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envel
 		}
 		used, n = "retrieval calls", limit.Retrieval
 	}
-	env := b.Refuse(tool, registry.NewError(registry.ErrorBudgetExceeded, toolerror.BudgetUsedUp(used, n, tool)))
+	env := b.Refuse(tool, registry.NewError(registry.ErrorBudgetExceeded, prompts.BudgetUsedUp(used, n, tool)))
 	env.Meta.Budget = b.Told()
 	return &env
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -115,7 +115,7 @@ func (c *Calls) Hand(at time.Time, in Called) (name string, record audit.Record,
 	}
 	var object map[string]json.RawMessage // only the client can check what is inside
 	if len(in.Args) > 0 && (json.Unmarshal(in.Args, &object) != nil || object == nil) {
-		return k.id, record, append(started, c.refuse(k, registry.NewError(registry.ErrorValidation, toolerror.NotAnObject(k.tool)))...)
+		return k.id, record, append(started, c.refuse(k, registry.NewError(registry.ErrorValidation, prompts.NotAnObject(k.tool)))...)
 	}
 	k.args = in.Args
 	record = c.answer(&k, registry.Envelope{OK: true}, false).Record(at, Effect{NotDelivered: "client"})

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -104,7 +104,7 @@ func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 
 // cancelled answers a queued call that must no longer start.
 func (c *Calls) cancelled(k *call) []Action {
-	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, toolerror.CancelledBefore())))
+	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, prompts.CancelledBefore())))
 }
 
 // stop stops a stoppable call, or prevents it from starting.
@@ -188,12 +188,12 @@ func (c *Calls) Superseded() (do []Action) {
 
 // overtaken returns the answer to a call that the user's next turn has overtaken.
 func (c *Calls) overtaken(k *call) registry.Envelope {
-	words := toolerror.Overtaken(k.tool)
+	words := prompts.Overtaken(k.tool)
 	switch first := c.find(k.into); {
 	case k.state == asking:
-		words = toolerror.OvertakenQuestion(k.tool)
+		words = prompts.OvertakenQuestion(k.tool)
 	case k.approval != nil || first != nil && first.put():
-		words = toolerror.OvertakenApproved()
+		words = prompts.OvertakenApproved()
 	}
 	e := registry.NewError(registry.ErrorConflict, words)
 	e.PartialSideEffects = k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites

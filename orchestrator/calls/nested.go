@@ -3,7 +3,7 @@ package calls
 import (
 	"encoding/json"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -37,7 +37,7 @@ func (Permit) action() {}
 func (c *Calls) Nested(in Nested) []Action {
 	k := c.find(in.Call)
 	if k == nil || !k.working() {
-		env := c.book.Refuse(in.Tool, registry.NewError(registry.ErrorPermanent, toolerror.NoNestedCalls(in.Tool)))
+		env := c.book.Refuse(in.Tool, registry.NewError(registry.ErrorPermanent, prompts.NoNestedCalls(in.Tool)))
 		return []Action{Permit{ID: in.ID, Refused: &env}}
 	}
 	p, refusal := c.book.PrepareOf(k.tools, in.Tool, registry.Decode(in.Args))
@@ -50,9 +50,9 @@ func (c *Calls) Nested(in Nested) []Action {
 	case refusal != nil:
 		do.Refused = refusal
 	case p.Tool().ByClient() || in.Tool == spec.AgentSwitch:
-		do.Refused = refused(p, registry.ErrorPermanent, toolerror.NotByTools(in.Tool))
+		do.Refused = refused(p, registry.ErrorPermanent, prompts.NotByTools(in.Tool))
 	case k.approval == nil && c.book.Confirms(p):
-		do.Refused = refused(p, registry.ErrorConfirmationRequired, toolerror.ApprovalNeededWithin(in.Tool, in.Caller))
+		do.Refused = refused(p, registry.ErrorConfirmationRequired, prompts.ApprovalNeededWithin(in.Tool, in.Caller))
 	}
 	if do.Refused != nil {
 		do.Refused.Meta.DurationMS = 0
@@ -60,7 +60,7 @@ func (c *Calls) Nested(in Nested) []Action {
 	return []Action{do}
 }
 
-func refused(p *registry.Prepared, t registry.ErrorType, words toolerror.Words) *registry.Envelope {
+func refused(p *registry.Prepared, t registry.ErrorType, words prompts.Words) *registry.Envelope {
 	env := p.Refuse(registry.NewError(t, words))
 	return &env
 }

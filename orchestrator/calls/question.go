@@ -6,7 +6,6 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -53,7 +52,7 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	k.prepares(p)
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
-		full := registry.NewError(registry.ErrorRateLimit, toolerror.TooManyQuestions())
+		full := registry.NewError(registry.ErrorRateLimit, prompts.TooManyQuestions())
 		full.Retryable = false
 		return c.finish(k.id, c.book.Refuse(k.tool, full))
 	}
@@ -172,7 +171,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		do := []Action{Refused{Why: RefusedStore, Known: true}}
 		if spoken != nil {
-			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, toolerror.AnswerNotRecorded()))...)
+			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, prompts.AnswerNotRecorded()))...)
 		}
 		return do
 	}
@@ -201,7 +200,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	if spoken == nil {
 		return do
 	}
-	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, toolerror.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
+	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, prompts.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
 	return append(do, c.answer(spoken, env, false))
 }
 
@@ -252,7 +251,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		return c.queue(at, k, a.Prepared)
 	case a.Asked != "":
 		k.args = a.Args
-		return c.refuse(k, registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
+		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
 	}
 	c.move(&k, running)
 	k.args = a.Args
@@ -281,21 +280,21 @@ func ApprovedKeys(reference, business string) Keys {
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	c.book.Charge(ConfirmAction)
 	k.budget = c.book.Told()
-	refuse := func(t registry.ErrorType, words toolerror.Words) []Action {
+	refuse := func(t registry.ErrorType, words prompts.Words) []Action {
 		return c.refuse(k, registry.NewError(t, words))
 	}
 	args := registry.Decode(k.written)
 	reference, _ := args.Value("reference").(string)
 	approved, said := args.Value("approved").(bool)
 	if reference == "" || !said {
-		return refuse(registry.ErrorValidation, toolerror.ConfirmActionArguments())
+		return refuse(registry.ErrorValidation, prompts.ConfirmActionArguments())
 	}
 	q := c.first(func(o *call) bool { return o.put() && o.question.reference == reference })
 	switch {
 	case q == nil || q.state == resolving:
-		return refuse(registry.ErrorNotFound, toolerror.NoSuchQuestion())
+		return refuse(registry.ErrorNotFound, prompts.NoSuchQuestion())
 	case approved && !q.question.putAt.Before(spokenAt):
-		return refuse(registry.ErrorConfirmationRequired, toolerror.UserHasNotSpoken())
+		return refuse(registry.ErrorConfirmationRequired, prompts.UserHasNotSpoken())
 	}
 	c.move(q, resolving)
 	c.move(&k, joined)
@@ -325,9 +324,9 @@ const ConfirmAction = spec.ConfirmAction
 // must approve. spoken means that the user may agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
-	words := toolerror.ApprovalNeeded(tool)
+	words := prompts.ApprovalNeeded(tool)
 	if spoken {
-		words = toolerror.ApprovalNeededAloud(tool, ConfirmAction, reference)
+		words = prompts.ApprovalNeededAloud(tool, ConfirmAction, reference)
 	}
 	e := registry.NewError(registry.ErrorConfirmationRequired, words)
 	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // only strings: it cannot fail
@@ -340,5 +339,5 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 
 // NotAsked returns the answer to a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
-	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAskForApproval()))
+	return p.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval()))
 }

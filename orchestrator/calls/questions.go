@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/config/defaults"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -54,9 +54,9 @@ func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 	most := b.rules.Questions.withDefaults()
 	switch {
 	case total >= most.Total:
-		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.ApprovalAskedTooOften(total, tool))
+		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOften(total, tool))
 	case over >= most.PerTool && lately:
-		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.ApprovalAskedTooOftenAbout(over, tool))
+		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOftenAbout(over, tool))
 	default:
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -170,9 +170,9 @@ func (c *Calls) loses(o OpenCall) Action {
 	if o.Reference != "" {
 		k.approval = &Approved{Tool: o.Runs, Reference: o.Reference, By: o.By}
 	}
-	why := registry.NewError(registry.ErrorTransient, toolerror.LostRead(o.Tool))
+	why := registry.NewError(registry.ErrorTransient, prompts.LostRead(o.Tool))
 	if o.Writes {
-		why = registry.NewError(registry.ErrorConflict, toolerror.LostWrite(o.Tool))
+		why = registry.NewError(registry.ErrorConflict, prompts.LostWrite(o.Tool))
 		why.PartialSideEffects, why.Retryable = true, false
 	}
 	return c.answer(&k, c.book.Refuse(o.Tool, why), false)

@@ -3,7 +3,7 @@ package calls
 import (
 	"slices"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -31,11 +31,11 @@ func (b *Book) MaySwitch(to string) *registry.Error {
 	s := &b.switches
 	switch {
 	case s.All >= MaxSwitches:
-		return registry.NewError(registry.ErrorConflict, toolerror.SwitchedTooOften(MaxSwitches, "this conversation"))
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchedTooOften(MaxSwitches, "this conversation"))
 	case slices.Contains(s.Left, to):
-		return registry.NewError(registry.ErrorConflict, toolerror.SwitchBack(to))
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchBack(to))
 	case s.Turn >= MaxTurnSwitches:
-		return registry.NewError(registry.ErrorConflict, toolerror.SwitchedTooOften(MaxTurnSwitches, "this turn"))
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchedTooOften(MaxTurnSwitches, "this turn"))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/logging"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -227,14 +227,14 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
-		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, toolerror.ShuttingDown())}, nil
+		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, prompts.ShuttingDown())}, nil
 	}
 	p, refused := tools.Permitted(c.Scopes).Prepare(c.Tool, spec.Mode(c.Mode), c.Args)
 	if refused != nil {
 		return *refused, nil
 	}
 	if p.Tool().Version != c.ToolVersion || string(p.Args()) != string(c.Args) {
-		return p.Refuse(registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
+		return p.Refuse(registry.NewError(registry.ErrorConflict, prompts.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
 	}
 	session := registry.Session{
 		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,

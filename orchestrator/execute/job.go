@@ -8,7 +8,6 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -45,9 +44,9 @@ func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Con
 	case tool.Job == nil:
 		return nil
 	case e.opts.Jobs == nil || !c.reportable(session):
-		return registry.NewError(registry.ErrorPermanent, toolerror.NoJobs(tool.Job.Name))
+		return registry.NewError(registry.ErrorPermanent, prompts.NoJobs(tool.Job.Name))
 	case errors.Is(e.opts.Jobs.Room(session.UserID, tool.ToolID, deed, tool.Job.AtOnce), store.ErrFull):
-		return registry.NewError(registry.ErrorRateLimit, toolerror.TooManyJobs(tool.Job.Name))
+		return registry.NewError(registry.ErrorRateLimit, prompts.TooManyJobs(tool.Job.Name))
 	}
 	return nil
 }
@@ -80,10 +79,10 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed str
 		env.Meta.Job = is.ID
 		return jobNow(calls.Again(env, is.Turn), is)
 	case errors.Is(err, store.ErrFull):
-		env.Fail(registry.NewError(registry.ErrorRateLimit, toolerror.TooManyJobs(tool.Job.Name)))
+		env.Fail(registry.NewError(registry.ErrorRateLimit, prompts.TooManyJobs(tool.Job.Name)))
 	default:
 		e.opts.Logger.Error("a job could not be begun", "tool", tool.ToolID, "session_id", session.ID, "call_id", r.Call, "error", err)
-		why := registry.NewError(registry.ErrorTransient, toolerror.NotRecorded())
+		why := registry.NewError(registry.ErrorTransient, prompts.NotRecorded())
 		why.PartialSideEffects = errors.Is(err, store.ErrUnavailable) // it may have been written all the same
 		env.Fail(why)
 	}
@@ -105,7 +104,7 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: prompts.JobForgotten})
 	default:
 		e.opts.Logger.Warn("a job cannot be read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
-		stored.Fail(registry.NewError(registry.ErrorTransient, toolerror.JobUnread()))
+		stored.Fail(registry.NewError(registry.ErrorTransient, prompts.JobUnread()))
 	}
 	return stored
 }

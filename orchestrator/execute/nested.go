@@ -14,7 +14,7 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -84,7 +84,7 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 	}
 	ctx, end, over := t.inside(ctx, tool)
 	if over {
-		return t.refuse(tool, registry.ErrorPermanent, toolerror.NoNestedCalls(tool))
+		return t.refuse(tool, registry.ErrorPermanent, prompts.NoNestedCalls(tool))
 	}
 	defer end()
 	number := t.path.count.Add(1)
@@ -94,13 +94,13 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 	var budget json.RawMessage
 	switch chain := t.path.chain; {
 	case number > registry.MaxNested:
-		env = t.refuse(tool, registry.ErrorPermanent, toolerror.TooManyNested(tool, registry.MaxNested))
+		env = t.refuse(tool, registry.ErrorPermanent, prompts.TooManyNested(tool, registry.MaxNested))
 	case len(chain) >= registry.MaxDepth:
-		env = t.refuse(tool, registry.ErrorPermanent, toolerror.TooDeep(tool, registry.MaxDepth))
+		env = t.refuse(tool, registry.ErrorPermanent, prompts.TooDeep(tool, registry.MaxDepth))
 	case slices.Contains(chain, tool):
-		env = t.refuse(tool, registry.ErrorPermanent, toolerror.CallsItself(tool))
+		env = t.refuse(tool, registry.ErrorPermanent, prompts.CallsItself(tool))
 	case err != nil:
-		env = t.refuse(tool, registry.ErrorInternal, toolerror.FailedUnexpectedly(tool))
+		env = t.refuse(tool, registry.ErrorInternal, prompts.FailedUnexpectedly(tool))
 		t.e.opts.Logger.Error("the arguments of a call by a tool cannot be written as JSON", "tool", tool, "caller", chain[len(chain)-1], "session_id", t.session.ID, "call_id", j.Call, "error", err)
 	default:
 		env, budget = t.permitted(ctx, &j, tool, raw)
@@ -112,7 +112,7 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 }
 
 // refuse returns the answer to a call of a tool that may not exist.
-func (t *toolbox) refuse(tool string, why registry.ErrorType, words toolerror.Words) registry.Envelope {
+func (t *toolbox) refuse(tool string, why registry.ErrorType, words prompts.Words) registry.Envelope {
 	env := registry.NotFound(tool, t.run.Prepared.RegistryVersion(), 0)
 	env.Error = registry.NewError(why, words)
 	return env
@@ -136,7 +136,7 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 	j.Prepared = p.Prepared
 	writes := p.Prepared.Tool().SideEffects == spec.SideEffectsWrites
 	if writes && caller.SideEffects != spec.SideEffectsWrites {
-		return p.Prepared.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.CallerDoesNotWrite(tool, caller.ToolID))), p.Budget
+		return p.Prepared.Refuse(registry.NewError(registry.ErrorPermanent, prompts.CallerDoesNotWrite(tool, caller.ToolID))), p.Budget
 	}
 	t.names(j)
 	s := t.session
@@ -247,7 +247,7 @@ func (c *Runner) asks(ctx context.Context, in calls.Nested) calls.Permit {
 	case <-c.lasting().Done():
 	}
 	env := registry.NotFound(in.Tool, "", 0)
-	env.Error = registry.NewError(registry.ErrorPermanent, toolerror.NoNestedCalls(in.Tool))
+	env.Error = registry.NewError(registry.ErrorPermanent, prompts.NoNestedCalls(in.Tool))
 	return calls.Permit{ID: in.ID, Refused: &env}
 }
 
@@ -269,7 +269,7 @@ func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
 		if refused == nil {
 			p.Clamp(nil)
 			if p.Tool().ByClient() || in.Tool == spec.AgentSwitch {
-				env := p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NotByTools(in.Tool)))
+				env := p.Refuse(registry.NewError(registry.ErrorPermanent, prompts.NotByTools(in.Tool)))
 				refused = &env
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -48,14 +47,14 @@ func handlerKey(name string) string {
 func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Error("a side effect could not be entered in the "+where+" and was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call, "error", err)
-	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded()))
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
 // unsure refuses a call of a conversation that another process may have.
 func (e *Executor) unsure(j calls.Run, session registry.Session) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Warn("another process may have the session: a side effect was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call)
-	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded()))
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
 // reserve makes an entry or finds the existing one. Cancelling the call does not interrupt it.
@@ -80,9 +79,9 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 		}
 		e.opts.Logger.Error("an answer in the ledger cannot be read", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
 	}
-	words, running := toolerror.OutcomeUnknown(), time.Now().Before(entry.LeaseUntil)
+	words, running := prompts.OutcomeUnknown(), time.Now().Before(entry.LeaseUntil)
 	if running {
-		words = toolerror.MayStillRun()
+		words = prompts.MayStillRun()
 	}
 	told := registry.NewError(registry.ErrorConflict, words)
 	told.PartialSideEffects, told.Retryable = true, running

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -46,7 +46,7 @@ func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *re
 	}
 	why := e.noRoom(p, s, c, deed(j, s))
 	if p.Tool().SideEffects == spec.SideEffectsWrites && e.opts.Ledger == nil {
-		why = registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())
+		why = registry.NewError(registry.ErrorPermanent, prompts.NoLedger())
 	}
 	if why == nil {
 		return nil
@@ -67,7 +67,7 @@ func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *regist
 // rateLimited refuses a call that may be made again after wait.
 func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit spec.RateLimit, wait time.Duration) registry.Envelope {
 	seconds := int64(math.Ceil(wait.Seconds()))
-	told := registry.NewError(registry.ErrorRateLimit, toolerror.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
+	told := registry.NewError(registry.ErrorRateLimit, prompts.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
 	told.Details, _ = json.Marshal(struct { // only numbers and texts: it cannot fail
 		Calls       int    `json:"calls"`
 		Window      string `json:"window"`

@@ -6,7 +6,7 @@ import (
 
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -85,7 +85,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
 	}
 	if e.opts.Ledger == nil {
-		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
+		return p.Refuse(registry.NewError(registry.ErrorPermanent, prompts.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return e.try(ctx, p, session, with) // it answers that the call has not begun

@@ -1,4 +1,4 @@
-package toolerror
+package prompts
 
 import "fmt"
 

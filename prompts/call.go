@@ -1,5 +1,5 @@
 // Package toolerror has the texts of the errors that a model receives instead of a tool's result.
-package toolerror
+package prompts
 
 import "fmt"
 
