@@ -11,7 +11,6 @@ import (
 	"voicegw/config/setting"
 	"voicegw/protocol"
 	"voicegw/transport"
-	"voicegw/transport/wires"
 )
 
 // Config holds every setting of the gateway. It does not change after Load.
@@ -339,7 +338,7 @@ type Log struct {
 
 // Default returns the default configuration: it has a provider for each wire, with the
 // wire's name.
-func Default() *Config { return defaultFor(wires.All()) }
+func Default() *Config { return defaultFor(All()) }
 
 func defaultFor(all []transport.Wire) *Config {
 	return &Config{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"voicegw/config/setting"
-	"voicegw/transport/wires"
 )
 
 var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\| .")
@@ -38,7 +37,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		documented[row[1]] = strings.Trim(strings.TrimSpace(row[2]), "`")
 	}
 	var keys []string
-	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
+	l := newLoader(Source{Wires: All(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}
@@ -89,7 +88,7 @@ func TestExampleFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)
 	}
-	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
+	l := newLoader(Source{Wires: All(), Tools: anyTools})
 	l.parseFile("voicegw.yaml", []byte(all))
 	named := map[string]bool{} // the settings of auth that the file gives to some key or issuer
 	for key := range l.where {

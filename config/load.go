@@ -14,7 +14,6 @@ import (
 	"voicegw/config/setting"
 	"voicegw/internal/textutil"
 	"voicegw/transport"
-	"voicegw/transport/wires"
 )
 
 // Source says from where a configuration is loaded.
@@ -74,7 +73,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 		source.ReadFile = os.ReadFile
 	}
 	if source.Wires == nil {
-		source.Wires = wires.All()
+		source.Wires = All()
 	}
 	l := newLoader(source)
 	l.readFile()

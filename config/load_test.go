@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/transport/wires"
 )
 
 // files is a file system in memory.
@@ -288,7 +286,7 @@ func TestLoopback(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]string{}
-	l := newLoader(Source{Wires: wires.All()})
+	l := newLoader(Source{Wires: All()})
 	for _, key := range l.keys {
 		f := l.fields[key]
 		if other, twice := seen[env(f.key)]; twice {

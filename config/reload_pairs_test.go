@@ -13,7 +13,6 @@ import (
 
 	"voicegw/config/setting"
 	"voicegw/internal/testutil"
-	"voicegw/transport/wires"
 )
 
 // alternatives are two values of a setting, each as the variables that give it; either is valid with the default
@@ -226,7 +225,7 @@ const aPublicKey = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrB
 // then. testdata/reload_pairs.txt has the pairs that are refused.
 func TestPairs(t *testing.T) {
 	special := twoValues()
-	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
+	l := newLoader(Source{Wires: All(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

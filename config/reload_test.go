@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"voicegw/transport/wires"
 )
 
 // TestReloadsAreDocumented holds the tables of docs/configuration.md, "What a reload takes over", against
@@ -34,7 +32,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 		}
 	}
 	var keys []string
-	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
+	l := newLoader(Source{Wires: All(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio/audiotest"
+	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/auth"
 	"voicegw/internal/testutil"
@@ -30,7 +31,6 @@ import (
 	"voicegw/sim"
 	"voicegw/sim/scenario"
 	"voicegw/transport"
-	"voicegw/transport/wires"
 )
 
 // field is one member of one kind of event, as a provider sends it.
@@ -231,7 +231,7 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 // transportOver is the Transport of a wire, which reaches the provider by a network in memory.
 func transportOver(t *testing.T, wire string, network *http.Transport) transport.Transport {
 	t.Helper()
-	for _, w := range wires.All() {
+	for _, w := range config.All() {
 		if w.Name != wire {
 			continue
 		}

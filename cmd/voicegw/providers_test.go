@@ -9,7 +9,6 @@ import (
 	"voicegw/config"
 	"voicegw/config/setting"
 	"voicegw/sim"
-	"voicegw/transport/wires"
 )
 
 // TestProvidersOfAnyName: a session with each of several providers of each wire is carried
@@ -54,7 +53,7 @@ func TestTheSimulatorHasEachWireThatSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = local.Close() })
-	for _, w := range wires.All() {
+	for _, w := range config.All() {
 		if (local.URL(w.Name) != "") != w.Simulated {
 			t.Errorf("%s: simulated %v, and the simulator's address is %q", w.Name, w.Simulated, local.URL(w.Name))
 		}

@@ -1,6 +1,6 @@
 // Package wires is the table of all wires that the gateway can speak. To add a wire, add a
 // folder below package transport and one line here; docs/providers.md describes each step.
-package wires
+package config
 
 import (
 	"voicegw/transport"

@@ -1,4 +1,4 @@
-package wires_test
+package config_test
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/auth"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
-	"voicegw/transport/wires"
 )
 
 func TestMain(m *testing.M) {
@@ -78,7 +78,7 @@ func newTinyServer(t *testing.T) *tinyServer {
 }
 
 // table is all wires and the tiny one: the line by which a wire is registered.
-func table() []transport.Wire { return append(wires.All(), tinyWire()) }
+func table() []transport.Wire { return append(config.All(), tinyWire()) }
 
 // Transport is that of a provider of any name, whose wire is looked for in the table.
 func (s *tinyServer) Transport(client *http.Client) transport.Transport {

@@ -1,4 +1,4 @@
-package wires_test
+package config_test
 
 import (
 	"context"
