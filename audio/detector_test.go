@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 var detectorRates = []int{8000, 11025, 16000, 24000, 48000}
@@ -72,21 +72,21 @@ func checkUtterance(t *testing.T, got []audio.Activity, start, end int64) {
 
 func TestDetectorHearsSpeech(t *testing.T) {
 	for _, rate := range detectorRates {
-		quiet := audiotest.Silence(rate, time.Second)
+		quiet := testutil.Silence(rate, time.Second)
 		for seed := range uint64(3) {
-			speech := audiotest.SpeechLike(rate, 2*time.Second, seed)
+			speech := testutil.SpeechLike(rate, 2*time.Second, seed)
 			for name, c := range map[string]struct {
 				pcm   []byte
 				start int64
 			}{
 				"after digital silence": {slices.Concat(quiet, speech, quiet), 1000},
 				"from the first sample": {slices.Concat(speech, quiet), 0},
-				"in a quiet room": {audiotest.Mix(audiotest.Noise(rate, -62, 5*time.Second, seed),
+				"in a quiet room": {testutil.Mix(testutil.Noise(rate, -62, 5*time.Second, seed),
 					slices.Concat(quiet, speech)), 1000},
 				"quietly spoken": {slices.Concat(quiet, scaled(speech, -33), quiet), 1000},
-				"15 dB above white noise": {audiotest.Mix(audiotest.Noise(rate, -45, 7*time.Second, seed),
+				"15 dB above white noise": {testutil.Mix(testutil.Noise(rate, -45, 7*time.Second, seed),
 					slices.Concat(quiet, quiet, scaled(speech, -30))), 2000},
-				"over hum": {audiotest.Mix(hum(rate, 6*time.Second), slices.Concat(quiet, quiet, speech)), 2000},
+				"over hum": {testutil.Mix(hum(rate, 6*time.Second), slices.Concat(quiet, quiet, speech)), 2000},
 			} {
 				t.Run(fmt.Sprintf("%s/%d Hz/%d", name, rate, seed), func(t *testing.T) {
 					t.Parallel()
@@ -99,8 +99,8 @@ func TestDetectorHearsSpeech(t *testing.T) {
 
 // hum is mains hum with harmonics, 20 dB louder than speech may be.
 func hum(rate int, d time.Duration) []byte {
-	return audiotest.Mix(audiotest.Tone(rate, 50, -20, d), audiotest.Tone(rate, 100, -30, d),
-		audiotest.Tone(rate, 150, -38, d), audiotest.Tone(rate, 250, -50, d))
+	return testutil.Mix(testutil.Tone(rate, 50, -20, d), testutil.Tone(rate, 100, -30, d),
+		testutil.Tone(rate, 150, -38, d), testutil.Tone(rate, 250, -50, d))
 }
 
 // knock is a resonating box of wood: a hard onset that dies away by 60 dB in
@@ -127,7 +127,7 @@ func click(rate int) []byte {
 
 // brown is noise that falls by 6 dB an octave, like an air conditioner.
 func brown(rate int, dBFS float64, d time.Duration) []byte {
-	white := audiotest.Noise(rate, -20, d, 5)
+	white := testutil.Noise(rate, -20, d, 5)
 	var out []byte
 	v := 0.0
 	for i := 0; i < len(white); i += 2 {
@@ -139,14 +139,14 @@ func brown(rate int, dBFS float64, d time.Duration) []byte {
 
 func TestDetectorIgnoresWhatIsNoSpeech(t *testing.T) {
 	for _, rate := range detectorRates {
-		quiet := audiotest.Silence(rate, time.Second)
+		quiet := testutil.Silence(rate, time.Second)
 		k := knock(rate, 150*time.Millisecond, 3)
 		for name, pcm := range map[string][]byte{
-			"digital silence":               audiotest.Silence(rate, 3*time.Second),
-			"room noise":                    audiotest.Noise(rate, -55, 3*time.Second, 1),
-			"white noise":                   audiotest.Noise(rate, -45, 3*time.Second, 2),
-			"loud white noise":              audiotest.Noise(rate, -25, 3*time.Second, 3),
-			"white noise after silence":     slices.Concat(quiet, audiotest.Noise(rate, -35, 3*time.Second, 4)),
+			"digital silence":               testutil.Silence(rate, 3*time.Second),
+			"room noise":                    testutil.Noise(rate, -55, 3*time.Second, 1),
+			"white noise":                   testutil.Noise(rate, -45, 3*time.Second, 2),
+			"loud white noise":              testutil.Noise(rate, -25, 3*time.Second, 3),
+			"white noise after silence":     slices.Concat(quiet, testutil.Noise(rate, -35, 3*time.Second, 4)),
 			"an air conditioner":            brown(rate, -45, 3*time.Second),
 			"an air conditioner, suddenly":  slices.Concat(quiet, brown(rate, -42, 3*time.Second)),
 			"hum":                           hum(rate, 3*time.Second),
@@ -168,9 +168,9 @@ func TestDetectorIgnoresWhatIsNoSpeech(t *testing.T) {
 func TestDetectorIsIndependentOfCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	for _, rate := range detectorRates {
-		gap := audiotest.Silence(rate, 800*time.Millisecond)
-		pcm := audiotest.Mix(audiotest.Noise(rate, -50, 8*time.Second, 1), slices.Concat(
-			gap, audiotest.SpeechLike(rate, time.Second, 1), gap, audiotest.SpeechLike(rate, time.Second, 2), gap, click(rate), gap))
+		gap := testutil.Silence(rate, 800*time.Millisecond)
+		pcm := testutil.Mix(testutil.Noise(rate, -50, 8*time.Second, 1), slices.Concat(
+			gap, testutil.SpeechLike(rate, time.Second, 1), gap, testutil.SpeechLike(rate, time.Second, 2), gap, click(rate), gap))
 		opt := audio.DetectorOptions{Rate: rate}
 		want := hearCut(opt, pcm, func() int { return len(pcm) })
 		if len(want) != 4 {
@@ -190,10 +190,10 @@ func TestDetectorIsIndependentOfCuts(t *testing.T) {
 // it.
 func TestDetectorSilence(t *testing.T) {
 	const rate = 16000
-	a, b := audiotest.SpeechLike(rate, time.Second, 1), audiotest.SpeechLike(rate, time.Second, 2)
-	tail := audiotest.Silence(rate, time.Second)
+	a, b := testutil.SpeechLike(rate, time.Second, 1), testutil.SpeechLike(rate, time.Second, 2)
+	tail := testutil.Silence(rate, time.Second)
 	with := func(pause time.Duration, silence int) []audio.Activity {
-		pcm := slices.Concat(a, audiotest.Silence(rate, pause), b, tail)
+		pcm := slices.Concat(a, testutil.Silence(rate, pause), b, tail)
 		return hear(audio.DetectorOptions{Rate: rate, SilenceMS: silence}, pcm)
 	}
 	if got := with(400*time.Millisecond, 500); len(got) != 2 || got[1].EdgeMS < 2380 {
@@ -205,7 +205,7 @@ func TestDetectorSilence(t *testing.T) {
 	if got := with(600*time.Millisecond, 0); len(got) != 4 {
 		t.Errorf("a pause of 600 ms at the default: %+v, want two utterances", got)
 	}
-	quarter := audiotest.Silence(rate, 250*time.Millisecond)
+	quarter := testutil.Silence(rate, 250*time.Millisecond)
 	pcm := slices.Concat(a, quarter, click(rate), quarter, click(rate), tail)
 	if got := hear(audio.DetectorOptions{Rate: rate}, pcm); len(got) != 2 || got[1].AtMS > 1550 {
 		t.Errorf("clicks in the silence: %+v, want the stop at 1500 ms", got)
@@ -215,17 +215,17 @@ func TestDetectorSilence(t *testing.T) {
 // A long vowel is not the background, however long.
 func TestDetectorKeepsHearingALongVowel(t *testing.T) {
 	const rate = 16000
-	vowel := audiotest.Mix(audiotest.Tone(rate, 150, -20, 6*time.Second), audiotest.Tone(rate, 300, -16, 6*time.Second),
-		audiotest.Tone(rate, 600, -14, 6*time.Second), audiotest.Tone(rate, 1200, -24, 6*time.Second))
-	quiet := audiotest.Silence(rate, time.Second)
+	vowel := testutil.Mix(testutil.Tone(rate, 150, -20, 6*time.Second), testutil.Tone(rate, 300, -16, 6*time.Second),
+		testutil.Tone(rate, 600, -14, 6*time.Second), testutil.Tone(rate, 1200, -24, 6*time.Second))
+	quiet := testutil.Silence(rate, time.Second)
 	checkUtterance(t, hear(audio.DetectorOptions{Rate: rate}, slices.Concat(quiet, vowel, quiet)), 1000, 7000)
 }
 
 // After speech in a loud place the end must be heard as well.
 func TestDetectorHearsTheEndWhenNoiseSetsIn(t *testing.T) {
 	const rate = 16000
-	pcm := slices.Concat(audiotest.Silence(rate, time.Second), audiotest.Mix(audiotest.SpeechLike(rate, time.Second, 1),
-		audiotest.Noise(rate, -50, 6*time.Second, 1)))
+	pcm := slices.Concat(testutil.Silence(rate, time.Second), testutil.Mix(testutil.SpeechLike(rate, time.Second, 1),
+		testutil.Noise(rate, -50, 6*time.Second, 1)))
 	got := hear(audio.DetectorOptions{Rate: rate}, pcm)
 	if len(got) != 2 || got[1].AtMS > 4500 {
 		t.Errorf("%+v, want a stop within 2.5 s of the end", got)
@@ -234,8 +234,8 @@ func TestDetectorHearsTheEndWhenNoiseSetsIn(t *testing.T) {
 
 func TestDetectorOptions(t *testing.T) {
 	const rate = 16000
-	quiet := audiotest.Silence(rate, time.Second)
-	speech := slices.Concat(quiet, audiotest.SpeechLike(rate, time.Second, 1), quiet)
+	quiet := testutil.Silence(rate, time.Second)
+	speech := slices.Concat(quiet, testutil.SpeechLike(rate, time.Second, 1), quiet)
 	first := func(opt audio.DetectorOptions) audio.Activity {
 		t.Helper()
 		got := hear(opt, speech)
@@ -259,7 +259,7 @@ func TestDetectorOptions(t *testing.T) {
 	if diff := cmp.Diff(hear(audio.DetectorOptions{Rate: rate}, speech), audio.NewDetector(audio.DetectorOptions{}).Process(speech)); diff != "" {
 		t.Errorf("the rate is not 16000 by default:\n%s", diff)
 	}
-	soft := slices.Concat(quiet, scaled(audiotest.SpeechLike(rate, time.Second, 1), -48), quiet)
+	soft := slices.Concat(quiet, scaled(testutil.SpeechLike(rate, time.Second, 1), -48), quiet)
 	if got := hear(audio.DetectorOptions{Rate: rate, Threshold: 0.9}, soft); len(got) != 0 {
 		t.Errorf("threshold 0.9 hears %+v in soft speech", got)
 	}
@@ -277,7 +277,7 @@ func TestDetectorOptions(t *testing.T) {
 func TestDetectorState(t *testing.T) {
 	const rate = 16000
 	d := audio.NewDetector(audio.DetectorOptions{Rate: rate})
-	speech := audiotest.SpeechLike(rate, time.Second, 1)
+	speech := testutil.SpeechLike(rate, time.Second, 1)
 	first := slices.Clone(d.Process(speech[:rate]))
 	if !d.Speaking() || d.ClockMS() != 500 {
 		t.Errorf("half a second into speech: speaking %v, clock %d ms", d.Speaking(), d.ClockMS())
@@ -296,7 +296,7 @@ func TestDetectorState(t *testing.T) {
 
 func TestDetectorDoesNotAllocate(t *testing.T) {
 	const rate = 16000
-	pcm := slices.Concat(audiotest.SpeechLike(rate, time.Second, 1), audiotest.Silence(rate, time.Second))
+	pcm := slices.Concat(testutil.SpeechLike(rate, time.Second, 1), testutil.Silence(rate, time.Second))
 	d := audio.NewDetector(audio.DetectorOptions{Rate: rate})
 	at := 0
 	if n := testing.AllocsPerRun(400, func() {
@@ -308,8 +308,8 @@ func TestDetectorDoesNotAllocate(t *testing.T) {
 }
 
 func FuzzDetector(f *testing.F) {
-	f.Add(audiotest.SpeechLike(8000, 300*time.Millisecond, 1), uint16(8000), uint8(160))
-	f.Add(audiotest.Noise(8000, -3, 100*time.Millisecond, 1), uint16(48000), uint8(1))
+	f.Add(testutil.SpeechLike(8000, 300*time.Millisecond, 1), uint16(8000), uint8(160))
+	f.Add(testutil.Noise(8000, -3, 100*time.Millisecond, 1), uint16(48000), uint8(1))
 	f.Fuzz(func(t *testing.T, pcm []byte, rate uint16, cut uint8) {
 		opt := audio.DetectorOptions{Rate: int(rate), SilenceMS: 50, MinSpeechMS: 20, Threshold: 0.01}
 		pcm = pcm[:len(pcm)&^1]
@@ -331,9 +331,9 @@ func FuzzDetector(f *testing.F) {
 func BenchmarkDetector(b *testing.B) {
 	for _, rate := range []int{8000, 16000, 24000, 48000} {
 		for name, pcm := range map[string][]byte{
-			"speech":  slices.Concat(audiotest.SpeechLike(rate, 2*time.Second, 1), audiotest.Silence(rate, time.Second)),
-			"silence": audiotest.Silence(rate, time.Second),
-			"noise":   slices.Concat(audiotest.Silence(rate, 2*time.Second), audiotest.Noise(rate, -30, time.Second, 1)),
+			"speech":  slices.Concat(testutil.SpeechLike(rate, 2*time.Second, 1), testutil.Silence(rate, time.Second)),
+			"silence": testutil.Silence(rate, time.Second),
+			"noise":   slices.Concat(testutil.Silence(rate, 2*time.Second), testutil.Noise(rate, -30, time.Second, 1)),
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, rate), func(b *testing.B) {
 				d := audio.NewDetector(audio.DetectorOptions{Rate: rate})
@@ -354,19 +354,19 @@ func BenchmarkDetector(b *testing.B) {
 func TestDetectorDecidesAsTheReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 21))
 	for _, rate := range append(detectorRates, 44100) {
-		quiet := audiotest.Silence(rate, 700*time.Millisecond)
+		quiet := testutil.Silence(rate, 700*time.Millisecond)
 		heard := 0
 		for i := range 6 {
 			seed := rng.Uint64()
-			speech := scaled(audiotest.SpeechLike(rate, time.Second, seed), -20-30*rng.Float64())
+			speech := scaled(testutil.SpeechLike(rate, time.Second, seed), -20-30*rng.Float64())
 			parts := [][]byte{
 				quiet, speech, knock(rate, 100*time.Millisecond, seed), click(rate), hum(rate, time.Second),
-				brown(rate, -45, time.Second), audiotest.Noise(rate, -60+40*rng.Float64(), time.Second, seed), speech, quiet,
+				brown(rate, -45, time.Second), testutil.Noise(rate, -60+40*rng.Float64(), time.Second, seed), speech, quiet,
 			}
 			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 			pcm := slices.Concat(parts...)
 			if i%2 == 0 { // in a room that is not quiet
-				pcm = audiotest.Mix(pcm, audiotest.Noise(rate, -75+25*rng.Float64(), 8*time.Second, seed))
+				pcm = testutil.Mix(pcm, testutil.Noise(rate, -75+25*rng.Float64(), 8*time.Second, seed))
 			}
 			opt := audio.DetectorOptions{Rate: rate, SilenceMS: 100 + rng.IntN(600), MinSpeechMS: 20 + rng.IntN(100), Threshold: 0.2 + 0.6*rng.Float64(), SustainMS: 400 * rng.IntN(2)}
 			want := audio.ReferenceHear(opt, pcm)

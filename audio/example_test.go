@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // A microphone at 48 kHz for a model that hears 16 kHz.
@@ -16,7 +16,7 @@ func ExampleResampler() {
 		fmt.Println(err)
 		return
 	}
-	frame := audiotest.Tone(48000, 440, -6, 20*time.Millisecond)
+	frame := testutil.Tone(48000, 440, -6, 20*time.Millisecond)
 	out := make([]byte, 0, r.MaxOut(len(frame)))
 	for range 3 {
 		out = r.Process(out[:0], frame) // valid until the next call
@@ -33,7 +33,7 @@ func ExampleResampler() {
 
 func ExampleDetector() {
 	const rate = 16000
-	sound := slices.Concat(audiotest.Silence(rate, time.Second), audiotest.SpeechLike(rate, 2*time.Second, 1), audiotest.Silence(rate, time.Second))
+	sound := slices.Concat(testutil.Silence(rate, time.Second), testutil.SpeechLike(rate, 2*time.Second, 1), testutil.Silence(rate, time.Second))
 
 	d := audio.NewDetector(audio.DetectorOptions{Rate: rate})
 	for frame := range slices.Chunk(sound, audio.Bytes(rate, 20*time.Millisecond)) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // g711 is one of the two laws.
@@ -88,7 +88,7 @@ func TestG711StaysWithinHalfAStep(t *testing.T) {
 func TestG711SignalToNoise(t *testing.T) {
 	for _, law := range []g711{ulaw, alaw} {
 		for _, level := range []float64{-3, -10, -20, -30} {
-			got := law.decode(nil, law.encode(nil, audiotest.Tone(8000, 1020, level, time.Second)))
+			got := law.decode(nil, law.encode(nil, testutil.Tone(8000, 1020, level, time.Second)))
 			if snr := snrOf(got, 8000, 1020); snr < 35 {
 				t.Errorf("%s: a tone of %v dBFS has an SNR of %.1f dB, want 35", law.name, level, snr)
 			}
@@ -98,7 +98,7 @@ func TestG711SignalToNoise(t *testing.T) {
 
 func TestG711Appends(t *testing.T) {
 	for _, law := range []g711{ulaw, alaw} {
-		pcm := audiotest.Noise(8000, -10, 20*time.Millisecond, 1)
+		pcm := testutil.Noise(8000, -10, 20*time.Millisecond, 1)
 		coded := law.encode([]byte{1, 2}, append(pcm, 9)) // half a sample more
 		if len(coded) != 2+160 || coded[0] != 1 || coded[1] != 2 {
 			t.Errorf("%s: %d bytes, want the 2 before and 160", law.name, len(coded))
@@ -114,7 +114,7 @@ func TestG711Appends(t *testing.T) {
 }
 
 func BenchmarkG711(b *testing.B) {
-	pcm := audiotest.Noise(8000, -20, 20*time.Millisecond, 1)
+	pcm := testutil.Noise(8000, -20, 20*time.Millisecond, 1)
 	for _, law := range []g711{ulaw, alaw} {
 		b.Run("encode "+law.name, func(b *testing.B) {
 			var out []byte

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // snrOf returns how far the sine of hz in pcm is above everything else in it, in dB: the sine
@@ -99,17 +99,17 @@ func near(t *testing.T, what string, got, want, slack float64) {
 // The measures must be right on signals whose answer is known.
 func TestMeasures(t *testing.T) {
 	const rate = 16000
-	tone := audiotest.Tone(rate, 997, -20, time.Second)
+	tone := testutil.Tone(rate, 997, -20, time.Second)
 	near(t, "the level of a tone", toneLevelOf(tone, rate, 997), -20, 0.01)
 	near(t, "the level of all of it", levelOf(tone), -20, 0.01)
 	// Rounding to 16 bits leaves 1/12 of a step squared.
 	near(t, "the SNR of a rounded tone", snrOf(tone, rate, 997), 98.1-20, 0.5)
 
-	noise := audiotest.Noise(rate, -50, time.Second, 1)
-	near(t, "the SNR in noise", snrOf(audiotest.Mix(tone, noise), rate, 997), 50-23.01, 0.3)
-	near(t, "the tone in noise", toneLevelOf(audiotest.Mix(tone, noise), rate, 997), -20, 0.05)
+	noise := testutil.Noise(rate, -50, time.Second, 1)
+	near(t, "the SNR in noise", snrOf(testutil.Mix(tone, noise), rate, 997), 50-23.01, 0.3)
+	near(t, "the tone in noise", toneLevelOf(testutil.Mix(tone, noise), rate, 997), -20, 0.05)
 	near(t, "noise as a tone", levelOf(noise), -50+3.01, 0.2)
 
-	other := audiotest.Tone(rate, 3000, -60, time.Second)
-	near(t, "the SNR with an alias", snrOf(audiotest.Mix(tone, other), rate, 997), 40, 0.1)
+	other := testutil.Tone(rate, 3000, -60, time.Second)
+	near(t, "the SNR with an alias", snrOf(testutil.Mix(tone, other), rate, 997), 40, 0.1)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 func TestDurationAndBytes(t *testing.T) {
@@ -57,11 +57,11 @@ func TestDurationAndBytes(t *testing.T) {
 
 func TestLevel(t *testing.T) {
 	near := func(got, want float64) bool { return math.Abs(got-want) < 0.01 }
-	rms, peak := audio.Level(audiotest.Tone(16000, 1000, -20, time.Second))
+	rms, peak := audio.Level(testutil.Tone(16000, 1000, -20, time.Second))
 	if !near(rms, -23.01) || !near(peak, -20) {
 		t.Errorf("a sine of -20 dBFS has rms %.2f and peak %.2f", rms, peak)
 	}
-	if rms, _ := audio.Level(audiotest.Noise(16000, -30, 10*time.Second, 1)); math.Abs(rms+30) > 0.1 {
+	if rms, _ := audio.Level(testutil.Noise(16000, -30, 10*time.Second, 1)); math.Abs(rms+30) > 0.1 {
 		t.Errorf("noise of -30 dBFS has rms %.2f", rms)
 	}
 	lowest := []byte{0x00, 0x80, 0x00, 0x80}
@@ -73,7 +73,7 @@ func TestLevel(t *testing.T) {
 			t.Errorf("%d bytes of silence give %v and %v", len(pcm), rms, peak)
 		}
 	}
-	pcm := audiotest.Noise(16000, -30, 20*time.Millisecond, 1)
+	pcm := testutil.Noise(16000, -30, 20*time.Millisecond, 1)
 	if n := testing.AllocsPerRun(100, func() { audio.Level(pcm) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // clientPairs are the conversions of a session: microphones to the providers'
@@ -74,7 +74,7 @@ func TestResampleQuality(t *testing.T) {
 			in, out := pair[0], pair[1]
 			lower := float64(min(in, out))
 			for _, hz := range []float64{300.7, 1000, 0.42 * lower} {
-				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
+				got := convert(t, in, out, testutil.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 				snr, level := snrOf(steady(out, got), out, hz), toneLevelOf(steady(out, got), out, hz)
 				t.Logf("%7.1f Hz: SNR %.1f dB, gain %+.4f dB", hz, snr, level+1)
 				if snr < 90 {
@@ -90,7 +90,7 @@ func TestResampleQuality(t *testing.T) {
 				if hz >= 0.499*float64(in) {
 					continue
 				}
-				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
+				got := convert(t, in, out, testutil.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 				left := levelOf(steady(out, got)) + 1
 				t.Logf("%7.1f Hz: alias %.1f dB", hz, left)
 				if left > -80 {
@@ -112,7 +112,7 @@ func TestResampleImages(t *testing.T) {
 		}
 		for _, part := range []float64{0.44, 0.46, 0.48, 0.495} {
 			hz := part * float64(in)
-			got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
+			got := convert(t, in, out, testutil.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 			if snr := snrOf(steady(out, got), out, hz) - toneLevelOf(steady(out, got), out, hz); snr < 80 {
 				t.Errorf("%d to %d: %.0f Hz leaves an image at -%.1f dB", in, out, hz, snr)
 			}
@@ -124,7 +124,7 @@ func TestResampleIsIndependentOfCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, pair := range append(append([][2]int{{16000, 16000}}, clientPairs...), otherPairs...) {
 		in, out := pair[0], pair[1]
-		pcm := audiotest.Noise(in, -12, 200*time.Millisecond, 3)
+		pcm := testutil.Noise(in, -12, 200*time.Millisecond, 3)
 		want := convert(t, in, out, pcm, func() int { return len(pcm) })
 		cuts := map[string]func() int{
 			"20 ms":      blocks20(in),
@@ -148,8 +148,8 @@ func TestResampleIsIndependentOfCuts(t *testing.T) {
 func TestResampleIsAligned(t *testing.T) {
 	for _, pair := range clientPairs {
 		in, out := pair[0], pair[1]
-		got := convert(t, in, out, audiotest.Tone(in, 440, -6, time.Second), blocks20(in))
-		want := audiotest.Tone(out, 440, -6, time.Second)
+		got := convert(t, in, out, testutil.Tone(in, 440, -6, time.Second), blocks20(in))
+		want := testutil.Tone(out, 440, -6, time.Second)
 		if len(got) != len(want) {
 			t.Fatalf("%d to %d: %d bytes, want %d", in, out, len(got), len(want))
 		}
@@ -188,7 +188,7 @@ func TestResampleFullScaleClipsWithoutWrapping(t *testing.T) {
 }
 
 func TestResamplerResetAndFlushBeginAnew(t *testing.T) {
-	pcm := audiotest.Noise(44100, -12, 100*time.Millisecond, 5)
+	pcm := testutil.Noise(44100, -12, 100*time.Millisecond, 5)
 	r := resampler(t, 44100, 16000)
 	want := r.Flush(r.Process(nil, pcm))
 	if again := r.Flush(r.Process(nil, pcm)); !bytes.Equal(again, want) {
@@ -205,7 +205,7 @@ func TestResamplerResetAndFlushBeginAnew(t *testing.T) {
 }
 
 func TestResampleEqualRatesCopies(t *testing.T) {
-	pcm := audiotest.Noise(24000, -3, 100*time.Millisecond, 1)
+	pcm := testutil.Noise(24000, -3, 100*time.Millisecond, 1)
 	r := resampler(t, 24000, 24000)
 	if got := r.Flush(r.Process([]byte("head"), pcm)); !bytes.Equal(got, append([]byte("head"), pcm...)) {
 		t.Error("equal rates changed the audio")
@@ -245,7 +245,7 @@ func TestNewResamplerRefuses(t *testing.T) {
 func TestResampleDoesNotAllocate(t *testing.T) {
 	for _, pair := range clientPairs {
 		r := resampler(t, pair[0], pair[1])
-		block := audiotest.Noise(pair[0], -20, 20*time.Millisecond, 1)
+		block := testutil.Noise(pair[0], -20, 20*time.Millisecond, 1)
 		dst := make([]byte, 0, r.MaxOut(len(block)))
 		if n := testing.AllocsPerRun(100, func() { dst = r.Process(dst[:0], block) }); n != 0 {
 			t.Errorf("%d to %d: %v allocations a block", pair[0], pair[1], n)
@@ -257,7 +257,7 @@ func BenchmarkResample(b *testing.B) {
 	for _, pair := range clientPairs {
 		b.Run(fmt.Sprintf("%d-%d", pair[0], pair[1]), func(b *testing.B) {
 			r := resampler(b, pair[0], pair[1])
-			block := audiotest.Noise(pair[0], -20, 20*time.Millisecond, 1)
+			block := testutil.Noise(pair[0], -20, 20*time.Millisecond, 1)
 			dst := make([]byte, 0, r.MaxOut(len(block)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -276,7 +276,7 @@ func abs(v int) int { return max(v, -v) }
 // Sessions begin at the same time and share the filters. (The race detector
 // judges this one.)
 func TestResamplersShareFilters(t *testing.T) {
-	pcm := audiotest.Noise(22050, -12, 100*time.Millisecond, 5)
+	pcm := testutil.Noise(22050, -12, 100*time.Millisecond, 5)
 	out := make([][]byte, 8)
 	var wg sync.WaitGroup
 	for i := range out {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // recording reads a clip from the folder of recordings beside the repository,
@@ -44,7 +44,7 @@ func recording(t *testing.T, name string) audio.Clip {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.PCM = slices.Concat(c.PCM, audiotest.Silence(c.Rate, time.Second))
+	c.PCM = slices.Concat(c.PCM, testutil.Silence(c.Rate, time.Second))
 	return c
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // chunk is one RIFF chunk with its padding.
@@ -225,7 +225,7 @@ func TestReadWAVReportsReadErrors(t *testing.T) {
 }
 
 func TestWriteWAV(t *testing.T) {
-	pcm := audiotest.Noise(24000, -10, 500*time.Millisecond, 1)
+	pcm := testutil.Noise(24000, -10, 500*time.Millisecond, 1)
 	var file bytes.Buffer
 	if err := audio.WriteWAV(&file, 24000, pcm); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 }
 
 func TestClipResample(t *testing.T) {
-	c := audio.Clip{Rate: 44100, PCM: audiotest.Tone(44100, 440, -6, time.Second)}
+	c := audio.Clip{Rate: 44100, PCM: testutil.Tone(44100, 440, -6, time.Second)}
 	got, err := c.Resample(24000)
 	if err != nil || got.Rate != 24000 || got.Duration() != time.Second {
 		t.Fatalf("%d Hz, %v, %v", got.Rate, got.Duration(), err)
@@ -279,7 +279,7 @@ func TestClipResample(t *testing.T) {
 }
 
 func FuzzReadWAV(f *testing.F) {
-	data := chunk("data", audiotest.Noise(8000, -10, 5*time.Millisecond, 1))
+	data := chunk("data", testutil.Noise(8000, -10, 5*time.Millisecond, 1))
 	for _, head := range [][]byte{
 		format(1, 1, 16000, 16), format(1, 2, 44100, 24), format(1, 1, 8000, 8), format(3, 3, 48000, 32), format(3, 1, 48000, 64),
 		format(6, 1, 8000, 8), format(7, 2, 8000, 8), extensible(1, 1, 16000, 32, guidTail), chunk("JUNK", []byte("abc")),

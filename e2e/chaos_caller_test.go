@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
@@ -80,7 +79,7 @@ func newCrowd(ch *chaos) *crowd {
 		ch.t.Fatal(err)
 	}
 	for _, rate := range chaosRates {
-		c.speech[rate] = append(audiotest.SpeechLike(rate, time.Second, 11), audiotest.Silence(rate, 1200*time.Millisecond)...)
+		c.speech[rate] = append(testutil.SpeechLike(rate, time.Second, 11), testutil.Silence(rate, 1200*time.Millisecond)...)
 	}
 	return c
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
 // phrase is a second and a half of speech with the silence that ends it.
 func phrase(rate int) []byte {
-	pcm := audiotest.SpeechLike(rate, 1500*time.Millisecond, 11)
-	return append(pcm, audiotest.Silence(rate, 1200*time.Millisecond)...)
+	pcm := testutil.SpeechLike(rate, 1500*time.Millisecond, 11)
+	return append(pcm, testutil.Silence(rate, 1200*time.Millisecond)...)
 }
 
 // TestSpokenAndTypedTurns: a conversation over each provider's wire, from a client

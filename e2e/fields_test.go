@@ -18,7 +18,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/audio/audiotest"
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/auth"
@@ -288,7 +287,7 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 	var answers []told
 	for _, question := range questions {
 		if question == spokenQuestion {
-			speech := append(audiotest.Tone(16000, 300, -12, time.Second), audiotest.Silence(16000, 2*time.Second)...)
+			speech := append(testutil.Tone(16000, 300, -12, time.Second), testutil.Silence(16000, 2*time.Second)...)
 			for piece := range slices.Chunk(speech, 16000*2/50) {
 				_ = conn.WriteAudio(piece)
 				<-time.After(20 * time.Millisecond) // of the bubble

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -48,7 +48,7 @@ func interruptOnce(b *testing.B, st *stack) (spoke, noted, last, flushed time.Ti
 		for c.next().bytes == 0 {
 		}
 	}
-	speech := audiotest.SpeechLike(16000, time.Second, 5)
+	speech := testutil.SpeechLike(16000, time.Second, 5)
 	var speaker sync.WaitGroup
 	spoke = time.Now()
 	speaker.Go(func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -42,7 +42,7 @@ func TestInterruption(t *testing.T) {
 				heard += audio.MS(24000, c.next().bytes)
 			}
 			c.say(&protocol.Playback{ItemID: item, PlayedMS: heard - 100})
-			c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
+			c.speak(16000, testutil.SpeechLike(16000, time.Second, 5))
 			flush := waitFor[*protocol.AudioFlush](c)
 			if flush.ItemID != item || flush.Reason != "user_speech" {
 				t.Errorf("%s was flushed because of %s", flush.ItemID, flush.Reason)
@@ -58,7 +58,7 @@ func TestInterruption(t *testing.T) {
 			if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
 				t.Errorf("the turn ended %s", ended.Status)
 			}
-			c.speak(16000, audiotest.Silence(16000, 1500*time.Millisecond))
+			c.speak(16000, testutil.Silence(16000, 1500*time.Millisecond))
 			next := waitFor[*protocol.AudioStart](c)
 			if next.ItemID == item {
 				t.Errorf("%s speaks again after its flush", item)
@@ -114,7 +114,7 @@ func TestTalkedOver(t *testing.T) {
 // after it.
 func question(t *testing.T) []byte {
 	t.Helper()
-	pcm := audiotest.SpeechLike(16000, 1500*time.Millisecond, 5)
+	pcm := testutil.SpeechLike(16000, 1500*time.Millisecond, 5)
 	if clip, err := audio.ReadFile("../../shared/audio/azure_whats_the_weather_24k.wav"); err == nil {
 		resampler, err := audio.NewResampler(clip.Rate, 16000)
 		if err != nil {
@@ -122,7 +122,7 @@ func question(t *testing.T) []byte {
 		}
 		pcm = resampler.Process(nil, clip.PCM)
 	}
-	return slices.Concat(pcm, audiotest.Silence(16000, 1500*time.Millisecond))
+	return slices.Concat(pcm, testutil.Silence(16000, 1500*time.Millisecond))
 }
 
 // nothingAfterFlush: between the flush of item and the next audio.start no audio

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 )
@@ -193,7 +193,7 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 		if first := st.replaced(t, 1); first.Reason != "expiring" {
 			t.Errorf("%+v", first)
 		}
-		c.says(t, audiotest.SpeechLike(16000, time.Second, 5)) // the new connection is not there yet
+		c.says(t, testutil.SpeechLike(16000, time.Second, 5)) // the new connection is not there yet
 		if r := c.answer(); r.status != "completed" || r.errors != "" || r.words != "I heard you." {
 			t.Errorf("what was said during the replacement: %+v", r)
 		}
@@ -219,7 +219,7 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 // says sends audio as a microphone does, with a second of silence after it.
 func (c *client) says(t *testing.T, pcm []byte) {
 	t.Helper()
-	pcm = append(append(audiotest.Silence(16000, 200*time.Millisecond), pcm...), audiotest.Silence(16000, time.Second)...)
+	pcm = append(append(testutil.Silence(16000, 200*time.Millisecond), pcm...), testutil.Silence(16000, time.Second)...)
 	for len(pcm) > 0 {
 		n := min(640, len(pcm))
 		if err := c.conn.WriteAudio(pcm[:n]); err != nil {

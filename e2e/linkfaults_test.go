@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -113,7 +113,7 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 10s, connection: 1, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
 		c := st.start(t, 16000)
 		c.listens(9 * time.Second)
-		c.says(t, audiotest.SpeechLike(16000, 2*time.Second, 5))
+		c.says(t, testutil.SpeechLike(16000, 2*time.Second, 5))
 		if r := c.answer(); r.words != "I heard you." || r.status != "completed" || r.errors != "" {
 			t.Errorf("%+v", r)
 		}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -18,8 +18,8 @@ func TestMicrophoneThatStops(t *testing.T) {
 			st := newStack(t, provider, setting{scenario: "name: short\nrules:\n  - when: {utterance: any}\n    do:\n      - say: Yes.\n", firstAudioMS: 10})
 			c := st.start(t, 16000)
 			for range 2 {
-				c.speak(16000, audiotest.Silence(16000, 500*time.Millisecond))
-				c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
+				c.speak(16000, testutil.Silence(16000, 500*time.Millisecond))
+				c.speak(16000, testutil.SpeechLike(16000, time.Second, 5))
 				waitFor[*protocol.SpeechStopped](c)
 				if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "completed" {
 					t.Errorf("the turn ended %s", ended.Status)

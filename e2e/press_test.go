@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -30,7 +30,7 @@ func aTapIsNoTurn(t *testing.T, provider string, held time.Duration) {
 	waitFor[*protocol.SessionStarted](c)
 	for range 2 {
 		c.say(&protocol.InputActivity{Active: true})
-		c.speak(16000, audiotest.SpeechLike(16000, held, 5))
+		c.speak(16000, testutil.SpeechLike(16000, held, 5))
 		c.say(&protocol.InputActivity{Active: false})
 		c.refused("no_speech")
 		<-time.After(time.Second) // a model that answers a tap has done so
@@ -38,7 +38,7 @@ func aTapIsNoTurn(t *testing.T, provider string, held time.Duration) {
 	c.say(&protocol.InputText{Text: "\u200b"})
 	c.refused("invalid_message")
 	c.say(&protocol.InputActivity{Active: true})
-	c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
+	c.speak(16000, testutil.SpeechLike(16000, time.Second, 5))
 	c.say(&protocol.InputActivity{Active: false})
 	if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "completed" || ended.Turn != 1 {
 		t.Errorf("turn %d ended %s; %s", ended.Turn, ended.Status, c.story())

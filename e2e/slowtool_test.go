@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -56,7 +56,7 @@ rules:
 // were sent and when they came.
 func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 	c.t.Helper()
-	quiet := audiotest.Silence(16000, frameTime)
+	quiet := testutil.Silence(16000, frameTime)
 	every := time.NewTicker(frameTime)
 	defer every.Stop()
 	over := time.After(d)

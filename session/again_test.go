@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -44,7 +44,7 @@ func TestSpeechIsSaidAgain(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newShelf()
 					r, model := beginsAt(t, f.stage(t, "a", caps, nil))
-					said := append(make([]byte, 2*32000), audiotest.SpeechLike(16000, 3*time.Second, 5)...)
+					said := append(make([]byte, 2*32000), testutil.SpeechLike(16000, 3*time.Second, 5)...)
 					r.conn.says(said[:64000])
 					pass(time.Second)
 					r.conn.says(said[64000:])
@@ -114,7 +114,7 @@ func TestKnownWordsAreNotSaidAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newShelf()
 				r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
-				said := audiotest.SpeechLike(16000, 3*time.Second, 5)
+				said := testutil.SpeechLike(16000, 3*time.Second, 5)
 				r.conn.says(said)
 				model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 2900, EndMS: 2900}, transport.InputCommitted{Item: "u1"})
 				if answered {
@@ -157,7 +157,7 @@ func TestPressedSpeechIsSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, _ := beginsAtWith(t, f.stage(t, "a", remembering, nil), `{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`)
-		said := append(make([]byte, 16000), audiotest.Tone(16000, 440, -12, time.Second)...)
+		said := append(make([]byte, 16000), testutil.Tone(16000, 440, -12, time.Second)...)
 		r.conn.says(said[:16000])
 		r.conn.say(`{"type":"input.activity","active":true}`)
 		synctest.Wait()
@@ -195,7 +195,7 @@ func TestSayingAgainIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
-		said := audiotest.SpeechLike(16000, 3*time.Second, 5)
+		said := testutil.SpeechLike(16000, 3*time.Second, 5)
 		r.conn.says(said)
 		model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10})
 		synctest.Wait()
@@ -229,7 +229,7 @@ func TestLongSpeechIsSaidAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
-		said := audiotest.SpeechLike(16000, 20*time.Second, 5)
+		said := testutil.SpeechLike(16000, 20*time.Second, 5)
 		for at := 0; at < len(said); at += 32000 {
 			r.conn.says(said[at : at+32000])
 			pass(time.Second)

@@ -9,7 +9,6 @@ import (
 	"voicegw/audio"
 	"voicegw/session/downlink"
 
-	"voicegw/audio/audiotest"
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -109,7 +108,7 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
 		}
 		s.look = &lookback{rate: 16000, all: s.opts.looked}
-		speech := audiotest.Tone(rates[0], 300, -12, 20*time.Millisecond)
+		speech := testutil.Tone(rates[0], 300, -12, 20*time.Millisecond)
 		for _, what := range []string{"noise", "speech"} {
 			if what == "speech" {
 				s.look.speaks(false)

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -38,8 +38,8 @@ func TestLatencyBeginsAtTheLastSound(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, tt.caps, nil)
 				c, model := st.started()
-				pcm := audiotest.Silence(16000, 4*time.Second)
-				copy(pcm[16000:], audiotest.SpeechLike(16000, time.Second, 7))
+				pcm := testutil.Silence(16000, 4*time.Second)
+				copy(pcm[16000:], testutil.SpeechLike(16000, time.Second, 7))
 				at := time.Duration(0)
 				for frame := range slices.Chunk(pcm, 640) {
 					c.speak(frame)
@@ -82,7 +82,7 @@ func TestUnknownEndHasNoLatency(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
 		c, model := st.started()
 		at := time.Duration(0)
-		for frame := range slices.Chunk(audiotest.Silence(16000, 3*time.Second), 640) {
+		for frame := range slices.Chunk(testutil.Silence(16000, 3*time.Second), 640) {
 			c.speak(frame)
 			pass(20 * time.Millisecond)
 			switch at += 20 * time.Millisecond; at {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -47,7 +47,7 @@ func heardOf(model *fakeConn) (order string, pcm []byte) {
 // answered yet. The next one hears the speech from its beginning, once, and what was said since
 // comes after it. What was answered is not heard again.
 func TestSpeechSurvivesALoss(t *testing.T) {
-	speech := append(audiotest.Tone(16000, 440, -12, time.Second), audiotest.Tone(16000, 570, -12, time.Second)...)
+	speech := append(testutil.Tone(16000, 440, -12, time.Second), testutil.Tone(16000, 570, -12, time.Second)...)
 	half := len(speech) / 2
 	for name, over := range map[string]bool{"while the user speaks": false, "before the answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSpeechSurvivesALoss(t *testing.T) {
 // TestPressedSpeechSurvivesALoss: with push-to-talk the next connection gets the same words between
 // the same two presses of the button.
 func TestPressedSpeechSurvivesALoss(t *testing.T) {
-	speech := audiotest.Tone(16000, 440, -12, time.Second)
+	speech := testutil.Tone(16000, 440, -12, time.Second)
 	for name, lost := range map[string]int{"while the button is held": 0, "after its release": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestLookbackIsBounded(t *testing.T) {
 			t.Errorf("%v are kept in %d bytes of memory, want from %v to %v", got, all.Load(), least, most)
 		}
 	}
-	noise, silence := audiotest.Tone(16000, 300, -20, 20*time.Millisecond), make([]byte, 640)
+	noise, silence := testutil.Tone(16000, 300, -20, 20*time.Millisecond), make([]byte, 640)
 	spare := 300 * time.Millisecond // a frame
 	hears(silence, time.Minute)
 	kept(0, 0)

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
@@ -22,7 +22,7 @@ func TestSpeechThatNeverEnds(t *testing.T) {
 					st := newStage(t, caps, func(o *Options) { o.Policy = orchestrator.Policy{MaxIdle: time.Minute} })
 					c, model := st.started()
 					model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 0})
-					c.stream(audiotest.SpeechLike(16000, 2*time.Minute, 7))
+					c.stream(testutil.SpeechLike(16000, 2*time.Minute, 7))
 					synctest.Wait()
 					if c.count("speech.stopped") != 0 || c.count("error") != 0 {
 						t.Fatalf("somebody who speaks was given up: %q", c.log())
@@ -32,7 +32,7 @@ func TestSpeechThatNeverEnds(t *testing.T) {
 						if muted {
 							pass(time.Second)
 						} else {
-							c.stream(audiotest.Silence(16000, time.Second))
+							c.stream(testutil.Silence(16000, time.Second))
 						}
 						synctest.Wait()
 					}

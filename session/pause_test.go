@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
@@ -47,7 +47,7 @@ func TestPause(t *testing.T) {
 			{0, time.Minute, 1},
 			{20 * time.Millisecond, 2100 * time.Millisecond, 2},
 		} {
-			c.stream(audiotest.Silence(16000, tc.audio))
+			c.stream(testutil.Silence(16000, tc.audio))
 			pass(tc.hole)
 			synctest.Wait()
 			if n := pauses(model); n != tc.want {
@@ -63,7 +63,7 @@ func TestPushToTalkHasNoPauses(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c := st.connect(strings.Replace(startText, "}", `,"turn_detection":"client"}`, 1))
 		model := st.fake.Accept(t)
-		c.stream(audiotest.Silence(16000, time.Second))
+		c.stream(testutil.Silence(16000, time.Second))
 		pass(time.Minute)
 		synctest.Wait()
 		if n := pauses(model); n != 0 {
@@ -78,8 +78,8 @@ func TestPauseEndsSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
 		c, model := st.started()
-		c.stream(audiotest.Silence(16000, time.Second))
-		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		c.stream(testutil.Silence(16000, time.Second))
+		c.stream(testutil.SpeechLike(16000, time.Second, 7))
 		pass(2100 * time.Millisecond)
 		synctest.Wait()
 		c.expect(t, "speech.started", "speech.stopped", "turn.started")
@@ -87,8 +87,8 @@ func TestPauseEndsSpeech(t *testing.T) {
 			t.Errorf("speech that was cut off at 2000 ms was reported to end at %v ms", at)
 		}
 		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-		c.stream(audiotest.Silence(16000, time.Second))
-		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		c.stream(testutil.Silence(16000, time.Second))
+		c.stream(testutil.SpeechLike(16000, time.Second, 7))
 		synctest.Wait()
 		if at := c.last(t, "speech.started")["audio_ms"].(float64); at < 2500 || at > 3100 {
 			t.Errorf("speech that begins at 3000 ms was reported at %v ms", at)
@@ -104,7 +104,7 @@ func TestPausedUserIsIdle(t *testing.T) {
 			o.Policy = orchestrator.Policy{MaxIdle: time.Minute}
 		})
 		c, _ := st.started()
-		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		c.stream(testutil.SpeechLike(16000, time.Second, 7))
 		pass(3 * time.Minute)
 		synctest.Wait()
 		c.expect(t, "speech.started", "speech.stopped", "session.ended idle")

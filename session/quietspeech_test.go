@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -41,8 +41,8 @@ func TestQuietSpeechSurvivesALoss(t *testing.T) {
 					st := newStage(t, caps, nil)
 					c, model := st.started()
 					// The first consonant is 10 dB fainter than the vowels.
-					onset := quieter(audiotest.Noise(16000, -20, 100*time.Millisecond, 3), level-10)
-					speech := slices.Concat(onset, quieter(audiotest.SpeechLike(16000, time.Second, 7), level))
+					onset := quieter(testutil.Noise(16000, -20, 100*time.Millisecond, 3), level-10)
+					speech := slices.Concat(onset, quieter(testutil.SpeechLike(16000, time.Second, 7), level))
 					c.says(make([]byte, 32000))
 					c.says(speech)
 					if !deaf {

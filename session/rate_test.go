@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -26,7 +26,7 @@ func TestStatedRates(t *testing.T) {
 					if hz == 0 {
 						hz = 24000
 					}
-					model.Emit(&transport.AudioOut{Item: "a1", PCM: audiotest.Tone(hz, 440, -6, time.Second), Rate: rate})
+					model.Emit(&transport.AudioOut{Item: "a1", PCM: testutil.Tone(hz, 440, -6, time.Second), Rate: rate})
 				}
 				model.Emit(transport.AudioDone{Item: "a1"})
 				synctest.Wait()

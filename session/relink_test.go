@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -115,7 +115,7 @@ func TestRotationIsUnheard(t *testing.T) {
 		if n := st.fake.Attempts(); n != 2 || st.fake.Open() != 0 {
 			t.Fatalf("%d connections were asked for, %d are open", n, st.fake.Open())
 		}
-		speech := audiotest.Tone(16000, 440, -12, 400*time.Millisecond)
+		speech := testutil.Tone(16000, 440, -12, 400*time.Millisecond)
 		for pcm := range slices.Chunk(speech, 640) {
 			c.speak(pcm)
 		}

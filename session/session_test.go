@@ -14,7 +14,6 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
 	"voicegw/internal/audit"
 	"voicegw/internal/logging"
 	"voicegw/internal/testutil"
@@ -112,7 +111,7 @@ func TestTurnIsCarried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, model := st.started()
-		speech := audiotest.Tone(16000, 440, -12, 200*time.Millisecond)
+		speech := testutil.Tone(16000, 440, -12, 200*time.Millisecond)
 		for pcm := range slices.Chunk(speech, 640) {
 			c.speak(pcm)
 		}
@@ -223,8 +222,8 @@ func TestOwnEarSuppliesSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
 		c, _ := st.started()
-		pcm := audiotest.Mix(audiotest.Silence(16000, 3*time.Second))
-		copy(pcm[16000:], audiotest.SpeechLike(16000, time.Second, 7))
+		pcm := testutil.Mix(testutil.Silence(16000, 3*time.Second))
+		copy(pcm[16000:], testutil.SpeechLike(16000, time.Second, 7))
 		for frame := range slices.Chunk(pcm, 640) {
 			c.speak(frame)
 			pass(20 * time.Millisecond)
@@ -245,7 +244,7 @@ func TestOwnEarFallsSilent(t *testing.T) {
 		c, model := st.started()
 		model.Emit(transport.SpeechStarted{AudioMS: 1})
 		synctest.Wait()
-		for frame := range slices.Chunk(audiotest.SpeechLike(16000, time.Second, 7), 640) {
+		for frame := range slices.Chunk(testutil.SpeechLike(16000, time.Second, 7), 640) {
 			c.speak(frame)
 		}
 		synctest.Wait()
@@ -268,7 +267,7 @@ func TestRatesAreConverted(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c := st.connect(`{"type":"session.start","input_rate":48000,"output_rate":8000}`)
 		model := st.fake.Accept(t)
-		for frame := range slices.Chunk(audiotest.Tone(48000, 1000, -6, time.Second), 1920) {
+		for frame := range slices.Chunk(testutil.Tone(48000, 1000, -6, time.Second), 1920) {
 			c.speak(frame)
 		}
 		synctest.Wait()
@@ -276,7 +275,7 @@ func TestRatesAreConverted(t *testing.T) {
 			t.Errorf("a second at 48 kHz reached the model as %d ms at 16 kHz", ms)
 		}
 		model.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
-		model.EmitAudio("a1", audiotest.Tone(24000, 1000, -6, time.Second))
+		model.EmitAudio("a1", testutil.Tone(24000, 1000, -6, time.Second))
 		model.Emit(transport.AudioDone{Item: "a1"})
 		synctest.Wait()
 		if ms := c.last(t, "audio.end")["audio_ms"].(float64); ms < 995 || ms > 1010 {

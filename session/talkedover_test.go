@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -15,10 +15,10 @@ import (
 // finished, which announces no interruption then. Speech flushes the answer, by the client's reports
 // and by the clock; a cough, a click or a knock does not.
 func TestTalkedOver(t *testing.T) {
-	speech := func(d time.Duration) []byte { return audiotest.SpeechLike(16000, d, 7) }
-	burst := func(d time.Duration) []byte { return audiotest.Noise(16000, -18, d, 5) }
-	cough := slices.Concat(burst(60*time.Millisecond), audiotest.Noise(16000, -26, 150*time.Millisecond, 6), speech(120*time.Millisecond))
-	gap := audiotest.Silence(16000, 250*time.Millisecond)
+	speech := func(d time.Duration) []byte { return testutil.SpeechLike(16000, d, 7) }
+	burst := func(d time.Duration) []byte { return testutil.Noise(16000, -18, d, 5) }
+	cough := slices.Concat(burst(60*time.Millisecond), testutil.Noise(16000, -26, 150*time.Millisecond, 6), speech(120*time.Millisecond))
+	gap := testutil.Silence(16000, 250*time.Millisecond)
 	for name, c := range map[string]struct {
 		sound   []byte
 		reports bool
@@ -37,7 +37,7 @@ func TestTalkedOver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, announcing, nil)
 				client, model := st.started()
-				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				client.stream(testutil.Silence(16000, 500*time.Millisecond))
 				model.Emit(transport.Transcript{Item: "u1", Role: transport.RoleUser, Text: "hello"}, transport.ResponseStarted{ID: "r1"})
 				speaks(model, "a1", 10*second)
 				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
@@ -46,9 +46,9 @@ func TestTalkedOver(t *testing.T) {
 					pass(9 * time.Second)
 					client.say(`{"type":"playback","item_id":"a1","played_ms":1500}`)
 				}
-				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				client.stream(testutil.Silence(16000, 500*time.Millisecond))
 				client.stream(c.sound)
-				client.stream(audiotest.Silence(16000, 700*time.Millisecond))
+				client.stream(testutil.Silence(16000, 700*time.Millisecond))
 				synctest.Wait()
 				if flushed := client.count("audio.flush") > 0; flushed != c.flushed {
 					t.Errorf("flushed: %t, want %t\n%s", flushed, c.flushed, strings.Join(client.log(), "\n"))
@@ -74,15 +74,15 @@ func TestTalkedOverByWhatTheModelReports(t *testing.T) {
 				client, model := st.started()
 				// The first report cuts speech short that the ear would hear for longer.
 				model.Emit(transport.SpeechStarted{AudioMS: 1})
-				client.stream(audiotest.SpeechLike(16000, time.Second, 7))
+				client.stream(testutil.SpeechLike(16000, time.Second, 7))
 				model.Emit(transport.SpeechStopped{AudioMS: 1000, EndMS: 1000}, transport.ResponseStarted{ID: "r1"})
 				speaks(model, "a1", 10*second)
 				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				client.stream(testutil.Silence(16000, 500*time.Millisecond))
 				model.Emit(transport.SpeechStarted{AudioMS: 1500})
 				synctest.Wait()
-				client.stream(audiotest.SpeechLike(16000, c.last, 8))
-				client.stream(audiotest.Silence(16000, 700*time.Millisecond))
+				client.stream(testutil.SpeechLike(16000, c.last, 8))
+				client.stream(testutil.Silence(16000, 700*time.Millisecond))
 				synctest.Wait()
 				if flushed := client.count("audio.flush") > 0; flushed != c.flushed {
 					t.Errorf("flushed: %t, want %t\n%s", flushed, c.flushed, strings.Join(client.log(), "\n"))
@@ -101,7 +101,7 @@ func TestPushToTalkIsTalkedOverByTheButton(t *testing.T) {
 		model.Emit(transport.ResponseStarted{ID: "r1"})
 		speaks(model, "a1", 10*second)
 		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-		client.stream(audiotest.SpeechLike(16000, 2*time.Second, 7))
+		client.stream(testutil.SpeechLike(16000, 2*time.Second, 7))
 		synctest.Wait()
 		if n := client.count("audio.flush"); n != 0 {
 			t.Fatalf("speech without the button flushed %d items", n)

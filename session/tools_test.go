@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -113,7 +113,7 @@ func TestSlowToolDelaysNothing(t *testing.T) {
 		asked(model, "slow", "c1")
 		began := time.Now()
 		for second := range 20 {
-			speech := audiotest.Tone(16000, 440, -12, 20*time.Millisecond)
+			speech := testutil.Tone(16000, 440, -12, 20*time.Millisecond)
 			before := len(model.Audio())
 			c.speak(speech)
 			item := "a" + string(rune('a'+second))

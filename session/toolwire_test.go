@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -155,7 +155,7 @@ func TestFarewellIsHeard(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				c, model := tl.talk()
-				speech := audiotest.Tone(16000, 440, -12, 20*time.Millisecond)
+				speech := testutil.Tone(16000, 440, -12, 20*time.Millisecond)
 				c.speak(speech)
 				synctest.Wait()
 				heard := len(model.Audio())

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 	"voicegw/prompts"
 	"voicegw/store"
 	"voicegw/transport"
@@ -238,7 +238,7 @@ func TestADraftIsAnswered(t *testing.T) {
 func draftAnswer(t *testing.T, began, keeps bool) {
 	f := newShelf()
 	r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
-	said := slices.Concat(make([]byte, 2*32000), audiotest.SpeechLike(16000, 3*time.Second, 5), make([]byte, 32000))
+	said := slices.Concat(make([]byte, 2*32000), testutil.SpeechLike(16000, 3*time.Second, 5), make([]byte, 32000))
 	r.conn.says(said[:5*32000])
 	pass(time.Second)
 	r.conn.says(said[5*32000:])

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 // sentence is speech with silence around it, and where it is.
 func sentence(rate int, lead, length, tail time.Duration) (pcm []byte, span Span) {
-	pcm = append(pcm, audiotest.Silence(rate, lead)...)
-	pcm = append(pcm, audiotest.SpeechLike(rate, length, 3)...)
-	pcm = append(pcm, audiotest.Silence(rate, tail)...)
+	pcm = append(pcm, testutil.Silence(rate, lead)...)
+	pcm = append(pcm, testutil.SpeechLike(rate, length, 3)...)
+	pcm = append(pcm, testutil.Silence(rate, tail)...)
 	return pcm, Span{lead, lead + length}
 }
 
@@ -61,9 +61,9 @@ func TestSpeechIsFoundToTheSample(t *testing.T) {
 			{303 * time.Millisecond, 704 * time.Millisecond},
 			{517 * time.Millisecond, 1231 * time.Millisecond},
 		} {
-			pcm := audiotest.Silence(rate, c.lead)
+			pcm := testutil.Silence(rate, c.lead)
 			pcm = append(pcm, voiced(rate, c.length)...)
-			pcm = append(pcm, audiotest.Silence(rate, 400*time.Millisecond)...)
+			pcm = append(pcm, testutil.Silence(rate, 400*time.Millisecond)...)
 			spans := detect(audio.Clip{Rate: rate, PCM: pcm})
 			if len(spans) != 1 {
 				t.Fatalf("%d Hz, %v: %v", rate, c, spans)
@@ -82,9 +82,9 @@ func TestSpeechIsFoundToTheSample(t *testing.T) {
 func voiced(rate int, d time.Duration) []byte {
 	var harmonics [][]byte
 	for h := 1; h <= 8; h++ {
-		harmonics = append(harmonics, audiotest.Tone(rate, float64(150*h), -20-3*float64(h), d))
+		harmonics = append(harmonics, testutil.Tone(rate, float64(150*h), -20-3*float64(h), d))
 	}
-	return audiotest.Mix(harmonics...)
+	return testutil.Mix(harmonics...)
 }
 
 func TestPausesInARecordingAreKnown(t *testing.T) {
@@ -174,7 +174,7 @@ func TestWhatIsWrongWithRecordings(t *testing.T) {
 	pcm, _ := sentence(16000, 0, time.Second, 0)
 	write(t, dir, "bad.wav", 16000, pcm)
 	note(t, dir, "bad.json", `{"speech":[{"start_ms":0,"end_ms":9999}]}`)
-	write(t, silent, "quiet.wav", 16000, audiotest.Silence(16000, time.Second))
+	write(t, silent, "quiet.wav", 16000, testutil.Silence(16000, time.Second))
 	twin := filepath.Join(t.TempDir(), "sub")
 	if err := os.Mkdir(twin, 0o700); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/audio/audiotest"
 	"voicegw/client/load/measure"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -232,10 +232,10 @@ type scene struct {
 func spoken() []byte {
 	var harmonics [][]byte
 	for h := 1; h <= 8; h++ {
-		harmonics = append(harmonics, audiotest.Tone(16000, float64(150*h), -20-3*float64(h), time.Second))
+		harmonics = append(harmonics, testutil.Tone(16000, float64(150*h), -20-3*float64(h), time.Second))
 	}
-	pcm := append(audiotest.Silence(16000, 100*time.Millisecond), audiotest.Mix(harmonics...)...)
-	return append(pcm, audiotest.Silence(16000, 200*time.Millisecond)...)
+	pcm := append(testutil.Silence(16000, 100*time.Millisecond), testutil.Mix(harmonics...)...)
+	return append(pcm, testutil.Silence(16000, 200*time.Millisecond)...)
 }
 
 // how is how a scene differs from a call that goes once through its script.

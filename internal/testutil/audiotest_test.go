@@ -1,4 +1,4 @@
-package audiotest_test
+package testutil_test
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/audio/audiotest"
+	"voicegw/internal/testutil"
 )
 
 func near(t *testing.T, what string, got, want, slack float64) {
@@ -32,8 +32,8 @@ func TestSignals(t *testing.T) {
 		for _, d := range []time.Duration{0, time.Millisecond, 130 * time.Millisecond, 2 * time.Second} {
 			want := 2 * int(int64(rate)*int64(d)/int64(time.Second))
 			for name, pcm := range map[string][]byte{
-				"Silence": audiotest.Silence(rate, d), "Tone": audiotest.Tone(rate, 440, -6, d),
-				"Noise": audiotest.Noise(rate, -30, d, 1), "SpeechLike": audiotest.SpeechLike(rate, d, 1),
+				"Silence": testutil.Silence(rate, d), "Tone": testutil.Tone(rate, 440, -6, d),
+				"Noise": testutil.Noise(rate, -30, d, 1), "SpeechLike": testutil.SpeechLike(rate, d, 1),
 			} {
 				if len(pcm) != want {
 					t.Errorf("%s: %v at %d Hz are %d bytes, want %d", name, d, rate, len(pcm), want)
@@ -41,16 +41,16 @@ func TestSignals(t *testing.T) {
 			}
 		}
 	}
-	a, b := audiotest.SpeechLike(16000, time.Second, 1), audiotest.SpeechLike(16000, time.Second, 1)
+	a, b := testutil.SpeechLike(16000, time.Second, 1), testutil.SpeechLike(16000, time.Second, 1)
 	if !bytes.Equal(a, b) {
 		t.Error("the same seed gives different speech")
 	}
-	if bytes.Equal(a, audiotest.SpeechLike(16000, time.Second, 2)) {
+	if bytes.Equal(a, testutil.SpeechLike(16000, time.Second, 2)) {
 		t.Error("another seed gives the same speech")
 	}
 	near(t, "the level of speech", rms(a)-3.01, -21, 2.5)
-	loud := audiotest.Tone(8000, 440, 0, 10*time.Millisecond)
-	if sum := audiotest.Mix(loud, loud); rms(sum) > 3.01 {
+	loud := testutil.Tone(8000, 440, 0, 10*time.Millisecond)
+	if sum := testutil.Mix(loud, loud); rms(sum) > 3.01 {
 		t.Error("a mix beyond full scale wraps around")
 	}
 }
