@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 
 	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
@@ -92,7 +92,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.tools = t.toolsOf(t.persona)
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.calls.Book().As(t.persona.named())
-	t.calls.Book().In(zone.Or(t.req.TimeZone, nil))
+	t.calls.Book().In(user.ZoneOr(t.req.TimeZone, nil))
 	t.resume()
 	t.follow()
 	t.runs = a.opts.Executor.Begin(t.conversation())

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 )
 
 func (l *loader) validateCalendar() {
@@ -47,7 +47,7 @@ func (l *loader) calendarBackend() {
 // calendarDetails checks the settings that every backend uses.
 func (l *loader) calendarDetails() {
 	c := l.config.Calendar
-	if _, err := zone.Load(c.TimeZone); err != nil {
+	if _, err := user.LoadZone(c.TimeZone); err != nil {
 		l.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
 	}
 	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {

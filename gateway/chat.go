@@ -14,7 +14,6 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/auth"
 	"voicegw/internal/user"
-	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -146,7 +145,7 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, wrong
 	}
 	if body.TimeZone != "" {
-		if _, err := zone.Load(body.TimeZone); err != nil {
+		if _, err := user.LoadZone(body.TimeZone); err != nil {
 			return req, `time_zone must be an IANA name such as "Europe/Berlin".`
 		}
 	}

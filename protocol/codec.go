@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/textutil"
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 )
 
 // MessageError describes what is wrong with a message from the other side, in words for
@@ -384,7 +384,7 @@ func checkStart(m *Start) error {
 		return invalid("ticket", "session.start: the field ticket is too long.")
 	}
 	if m.TimeZone != "" {
-		if _, err := zone.Load(m.TimeZone); err != nil {
+		if _, err := user.LoadZone(m.TimeZone); err != nil {
 			return invalid("time_zone", "session.start: the field time_zone must be an IANA name such as \"Europe/Berlin\", not %s.", quoted(m.TimeZone))
 		}
 	}

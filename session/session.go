@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 	"unique"
-	"voicegw/internal/zone"
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
@@ -242,7 +241,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
-	s.state.In(zone.Or(s.start.TimeZone, nil))
+	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {

@@ -11,7 +11,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/operator"
 	"voicegw/client/talk"
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 )
 
 // chatFlags are the flags of chat.
@@ -33,7 +33,7 @@ type chatFlags struct {
 // Run holds a conversation in text with a running gateway.
 func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	voice, err := voiceOptions(flags, parsed)
-	voice.TimeZone = zone.Here(p.Environ)
+	voice.TimeZone = user.ZoneHere(p.Environ)
 	if err != nil {
 		return usage(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"voicegw/internal/bounded"
 	"voicegw/internal/cost"
 	"voicegw/internal/nonblock"
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -89,7 +89,7 @@ func voices(cfg *config.Config) map[string]string {
 func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget calls.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(zone.Or(timeZone, zone.Or(cfg.Calendar.TimeZone, time.UTC))),
+		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(user.ZoneOr(timeZone, user.ZoneOr(cfg.Calendar.TimeZone, time.UTC))),
 	}
 	if mode == spec.ModeVoice {
 		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken

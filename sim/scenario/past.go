@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 )
 
 // past is one earlier line of the conversation.
@@ -83,7 +83,7 @@ var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
 // zoneOf returns the user's time zone, if the instructions name it; otherwise UTC.
 func zoneOf(instructions string) *time.Location {
 	if at := userZone.FindStringSubmatch(instructions); at != nil {
-		return zone.Or(at[1], time.UTC)
+		return user.ZoneOr(at[1], time.UTC)
 	}
 	return time.UTC
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/internal/zone"
+	"voicegw/internal/user"
 )
 
 // DeskOptions configure a [Desk].
@@ -40,7 +40,7 @@ func NewDesk(c Calendar, o DeskOptions) *Desk {
 
 // Zone returns the zone in which a user's local times are read and times are put into words: the user's
 // own by its IANA name or, if that is empty or unknown, the desk's.
-func (d *Desk) Zone(users string) *time.Location { return zone.Or(users, d.options.Zone) }
+func (d *Desk) Zone(users string) *time.Location { return user.ZoneOr(users, d.options.Zone) }
 
 // Request asks when somebody is free.
 type Request struct {

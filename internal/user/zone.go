@@ -1,5 +1,5 @@
 // Package zone reads the names of time zones that clients and operators give.
-package zone
+package user
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // maxName is longer than every name in the IANA time zone database.
 const maxName = 64
 
-// Load returns the zone with a name of the IANA time zone database, such as Europe/Berlin or UTC. An
+// LoadZone returns the zone with a name of the IANA time zone database, such as Europe/Berlin or UTC. An
 // empty name and Local, which means something else on each machine, are errors.
-func Load(name string) (*time.Location, error) {
+func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" || len(name) > maxName {
 		return nil, fmt.Errorf("zone: %.*q is not an IANA time zone; write one such as Europe/Berlin or UTC", maxName, name)
 	}
@@ -25,9 +25,9 @@ func Load(name string) (*time.Location, error) {
 	return found, nil
 }
 
-// Here returns the IANA name of this machine's time zone, from the variable TZ in environ ("TZ=Europe/Berlin") or, if it
+// ZoneHere returns the IANA name of this machine's time zone, from the variable TZ in environ ("TZ=Europe/Berlin") or, if it
 // is not set, from /etc/localtime; empty if neither tells it.
-func Here(environ []string) string {
+func ZoneHere(environ []string) string {
 	name, set := "", false
 	for _, variable := range environ {
 		if value, is := strings.CutPrefix(variable, "TZ="); is {
@@ -42,15 +42,15 @@ func Here(environ []string) string {
 		_, name, _ = strings.Cut(target, "zoneinfo/")
 	}
 	name = strings.TrimPrefix(name, ":")
-	if _, err := Load(name); err != nil {
+	if _, err := LoadZone(name); err != nil {
 		return ""
 	}
 	return name
 }
 
-// Or returns the zone with that name or, if the name is empty or unknown, the other zone.
-func Or(name string, other *time.Location) *time.Location {
-	if found, err := Load(name); err == nil {
+// ZoneOr returns the zone with that name or, if the name is empty or unknown, the other zone.
+func ZoneOr(name string, other *time.Location) *time.Location {
+	if found, err := LoadZone(name); err == nil {
 		return found
 	}
 	return other
