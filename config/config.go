@@ -338,7 +338,7 @@ type Log struct {
 
 // Default returns the default configuration: it has a provider for each wire, with the
 // wire's name.
-func Default() *Config { return defaultFor(All()) }
+func Default() *Config { return defaultFor(Wires()) }
 
 func defaultFor(all []transport.Wire) *Config {
 	return &Config{

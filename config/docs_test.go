@@ -37,7 +37,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		documented[row[1]] = strings.Trim(strings.TrimSpace(row[2]), "`")
 	}
 	var keys []string
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}
@@ -88,7 +88,7 @@ func TestExampleFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)
 	}
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	l.parseFile("voicegw.yaml", []byte(all))
 	named := map[string]bool{} // the settings of auth that the file gives to some key or issuer
 	for key := range l.where {

@@ -32,7 +32,7 @@ type Source struct {
 	Client bool
 	// Tools are the tools of the program, whose settings stand under tools.
 	Tools []ToolDeclaration
-	// Wires are the wires that providers may use; nil means wires.All.
+	// Wires are the wires that providers may use; nil means [Wires].
 	Wires []transport.Wire
 	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
 	ReadFile func(name string) ([]byte, error)
@@ -73,7 +73,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 		source.ReadFile = os.ReadFile
 	}
 	if source.Wires == nil {
-		source.Wires = All()
+		source.Wires = Wires()
 	}
 	l := newLoader(source)
 	l.readFile()

@@ -16,7 +16,7 @@ type Providers map[string]*Provider
 // Provider says how to reach one provider: its own key, address and model. Several providers
 // may use the same wire.
 type Provider struct {
-	// Wire is the provider's protocol: the name of a row of package wires. If it is not set and
+	// Wire is the provider's protocol: the name of a row of [Wires]. If it is not set and
 	// the provider's own name is a wire's, Load sets it to that name.
 	Wire    string         `key:"wire"`
 	APIKey  setting.Secret `key:"api_key"`

@@ -125,7 +125,7 @@ func TestAVariableOfNoProvider(t *testing.T) {
 // simulator does not speak is not simulated.
 func TestAThirdWire(t *testing.T) {
 	third := transport.Wire{Name: "third", KeyVariables: []string{"THIRD_KEY"}, Settings: []string{"tempo"}}
-	source := Source{Wires: append(All(), third), Environ: []string{"THIRD_KEY=k", "VOICEGW_PROVIDERS_THIRD_TEMPO=slow"}}
+	source := Source{Wires: append(Wires(), third), Environ: []string{"THIRD_KEY=k", "VOICEGW_PROVIDERS_THIRD_TEMPO=slow"}}
 	c, _, err := Load(source)
 	if err != nil {
 		t.Fatal(err)

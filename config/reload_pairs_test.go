@@ -225,7 +225,7 @@ const aPublicKey = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrB
 // then. testdata/reload_pairs.txt has the pairs that are refused.
 func TestPairs(t *testing.T) {
 	special := twoValues()
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

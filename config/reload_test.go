@@ -32,7 +32,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 		}
 	}
 	var keys []string
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

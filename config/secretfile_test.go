@@ -10,7 +10,7 @@ import (
 
 // TestEverySecretFromAFile gives each secret of every section by a file, as a setting and as a variable.
 func TestEverySecretFromAFile(t *testing.T) {
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}
@@ -25,7 +25,7 @@ func TestEverySecretFromAFile(t *testing.T) {
 			"a flag":     {Flags: []Flag{{Name: "--set", Key: key + "_file", Value: "s"}}},
 			"a variable": {Environ: []string{env(key) + "_FILE=s"}},
 		} {
-			source.Wires, source.Tools, source.ReadFile = All(), anyTools, files{"s": "\n" + secret + " \n"}.ReadFile
+			source.Wires, source.Tools, source.ReadFile = Wires(), anyTools, files{"s": "\n" + secret + " \n"}.ReadFile
 			got := newLoader(source)
 			got.readEnv()
 			for _, in := range namedSections() {

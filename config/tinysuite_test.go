@@ -78,7 +78,7 @@ func newTinyServer(t *testing.T) *tinyServer {
 }
 
 // table is all wires and the tiny one: the line by which a wire is registered.
-func table() []transport.Wire { return append(config.All(), tinyWire()) }
+func table() []transport.Wire { return append(config.Wires(), tinyWire()) }
 
 // Transport is that of a provider of any name, whose wire is looked for in the table.
 func (s *tinyServer) Transport(client *http.Client) transport.Transport {

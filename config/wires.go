@@ -1,5 +1,3 @@
-// Package wires is the table of all wires that the gateway can speak. To add a wire, add a
-// folder below package transport and one line here; docs/providers.md describes each step.
 package config
 
 import (
@@ -8,9 +6,8 @@ import (
 	"voicegw/transport/openai"
 )
 
-// All returns one row per wire. The first is that of the default provider, for a configuration
-// that names none.
-func All() []transport.Wire {
+// Wires returns one row per wire; docs/providers.md describes how to add one. The first is that of the default provider.
+func Wires() []transport.Wire {
 	return []transport.Wire{
 		gemini.Wire(),
 		openai.Wire(),

@@ -10,7 +10,7 @@ import (
 // TestWrongIsNotMissing: a value of the wrong kind, of any setting, is reported once, as what it is: no rule about
 // what a configuration needs reports it as missing as well.
 func TestWrongIsNotMissing(t *testing.T) {
-	l := newLoader(Source{Wires: All(), Tools: anyTools})
+	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

@@ -230,7 +230,7 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 // transportOver is the Transport of a wire, which reaches the provider by a network in memory.
 func transportOver(t *testing.T, wire string, network *http.Transport) transport.Transport {
 	t.Helper()
-	for _, w := range config.All() {
+	for _, w := range config.Wires() {
 		if w.Name != wire {
 			continue
 		}

@@ -18,14 +18,14 @@ import (
 
 // toldIn names, for each type whose value reaches a model, the fields that hold words.
 var toldIn = map[string][]string{
-	"voicegw/registry.Error":     {"Message", "Suggestion"},
-	"voicegw/registry.ToolError": {"Message", "Suggestion"},
-	"voicegw/registry/spec.Spec": {"Description"},
-	"voicegw/registry.Entry":     {"Summary", "Guide"},
-	"voicegw/transport.UserText": {"Text"},
-	"voicegw/transport.Tool":     {"Description"},
-	"voicegw/chat.Message":       {"Text"},
-	"voicegw/conversation.Entry": {"Text"},
+	"voicegw/registry.Error":              {"Message", "Suggestion"},
+	"voicegw/registry.ToolError":          {"Message", "Suggestion"},
+	"voicegw/registry/spec.Spec":          {"Description"},
+	"voicegw/registry.Entry":              {"Summary", "Guide"},
+	"voicegw/transport.UserText":          {"Text"},
+	"voicegw/transport.Tool":              {"Description"},
+	"voicegw/chat.Message":                {"Text"},
+	"voicegw/internal/conversation.Entry": {"Text"},
 }
 
 // toldBy are functions whose arguments reach a model, by name.
@@ -37,7 +37,7 @@ var silent = []string{"orchestrator", "session/handoff"}
 // elsewhere are the folders that the rule leaves out: prompts itself, tools and what they
 // answer from, the simulator, which plays the model, clients, and what serves tests or the
 // authors of tools alone.
-var elsewhere = regexp.MustCompile(`^(prompts|tools|backends|sim|client|e2e|scripts|web|bin|registry/build)(/|$)|test$|testdata$|node_modules$|^\.`)
+var elsewhere = regexp.MustCompile(`^(prompts|tools|internal/backends|internal/agent|sim|client|e2e|scripts|web|bin|registry/build)(/|$)|test$|testdata$|node_modules$|^\.`)
 
 var (
 	word     = regexp.MustCompile(`\pL{3,}|\pL{2,} \pL{2,}`)
@@ -57,7 +57,7 @@ func TestEveryWordToAModelStandsHere(t *testing.T) {
 
 // TestTheSearchFindsWords holds the search to its promise: each of these is found.
 func TestTheSearchFindsWords(t *testing.T) {
-	const head = "import (\n\"fmt\"\n\"voicegw/chat\"\n\"voicegw/conversation\"\n\"voicegw/prompts\"\nreg \"voicegw/registry\"\n\"voicegw/transport\"\n)\n"
+	const head = "import (\n\"fmt\"\n\"voicegw/chat\"\n\"voicegw/internal/conversation\"\n\"voicegw/prompts\"\nreg \"voicegw/registry\"\n\"voicegw/transport\"\n)\n"
 	bad := map[string]string{
 		"a field":            `var e = reg.Error{Message: "It did not work"}`,
 		"a pointer":          `var e = &reg.Error{Type: "X", Suggestion: "Try again."}`,

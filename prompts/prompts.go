@@ -1,6 +1,6 @@
 // Package prompts has every sentence that the gateway itself says to a model: instructions (prompts.go), notices between
 // turns (notices.go), the earlier conversation (history.go), built-in tools (builtin.go), and errors of tool calls
-// (package toolerror). Texts that tools write are in the tools' folders; texts for a person are in the code that shows
+// (callerrors.go, approval.go). Texts that tools write are in the tools' folders; texts for a person are in the code that shows
 // them.
 package prompts
 

@@ -110,7 +110,7 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	x.network = &slowNet{dial: listener.Dial, lag: x.lags([]int{0, 30, 8}[x.below(3)], 1500*time.Millisecond)}
 	x.lag = x.lags([]int{0, 30, 8, 1}[x.below(4)], 800*time.Millisecond)
 	dialer := &http.Transport{DialContext: x.network.Dial, DisableKeepAlives: true}
-	all := config.All()
+	all := config.Wires()
 	i := slices.IndexFunc(all, func(w transport.Wire) bool { return w.Name == wire })
 	model, err := all[i].New(transport.Provider{
 		Name: wire, APIKey: "sk-test", BaseURL: map[string]string{"openai": "http://sim/v1", "gemini": "http://sim"}[wire], HTTPClient: &http.Client{Transport: dialer},
@@ -276,7 +276,7 @@ func TestEverythingIsAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range config.All() {
+	for _, w := range config.Wires() {
 		for seed := *firstOrder; seed < *firstOrder+uint64(*orders); seed++ {
 			synctest.Test(t, func(t *testing.T) {
 				x, stop := newCrossing(t, w.Name, seed)

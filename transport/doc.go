@@ -3,7 +3,7 @@
 // [Event] values back, and a [Capabilities] record describes what the model can do. The
 // package names no provider and knows nothing about the gateway's clients.
 //
-// Each package below it speaks one wire protocol, and package wires has the table of them.
+// Each package below it speaks one wire protocol.
 // Package transporttest has a scripted fake and the conformance suite that every adapter
 // passes.
 //

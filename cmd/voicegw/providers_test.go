@@ -53,7 +53,7 @@ func TestTheSimulatorHasEachWireThatSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = local.Close() })
-	for _, w := range config.All() {
+	for _, w := range config.Wires() {
 		if (local.URL(w.Name) != "") != w.Simulated {
 			t.Errorf("%s: simulated %v, and the simulator's address is %q", w.Name, w.Simulated, local.URL(w.Name))
 		}

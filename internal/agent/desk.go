@@ -1,4 +1,3 @@
-// Package agentdesk is what tools that list, make, change and delete agents work on.
 package agent
 
 import (

@@ -1,6 +1,5 @@
-// Package agent is the form of an agent: who answers, what it is told, which tools it may use, and
-// with which voice and model it speaks. An agent is a document, in YAML or in JSON; [Read] reads one
-// and finds everything that is wrong with it, [Load] reads a folder of them.
+// Package agent defines who answers in a conversation: an agent's instructions, tools, voices and models. An agent is a
+// document in YAML or JSON. [Read] reads one and reports all its problems, [Load] reads a folder of them:
 //
 //	id: billing
 //	name: Billing
@@ -10,5 +9,6 @@
 //	tools: [kb_search, kb_get, end_voice_session]
 //	voices: {gemini: Kore, openai: marin}
 //
-// The package is pure: what a document may refer to comes in as a [World].
+// A [World] says what a document may refer to. A [Catalog] holds all agents of a gateway: the configured one, those of
+// files, and edits in the store, where each replaces those before it. Tools list and edit them through a [Desk].
 package agent

@@ -1,6 +1,3 @@
-// Package secretwatch reports to tests each secret that the program makes, so that they can
-// look for it in places where no secret may appear (package secrettest). In production
-// nothing is reported.
 package logging
 
 import "sync/atomic"

@@ -1,4 +1,4 @@
-// Package logging has slog handlers that limit frequent messages and remove secrets.
+// Package logging has slog handlers that limit frequent messages and remove secrets, and reports new secrets to tests.
 package logging
 
 import (

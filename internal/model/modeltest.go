@@ -1,5 +1,3 @@
-// Package modeltest explores models in tests: a small one with every go test, all of it with
-// make model.
 package model
 
 import (

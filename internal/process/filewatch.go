@@ -1,5 +1,3 @@
-// Package filewatch tells when files may have changed that are replaced while the program runs, such as
-// certificates and keys.
 package process
 
 import (

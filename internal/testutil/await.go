@@ -1,5 +1,5 @@
-// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, the race detector, and a
-// schema.json.
+// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, a proxy that fails on
+// command, sounds, a search for secrets in output, the race detector, and a schema.json.
 package testutil
 
 import (

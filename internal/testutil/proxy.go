@@ -1,7 +1,3 @@
-// Package faultproxy is a TCP proxy that fails on command, for tests: it stands between a client
-// and a gateway, or a gateway and a provider, and resets, ends, freezes or loses connections as
-// networks do. Commands come from Go (Proxy.Do) or over HTTP (Proxy.Control), for tests in a
-// browser. It reorders nothing and changes no byte.
 package testutil
 
 import (

@@ -1,6 +1,3 @@
-// Package audiotest makes sounds for tests. All PCM is
-// 16-bit little-endian mono, levels are in dBFS (0 is full scale), and the same
-// arguments always give the same bytes.
 package testutil
 
 import (

@@ -1,6 +1,3 @@
-// Package secrettest fails a test run that has written a secret to a place where none is
-// allowed. The secrets are those that the program has made during the run, in this process
-// and in processes that its tests have started.
 package testutil
 
 import (

@@ -1,4 +1,5 @@
-// Package textutil has helpers for text from outside: limits, blank text, and spelling suggestions.
+// Package textutil has helpers for text: limits, blank text and spelling suggestions for text from outside; and at a
+// terminal its width, tables, typed lines, and text that must not contain control sequences.
 package textutil
 
 import (

@@ -1,8 +1,7 @@
-// Package user identifies the user of a conversation: a named or an anonymous one.
+// Package user identifies the user of a conversation, named or anonymous, and the user's time zone.
 //
-// A [User] is made only here: by [Parse] from the name that a client gives, by [Anonymous]
-// from the address of a client without a name, and by [Stored] from a stored identity. So
-// a function that takes a User never gets an unchecked name.
+// Only this package makes a [User]: [Parse] from the name that a client gives, [Anonymous] from the address of a client
+// without a name, and [Stored] from a stored identity. So a function that takes a User never gets an unchecked name.
 package user
 
 import (

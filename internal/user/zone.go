@@ -1,4 +1,3 @@
-// Package zone reads the names of time zones that clients and operators give.
 package user
 
 import (

@@ -51,7 +51,7 @@ func session() Session {
 
 // TestSchema holds the schema and the example of docs/webhooks.md against what is sent.
 func TestSchema(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/webhooks.md")
+	page, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// faultProxy runs a proxy of package internal/faultproxy for tests that are not written in Go, such as
+// faultProxy runs a proxy of package internal/testutil for tests that are not written in Go, such as
 // those in a browser. It prints one line of JSON with the addresses of the proxy and of its control,
 // and ends when in or ctx ends.
 //

@@ -1,5 +1,3 @@
-// Package vectors lets the indexes call an Embedder safely: calls are bounded in time, pause
-// for a while after a failure, and failures are counted and logged at most once a minute.
 package kb
 
 import (

@@ -1,4 +1,3 @@
-// Package toolerror has the texts of the errors that a model receives instead of a tool's result.
 package prompts
 
 import "fmt"

@@ -1,2 +1,0 @@
-// Package table shows the audit to a person: a row for each record, as it is read.
-package audit
