@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/backends/kb/internal/words"
 	"voicegw/internal/textutil"
 )
 
@@ -133,10 +132,10 @@ func Key(text string) string {
 }
 
 func wordsOf(text string) []string {
-	tokens := words.Tokens(text)
+	tokens := Tokens(text)
 	list := make([]string, len(tokens))
 	for i, t := range tokens {
-		list[i] = words.Fold(t.Text)
+		list[i] = Fold(t.Text)
 	}
 	return list
 }

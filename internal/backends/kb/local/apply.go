@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/words"
 	"voicegw/internal/backends/kb/rank"
 )
 
@@ -125,7 +124,7 @@ func analyze(ranker *rank.Ranker, entries []*entry) []recordWords {
 				rec := &entries[i].record
 				text := rank.Plain(rec.Text)
 				in := reader.Language(rec.Title + "\n" + text)
-				out[i] = recordWords{in: in, parts: [recordParts][]words.Term{
+				out[i] = recordWords{in: in, parts: [recordParts][]kb.Term{
 					partTitle: reader.Terms(rec.Title, in, true),
 					partTags:  reader.Terms(strings.Join(rec.Tags, " "), in, true),
 					partText:  reader.Terms(text, in, false),

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/rank"
 )
 
@@ -55,7 +55,7 @@ const (
 
 // expand makes the groups of a question. It looks for near words only if no record, or few,
 // contain the word itself.
-func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonyms *rank.Synonyms) []group {
+func (v *vocabulary) expand(a *kb.Analyzer, text string, records int, synonyms *rank.Synonyms) []group {
 	asked := a.Question(text, v.held())
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -101,7 +101,7 @@ func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonym
 }
 
 // exact adds the word itself, and returns how many records contain it.
-func (v *vocabulary) exact(g *group, w *words.Asked) (most int) {
+func (v *vocabulary) exact(g *group, w *kb.Asked) (most int) {
 	weight := 1.0
 	if w.Weak {
 		weight = weightStop
@@ -135,7 +135,7 @@ func (g *group) add(v *vocabulary, term string, weight float64) {
 }
 
 // second adds terms near a word that few records contain, and returns groups of its parts.
-func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts []group) {
+func (v *vocabulary) second(g *group, w *kb.Asked, most, records int) (parts []group) {
 	if most > max(6, records/50) {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts 
 }
 
 // spellings returns the word and its shortest stem, in which endings do not interfere.
-func spellings(w *words.Asked) []string {
+func spellings(w *kb.Asked) []string {
 	shortest := w.Surfaces[0]
 	for _, form := range w.Forms {
 		if len(form) < len(shortest) || len(form) == len(shortest) && shortest == w.Surfaces[0] {

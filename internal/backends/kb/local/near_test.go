@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/words"
 	"voicegw/internal/backends/kb/rank"
 )
 
@@ -78,9 +77,9 @@ func vocabularyOf(all ...string) *vocabulary {
 func said(text string) recordWords {
 	var r recordWords
 	for word := range strings.FieldsSeq(text) {
-		r.parts[partText] = append(r.parts[partText], words.Term{Surface: word, Forms: []string{word}})
+		r.parts[partText] = append(r.parts[partText], kb.Term{Surface: word, Forms: []string{word}})
 	}
-	r.in = words.Text{Language: "de"}
+	r.in = kb.Text{Language: "de"}
 	return r
 }
 
@@ -216,7 +215,7 @@ func counts(v *vocabulary) map[string]int {
 // of its parts as it is.
 func TestASwapAndATypo(t *testing.T) {
 	v := newVocabulary()
-	v.count(words.Term{Surface: "marketeer", Forms: []string{"marketeer"}}, 1)
+	v.count(kb.Term{Surface: "marketeer", Forms: []string{"marketeer"}}, 1)
 	if found := v.neighbours("makretear", 3); len(found) != 1 || found[0].distance != 2 {
 		t.Errorf("found %v", found)
 	}
@@ -224,7 +223,7 @@ func TestASwapAndATypo(t *testing.T) {
 
 // TestSpellings: a stem is also searched if it is as long as the word.
 func TestSpellings(t *testing.T) {
-	got := spellings(&words.Asked{Surfaces: []string{"kely"}, Forms: []string{"kely", "keli"}})
+	got := spellings(&kb.Asked{Surfaces: []string{"kely"}, Forms: []string{"kely", "keli"}})
 	if diff := cmp.Diff([]string{"kely", "keli"}, got); diff != "" {
 		t.Error(diff)
 	}

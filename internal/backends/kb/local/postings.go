@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/rank"
 )
 
@@ -23,8 +23,8 @@ var weights = [recordParts]float64{partTitle: rank.WeightTitle, partTags: rank.W
 
 // recordWords are a record's words, by part.
 type recordWords struct {
-	in    words.Text
-	parts [recordParts][]words.Term
+	in    kb.Text
+	parts [recordParts][]kb.Term
 }
 
 // lengths are numbers of word forms by part, of one record or of all.
@@ -99,7 +99,7 @@ func (p *postings) forget(found recordWords) {
 }
 
 // formCounts returns how often each form occurs.
-func formCounts(terms []words.Term) map[string]int {
+func formCounts(terms []kb.Term) map[string]int {
 	n := map[string]int{}
 	for _, t := range terms {
 		for _, form := range t.Forms {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"voicegw/internal/backends/kb/internal/words"
+	"voicegw/internal/backends/kb"
 )
 
 // vocabulary knows every word and stem of the records: the terms by which it is found, and the
@@ -23,7 +23,7 @@ type vocabulary struct {
 	near, sound, begin map[string][]int32
 	end                map[string][]string // of terms
 	dead               int                 // surfaces that no record contains any more
-	languages          map[words.Language]int
+	languages          map[kb.Language]int
 }
 
 // surface is a whole word, folded, or a stem.
@@ -40,7 +40,7 @@ type termUse struct {
 }
 
 func newVocabulary() *vocabulary {
-	v := &vocabulary{terms: map[string]*termUse{}, end: map[string][]string{}, languages: map[words.Language]int{}}
+	v := &vocabulary{terms: map[string]*termUse{}, end: map[string][]string{}, languages: map[kb.Language]int{}}
 	v.clearSurfaces()
 	return v
 }
@@ -71,7 +71,7 @@ func (v *vocabulary) add(records []recordWords, by int32) {
 // countRecord counts each word of a record once, and each of its forms.
 func (v *vocabulary) countRecord(r recordWords, by int32) {
 	surfaces, forms := map[string]bool{}, map[string]bool{}
-	surface := func(t words.Term) {
+	surface := func(t kb.Term) {
 		if !surfaces[t.Surface] {
 			surfaces[t.Surface] = true
 			v.count(t, by)
@@ -85,14 +85,14 @@ func (v *vocabulary) countRecord(r recordWords, by int32) {
 				v.countTerm(form, by)
 			}
 			// A form is a surface too, so that typos are found in stems.
-			surface(words.Term{Surface: form, Forms: []string{form}})
+			surface(kb.Term{Surface: form, Forms: []string{form}})
 		}
 	}
 }
 
 // count counts a word. A surface keeps every form that it ever had: a form without postings
 // finds nothing.
-func (v *vocabulary) count(t words.Term, by int32) {
+func (v *vocabulary) count(t kb.Term, by int32) {
 	at, ok := v.byText[t.Surface]
 	if !ok {
 		if by < 0 {
@@ -204,11 +204,11 @@ func (v *vocabulary) forms(surface string) []string {
 }
 
 // held returns the languages of the records.
-func (v *vocabulary) held() []words.Language {
+func (v *vocabulary) held() []kb.Language {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var all []words.Language
-	for _, language := range words.Languages() {
+	var all []kb.Language
+	for _, language := range kb.Languages() {
 		if v.languages[language] > 0 {
 			all = append(all, language)
 		}

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/words"
 	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/bounded"
 )
@@ -85,7 +84,7 @@ func sparseRecord(ranker *rank.Ranker, rec *kb.Record) sparse {
 	in := reader.Language(rec.Title + "\n" + plain)
 	values := map[uint32]float64{}
 	var order []uint32
-	add := func(terms []words.Term, weight, mean float64) {
+	add := func(terms []kb.Term, weight, mean float64) {
 		counts := map[string]float64{}
 		var each []string
 		count := func(form string, n float64) {
@@ -139,7 +138,7 @@ func sparseQuery(ranker *rank.Ranker, text string, synonyms *rank.Synonyms) spar
 			out.Values = append(out.Values, weight)
 		}
 	}
-	for _, asked := range analyzer.Question(text, words.Languages()) {
+	for _, asked := range analyzer.Question(text, kb.Languages()) {
 		weight := float32(1)
 		if asked.Weak {
 			weight = weakWord
@@ -149,7 +148,7 @@ func sparseQuery(ranker *rank.Ranker, text string, synonyms *rank.Synonyms) spar
 		}
 		for _, other := range synonyms.Words(asked.Surfaces[0]) {
 			add(other, synonym)
-			for _, language := range words.Languages() {
+			for _, language := range kb.Languages() {
 				add(analyzer.Stem(other, language), synonym)
 			}
 		}

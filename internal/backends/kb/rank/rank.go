@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/words"
 )
 
 const (
@@ -145,15 +144,15 @@ func spelling(question, title string) float64 {
 	}
 	asked := map[string]bool{}
 	folded := map[string]bool{}
-	for _, t := range words.Tokens(question) {
-		asked[t.Text], folded[words.Fold(t.Text)] = true, true
+	for _, t := range kb.Tokens(question) {
+		asked[t.Text], folded[kb.Fold(t.Text)] = true, true
 	}
 	same, other := 0, 0
-	for _, t := range words.Tokens(title) {
+	for _, t := range kb.Tokens(title) {
 		switch {
 		case asked[t.Text]:
 			same++
-		case folded[words.Fold(t.Text)]:
+		case folded[kb.Fold(t.Text)]:
 			other++
 		}
 	}
@@ -200,8 +199,8 @@ func (r *Ranker) sequence(text string) (whole, stemmed string) {
 	var a, b strings.Builder
 	a.WriteByte(' ')
 	b.WriteByte(' ')
-	for _, t := range words.Tokens(text) {
-		a.WriteString(words.Fold(t.Text) + " ")
+	for _, t := range kb.Tokens(text) {
+		a.WriteString(kb.Fold(t.Text) + " ")
 		if !r.words.Stop(t.Text, "en") {
 			b.WriteString(r.words.Stem(t.Text, "en") + " ")
 		}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/internal/words"
 )
 
 // The limits of a file of synonyms. An entry beyond one is a Problem and ignored.
@@ -131,8 +130,8 @@ func (s *Synonyms) add(from string, to []string) {
 
 func folded(text string) []string {
 	var all []string
-	for _, t := range words.Tokens(text) {
-		all = append(all, words.Fold(t.Text))
+	for _, t := range kb.Tokens(text) {
+		all = append(all, kb.Fold(t.Text))
 	}
 	return all
 }
@@ -153,10 +152,10 @@ func (s *Synonyms) Rewordings(question string) []string {
 	if s == nil || len(s.phrases) == 0 {
 		return nil
 	}
-	tokens := words.Tokens(question)
+	tokens := kb.Tokens(question)
 	asked := make([]string, len(tokens))
 	for i, t := range tokens {
-		asked[i] = words.Fold(t.Text)
+		asked[i] = kb.Fold(t.Text)
 	}
 	var all []string
 	for i := range asked {

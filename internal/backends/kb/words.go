@@ -3,18 +3,18 @@
 //
 // The stemmers are Snowball's, the folding is Unicode's decomposition and a table of the
 // letters that it does not change (fold.go), the language is detected by stop words.
-package words
+package kb
 
 import "slices"
 
 // Analyzer makes terms. It may be used concurrently.
 type Analyzer struct {
-	// Fixed after New.
+	// Fixed after NewWordReader.
 	dialects map[Language]*dialect
 }
 
-// New makes an Analyzer.
-func New() *Analyzer { return &Analyzer{dialects: load()} }
+// NewWordReader makes an Analyzer.
+func NewWordReader() *Analyzer { return &Analyzer{dialects: load()} }
 
 // Term is a word of a record.
 type Term struct {
@@ -27,9 +27,9 @@ type Term struct {
 	Start, End int
 }
 
-// Reader analyzes the texts of one record after another. It remembers words, so only one
+// WordReader analyzes the texts of one record after another. It remembers words, so only one
 // goroutine at a time may use it.
-type Reader struct {
+type WordReader struct {
 	a     *Analyzer
 	fixed Language
 	known map[known]Term
@@ -41,12 +41,12 @@ type known struct {
 	short    bool
 }
 
-// maxKnown bounds what a Reader remembers.
+// maxKnown bounds what a WordReader remembers.
 const maxKnown = 50_000
 
-// NewReader makes a Reader. A language other than Unknown applies to every text.
-func (a *Analyzer) NewReader(fixed Language) *Reader {
-	return &Reader{a: a, fixed: fixed, known: map[known]Term{}}
+// NewReader makes a WordReader. A language other than Unknown applies to every text.
+func (a *Analyzer) NewReader(fixed Language) *WordReader {
+	return &WordReader{a: a, fixed: fixed, known: map[known]Term{}}
 }
 
 // Text is a text whose language has been detected.
@@ -57,7 +57,7 @@ type Text struct {
 }
 
 // Language detects the language of a record from its whole text.
-func (r *Reader) Language(text string) Text {
+func (r *WordReader) Language(text string) Text {
 	if r.fixed != Unknown {
 		return Text{Language: r.fixed}
 	}
@@ -67,7 +67,7 @@ func (r *Reader) Language(text string) Text {
 }
 
 // Terms returns the terms of a text. keep says whether stop words are kept.
-func (r *Reader) Terms(text string, in Text, keep bool) []Term {
+func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
 	var terms []Term
 	for _, t := range Tokens(text) {
 		if !keep && r.a.Stop(t.Text, in.stops()) {
@@ -105,7 +105,7 @@ func (t Text) stops() Language {
 	return t.Language
 }
 
-func (r *Reader) term(word string, in Text) Term {
+func (r *WordReader) term(word string, in Text) Term {
 	key := known{word, in.Language, in.Short}
 	if t, ok := r.known[key]; ok {
 		return t
