@@ -21,7 +21,6 @@ import (
 	"voicegw/internal/backends/kb/embed"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
-	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -187,7 +186,7 @@ func newEmbedClient(cfg config.Embeddings) (*embed.Client, error) {
 }
 
 func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
-	var current func() *rank.Synonyms
+	var current func() *kb.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current
 	}

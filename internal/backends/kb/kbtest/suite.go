@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // Setup makes an empty index with the embedder, which may be nil, and has it closed and
@@ -371,7 +370,7 @@ func testAlternatives(t *testing.T, setup Setup) {
 	want(t, "without", ids(search(t, x, kb.Query{Text: "time off for a father"})), []string{})
 	got := search(t, x, kb.Query{Text: "time off for a father", Alternatives: []string{"parental leave", "paternity"}})
 	want(t, "with", ids(got), []string{"doc:leave"})
-	if got.Hits[0].Score > rank.AlternativeWeight || got.Hits[0].BM25 == 0 {
+	if got.Hits[0].Score > kb.AlternativeWeight || got.Hits[0].BM25 == 0 {
 		t.Errorf("%+v", got.Hits[0])
 	}
 	want(t, "the query counts more", ids(search(t, x, kb.Query{Text: "baby blanket", Alternatives: []string{"parental leave"}})), []string{"doc:baby", "doc:leave"})
@@ -527,7 +526,7 @@ func testSnippet(t *testing.T, setup Setup) {
 	}
 	x := filled(t, setup, nil, record("doc:a", "Long", long+"The **lighthouse** is painted red every year. "+long))
 	h := search(t, x, kb.Query{Text: "painting the lighthouse"}).Hits[0]
-	if got := []rune(h.Snippet); len(got) > rank.SnippetRunes || !slices.Contains(got, '…') {
+	if got := []rune(h.Snippet); len(got) > kb.SnippetRunes || !slices.Contains(got, '…') {
 		t.Errorf("%d characters: %s", len(got), h.Snippet)
 	}
 	if want := "The lighthouse is painted red"; !strings.Contains(h.Snippet, want) {

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // Apply implements kb.Index. Only one Apply runs at a time; others wait.
@@ -113,7 +112,7 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 }
 
 // analyze finds the words of the entries, on two goroutines.
-func analyze(ranker *rank.Ranker, entries []*entry) []recordWords {
+func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
 	out := make([]recordWords, len(entries))
 	analyzer, fixed := ranker.Words()
 	var wg sync.WaitGroup
@@ -122,7 +121,7 @@ func analyze(ranker *rank.Ranker, entries []*entry) []recordWords {
 			reader := analyzer.NewReader(fixed)
 			for i := part; i < len(entries); i += 2 {
 				rec := &entries[i].record
-				text := rank.Plain(rec.Text)
+				text := kb.Plain(rec.Text)
 				in := reader.Language(rec.Title + "\n" + text)
 				out[i] = recordWords{in: in, parts: [recordParts][]kb.Term{
 					partTitle: reader.Terms(rec.Title, in, true),

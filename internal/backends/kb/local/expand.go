@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // variant is a term by which a word of a question may be found, and how much that counts.
@@ -55,7 +54,7 @@ const (
 
 // expand makes the groups of a question. It looks for near words only if no record, or few,
 // contain the word itself.
-func (v *vocabulary) expand(a *kb.Analyzer, text string, records int, synonyms *rank.Synonyms) []group {
+func (v *vocabulary) expand(a *kb.Analyzer, text string, records int, synonyms *kb.Synonyms) []group {
 	asked := a.Question(text, v.held())
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -14,7 +14,6 @@ import (
 
 	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/local"
-	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/backends/kb/source"
 )
 
@@ -55,11 +54,11 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 		tb.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	synonyms, problems := rank.ParseSynonyms("synonyms.txt", file)
+	synonyms, problems := kb.ParseSynonyms("synonyms.txt", file)
 	for _, p := range problems {
 		tb.Error(p)
 	}
-	x, err := local.Open(local.Options{Synonyms: func() *rank.Synonyms { return synonyms }})
+	x, err := local.Open(local.Options{Synonyms: func() *kb.Synonyms { return synonyms }})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/backends/kb"
 )
 
 // maxVisits bounds the postings that one search reads, over all its wordings. The words of a
@@ -16,7 +16,7 @@ import (
 const maxVisits = 60_000
 
 // leastCandidates is how many documents must be known before common words add no others.
-const leastCandidates = 4 * rank.Depth
+const leastCandidates = 4 * kb.Depth
 
 // lookUp is the cost in visits of looking up one document in a word's postings.
 const lookUp = 3

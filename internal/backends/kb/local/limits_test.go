@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // commonAndRare is a snapshot of 6000 records that have a common word: each 25th has a rare
@@ -65,7 +64,7 @@ func TestVisitsAreBounded(t *testing.T) {
 func TestFilterTakesTheCandidates(t *testing.T) {
 	f := newFilter(&kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic}})
 	best, err := commonAndRare(t).bestWords(t.Context(), commonAndRareGroups, f, 500)
-	if err != nil || len(best) != rank.Depth {
+	if err != nil || len(best) != kb.Depth {
 		t.Errorf("%d records are found, error %v", len(best), err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // Options configure an Index. The zero value means an index that ranks only by words.
@@ -24,7 +23,7 @@ type Options struct {
 	Language string
 	// Synonyms is called for every search; it may be nil, and return nil. It may be called
 	// concurrently.
-	Synonyms func() *rank.Synonyms
+	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
@@ -36,7 +35,7 @@ type Options struct {
 type Index struct {
 	// Fixed after Open.
 	options Options
-	ranker  *rank.Ranker
+	ranker  *kb.Ranker
 	store   *store
 	query   *kb.Guard // nil without an Embedder, like load
 	load    *kb.Guard
@@ -88,7 +87,7 @@ func Open(o Options) (*Index, error) {
 	if o.EmbedTimeout <= 0 {
 		o.EmbedTimeout = 600 * time.Millisecond
 	}
-	ranker, err := rank.NewRanker(o.Language)
+	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}

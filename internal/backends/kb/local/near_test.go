@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // slow is the distance without any bound or economy.
@@ -263,7 +262,7 @@ func TestCommonWordsAreNotLookedAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wide, narrow); diff != "" || len(wide) != rank.Depth {
+	if diff := cmp.Diff(wide, narrow); diff != "" || len(wide) != kb.Depth {
 		t.Errorf("%d records: %s", len(wide), diff)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // The parts of a record over which BM25 is summed.
@@ -19,7 +18,7 @@ const (
 )
 
 // weights are the weights of the parts.
-var weights = [recordParts]float64{partTitle: rank.WeightTitle, partTags: rank.WeightTags, partText: rank.WeightText}
+var weights = [recordParts]float64{partTitle: kb.WeightTitle, partTags: kb.WeightTags, partText: kb.WeightText}
 
 // recordWords are a record's words, by part.
 type recordWords struct {
@@ -146,7 +145,7 @@ func (p *postings) renumbered(numbers []int) *postings {
 // store holds the words of the records.
 type store struct {
 	// Fixed after newStore.
-	ranker *rank.Ranker
+	ranker *kb.Ranker
 	words  *vocabulary
 
 	// Guarded by Index.applying.
@@ -154,7 +153,7 @@ type store struct {
 	numbers  int // given to records so far
 }
 
-func newStore(ranker *rank.Ranker) *store {
+func newStore(ranker *kb.Ranker) *store {
 	return &store{ranker: ranker, words: newVocabulary(), postings: newPostings()}
 }
 

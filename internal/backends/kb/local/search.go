@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // Search implements kb.Index.
@@ -34,7 +33,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, searchError(err)
 	}
 	results := kb.Results{Hybrid: query != nil, Degraded: query == nil && x.options.Embedder != nil}
-	var near []rank.Ranked
+	var near []kb.Ranked
 	if query != nil {
 		if near, err = nearest(ctx, s.rows, f, query); err != nil {
 			return kb.Results{}, searchError(err)
@@ -53,12 +52,12 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 
 // wordings ranks the records by the words of the question and of its alternatives, and returns
 // the terms of the search.
-func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filter) ([]rank.Wording, map[string]bool, error) {
-	var synonyms *rank.Synonyms
+func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filter) ([]kb.Wording, map[string]bool, error) {
+	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
 		synonyms = x.options.Synonyms()
 	}
-	all := rank.Wordings(q, synonyms)
+	all := kb.Wordings(q, synonyms)
 	analyzer, _ := x.ranker.Words()
 	terms := map[string]bool{}
 	for i := range all {

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"sync"
 
-	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/backends/kb"
 )
 
 func norm(v []float32) float64 {
@@ -36,12 +36,12 @@ const scanAlone = 2000
 
 // nearest returns the kb.Depth rows nearest to the query's vector, among those that
 // pass the filter.
-func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]rank.Ranked, error) {
+func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]kb.Ranked, error) {
 	goroutines := scanners
 	if len(rows) < scanAlone {
 		goroutines = 1
 	}
-	best := make([][]rank.Ranked, goroutines)
+	best := make([][]kb.Ranked, goroutines)
 	size := (len(rows) + goroutines - 1) / goroutines
 	var wg sync.WaitGroup
 	for part := range goroutines {
@@ -52,13 +52,13 @@ func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return rank.Best(slices.Concat(best...)), nil
+	return kb.Best(slices.Concat(best...)), nil
 }
 
 // scan returns the kb.Depth nearest rows, the nearest first. Rows come in the order of their ids,
 // so among equals the first ones stay.
-func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []rank.Ranked {
-	best := make([]rank.Ranked, 0, rank.Depth+1)
+func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []kb.Ranked {
+	best := make([]kb.Ranked, 0, kb.Depth+1)
 	for i, e := range rows {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return nil
@@ -67,12 +67,12 @@ func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []rank
 			continue
 		}
 		cosine := min(float64(dot(e.vector, query)), 1)
-		if cosine <= 0 || len(best) == rank.Depth && cosine <= best[rank.Depth-1].Score {
+		if cosine <= 0 || len(best) == kb.Depth && cosine <= best[kb.Depth-1].Score {
 			continue
 		}
 		at := sort.Search(len(best), func(i int) bool { return best[i].Score < cosine })
-		best = slices.Insert(best, at, rank.Ranked{ID: e.record.ID, Score: cosine})
-		best = best[:min(len(best), rank.Depth)]
+		best = slices.Insert(best, at, kb.Ranked{ID: e.record.ID, Score: cosine})
+		best = best[:min(len(best), kb.Depth)]
 	}
 	return best
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 func TestDotIsTheSumOfProducts(t *testing.T) {
@@ -36,16 +35,16 @@ func TestNearestIsExact(t *testing.T) {
 		rows = append(rows, &entry{record: kb.Record{ID: fmt.Sprintf("doc:%05d", i), Type: kb.TypeDoc}, vector: normalized(v)})
 	}
 	query := normalized([]float32{0.3, -0.7, 0.5})
-	var want []rank.Ranked
+	var want []kb.Ranked
 	for _, e := range rows {
 		if c := dot(e.vector, query); c > 0 {
-			want = append(want, rank.Ranked{ID: e.record.ID, Score: min(float64(c), 1)})
+			want = append(want, kb.Ranked{ID: e.record.ID, Score: min(float64(c), 1)})
 		}
 	}
-	slices.SortFunc(want, func(a, b rank.Ranked) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(want, func(a, b kb.Ranked) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
 	got, err := nearest(t.Context(), rows, newFilter(&kb.Query{}), query)
-	if err != nil || !slices.Equal(got, want[:rank.Depth]) {
-		t.Errorf("%v\nis not %v, %v", got, want[:rank.Depth], err)
+	if err != nil || !slices.Equal(got, want[:kb.Depth]) {
+		t.Errorf("%v\nis not %v, %v", got, want[:kb.Depth], err)
 	}
 	none, err := nearest(t.Context(), rows, newFilter(&kb.Query{Types: []kb.Type{kb.TypeLink}}), query)
 	if err != nil || len(none) != 0 {

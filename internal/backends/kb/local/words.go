@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/backends/kb"
 )
 
 // The constants of BM25, the same as in Lucene.
@@ -19,7 +19,7 @@ const (
 // bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter.
 // For each group, a record counts its best variant, in each part of the record. visits bounds the
 // places that may be read (limits.go).
-func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]rank.Ranked, error) {
+func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
 	}
@@ -182,19 +182,19 @@ func (s *scores) endGroup(share float64) {
 // top returns the kb.Depth best records, best first. whole is the sum of the shares of all words.
 // All documents with the last score are considered, so that ids decide between them and not the
 // order in which records were added.
-func (s *scores) top(whole float64) []rank.Ranked {
+func (s *scores) top(whole float64) []kb.Ranked {
 	least := 0.0
-	if len(s.touched) > rank.Depth {
+	if len(s.touched) > kb.Depth {
 		least = math.Inf(1)
-		for _, number := range s.best(s.touched, rank.Depth) {
+		for _, number := range s.best(s.touched, kb.Depth) {
 			least = min(least, s.docs[number].sum)
 		}
 	}
-	var found []rank.Ranked
+	var found []kb.Ranked
 	for _, number := range s.touched {
 		if d := s.docs[number]; d.sum >= least {
-			found = append(found, rank.Ranked{ID: s.records[number].record.ID, Score: d.sum, Cover: min(float64(d.cover)/whole, 1)})
+			found = append(found, kb.Ranked{ID: s.records[number].record.ID, Score: d.sum, Cover: min(float64(d.cover)/whole, 1)})
 		}
 	}
-	return rank.Best(found)
+	return kb.Best(found)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/bounded"
 )
 
@@ -77,10 +76,10 @@ const (
 const wholeWord = 0.4
 
 // sparseRecord is the part of a record's BM25 that does not depend on other records.
-func sparseRecord(ranker *rank.Ranker, rec *kb.Record) sparse {
+func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	analyzer, fixed := ranker.Words()
 	reader := analyzer.NewReader(fixed)
-	plain := rank.Plain(rec.Text)
+	plain := kb.Plain(rec.Text)
 	in := reader.Language(rec.Title + "\n" + plain)
 	values := map[uint32]float64{}
 	var order []uint32
@@ -111,9 +110,9 @@ func sparseRecord(ranker *rank.Ranker, rec *kb.Record) sparse {
 			values[index] += weight * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
-	add(reader.Terms(rec.Title, in, true), rank.WeightTitle, meanTitle)
-	add(reader.Terms(strings.Join(rec.Tags, " "), in, true), rank.WeightTags, meanTags)
-	add(reader.Terms(plain, in, false), rank.WeightText, meanText)
+	add(reader.Terms(rec.Title, in, true), kb.WeightTitle, meanTitle)
+	add(reader.Terms(strings.Join(rec.Tags, " "), in, true), kb.WeightTags, meanTags)
+	add(reader.Terms(plain, in, false), kb.WeightText, meanText)
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	for _, index := range order {
 		out.Indices = append(out.Indices, index)
@@ -127,7 +126,7 @@ const weakWord, synonym = 0.25, 0.8
 
 // sparseQuery has a number for each term of a question, in every language; of two terms with the
 // same hash the first counts.
-func sparseQuery(ranker *rank.Ranker, text string, synonyms *rank.Synonyms) sparse {
+func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 	analyzer, _ := ranker.Words()
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	seen := map[uint32]bool{}
@@ -207,19 +206,19 @@ func anyOf[T ~string](key string, values []T) object {
 
 // rankTo is how many hits of each ranking are asked for: more than are fused, so that ids decide
 // between equal scores and not the server.
-const rankTo = 4 * rank.Depth
+const rankTo = 4 * kb.Depth
 
 // rankings asks for the best hits by words and, with a vector, by vectors, in one request.
-func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []rank.Wording, near []rank.Ranked, titles map[string]string, err error) {
+func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked, titles map[string]string, err error) {
 	filter := filterOf(q)
-	var synonyms *rank.Synonyms
+	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
 		synonyms = x.options.Synonyms()
 	}
-	wordings = rank.Wordings(q, synonyms)
+	wordings = kb.Wordings(q, synonyms)
 	var searches []object
-	var into []*[]rank.Ranked
-	ask := func(query any, using string, to *[]rank.Ranked) object {
+	var into []*[]kb.Ranked
+	ask := func(query any, using string, to *[]kb.Ranked) object {
 		search := object{"query": query, "using": using, "limit": rankTo, "with_payload": object{"include": []string{payloadID, payloadTitle}}}
 		if filter != nil {
 			search["filter"] = filter
@@ -252,11 +251,11 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i, answer := range answers {
 		for _, p := range answer.Points {
 			if p.Score > 0 && p.Payload.ID != "" {
-				*into[i] = append(*into[i], rank.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not report it
+				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not report it
 				titles[p.Payload.ID] = p.Payload.Title
 			}
 		}
-		*into[i] = rank.Best(*into[i])
+		*into[i] = kb.Best(*into[i])
 	}
 	for i := range near {
 		near[i].Score = min(near[i].Score, 1) // rounding of float32

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 	"voicegw/internal/bounded"
 )
 
@@ -37,7 +36,7 @@ type Options struct {
 	Language string
 	// Synonyms is called for every search; it may be nil, and may return nil. It may be
 	// called concurrently.
-	Synonyms func() *rank.Synonyms
+	Synonyms func() *kb.Synonyms
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
@@ -49,7 +48,7 @@ type Index struct {
 	// Fixed after Open.
 	options    Options
 	client     *client
-	ranker     *rank.Ranker
+	ranker     *kb.Ranker
 	path       string // of the collection
 	dimensions int
 	query      *kb.Guard // nil without an Embedder, and so is load
@@ -74,7 +73,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		o.Timeout = 10 * time.Second
 	}
 	httpClient := bounded.Client(&http.Client{Transport: bounded.NewTransport()}, limits(o.Timeout))
-	ranker, err := rank.NewRanker(o.Language)
+	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
@@ -133,7 +132,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	// If words find records and vectors find none, however far, no record has a vector.
-	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w rank.Wording) bool { return len(w.Ranked) > 0 })
+	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
 	results := kb.Results{Hybrid: vector != nil && !missing}
 	results.Degraded = !results.Hybrid && x.query != nil
 	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it changes.
@@ -17,7 +16,7 @@ type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
 
-	current atomic.Pointer[rank.Synonyms]
+	current atomic.Pointer[kb.Synonyms]
 
 	// Owned by OpenSynonyms, then by the Source.
 	size     int64
@@ -36,7 +35,7 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 }
 
 // Current returns the present synonyms.
-func (f *SynonymFile) Current() *rank.Synonyms { return f.current.Load() }
+func (f *SynonymFile) Current() *kb.Synonyms { return f.current.Load() }
 
 // reload reads the file if it has changed, and returns what is wrong with it now. While the file
 // cannot be read, the last good reading counts.
@@ -68,7 +67,7 @@ func (f *SynonymFile) read() error {
 	if !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "read", Path: f.path, Err: fmt.Errorf("it is not a file")}
 	}
-	synonyms, problems := rank.ParseSynonyms(f.path, file)
+	synonyms, problems := kb.ParseSynonyms(f.path, file)
 	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
 	f.current.Store(synonyms)
 	return nil

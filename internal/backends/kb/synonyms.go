@@ -1,4 +1,4 @@
-package rank
+package kb
 
 import (
 	"bufio"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"voicegw/internal/backends/kb"
 )
 
 // The limits of a file of synonyms. An entry beyond one is a Problem and ignored.
@@ -40,30 +38,30 @@ type phrase struct {
 // the right, and not the reverse. Empty lines, and everything after a #, are ignored. Names are
 // compared like the words of questions: without capitals and accents. Lines with mistakes are
 // Problems with their number; the other lines count.
-func ParseSynonyms(name string, r io.Reader) (*Synonyms, []kb.Problem) {
+func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	s := &Synonyms{words: map[string][]string{}, phrases: map[string][]phrase{}}
-	var problems []kb.Problem
+	var problems []Problem
 	lines := bufio.NewScanner(io.LimitReader(r, maxSynonymBytes+1))
 	lines.Buffer(make([]byte, 0, 4096), 64<<10)
 	line, told, size := 0, 0, 0
 	for lines.Scan() {
 		line++
 		if size += len(lines.Bytes()) + 1; size > maxSynonymBytes+1 {
-			return s, append(problems, kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
+			return s, append(problems, Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
 		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 			continue
 		}
 		if told++; told > MaxSynonymLines {
-			return s, append(problems, kb.Problem{File: name, Line: line, Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
+			return s, append(problems, Problem{File: name, Line: line, Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
 		}
 		if wrong := s.line(strings.TrimPrefix(text, "\ufeff")); wrong != "" {
-			problems = append(problems, kb.Problem{File: name, Line: line, Message: wrong})
+			problems = append(problems, Problem{File: name, Line: line, Message: wrong})
 		}
 	}
 	if err := lines.Err(); err != nil {
-		problems = append(problems, kb.Problem{File: name, Line: line + 1, Message: "cannot be read: " + err.Error()})
+		problems = append(problems, Problem{File: name, Line: line + 1, Message: "cannot be read: " + err.Error()})
 	}
 	return s, problems
 }
@@ -130,8 +128,8 @@ func (s *Synonyms) add(from string, to []string) {
 
 func folded(text string) []string {
 	var all []string
-	for _, t := range kb.Tokens(text) {
-		all = append(all, kb.Fold(t.Text))
+	for _, t := range Tokens(text) {
+		all = append(all, Fold(t.Text))
 	}
 	return all
 }
@@ -152,10 +150,10 @@ func (s *Synonyms) Rewordings(question string) []string {
 	if s == nil || len(s.phrases) == 0 {
 		return nil
 	}
-	tokens := kb.Tokens(question)
+	tokens := Tokens(question)
 	asked := make([]string, len(tokens))
 	for i, t := range tokens {
-		asked[i] = kb.Fold(t.Text)
+		asked[i] = Fold(t.Text)
 	}
 	var all []string
 	for i := range asked {

@@ -1,4 +1,4 @@
-package rank
+package kb
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"voicegw/internal/backends/kb"
 )
 
 const (
@@ -38,7 +36,7 @@ type Wording struct {
 
 // Wordings returns the wordings of a query, the query itself first: its alternatives, and those
 // with synonyms in the place of phrases.
-func Wordings(q *kb.Query, synonyms *Synonyms) []Wording {
+func Wordings(q *Query, synonyms *Synonyms) []Wording {
 	all := []Wording{{Text: q.Text, Weight: 1}}
 	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
 		all = append(all, Wording{Text: text, Weight: AlternativeWeight})
@@ -57,9 +55,9 @@ const AlternativeWeight = 0.75
 //
 // A record whose whole title stands in a wording is raised among the words; in the fusion,
 // titles of two words and more are a ranking of their own.
-func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (kb.Record, bool)) []kb.Hit {
-	hits := map[string]*kb.Hit{}
-	fetch := func(ranking []Ranked, set func(*kb.Hit, float64)) []Ranked {
+func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (Record, bool)) []Hit {
+	hits := map[string]*Hit{}
+	fetch := func(ranking []Ranked, set func(*Hit, float64)) []Ranked {
 		var kept []Ranked
 		for _, one := range ranking {
 			h := hits[one.ID]
@@ -68,7 +66,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 				if !ok {
 					continue
 				}
-				h = &kb.Hit{Record: rec}
+				h = &Hit{Record: rec}
 				hits[one.ID] = h
 			}
 			set(h, one.Score)
@@ -79,7 +77,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	names := map[string]int{}
 	worth := map[string]float64{}
 	for i, w := range wordings {
-		ranked := fetch(w.Ranked, func(h *kb.Hit, s float64) { h.BM25 = max(h.BM25, s) })
+		ranked := fetch(w.Ranked, func(h *Hit, s float64) { h.BM25 = max(h.BM25, s) })
 		named := r.named(w.Text, hits)
 		for id, n := range named {
 			if i == 0 || n >= 2 {
@@ -104,7 +102,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 		}
 		return sorted(hits, limit)
 	}
-	vectors = fetch(vectors, func(h *kb.Hit, s float64) { h.Vector = s })
+	vectors = fetch(vectors, func(h *Hit, s float64) { h.Vector = s })
 	slices.SortFunc(vectors, byScore)
 	maps.Copy(names, r.named(wordings[0].Text, hits)) // also of those that vectors alone found
 	fuse(hits, ranking, vectors, longNames(names))
@@ -121,7 +119,7 @@ const also = 0.15
 
 // join adds a wording to what records are worth: its BM25 divided by that of its best
 // record, times how much of the wording that one covers, times the wording's weight.
-func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*kb.Hit) {
+func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*Hit) {
 	ranked = slices.Clone(ranked)
 	for i := range ranked {
 		title := hits[ranked[i].ID].Record.Title
@@ -144,15 +142,15 @@ func spelling(question, title string) float64 {
 	}
 	asked := map[string]bool{}
 	folded := map[string]bool{}
-	for _, t := range kb.Tokens(question) {
-		asked[t.Text], folded[kb.Fold(t.Text)] = true, true
+	for _, t := range Tokens(question) {
+		asked[t.Text], folded[Fold(t.Text)] = true, true
 	}
 	same, other := 0, 0
-	for _, t := range kb.Tokens(title) {
+	for _, t := range Tokens(title) {
 		switch {
 		case asked[t.Text]:
 			same++
-		case folded[kb.Fold(t.Text)]:
+		case folded[Fold(t.Text)]:
 			other++
 		}
 	}
@@ -167,7 +165,7 @@ func isASCII(s string) bool {
 }
 
 // fuse adds up the rankings; empty ones do not count.
-func fuse(hits map[string]*kb.Hit, rankings ...[]Ranked) {
+func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 	rankings = slices.DeleteFunc(rankings, func(r []Ranked) bool { return len(r) == 0 })
 	for _, ranking := range rankings {
 		for place, one := range ranking {
@@ -178,7 +176,7 @@ func fuse(hits map[string]*kb.Hit, rankings ...[]Ranked) {
 
 // named returns, of those hits whose whole title stands in the query, how many
 // words the title has.
-func (r *Ranker) named(query string, hits map[string]*kb.Hit) map[string]int {
+func (r *Ranker) named(query string, hits map[string]*Hit) map[string]int {
 	asked, stems := r.sequence(query)
 	names := map[string]int{}
 	for id, h := range hits {
@@ -199,8 +197,8 @@ func (r *Ranker) sequence(text string) (whole, stemmed string) {
 	var a, b strings.Builder
 	a.WriteByte(' ')
 	b.WriteByte(' ')
-	for _, t := range kb.Tokens(text) {
-		a.WriteString(kb.Fold(t.Text) + " ")
+	for _, t := range Tokens(text) {
+		a.WriteString(Fold(t.Text) + " ")
 		if !r.words.Stop(t.Text, "en") {
 			b.WriteString(r.words.Stem(t.Text, "en") + " ")
 		}
@@ -235,13 +233,13 @@ func byScore(a, b Ranked) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 }
 
-func sorted(hits map[string]*kb.Hit, limit int) []kb.Hit {
-	out := make([]kb.Hit, 0, len(hits))
+func sorted(hits map[string]*Hit, limit int) []Hit {
+	out := make([]Hit, 0, len(hits))
 	for _, h := range hits {
 		h.Score = min(max(math.Round(h.Score*1e4)/1e4, 1e-4), 1)
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b kb.Hit) int {
+	slices.SortFunc(out, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Record.ID, b.Record.ID))
 	})
 	return out[:min(limit, len(out))]

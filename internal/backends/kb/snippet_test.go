@@ -1,16 +1,16 @@
-package rank_test
+package kb_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/backends/kb"
 )
 
-func ranker(tb testing.TB) *rank.Ranker {
+func ranker(tb testing.TB) *kb.Ranker {
 	tb.Helper()
-	r, err := rank.NewRanker("")
+	r, err := kb.NewRanker("")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestPlain(t *testing.T) {
 		"> quoted\n---\n=====\n| a | b |\n|---|---|":      "quoted; | a | b |",
 		"snake_case stays, 2 * 3 too":                     "snake_case stays, 2 * 3 too",
 	} {
-		if got := rank.Plain(markdown); got != want {
+		if got := kb.Plain(markdown); got != want {
 			t.Errorf("%q is %q, not %q", markdown, got, want)
 		}
 	}
@@ -45,10 +45,10 @@ func TestSnippet(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := r.Snippet(test.text, test.query, nil)
-		if !strings.Contains(got, test.want) || utf8.RuneCountInString(got) > rank.SnippetRunes {
+		if !strings.Contains(got, test.want) || utf8.RuneCountInString(got) > kb.SnippetRunes {
 			t.Errorf("%s: %d characters, %q", test.name, utf8.RuneCountInString(got), got)
 		}
-		if trimmed := strings.Trim(got, "…"); !strings.Contains(rank.Plain(test.text), trimmed) {
+		if trimmed := strings.Trim(got, "…"); !strings.Contains(kb.Plain(test.text), trimmed) {
 			t.Errorf("%s: %q does not stand in the text", test.name, trimmed)
 		}
 	}
@@ -65,13 +65,13 @@ func FuzzSnippet(f *testing.F) {
 	f.Add(strings.Repeat("x", 500)+" zebra "+strings.Repeat("y", 500), "zebra")
 	f.Fuzz(func(t *testing.T, text, query string) {
 		got := r.Snippet(text, query, nil)
-		if n := utf8.RuneCountInString(got); n > rank.SnippetRunes {
+		if n := utf8.RuneCountInString(got); n > kb.SnippetRunes {
 			t.Errorf("%d characters", n)
 		}
 		if utf8.ValidString(text) && !utf8.ValidString(got) {
 			t.Errorf("%q is not UTF-8", got)
 		}
-		if rank.Plain(text) != "" && got == "" {
+		if kb.Plain(text) != "" && got == "" {
 			t.Error("an empty snippet of a text")
 		}
 	})

@@ -1,4 +1,4 @@
-package rank
+package kb
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"voicegw/internal/backends/kb"
 )
 
 // SnippetRunes bounds a snippet, including the marks of omissions.
@@ -59,8 +57,8 @@ func Plain(markdown string) string {
 // goroutines at once. Package internal/backends/kb/local and package internal/backends/kb/qdrant have one each.
 type Ranker struct {
 	// Fixed after NewRanker.
-	words *kb.Analyzer
-	fixed kb.Language
+	words *Analyzer
+	fixed Language
 }
 
 // autoLanguage detects the language of each record from its text.
@@ -69,7 +67,7 @@ const autoLanguage = "auto"
 // recordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
 func recordLanguages() []string {
 	var all []string
-	for _, language := range kb.Languages() {
+	for _, language := range Languages() {
 		all = append(all, string(language))
 	}
 	return all
@@ -78,10 +76,10 @@ func recordLanguages() []string {
 // NewRanker makes a Ranker. language is the language of every record: an ISO 639-1 code of a
 // language that can be analyzed, or "auto" or empty, which detect it from each record's text.
 func NewRanker(language string) (*Ranker, error) {
-	r := &Ranker{words: kb.NewWordReader(), fixed: kb.Language(language)}
+	r := &Ranker{words: NewWordReader(), fixed: Language(language)}
 	switch {
 	case language == autoLanguage:
-		r.fixed = kb.Unknown
+		r.fixed = Unknown
 	case language != "" && !slices.Contains(recordLanguages(), language):
 		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, strings.Join(recordLanguages(), ", "))
 	}
@@ -90,7 +88,7 @@ func NewRanker(language string) (*Ranker, error) {
 
 // Words is the analysis of words, and Language that of every record, Unknown where it is
 // told by the text.
-func (r *Ranker) Words() (a *kb.Analyzer, fixed kb.Language) { return r.words, r.fixed }
+func (r *Ranker) Words() (a *Analyzer, fixed Language) { return r.words, r.fixed }
 
 // Snippet returns the passage of a text, of at most SnippetRunes characters, with the most of the
 // query's words; its beginning if it has none of them. terms are the words by which the record
@@ -104,7 +102,7 @@ func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	if wanted == nil {
 		wanted = map[string]bool{}
 	}
-	for _, asked := range r.words.Question(query, kb.Languages()) {
+	for _, asked := range r.words.Question(query, Languages()) {
 		for _, form := range slices.Concat(asked.Surfaces, asked.Forms) {
 			wanted[form] = true
 		}

@@ -1,4 +1,4 @@
-package rank_test
+package kb_test
 
 import (
 	"strings"
@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/internal/backends/kb/rank"
+	"voicegw/internal/backends/kb"
 )
 
 func TestParseSynonyms(t *testing.T) {
-	s, problems := rank.ParseSynonyms("s.txt", strings.NewReader("\ufeff# a comment\n\nBike, bicycle , Fahrrad # both ways\nPTO => paid time off, vacation\nárea, zone\nday off, leave\n"))
+	s, problems := kb.ParseSynonyms("s.txt", strings.NewReader("\ufeff# a comment\n\nBike, bicycle , Fahrrad # both ways\nPTO => paid time off, vacation\nárea, zone\nday off, leave\n"))
 	if len(problems) > 0 {
 		t.Error(problems)
 	}
@@ -31,7 +31,7 @@ func TestParseSynonyms(t *testing.T) {
 			t.Errorf("%q: %s", question, diff)
 		}
 	}
-	var none *rank.Synonyms
+	var none *kb.Synonyms
 	if none.Words("bike") != nil || none.Rewordings("bike") != nil {
 		t.Error("no synonyms have some")
 	}
@@ -43,7 +43,7 @@ func TestSynonymMistakes(t *testing.T) {
 		"alone": "nothing that it stands for", "a => b => c": `more than one "=>"`, "a, , b": "without a word", "a =>": "without a word", "=> b": "without a word",
 		"one two three four five six seven, a": "7 words", "a" + strings.Repeat(", b1", 40): "more than 32", "a, \xff": "UTF-8",
 	} {
-		s, problems := rank.ParseSynonyms("s.txt", strings.NewReader("x, y\n"+line+"\nv, w\n"))
+		s, problems := kb.ParseSynonyms("s.txt", strings.NewReader("x, y\n"+line+"\nv, w\n"))
 		if len(problems) != 1 || problems[0].Line != 2 || problems[0].File != "s.txt" || !strings.Contains(problems[0].Message, want) {
 			t.Errorf("%.40q: %v", line, problems)
 		}
@@ -52,9 +52,9 @@ func TestSynonymMistakes(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"too many lines": strings.Repeat("a, b\n", rank.MaxSynonymLines+1), "too many bytes": strings.Repeat("# "+strings.Repeat("x", 1000)+"\n", 1100), "one long line": strings.Repeat("a, ", 40_000),
+		"too many lines": strings.Repeat("a, b\n", kb.MaxSynonymLines+1), "too many bytes": strings.Repeat("# "+strings.Repeat("x", 1000)+"\n", 1100), "one long line": strings.Repeat("a, ", 40_000),
 	} {
-		if _, problems := rank.ParseSynonyms("s.txt", strings.NewReader(text)); len(problems) != 1 || problems[0].Line == 0 {
+		if _, problems := kb.ParseSynonyms("s.txt", strings.NewReader(text)); len(problems) != 1 || problems[0].Line == 0 {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}
@@ -65,7 +65,7 @@ func FuzzParseSynonyms(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, problems := rank.ParseSynonyms("s", strings.NewReader(text))
+		s, problems := kb.ParseSynonyms("s", strings.NewReader(text))
 		if len(problems) > strings.Count(text, "\n")+1 {
 			t.Fatalf("%d problems", len(problems))
 		}

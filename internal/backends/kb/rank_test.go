@@ -1,4 +1,4 @@
-package rank_test
+package kb_test
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/rank"
 )
 
 // titled makes the records of a fusion, by id.
@@ -29,15 +28,15 @@ func scores(hits []kb.Hit) []string {
 }
 
 // byWords is the ranking of a question by words that covers all of it.
-func byWords(query string, ranked ...rank.Ranked) []rank.Wording {
+func byWords(query string, ranked ...kb.Ranked) []kb.Wording {
 	for i := range ranked {
 		ranked[i].Cover = 1
 	}
-	return []rank.Wording{{Text: query, Weight: 1, Ranked: ranked}}
+	return []kb.Wording{{Text: query, Weight: 1, Ranked: ranked}}
 }
 
 func TestFuseWordsAlone(t *testing.T) {
-	got := ranker(t).Fuse(byWords("anything", []rank.Ranked{{ID: "c", Score: 2}, {ID: "a", Score: 8}, {ID: "b", Score: 2}, {ID: "gone", Score: 9}}...), nil, 10, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
+	got := ranker(t).Fuse(byWords("anything", []kb.Ranked{{ID: "c", Score: 2}, {ID: "a", Score: 8}, {ID: "b", Score: 2}, {ID: "gone", Score: 9}}...), nil, 10, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
 	if diff := cmp.Diff([]string{"a 1.0000", "b 0.2500", "c 0.2500"}, scores(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -47,8 +46,8 @@ func TestFuseWordsAlone(t *testing.T) {
 }
 
 func TestFuseByPlace(t *testing.T) {
-	words := []rank.Ranked{{ID: "a", Score: 100}, {ID: "b", Score: 1}}
-	vectors := []rank.Ranked{{ID: "b", Score: 0.9}, {ID: "c", Score: 0.8}}
+	words := []kb.Ranked{{ID: "a", Score: 100}, {ID: "b", Score: 1}}
+	vectors := []kb.Ranked{{ID: "b", Score: 0.9}, {ID: "c", Score: 0.8}}
 	got := ranker(t).Fuse(byWords("anything", words...), vectors, 2, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
 	// b: (61/62 + 61/61)/2; a: (61/61)/2; c: (61/62)/2 is over the limit.
 	if diff := cmp.Diff([]string{"b 0.9919", "a 0.5000"}, scores(got)); diff != "" {
@@ -61,28 +60,28 @@ func TestFuseByPlace(t *testing.T) {
 
 func TestWholeTitlesAreRaised(t *testing.T) {
 	titles := titled(map[string]string{"one": "Invoices", "two": "Ada Lindqvist", "none": "Ada Lindqvist of Malmo"})
-	words := func() []rank.Ranked {
-		return []rank.Ranked{{ID: "one", Score: 10}, {ID: "two", Score: 10}, {ID: "none", Score: 12}}
+	words := func() []kb.Ranked {
+		return []kb.Ranked{{ID: "one", Score: 10}, {ID: "two", Score: 10}, {ID: "none", Score: 12}}
 	}
 	got := ranker(t).Fuse(byWords("the invoice of ada lindqvist", words()...), nil, 10, titles)
 	if diff := cmp.Diff([]string{"two 1.0000", "none 0.8000", "one 0.7667"}, scores(got)); diff != "" {
 		t.Error(diff)
 	}
-	got = ranker(t).Fuse(byWords("ada lindqvist", words()...), []rank.Ranked{{ID: "none", Score: 0.9}, {ID: "one", Score: 0.8}, {ID: "two", Score: 0.7}}, 10, titles)
+	got = ranker(t).Fuse(byWords("ada lindqvist", words()...), []kb.Ranked{{ID: "none", Score: 0.9}, {ID: "one", Score: 0.8}, {ID: "two", Score: 0.7}}, 10, titles)
 	if got[0].Record.ID != "two" {
 		t.Errorf("%v", scores(got))
 	}
 }
 
 func TestScoresStayWithinTheirBounds(t *testing.T) {
-	var words, vectors []rank.Ranked
-	for i := range rank.Depth {
-		words = append(words, rank.Ranked{ID: fmt.Sprint(i), Score: math.Pow(10, -float64(i))})
-		vectors = append(vectors, rank.Ranked{ID: fmt.Sprint(i), Score: 1 - float64(i)/100})
+	var words, vectors []kb.Ranked
+	for i := range kb.Depth {
+		words = append(words, kb.Ranked{ID: fmt.Sprint(i), Score: math.Pow(10, -float64(i))})
+		vectors = append(vectors, kb.Ranked{ID: fmt.Sprint(i), Score: 1 - float64(i)/100})
 	}
 	record := func(id string) (kb.Record, bool) { return kb.Record{ID: id}, true }
-	for _, v := range [][]rank.Ranked{nil, vectors} {
-		for _, h := range ranker(t).Fuse(byWords("q", slices.Clone(words)...), v, rank.Depth, record) {
+	for _, v := range [][]kb.Ranked{nil, vectors} {
+		for _, h := range ranker(t).Fuse(byWords("q", slices.Clone(words)...), v, kb.Depth, record) {
 			if h.Score <= 0 || h.Score > 1 {
 				t.Errorf("%s: %v", h.Record.ID, h.Score)
 			}
@@ -94,9 +93,9 @@ func TestScoresStayWithinTheirBounds(t *testing.T) {
 // much of a wording was found decides what its best record is worth.
 func TestOtherWordings(t *testing.T) {
 	titles := titled(map[string]string{"a": "x", "b": "x", "c": "x"})
-	got := ranker(t).Fuse([]rank.Wording{
-		{Text: "one two", Weight: 1, Ranked: []rank.Ranked{{ID: "a", Score: 9, Cover: 0.5}, {ID: "b", Score: 3, Cover: 0.5}}},
-		{Text: "other", Weight: rank.AlternativeWeight, Ranked: []rank.Ranked{{ID: "c", Score: 2, Cover: 1}, {ID: "a", Score: 1, Cover: 1}}},
+	got := ranker(t).Fuse([]kb.Wording{
+		{Text: "one two", Weight: 1, Ranked: []kb.Ranked{{ID: "a", Score: 9, Cover: 0.5}, {ID: "b", Score: 3, Cover: 0.5}}},
+		{Text: "other", Weight: kb.AlternativeWeight, Ranked: []kb.Ranked{{ID: "c", Score: 2, Cover: 1}, {ID: "a", Score: 1, Cover: 1}}},
 	}, nil, 10, titles)
 	if diff := cmp.Diff([]string{"c 0.7500", "a 0.5563", "b 0.1667"}, scores(got)); diff != "" {
 		t.Error(diff)
@@ -109,8 +108,8 @@ func TestOtherWordings(t *testing.T) {
 // TestAccentsDecideBetweenEqualTitles, and no more than that.
 func TestAccentsDecideBetweenEqualTitles(t *testing.T) {
 	titles := titled(map[string]string{"a": "Nunez bakery", "b": "Núñez bakery", "c": "x"})
-	ranked := func() []rank.Ranked {
-		return []rank.Ranked{{ID: "a", Score: 10}, {ID: "b", Score: 10}, {ID: "c", Score: 9.5}}
+	ranked := func() []kb.Ranked {
+		return []kb.Ranked{{ID: "a", Score: 10}, {ID: "b", Score: 10}, {ID: "c", Score: 9.5}}
 	}
 	for query, want := range map[string]string{"bäckerei núñez": "b", "bäckerei nunez": "a"} {
 		got := ranker(t).Fuse(byWords(query, ranked()...), nil, 10, titles)
