@@ -1,8 +1,3 @@
-// Package words turns text into the terms that the indexes count and by which snippets are
-// chosen: words in lower case, without accents, stemmed in the language of their text.
-//
-// The stemmers are Snowball's, the folding is Unicode's decomposition and a table of the
-// letters that it does not change (fold.go), the language is detected by stop words.
 package kb
 
 import "slices"
