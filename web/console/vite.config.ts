@@ -6,7 +6,7 @@ const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.
 const gateway = process.env["VOICEGW"] ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
-  // Addresses are relative: a proxy may serve the page below a path of its own.
+  // Relative addresses work behind a proxy with a path prefix.
   base: "./",
   define: { CONSOLE_VERSION: JSON.stringify(version) },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
@@ -18,6 +18,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
-  // `npm run dev -w console` shows changes at once, with a gateway of `make run` behind it.
+  // `npm run dev -w console` reloads changes, with a gateway from `make run`.
   server: { proxy: { "/v1": { target: gateway, ws: true }, "/readyz": gateway, "/healthz": gateway } },
 });

@@ -19,10 +19,10 @@ import { Waveform } from "./panels/waveform.js";
 import { running } from "./model/voice.js";
 import { useMedia } from "./ui/media.js";
 
-/** There is room for the conversation and the instruments beside each other: see layout.css. */
+/** Wide enough for the conversation and the instruments side by side; see layout.css. */
 const WIDE = "(width >= 68.75rem)";
 
-/** What lies over the page. */
+/** The sheet or page over the console. */
 type Over = "setup" | "help" | "agents" | "calls" | null;
 
 export function App({ console, instruments }: { console: Console; instruments: Instruments }) {
@@ -41,12 +41,12 @@ export function App({ console, instruments }: { console: Console; instruments: I
   const { phase } = console.voice.value;
   const on = running(console.voice.value);
   useEffect(() => {
-    // Where there is room for one lane: the one that the user has just called.
+    // In a narrow window, show the lane that the user has just called.
     if (on) {
       setView((before) => (before === "text" ? "voice" : before));
     }
   }, [on]);
-  // A sheet tells that it has closed when another one may lie there already.
+  // A sheet reports its closing even if another one has already replaced it.
   const close = (what: Over) => (): void => setOver((now) => (now === what ? null : now));
   return (
     <>
@@ -61,7 +61,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
           onHelp={() => setOver("help")}
         />
         <Views view={view} questions={console.questions.value.length} onView={setView} />
-        {/* One landmark, also where only the instruments are seen. */}
+        {/* A landmark even when only the instruments are visible. */}
         <main class="both">
           <div class="conversation">
             {phase !== "none" && (
@@ -77,7 +77,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
             </div>
           </div>
           <div id="inside" class="inside">
-            {/* What nobody sees is not drawn. */}
+            {/* Hidden instruments are not rendered. */}
             {(wide || view === "instruments") && <InstrumentsPanel instruments={instruments} view={inside.current} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />}
           </div>
         </main>

@@ -1,2 +1,2 @@
-/** The version in package.json, filled in by the build. */
+/** The version in package.json, inserted by the build. */
 declare const CONSOLE_VERSION: string;

@@ -1,4 +1,4 @@
-// What the instruments show: made of what happens, and nothing else.
+// The instruments' data, derived from events alone.
 import { signal } from "@preact/signals";
 import { Agent } from "./model/agent.js";
 import { Faults } from "./model/faults.js";
@@ -14,7 +14,7 @@ import { Wave } from "./model/wave.js";
 import { WholeCall } from "./model/wholecall.js";
 import { ticks } from "./ui/ticks.js";
 
-/** All of them; the controller feeds it. */
+/** All instruments; the controller passes them each event. */
 export class Instruments implements LastingWatcher {
   readonly secrets = new Secrets();
   readonly sound = new Sound();
@@ -27,15 +27,15 @@ export class Instruments implements LastingWatcher {
   readonly log = new Log(this.secrets);
   readonly faults: Faults;
 
-  /** Rise when something is to be shown, at most once a tick. `logged` with all that is in the log. */
+  /** Rise when there is something new to show, at most once a tick. `logged` includes every event in the log. */
   readonly changed = signal(0);
   readonly logged = signal(0);
 
-  /** Sound comes first: others ask it when something sounded. */
+  /** Sound comes first, because the others read playback times from it. */
   private readonly watchers: readonly Watcher[] = [this.sound, this.wave, this.recording, this.call, this.tools, this.turns, this.agent, this.log];
   private waiting: "nothing" | "logged" | "changed" = "nothing";
 
-  /** `soon` calls its argument before the next frame is painted; `request` asks the gateway as an operator. */
+  /** `soon` calls its argument before the next frame is painted. `request` is fetch with the operator's token. */
   constructor(
     private readonly soon: (show: () => void) => void = (show) => ticks.ask(show),
     request?: typeof fetch,
@@ -57,7 +57,7 @@ export class Instruments implements LastingWatcher {
 
   restore(kept: string): void {
     if (this.log.length > 0) {
-      return; // The browser has kept the page as it was.
+      return; // The browser restored the page from its cache.
     }
     const found = readKept(parsed(kept), Date.now() - performance.now());
     if (found !== null) {
@@ -93,7 +93,7 @@ export class Instruments implements LastingWatcher {
   }
 }
 
-/** Only the log shows it, some times a second. */
+/** Frequent reports that only the log shows. */
 function isReport(happening: Happening): boolean {
   return (happening.kind === "noticed" && happening.name === "played") || (happening.kind === "sent" && happening.message.type === "playback");
 }

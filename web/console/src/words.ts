@@ -1,10 +1,10 @@
-// Every sentence the page says, in one place. Those of errors come from the client library.
+// All texts of the page. Error messages come from the client library.
 import type { Line, ToolLine, Outcome, Handoff } from "./model/lines.js";
 import type { Notice } from "./model/notice.js";
 import type { Question } from "./model/questions.js";
 import type { Activity, VoiceState } from "./model/voice.js";
 
-/** What the call is doing: a heading and a line below it. */
+/** The call's activity: a heading and a line below it. */
 export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   none: { title: "Not talking", advice: "Press Start talking, allow the microphone, and speak." },
   asking: { title: "One moment", advice: "Your browser may ask to use the microphone. Allow it." },
@@ -24,7 +24,7 @@ export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   ended: { title: "Ended", advice: "You can start again, or continue in writing." },
 };
 
-/** Instead of the advice of "hearing", where a button says when a turn ends. */
+/** Replaces the advice of "hearing" if a button ends the turn. */
 export const LET_GO = "Let go when you are done.";
 
 export const TEXT_ACTIVITY = {
@@ -44,14 +44,14 @@ export const EMPTY = {
   simulated: "The built-in simulator stands in for the models. It understands no speech: whatever you say, it follows its script. It does understand these examples:",
 };
 
-/** Labels of what there is to press and to fill in. */
+/** Labels of buttons and fields. */
 export const LOG = "Conversation";
 export const CALL = "Call with the voice agent";
 export const TOOL = "Tool";
 export const CLOSE = "Close";
 export const HEARING = "You are speaking";
 export const NEWEST = "Latest";
-/** A button: so many lines are not shown. */
+/** A button that shows this many more lines. */
 export const earlierLines = (count: number): string => `Show earlier (${count})`;
 export const SEND_AGAIN = "Send again";
 export const OPEN_PICTURE = "Open the picture";
@@ -70,7 +70,7 @@ export const CHANGE = "Change";
 export const PUSH_TO_TALK = "push-to-talk";
 export const MUTE = "Mute";
 export const UNMUTE = "Unmute";
-/** The page's title during a call: its name in a row of tabs. */
+/** The page's title during a call, visible in the browser's tabs. */
 export const pageTitle = (title: string): string => (title === "" ? "voicegw" : `${title} · voicegw`);
 export const USE_MICROPHONE = "Use mic";
 export const HOLD = "Hold to talk";
@@ -91,7 +91,7 @@ export const CONNECTED = { live: "Connected. The voice agent is listening.", off
 export const CUT = "Cut off.";
 export const CUT_UNHEARD = "Cut off. What is crossed out was not heard.";
 
-/** What the built-in simulator understands: one for each thing that there is to see. */
+/** Requests that the built-in simulator understands, one for each feature. */
 export const EXAMPLES: readonly string[] = [
   "Tell me about the font library",
   "Draw a lighthouse at dusk",
@@ -99,20 +99,20 @@ export const EXAMPLES: readonly string[] = [
   "Book a design review tomorrow at 10",
 ];
 
-/** What a session that could not be resumed takes along. */
+/** The losses of a session that could not be resumed. */
 export interface Lost {
-  /** For how long what the user said was not heard. */
+  /** How long the user's speech was not heard. */
   readonly speechMs: number;
-  /** An answer was sounding, or owed. */
+  /** An answer was playing or expected. */
   readonly answer: boolean;
   readonly tools: number;
   readonly questions: number;
 }
 
-/** The same session goes on after an outage that was longer than what is kept of the user's speech. */
+/** The session continues after an outage that was longer than the stored speech. */
 export const resumed = (unheardMs: number): string => `Reconnected. ${span(unheardMs)} of what you said was lost.`;
 
-/** The call goes on in another session: what of the old one is gone. */
+/** The call continues in another session; lists what was lost. */
 export function newSession({ speechMs, answer, tools, questions }: Lost): string {
   const lost = [
     speechMs === 0 ? "" : `what you said in the last ${span(Math.max(1000, speechMs))}`,
@@ -137,14 +137,14 @@ const ENDING: Readonly<Record<string, string>> = {
   credentials_expired: "Your access expires. Log in again to continue.",
 };
 
-/** session.ending: what will happen by itself, and when (in ms). */
+/** session.ending: what will happen, and in how many ms. */
 export function endingNotice(reason: string | undefined, after: number | undefined): Notice {
   const whole = Math.round((after ?? 0) / 1000);
   const title = `The call ends ${whole > 0 ? `in ${whole} s` : "soon"}.`;
   return { title, advice: reason !== undefined && Object.hasOwn(ENDING, reason) ? ENDING[reason]! : "You can start again then." };
 }
 
-/** timeout: until when the user is shut out, in ms since the epoch. */
+/** timeout: the end of the block, in ms since the epoch. */
 export function shutOut(until: number | undefined): string {
   if (until === undefined || !Number.isFinite(until)) {
     return "You are blocked for a while.";
@@ -164,23 +164,23 @@ const ENDED: Readonly<Record<string, string>> = {
   credentials_expired: "Your access has expired. Log in again.",
 };
 
-/** Why a call ended, in words; the ordinary advice for an unknown reason. */
+/** Why a call ended; general advice for an unknown reason. */
 export function endedAdvice(reason: string): string {
   return Object.hasOwn(ENDED, reason) ? ENDED[reason]! : ACTIVITY.ended.advice;
 }
 
-/** The last turn's delay. */
+/** The response time of the last turn. */
 export function answeredIn(ms: number | null): string {
   return ms === null ? "" : `Answered in ${(ms / 1000).toFixed(2)} s`;
 }
 
-/** The next try to connect, at a time in ms since the epoch. */
+/** The next attempt to connect, at a time in ms since the epoch. */
 export function nextTry({ attempt, at }: { attempt: number; at: number }, now: number): string {
   const left = Math.ceil((at - now) / 1000);
   return left > 0 ? `Reconnecting in ${left} s (attempt ${attempt}).` : `Reconnecting now (attempt ${attempt}).`;
 }
 
-/** What becomes of what the user says while the connection is restored. */
+/** Whether the user's speech is stored while reconnecting. */
 export function whatIsSaid({ microphone, retry }: VoiceState, now: number): string {
   if (retry === null || microphone !== "live") {
     return "";
@@ -190,7 +190,7 @@ export function whatIsSaid({ microphone, retry }: VoiceState, now: number): stri
 
 // Tools.
 
-/** What an error of a tool means to the user, by its type. */
+/** Tool errors in the user's terms, by type. */
 const TOOL_ERROR: Readonly<Record<string, string>> = {
   VALIDATION: "failed: wrong arguments",
   NOT_FOUND: "failed: not found",
@@ -208,7 +208,7 @@ const TOOL_ERROR: Readonly<Record<string, string>> = {
   UNAVAILABLE: "not run: not available now",
 };
 
-/** How a tool call goes, or went. */
+/** The status or result of a tool call. */
 export function toolStatus(line: ToolLine): string {
   const notes = Object.entries(line.clamped).map(([name, { requested, applied }]) => `${name} lowered from ${requested} to ${applied}`);
   return [toolOutcome(line), ...notes].join(", ");
@@ -237,7 +237,7 @@ function atLeastASecond(ms: number): string {
   return `${Math.max(1, Math.round(ms / 1000))} s`;
 }
 
-/** A short time, with as much of it as says something. */
+/** A short duration with two significant digits. */
 export function duration(ms: number): string {
   if (ms < 1) {
     return "less than 1 ms";
@@ -245,7 +245,7 @@ export function duration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }
 
-/** A time in minutes and seconds, as people say it. */
+/** A duration in minutes and seconds. */
 export function span(ms: number): string {
   const whole = Math.max(0, Math.round(ms / 1000));
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
@@ -253,7 +253,7 @@ export function span(ms: number): string {
 
 // Questions.
 
-/** What became of a question. */
+/** The outcome of a question. */
 const OUTCOME: Readonly<Record<string, string>> = {
   approved: "approved",
   denied: "declined",
@@ -269,23 +269,23 @@ export function outcomeOf({ outcome, elsewhere }: Outcome): string {
   return elsewhere ? `${word} elsewhere` : word;
 }
 
-/** The heading above so many open questions. */
+/** The heading above the open questions. */
 export function askedHeading(count: number): string {
   return count > 1 ? `${count} actions need your approval` : "One action needs your approval";
 }
 
-/** Who asks. */
+/** The agent that asks. */
 export const ASKS = { text: "The text agent needs your approval", voice: "The voice agent needs your approval" } as const;
 
 export const NO_ARGUMENTS = "No arguments.";
 export const EXACT_ARGUMENTS = "Exact arguments";
 
-/** What screen readers are told of a new question. */
+/** The announcement of a new question to screen readers. */
 export function askedAloud(question: Question): string {
   return `${ASKS[question.side]}: ${question.preview} Press Approve or Decline, above the text field. The key Q goes there.`;
 }
 
-/** The time that a question has left, or what was answered. */
+/** The time left to answer a question, or its answer. */
 export function timeLeft({ approved, expires }: Question, now: number): string {
   if (approved !== null) {
     return approved ? "approving" : "declining";
@@ -299,7 +299,7 @@ export function countdown(until: number, now: number, over: string): string {
   return left <= 0 ? over : `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
 }
 
-// The way to voice and back.
+// Switching to voice and back.
 
 export function handoffTitle(line: Handoff): string {
   if (line.to === "text") {
@@ -317,7 +317,7 @@ export function handoffTitle(line: Handoff): string {
   }
 }
 
-/** How much was said in a call; empty where that is not known. */
+/** The length of a call; empty if unknown. */
 export function callLength({ turns, ms }: Handoff): string {
   const parts = [turns === undefined ? "" : `${turns} ${turns === 1 ? "turn" : "turns"}`, ms === undefined ? "" : span(ms)];
   return parts.filter((part) => part !== "").join(", ");
@@ -388,7 +388,7 @@ export const SETUP = {
   shortcutsHint: "Turn them off if you control this page by voice.",
 } as const;
 
-/** What a test of the devices finds. */
+/** Results of the device tests. */
 export const DEVICE_TEST = {
   microphone: {
     off: "",
@@ -429,9 +429,9 @@ export const HELP = {
   more: "Single keys do nothing while you are in a text field. You can turn them off in the settings. No single key approves or declines anything.",
 } as const;
 
-// What is read out.
+// Announcements.
 
-/** A line in words, for those who do not see it; empty for what need not be said. */
+/** A line as announced to screen readers; empty if it needs no announcement. */
 export function aloud(line: Line): string {
   switch (line.kind) {
     case "utterance":
@@ -455,10 +455,10 @@ export function speaker({ role, side }: { role: "user" | "assistant"; side: "tex
   return role === "user" ? "You" : LANES[side];
 }
 
-/** After "Ready", where there is room. */
+/** After "Ready", if there is room. */
 export const WITH_SIMULATOR = ", with the built-in simulator";
 
-/** How the gateway is. */
+/** The gateway's status. */
 export const GATEWAY = {
   unknown: "Looking for the gateway",
   ready: "Ready",
@@ -468,12 +468,12 @@ export const GATEWAY = {
   unreachable: "Cannot reach the gateway",
 } as const;
 
-/** Micro-dollars as people read money: four digits after the point, for a call costs cents. */
+/** Formats micro-dollars with four decimals, because a call costs cents. */
 export function dollars(micros: number): string {
   return `$${(micros / 1_000_000).toFixed(4)}`;
 }
 
-/** The time of day, with the date where that is another day. */
+/** The time of day, with the date if it is another day. */
 export function clock(time: number): string {
   const when = new Date(time);
   const far = Math.abs(time - Date.now()) > 12 * 3600_000;

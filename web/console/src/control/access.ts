@@ -1,9 +1,9 @@
-// Whether this page may look inside: what operators see, and what they may break.
+// The page's permission to inspect: to see what operators see, and to inject faults.
 import { signal } from "@preact/signals";
 
 /**
- * shut: nobody has opened the page's link. refused: the link was used, too old or of another
- * run. ended: it was open, and the gateway does not know its token any more.
+ * shut: no link was opened. refused: the link was used, expired or from an earlier run. ended: the gateway no
+ * longer knows the token.
  */
 export type AccessState = "shut" | "refused" | "ended" | "open";
 
@@ -11,13 +11,13 @@ const KEPT = "voicegw.console";
 const CODE = /^#code=([\w-]{1,128})$/;
 
 /**
- * The page's right to what operators see. The link that `voicegw serve` prints has a code
- * behind its #, which no request carries. It is taken out of the address at once and exchanged
- * for a token; that one is kept in this tab, which no other page and no other port can read.
+ * Holds the operator's token. The link that `voicegw serve` prints has a code in its fragment, which is not
+ * sent in requests. The code is removed from the address and exchanged for a token, which is stored in this
+ * tab, out of reach of other pages and ports.
  */
 export class Access {
   readonly state = signal<AccessState>("shut");
-  /** Rises when the page has got another right: what was asked before may be answered now. */
+  /** Rises when the permission changes, so that earlier requests can be repeated. */
   readonly turns = signal(0);
   private token: string | null = kept();
 
@@ -27,18 +27,18 @@ export class Access {
     }
   }
 
-  /** Reads the link's code, if the page was opened with one; also when a link is opened in the same tab. */
+  /** Exchanges the code of the link that opened the page, or of one opened later in the same tab. */
   async enter(): Promise<void> {
     addEventListener("hashchange", () => void this.exchange());
     await this.exchange();
   }
 
-  /** What the WebSocket shows; undefined for a page that may not look inside. */
+  /** The key for the WebSocket; undefined without permission. */
   get key(): string | undefined {
     return this.token ?? undefined;
   }
 
-  /** fetch, with what operators show. */
+  /** fetch with the operator's token. */
   readonly request: typeof fetch = async (input, init = {}) => {
     const token = this.token;
     const headers = new Headers(init.headers);
@@ -65,7 +65,7 @@ export class Access {
         return this.have(answer.token, "open");
       }
     } catch {
-      // The gateway is away: the page says so elsewhere.
+      // The gateway is unreachable; other parts of the page report this.
     }
     if (this.token === null) {
       this.have(null, "refused");
@@ -88,7 +88,7 @@ function kept(): string | null {
   }
 }
 
-/** A browser may keep nothing for a page; then a reload needs another link. */
+/** If the browser stores nothing, a reload needs a new link. */
 function keep(token: string | null): void {
   try {
     if (token === null) {
@@ -97,6 +97,6 @@ function keep(token: string | null): void {
       sessionStorage.setItem(KEPT, token);
     }
   } catch {
-    // As above.
+    // See above.
   }
 }

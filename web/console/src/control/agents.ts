@@ -1,39 +1,39 @@
-// What the page asks the gateway about agents, as an operator.
+// Requests about agents, as an operator.
 import { documentOf, formOf, placed, readAgents, type AgentForm, type AgentLine, type FormProblem } from "../model/agents.js";
 import { fields, list, text } from "../model/shape.js";
 import { ask, UNREACHABLE } from "./ask.js";
 
-/** An agent as it was opened: its form, and the state that a change must find. */
+/** An agent opened for editing: its form, and the version that a change must match. */
 export interface Opened {
   form: AgentForm;
   /** The ETag; empty for a new agent. */
   tag: string;
 }
 
-/** What became of a change. */
+/** The result of a change. */
 export type Outcome =
   | { kind: "done"; opened: Opened }
-  /** The document is not right. */
+  /** The document is invalid. */
   | { kind: "wrong"; problems: readonly FormProblem[] }
-  /** Somebody has changed it since it was opened, or it exists already. */
+  /** The agent was changed since it was opened, or already exists. */
   | { kind: "conflict" }
-  /** Anything else, in words. */
+  /** Any other failure, as a message. */
   | { kind: "failed"; message: string };
 
-/** Tools that an agent may use. */
+/** Tools that an agent can use. */
 export interface ToolChoice {
   id: string;
   description: string;
 }
 
-/** The reason of a switch that the console asks for. */
+/** The reason sent with a switch from the console. */
 const SWITCHED_HERE = "asked for in the console";
 
-/** `request` asks as an operator. */
+/** `request` is fetch with the operator's token. */
 export class AgentsControl {
   constructor(private readonly request: typeof fetch) {}
 
-  /** All agents; null where the gateway does not tell. */
+  /** Lists all agents; null without an answer. */
   async list(): Promise<readonly AgentLine[] | null> {
     return readAgents((await ask(this.request, "v1/agents")).answer);
   }
@@ -43,13 +43,13 @@ export class AgentsControl {
     return list(fields(answer)["tools"]).map((entry) => ({ id: text(fields(entry)["toolId"]), description: text(fields(entry)["summary"]) }));
   }
 
-  /** An agent; null where it is gone. */
+  /** Loads an agent; null if it does not exist. */
   async open(id: string): Promise<Opened | null> {
     const { status, answer, tag } = await ask(this.request, path(id));
     return status === 200 ? { form: formOf(fields(answer)["document"]), tag } : null;
   }
 
-  /** Writes an agent over the state that was opened, or a new one. */
+  /** Saves an agent if it still has the opened version, or creates it. */
   async save({ form, tag }: Opened): Promise<Outcome> {
     const body = documentOf(form);
     const condition: Record<string, string> = tag === "" ? { "if-none-match": "*" } : { "if-match": tag };
@@ -64,13 +64,13 @@ export class AgentsControl {
     return refused(status, text(error["message"]));
   }
 
-  /** Deletes an agent in the state that was opened. */
+  /** Deletes an agent if it still has the opened version. */
   async remove({ form, tag }: Opened): Promise<Outcome | { kind: "gone" }> {
     const { status, answer } = await ask(this.request, path(form.id), { method: "DELETE", headers: { "if-match": tag } });
     return status === 204 ? { kind: "gone" } : refused(status, text(fields(fields(answer)["error"])["message"]));
   }
 
-  /** Lets an agent go on with a call; null where it will, or why it cannot. */
+  /** Switches a call to an agent. Returns null on success, otherwise the reason. */
   async switchCall(session: string, agent: string): Promise<string | null> {
     const body = JSON.stringify({ agent, reason: SWITCHED_HERE });
     const { status, answer } = await ask(this.request, `v1/sessions/${encodeURIComponent(session)}/agent`, { method: "POST", headers: { "content-type": "application/json" }, body });
@@ -85,7 +85,7 @@ function refused(status: number, message: string): Outcome {
   return { kind: "failed", message: status === 0 ? UNREACHABLE : message };
 }
 
-/** An id that cannot be one reaches the gateway all the same, which says what is wrong with it. */
+/** Invalid ids are sent too, because the gateway explains the error. */
 function path(id: string): string {
   return `v1/agents/${encodeURIComponent(id.trim() === "" ? "-" : id)}`;
 }

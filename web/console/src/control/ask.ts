@@ -1,15 +1,15 @@
-// One question to the gateway over plain HTTP, whose answer is JSON.
+// Sends one HTTP request to the gateway and parses its JSON.
 
 export interface Answer {
-  /** 0 where there is no answer. */
+  /** 0 without an answer. */
   status: number;
-  /** Null for no answer and for an empty one. */
+  /** Null without an answer or for an empty one. */
   answer: unknown;
   /** The ETag; empty without one. */
   tag: string;
 }
 
-/** What is said where there is no answer. */
+/** Shown without an answer. */
 export const UNREACHABLE = "The gateway cannot be reached. Try again.";
 
 export async function ask(request: typeof fetch, to: string, init: RequestInit = {}): Promise<Answer> {

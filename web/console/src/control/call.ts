@@ -4,30 +4,29 @@ import { DEFAULTS, type Settings } from "../model/settings.js";
 import { TurnCount } from "../model/turncount.js";
 import type { Levels } from "./levels.js";
 
-/** What a call needs of the console. */
 export interface CallHandlers {
   happened(what: Told): void;
-  /** The user's devices have come, gone, or got names. */
+  /** The user's devices, or their names, have changed. */
   devices(): void;
-  /** What opens the inside of a session; undefined where the page has nothing. */
+  /** The operator's key; undefined without permission to inspect. */
   key(): string | undefined;
 }
 
-/** How a call is begun. */
+/** How to start a call. */
 export interface Start {
   conversation: string;
   microphone: boolean;
-  /** The microphone is on, and hears nothing until the user wants it. */
+  /** Start with the microphone on but muted. */
   muted?: boolean;
-  /** Of an invitation; it says by itself what is answered first. */
+  /** The ticket of an invitation, which already contains the first question. */
   ticket?: string;
-  /** The call goes on in which the page was loaded again, or no call goes on. */
+  /** Resume the call that was open when the page reloaded; do not start a new one. */
   goesOn?: boolean;
-  /** How many turns the earlier sessions of that call had. */
+  /** The number of turns in the call's earlier sessions. */
   turnsBefore?: number;
 }
 
-/** The session of a call, and what the user does in it. One at a time. */
+/** The session of the current call and the user's actions in it. One at a time. */
 export class Call {
   private current: VoiceSession | null = null;
   private microphone: MicrophoneOptions = {};
@@ -39,22 +38,25 @@ export class Call {
     private readonly handlers: CallHandlers,
   ) {}
 
-  /** The running one, or null. */
+  /** The running session, or null. */
   get session(): VoiceSession | null {
     return this.current;
   }
 
-  /** What the newest call was begun with. */
+  /** The settings of the newest call. */
   get settings(): Settings {
     return this.chosen;
   }
 
-  /** How many turns the sessions of the call before its newest one had. */
+  /** The number of turns in the call's earlier sessions. */
   get turnsBefore(): number {
     return this.turns.before;
   }
 
-  /** Begins a call, while none runs. From a click or key press: browsers start audio only then. */
+  /**
+   * Starts a call unless one is running. Call it from a click or key press, because browsers start audio only
+   * then.
+   */
   start(start: Start, settings: Settings): void {
     this.microphone = {
       ...(settings.microphone === "" ? {} : { deviceId: settings.microphone }),
@@ -70,11 +72,11 @@ export class Call {
       session.microphone.mute(true);
     }
     this.listen(session, settings);
-    // What went wrong comes as the event "disconnected", too.
+    // The event "disconnected" reports the error.
     session.open().catch(() => undefined);
   }
 
-  /** A typed turn. Returns the id of its transcript; undefined without a call. */
+  /** Sends a typed turn. Returns the id of its transcript; undefined without a call. */
   say(text: string): string | undefined {
     return this.current?.sendText(text);
   }
@@ -96,7 +98,7 @@ export class Call {
     this.current?.microphone.press(active);
   }
 
-  /** Turns the microphone on, or mutes and unmutes it. */
+  /** Turns the microphone on, or mutes or unmutes it. */
   async toggleMicrophone(): Promise<void> {
     const microphone = this.current?.microphone;
     switch (microphone?.state) {
@@ -114,7 +116,7 @@ export class Call {
     }
   }
 
-  /** Another microphone, or other processing of what it hears, at once. */
+  /** Applies another microphone or other processing at once. */
   async useMicrophone(settings: Settings): Promise<void> {
     this.microphone.echoCancellation = settings.echoCancellation;
     this.microphone.noiseSuppression = settings.noiseSuppression;
@@ -131,14 +133,14 @@ export class Call {
     }
   }
 
-  /** From 0 to 1, at once. */
+  /** Sets the volume, 0 to 1, at once. */
   setVolume(volume: number): void {
     if (this.current !== null) {
       this.current.speaker.volume = volume;
     }
   }
 
-  /** The next try to reconnect is made now. */
+  /** Starts the next attempt to reconnect now. */
   retryNow(): void {
     this.current?.retry();
   }
@@ -164,7 +166,7 @@ export class Call {
       }
       const message = this.turns.count(wire);
       happened({ kind: "received", side: "voice", message, ...(message === wire ? {} : { wire }) });
-      // A session that was taken up again goes on, but for a page that knows nothing of it.
+      // A resumed session is not new, except for a page that has just been loaded.
       if (message.type === "session.started" && (first || message.resumed !== true)) {
         first = false;
         const outputRate = session.info?.output_rate ?? settings.outputRate;
@@ -175,7 +177,7 @@ export class Call {
     for (const name of NOTICED) {
       session.on(name, (event) => {
         if (name === "error" && session.state === "disconnected") {
-          return; // It comes with "disconnected", too.
+          return; // "disconnected" reports it too.
         }
         if (name === "disconnected") {
           this.current = null;

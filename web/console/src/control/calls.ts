@@ -1,4 +1,4 @@
-// What the page asks the gateway about calls, running and past, as an operator.
+// Requests about running and past calls, as an operator.
 import { recalled } from "../model/history.js";
 import type { Line } from "../model/lines.js";
 import { pastTurns, readPast, type PastCalls, type PastTurn } from "../model/past.js";
@@ -7,32 +7,32 @@ import { readRunning, type RunningCalls } from "../model/running.js";
 import { fields, text } from "../model/shape.js";
 import { ask, UNREACHABLE } from "./ask.js";
 
-/** What was said in a call: as lines, and as the gateway tells it. */
+/** A call's transcript, as lines and as the gateway's JSON. */
 export interface Transcript {
   lines: readonly Line[];
   turns: readonly PastTurn[];
   json: string;
 }
 
-/** How many past calls are asked for at once. */
+/** Past calls per request. */
 const PAGE = 25;
 
-/** `request` asks as an operator. */
+/** `request` is fetch with the operator's token. */
 export class CallsControl {
   constructor(private readonly request: typeof fetch) {}
 
-  /** The calls that run; null where the gateway does not tell. */
+  /** Lists the running calls; null without an answer. */
   async list(): Promise<RunningCalls | null> {
     return readRunning((await ask(this.request, "v1/sessions")).answer);
   }
 
-  /** A page of the calls that were; "none" where the gateway has no list of them, null where it does not answer. */
+  /** Lists a page of past calls. "none": the gateway keeps no list; null: no answer. */
   async past(after = ""): Promise<PastCalls | "none" | null> {
     const { status, answer } = await ask(this.request, `v1/conversations?limit=${PAGE}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`);
     return status === 404 ? "none" : readPast(answer);
   }
 
-  /** What was said in a conversation so far; "gone" where nothing is kept of it, null where the gateway does not tell. */
+  /** Loads a conversation's transcript so far. "gone": nothing is stored; null: no answer. */
   async transcript(conversation: string): Promise<Transcript | "gone" | null> {
     const { status, answer } = await ask(this.request, `v1/conversations/${encodeURIComponent(conversation)}`);
     if (status === 404) {
@@ -41,12 +41,12 @@ export class CallsControl {
     return status === 200 ? { lines: recalled(answer), turns: pastTurns(answer), json: `${JSON.stringify(answer, null, 2)}\n` } : null;
   }
 
-  /** What the model of a call is told; null where the gateway does not tell. */
+  /** Loads the prompt of a call's model; null without an answer. */
   async prompt(call: string): Promise<Prompt | null> {
     return readPrompt((await ask(this.request, `v1/sessions/${encodeURIComponent(call)}/prompt`)).answer);
   }
 
-  /** Ends a call; null where it is ending, or why it is not. */
+  /** Ends a call. Returns null on success, otherwise the reason. */
   async end(call: string): Promise<string | null> {
     const { status, answer } = await ask(this.request, `v1/sessions/${encodeURIComponent(call)}`, { method: "DELETE" });
     return status === 204 ? null : status === 0 ? UNREACHABLE : text(fields(fields(answer)["error"])["message"]);

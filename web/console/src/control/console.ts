@@ -17,20 +17,20 @@ import { forgetConversation, keepCall, keepConversation, keepInstruments, keepSe
 import { Levels } from "./levels.js";
 import { TextAgent } from "./textagent.js";
 
-/** How often the gateway is asked how it is, while the page is looked at. */
+/** How often a visible page asks for the gateway's status. */
 const READY_EVERY_MS = 20_000;
 
-/** So long after its end a question of the text agent's is taken for over: clocks differ. */
+/** A question of the text agent counts as over this long after its end, because clocks differ. */
 const LAST_WORD_MS = 5000;
 
-/** What became of a question, by the error that the answer to it met; after others it is still open. */
+/** The outcome of a question by the error code of its answer. After other errors it is still open. */
 const OUTCOME_OF: Readonly<Record<string, string>> = {
   confirmation_used: "answered",
   confirmation_expired: "expired",
   confirmation_unknown: "unanswered",
 };
 
-/** How the gateway is, as far as is known. */
+/** The gateway's last known status. */
 export type GatewayState = keyof typeof words.GATEWAY;
 
 export interface Devices {
@@ -39,9 +39,8 @@ export interface Devices {
 }
 
 /**
- * All that the page shows and all that it can do. What happens goes through `happened`, to
- * the conversation and to the instruments; panels read the signals, which only this class
- * writes, and call the methods.
+ * The state and the actions of the page. Events go through `happened` to the conversation and the
+ * instruments. Panels read the signals, which only this class writes, and call the methods.
  */
 export class Console {
   readonly lines = signal<readonly Line[]>([]);
@@ -52,7 +51,7 @@ export class Console {
   readonly offer = signal<Offer | null>(null);
   readonly gateway = signal<GatewayState>("unknown");
   readonly devices = signal<Devices>({ microphones: [], speakers: [] });
-  /** The voice session that runs, for the instruments; null between calls. */
+  /** The running voice session, for the instruments; null between calls. */
   readonly session = signal<VoiceSession | null>(null);
   readonly levels = new Levels();
   private readonly conversation = new Conversation();
@@ -66,51 +65,51 @@ export class Console {
     (...args) => this.access.request(...args),
   );
   private readonly invitations = new Invitations((name) => this.change(() => this.conversation.missed(name)));
-  /** The conversation's name, once there is something in it. */
+  /** The conversation's id, once it has content. */
   private id = keptConversation();
-  /** The conversation of the page before: what is said before open has run begins another one. */
+  /** The previous page's conversation. Input before open has finished starts another one. */
   private readonly before = this.id;
 
-  /** instruments is told of everything that happens. */
+  /** instruments receives every event. */
   constructor(
     private readonly instruments: LastingWatcher,
-    /** Whether the page may look inside. */
+    /** The permission to inspect. */
     readonly access: Access = new Access(),
   ) {}
 
-  /** Looks for the gateway, for the devices, and for what was said before a reload. */
+  /** Loads the gateway's status, the devices, and the conversation from before a reload. */
   async open(): Promise<void> {
     navigator.mediaDevices?.addEventListener("devicechange", () => void this.lookForDevices());
     document.addEventListener("visibilitychange", () => void this.lookForGateway());
     setInterval(() => void this.lookForGateway(), READY_EVERY_MS);
     addEventListener("pagehide", () => this.leave());
-    // The browser may have kept the page for the way back.
+    // The browser may restore the page from its back/forward cache.
     addEventListener("pageshow", ({ persisted }) => void (persisted && this.goOn()));
     const session = this.goOn();
     await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall(session === undefined ? this.before : this.id, session)]);
   }
 
-  /** Writes to the text agent; false while it answers another message. */
+  /** Sends a message to the text agent. Returns false while it answers another one. */
   write(message: string): boolean {
     return this.agent.say(this.conversationId(), message);
   }
 
-  /** Begins a call. From a click or key press: browsers start audio only then. */
+  /** Starts a call. Call it from a click or key press, because browsers start audio only then. */
   talk(microphone = true): void {
     this.begin(microphone, null);
   }
 
-  /** Takes an invitation of the text agent, by the key of its line; nothing where it is over. */
+  /** Accepts an invitation of the text agent, by the key of its line. Does nothing if it has expired. */
   accept(invitation: string): void {
     this.begin(true, invitation);
   }
 
-  /** Asks something by voice: a call begins, and it is answered first. */
+  /** Starts a call that answers this request first. */
   ask(request: string): void {
     this.begin(true, null, request);
   }
 
-  /** Types to the voice agent. Without a call it begins one, without the microphone. */
+  /** Types to the voice agent. Without a call, starts one without a microphone. */
   type(message: string): void {
     if (!running(this.voice.value)) {
       this.talk(false);
@@ -121,7 +120,7 @@ export class Console {
     }
   }
 
-  /** The user wants silence now: the voice agent's, and the text agent's. */
+  /** Stops both agents' answers. */
   stop(): void {
     if (stoppable(this.voice.value)) {
       this.call.stop();
@@ -136,12 +135,12 @@ export class Console {
     this.call.hangUp();
   }
 
-  /** Turns the microphone on, or mutes and unmutes it. */
+  /** Turns the microphone on, or mutes or unmutes it. */
   toggleMicrophone(): void {
     void this.call.toggleMicrophone();
   }
 
-  /** Push-to-talk: the button goes down or up. Nothing where the model listens by itself. */
+  /** Push-to-talk: the button is pressed or released. Does nothing if the model detects turns. */
   press(active: boolean): void {
     const { phase, pushToTalk, pressed } = this.voice.value;
     if (pushToTalk && phase === "open" && pressed !== active) {
@@ -163,17 +162,17 @@ export class Console {
     }
   }
 
-  /** Counters of the running session; null between calls. */
+  /** Statistics of the running session; null between calls. */
   stats(): Stats | null {
     return this.call.session?.stats() ?? null;
   }
 
-  /** A broken connection is tried again now. */
+  /** Starts the next attempt to reconnect now. */
   retryNow(): void {
     this.call.retryNow();
   }
 
-  /** Another conversation, of which nothing is known yet. Not during a call. */
+  /** Starts a new conversation. Not during a call. */
   startAnew(): void {
     if (running(this.voice.value)) {
       return;
@@ -186,7 +185,7 @@ export class Console {
     this.happened({ kind: "anew", side: "text", conversationId: "" });
   }
 
-  /** Changes what the user has chosen. Devices change at once, the rest counts from the next call. */
+  /** Changes settings. Devices change at once; other settings apply to the next call. */
   choose(changes: Partial<Settings>): void {
     const settings = { ...this.settings.value, ...changes };
     this.settings.value = settings;
@@ -214,8 +213,8 @@ export class Console {
   }
 
   /**
-   * Goes on with the call in which the page was loaded again, if there was one: its session.
-   * A copy of a tab whose call goes on there leaves it alone.
+   * Resumes the call that was open when the page reloaded, and returns its session. Leaves it alone in a copy
+   * of a tab whose call continues.
    */
   private goOn(): string | undefined {
     const kept = keptSession();
@@ -237,7 +236,7 @@ export class Console {
     return kept.sessionId;
   }
 
-  /** The page goes away: what the next one cannot know of the call is kept. */
+  /** The page closes; stores what the next page needs for the call. */
   private leave(): void {
     const { session, microphone } = this.voice.value;
     if (session === null || !running(this.voice.value)) {
@@ -255,7 +254,7 @@ export class Console {
   private happened(what: Told): void {
     const happening = { ...what, at: performance.now(), wall: Date.now() } as Happening;
     if (happening.kind === "uplink" || happening.kind === "downlink") {
-      // Nothing that is shown depends on it alone.
+      // These events alone change nothing visible.
       this.conversation.take(happening);
     } else {
       this.change(() => this.conversation.take(happening));
@@ -264,7 +263,7 @@ export class Console {
     this.instruments.take(happening);
   }
 
-  /** What something that happened means to the rest of the page. */
+  /** Applies an event to the rest of the page. */
   private notice(happening: Happening): void {
     if (happening.kind === "noticed" && happening.name === "disconnected") {
       this.session.value = null;
@@ -288,7 +287,7 @@ export class Console {
     }
   }
 
-  /** Nobody tells that a question of the text agent's has ended without an answer. */
+  /** The gateway does not report that a question of the text agent has expired. */
   private watch(token: string): void {
     const question = this.questions.value.find((other) => other.token === token);
     if (question?.expires != null) {
@@ -317,7 +316,7 @@ export class Console {
     }
   }
 
-  /** The conversation's name; it gets one with the first thing that is said in it. */
+  /** The conversation's id, created with its first content. */
   private conversationId(): string {
     if (this.id === null) {
       this.id = newConversation();
@@ -326,7 +325,7 @@ export class Console {
     return this.id;
   }
 
-  /** Shows what was said before, but for the session that goes on. */
+  /** Shows the earlier conversation, except the session that continues. */
   private async recall(conversation: string | null, session: string | undefined): Promise<void> {
     if (conversation === null) {
       return;
@@ -338,7 +337,7 @@ export class Console {
     }
   }
 
-  /** Asks again what there is to choose from: agents come and go. */
+  /** Reloads the choices, because agents can change. */
   async lookForOffer(): Promise<void> {
     this.offer.value = (await askOffer(this.access.request)) ?? this.offer.value;
   }
@@ -359,7 +358,7 @@ export class Console {
     this.devices.value = { microphones: named(microphones), speakers: named(speakers) };
   }
 
-  /** Changes the conversation, and shows what has changed of it. */
+  /** Changes the conversation and publishes the changes. */
   private change(deed: () => void): void {
     deed();
     const { transcript, questions, voice, text } = this.conversation;
@@ -372,7 +371,7 @@ export class Console {
   }
 }
 
-/** Devices that can be chosen: before the user has allowed one they have no names. */
+/** Devices that can be chosen. Before the user allows access, they have no names. */
 function named(devices: readonly Device[] = []): readonly Device[] {
   return devices.filter(({ id, label }) => !["", "default", "communications"].includes(id) && label !== "");
 }

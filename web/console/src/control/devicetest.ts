@@ -1,21 +1,21 @@
-// Tries the microphone and the speaker before a call. Nothing of it leaves the page.
+// Tests the microphone and the speaker before a call, within the page.
 import { askMicrophone, type VoiceError } from "@voicegw/client";
 import { signal } from "@preact/signals";
 import { Hearing, rms, type Heard } from "../model/hearing.js";
 import type { Settings } from "../model/settings.js";
 import { Levels } from "./levels.js";
 
-/** asking: the browser asks the user. failed: there is no microphone; `problem` says why. */
+/** asking: the browser asks the user. failed: there is no microphone; `problem` has the reason. */
 export type MicrophoneTest = "off" | "asking" | Heard | "failed";
 export type SpeakerTest = "off" | "playing" | "played" | "failed";
 
-/** Between two levels. */
+/** Interval between two levels. */
 const EVERY_MS = 40;
-/** A test that was forgotten ends. */
+/** A forgotten test ends after this time. */
 const LONGEST_MS = 60_000;
 const TONE_HZ = 440;
 const TONE_MS = 800;
-/** How loud the tone is at full volume: a quarter of the loudest. */
+/** The tone's amplitude at full volume. */
 const TONE_GAIN = 0.25;
 
 export class DeviceTest {
@@ -23,11 +23,11 @@ export class DeviceTest {
   readonly problem = signal<VoiceError | null>(null);
   readonly speaker = signal<SpeakerTest>("off");
   readonly levels = new Levels();
-  /** Rises with each test: what belongs to an older one is over. */
+  /** Rises with each test, so that results of earlier ones are ignored. */
   private tests = 0;
   private release: () => void = () => undefined;
 
-  /** Listens to the chosen microphone, until stop or for a minute. From a click or key press. */
+  /** Listens to the chosen microphone until stop, at most a minute. Call it from a click or key press. */
   async listen(settings: Settings): Promise<void> {
     this.stop();
     const test = this.tests;
@@ -48,7 +48,7 @@ export class DeviceTest {
     }
   }
 
-  /** Gives the microphone back. */
+  /** Releases the microphone. */
   stop(): void {
     this.tests++;
     this.release();
@@ -58,7 +58,7 @@ export class DeviceTest {
     this.levels.silence();
   }
 
-  /** Plays a tone on the chosen speaker, as loud as the model would be. From a click or key press. */
+  /** Plays a tone on the chosen speaker at the model's volume. Call it from a click or key press. */
   async play({ speaker, volume }: Settings): Promise<void> {
     if (this.speaker.value === "playing") {
       return;
@@ -78,7 +78,7 @@ export class DeviceTest {
       }
       await Promise.all([context.resume(), element.play()]);
       const now = context.currentTime;
-      // It begins and ends softly: a step is a click.
+      // A fade-in and fade-out avoid clicks.
       gain.gain.linearRampToValueAtTime(TONE_GAIN * volume, now + 0.05);
       gain.gain.setValueAtTime(TONE_GAIN * volume, now + TONE_MS / 1000 - 0.05);
       gain.gain.linearRampToValueAtTime(0, now + TONE_MS / 1000);

@@ -1,17 +1,17 @@
-// What the page asks the gateway over plain HTTP.
+// The page's HTTP requests to the gateway.
 import { recalled } from "../model/history.js";
 import type { Line } from "../model/lines.js";
 import { readOffer, type Offer } from "../model/providers.js";
 import { ask } from "./ask.js";
 
-/** What there is to choose from; null where the gateway does not tell. */
+/** Loads the choices; null without an answer. */
 export async function askOffer(request: typeof fetch): Promise<Offer | null> {
   return readOffer((await ask(request, "v1/providers")).answer);
 }
 
 /**
- * What was said in a conversation but for one session of it, if anything was; null where the gateway does not tell:
- * only operators may see it, and `request` asks as one where the page may.
+ * Loads a conversation without one of its sessions; null without an answer. Only operators may see it;
+ * `request` sends their token if the page has one.
  */
 export async function askHistory(conversation: string, request: typeof fetch, except?: string): Promise<readonly Line[] | null> {
   const { status, answer } = await ask(request, `v1/conversations/${encodeURIComponent(conversation)}`);
@@ -21,7 +21,7 @@ export async function askHistory(conversation: string, request: typeof fetch, ex
   return status === 404 ? [] : null;
 }
 
-/** Whether the gateway takes new sessions. */
+/** Asks whether the gateway accepts new sessions. */
 export async function askReady(): Promise<"ready" | "leaving" | "unreachable"> {
   try {
     const response = await fetch("readyz", { cache: "no-store" });

@@ -5,26 +5,23 @@ interface Invitation {
   timer: ReturnType<typeof setTimeout>;
 }
 
-/**
- * Invitations of the text agent to go on by voice, with their tickets: those are secrets,
- * and stand in nothing that is shown.
- */
+/** The text agent's invitations to continue by voice. Their tickets are secrets and are never shown. */
 export class Invitations {
   private readonly open = new Map<string, Invitation>();
 
-  /** over is called with the name of one that was not taken in time, or replaced by a newer one. */
+  /** over is called with the name of an invitation that expired or was replaced. */
   constructor(private readonly over: (name: string) => void) {}
 
-  /** One came; now in ms since the epoch. Its name is the session's id. */
+  /** Adds an invitation; now in ms since the epoch. Its name is the session's id. */
   came(message: VoiceSessionStart, now: number): void {
     this.clear();
     const end = Date.parse(message.expires_at ?? "");
-    // A minute, where this machine's clock is wrong.
+    // If this machine's clock is wrong, assume a minute.
     const ms = end > now ? end - now : 60_000;
     this.open.set(message.sessionId, { ticket: message.ticket, timer: setTimeout(() => this.end(message.sessionId), ms) });
   }
 
-  /** The ticket of one that can still be taken, once; undefined for any other. */
+  /** Returns the ticket of a valid invitation, once; otherwise undefined. */
   take(name: string): string | undefined {
     const invitation = this.open.get(name);
     clearTimeout(invitation?.timer);
@@ -32,7 +29,7 @@ export class Invitations {
     return invitation?.ticket;
   }
 
-  /** None can be taken any more. */
+  /** Ends all invitations. */
   clear(): void {
     for (const name of [...this.open.keys()]) {
       this.end(name);

@@ -1,5 +1,5 @@
-// What is kept over reloads: settings in this browser, the conversation and the call in this
-// tab. A browser may keep nothing for a page; then it forgets, and works all the same.
+// Data stored across reloads: settings in the browser, the conversation and the call in the tab. If the
+// browser stores nothing, the page works without it.
 import type { Standing } from "../model/conversation.js";
 import { linesToKeep, readLines } from "../model/keptlines.js";
 import { addressed, readSettings, type Settings } from "../model/settings.js";
@@ -11,7 +11,7 @@ const CONVERSATION = "voicegw.conversation";
 const CALL = "voicegw.call";
 const INSTRUMENTS = "voicegw.instruments";
 
-/** Those of the last visit; what the page's address sets comes first. */
+/** The settings of the last visit, overridden by the page's address. */
 export function keptSettings(): Settings {
   return { ...readSettings(attempt(() => localStorage.getItem(SETTINGS))), ...addressed(location.search) };
 }
@@ -20,13 +20,13 @@ export function keepSettings(settings: Settings): void {
   attempt(() => localStorage.setItem(SETTINGS, JSON.stringify(settings)));
 }
 
-/** The conversation of this tab before it was loaded again; null for none. */
+/** This tab's conversation from before a reload; null without one. */
 export function keptConversation(): string | null {
   const id = attempt(() => sessionStorage.getItem(CONVERSATION));
   return id !== null && /^[\w.-]{1,128}$/.test(id) ? id : null;
 }
 
-/** A name for another conversation, which nobody can guess. crypto.randomUUID needs a secure address. */
+/** An unguessable id for a new conversation. crypto.randomUUID needs a secure address. */
 export function newConversation(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
@@ -40,13 +40,13 @@ export function forgetConversation(): void {
   attempt(() => sessionStorage.removeItem(CONVERSATION));
 }
 
-/** A call in which the page is loaded again, as far as the client library does not keep it. */
+/** The parts of a call that the client library does not store across a reload. */
 export interface KeptCall extends Standing {
-  /** What the user has done with the microphone: a muted one must not be heard after a reload. */
+  /** The microphone's state, so that a muted one stays muted after a reload. */
   readonly microphone: "on" | "muted" | "off";
-  /** How many turns the earlier sessions of the call had: see TurnCount. */
+  /** The number of turns in the call's earlier sessions; see TurnCount. */
   readonly turnsBefore: number;
-  /** What must be as it was; the rest is the session's already. */
+  /** Settings that must not change; the session stores the others. */
   readonly settings: Pick<Settings, "inputRate" | "outputRate" | "turns">;
 }
 
@@ -54,7 +54,7 @@ export function keepCall(call: KeptCall): void {
   attempt(() => sessionStorage.setItem(CALL, JSON.stringify({ ...call, lines: linesToKeep(call.lines) })));
 }
 
-/** What the page before has kept of its call; null for nothing. It is kept no more. */
+/** Returns and removes the previous page's call; null without one. */
 export function takeCall(): KeptCall | null {
   const value = attempt(() => JSON.parse(sessionStorage.getItem(CALL) ?? "null") as Partial<Record<keyof KeptCall, unknown>> | null) ?? null;
   attempt(() => sessionStorage.removeItem(CALL));
@@ -66,12 +66,12 @@ export function takeCall(): KeptCall | null {
   return { microphone, source, settings: { inputRate, outputRate, turns }, turnsBefore: number(value?.turnsBefore), lines: readLines(value?.lines, source), length: readLength(value?.length) };
 }
 
-/** What the instruments show of a call in which the page is loaded again. */
+/** Stores the contents of the instruments when the page reloads during a call. */
 export function keepInstruments(kept: string): void {
   attempt(() => sessionStorage.setItem(INSTRUMENTS, kept));
 }
 
-/** What the page before has kept of its instruments; null for nothing. It is kept no more. */
+/** Returns and removes the previous page's instruments; null without any. */
 export function takeInstruments(): string | null {
   const kept = attempt(() => sessionStorage.getItem(INSTRUMENTS));
   attempt(() => sessionStorage.removeItem(INSTRUMENTS));

@@ -1,27 +1,27 @@
-// Keys that do something wherever the focus is, or wherever it is in no field that takes them.
+// Keyboard shortcuts that work everywhere, or outside of fields that use the key.
 import { running } from "../model/voice.js";
 import type { Console } from "./console.js";
 
-/** What keys do beside what the console does. */
+/** Actions that the console does not have. */
 export interface KeyDeeds {
   help(): void;
-  /** Moves the focus to the question that waits. */
+  /** Moves the focus to the open question. */
   question(): void;
 }
 
-/** Fields that take letters for themselves: a list moves to the entry that begins with one. */
+/** Fields that use letters. A list jumps to the entry that begins with one. */
 const TAKES_LETTERS =
   "input:not([type=checkbox], [type=radio], [type=range], [type=button], [type=submit]), textarea, select, [contenteditable]:not([contenteditable=false])";
-/** What the space bar belongs to, even while it would talk: Enter does not do the same there. */
+/** Elements that use the space bar, even in push-to-talk, because Enter does not do the same there. */
 const TAKES_SPACE = `${TAKES_LETTERS}, input, dialog`;
 
-/** Listens to the whole page; what it returns ends that. */
+/** Listens on the whole page. Call the returned function to stop. */
 export function listenToKeys(console: Console, deeds: KeyDeeds): () => void {
   const ends = new AbortController();
   const options = { signal: ends.signal };
   document.addEventListener("keydown", (event) => down(event, console, deeds), options);
   document.addEventListener("keyup", (event) => up(event, console), options);
-  // Whoever looks elsewhere does not let go of the key here.
+  // A window without focus does not receive the key's release.
   globalThis.addEventListener("blur", () => console.press(false), options);
   return () => ends.abort();
 }
@@ -36,7 +36,7 @@ function down(event: KeyboardEvent, console: Console, deeds: KeyDeeds): void {
     return;
   }
   if (talks(event, console)) {
-    // It would scroll, or press the button that has the focus.
+    // Otherwise the key scrolls or presses the focused button.
     event.preventDefault();
     if (!event.repeat) {
       console.press(true);
@@ -58,7 +58,7 @@ function up(event: KeyboardEvent, console: Console): void {
   console.press(false);
 }
 
-/** Whether a key is the one that talks: the space bar, in a call with push-to-talk, wherever no field needs it. */
+/** Reports whether the key talks: the space bar, in a push-to-talk call, unless a field uses it. */
 function talks(event: KeyboardEvent, console: Console): boolean {
   return event.key === " " && console.voice.value.pushToTalk && running(console.voice.value) && !within(event, TAKES_SPACE);
 }

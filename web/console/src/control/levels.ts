@@ -3,14 +3,11 @@ import type { LocalEvents } from "@voicegw/client";
 type Level = LocalEvents["level"];
 type Listener = (level: number) => void;
 
-/**
- * How loud both sides are, 25 times a second. Not part of the state: meters move without
- * the page being drawn again.
- */
+/** The levels of both sides, 25 per second. Not part of the state, so meters move without rendering the page. */
 export class Levels {
   private readonly listeners: { [S in Level["side"]]: Set<Listener> } = { user: new Set(), model: new Set() };
 
-  /** Calls back with each level as RMS, 0 to 1; the function returned ends that. */
+  /** Calls back with each RMS level, 0 to 1. Call the returned function to stop. */
   on(side: Level["side"], listener: Listener): () => void {
     this.listeners[side].add(listener);
     return () => void this.listeners[side].delete(listener);

@@ -2,26 +2,25 @@ import { VoiceError } from "@voicegw/client";
 import { chat, type ChatTurn } from "@voicegw/client/chat";
 import type { Told } from "../model/feed.js";
 
-/** What the text agent's side tells the console. */
 export interface TextHandlers {
   happened(what: Told): void;
   /** A request begins; message is undefined for the answer to a question. */
   asking(message: string | undefined): void;
-  /** The request is over; the error is why it failed, token the question that it answered. */
+  /** The request is over. error: why it failed; token: the question that it answered. */
   answered(error: VoiceError | null, token: string | undefined): void;
 }
 
 type Answer = Required<ChatTurn>["confirmation"];
 
 /**
- * The conversation with the text agent: one request at a time, as the gateway wants it.
- * Answers to questions wait for their turn; there are never more than open questions.
+ * Sends requests to the text agent one at a time, as the gateway requires. Answers to questions wait in a
+ * queue, which never exceeds the open questions.
  */
 export class TextAgent {
   private running: AbortController | null = null;
   private waiting: Answer[] = [];
 
-  /** `request` is fetch, with what operators show. */
+  /** `request` is fetch with the operator's token. */
   constructor(
     private readonly handlers: TextHandlers,
     private readonly request: typeof fetch = fetch,
@@ -31,7 +30,7 @@ export class TextAgent {
     return this.running !== null;
   }
 
-  /** Sends a message; false while another one is answered. */
+  /** Sends a message. Returns false while another one is answered. */
   say(conversation: string, message: string): boolean {
     if (this.busy) {
       return false;
@@ -40,7 +39,7 @@ export class TextAgent {
     return true;
   }
 
-  /** The user's answer to a question, now or when the text agent has finished what it says. */
+  /** Sends the user's answer to a question, now or after the current request. */
   resolve(conversation: string, token: string, approved: boolean): void {
     if (this.busy) {
       this.waiting.push({ token, approved });
@@ -49,12 +48,12 @@ export class TextAgent {
     }
   }
 
-  /** Gives up the answer that is on its way. */
+  /** Cancels the current answer. */
   stop(): void {
     this.running?.abort();
   }
 
-  /** Another conversation begins: what is on its way or waits is of the old one. */
+  /** A new conversation begins; drops the old one's requests. */
   leave(): void {
     this.waiting = [];
     this.stop();

@@ -1,28 +1,28 @@
-// Where the session stands: what the gateway tells of its inside, and what this side counts.
+// The session's state: the gateway's inspect data and this page's statistics.
 import type { AgentSwitched, InspectState, SessionStarted } from "@voicegw/client";
 import { budgetOf, type Budget } from "./budget.js";
 import type { Happening, Watcher } from "./feed.js";
 
 const MAX_INTENTS = 100;
 
-/** What a tool wanted of the session, and what became of it. */
+/** A tool's request to the session, and its result. */
 export interface Intent {
   readonly number: number;
   readonly wall: number;
   readonly turn: number | undefined;
   readonly type: string;
-  /** What belongs to the intent's type. */
+  /** The fields of the intent's type. */
   readonly payload: Record<string, unknown>;
   readonly applied: boolean;
   readonly why: string | undefined;
 }
 
-/** The voice session that runs, or has run last. */
+/** The running or last voice session. */
 export class Agent implements Watcher {
   session: SessionStarted | undefined;
   running = false;
   state: InspectState | undefined;
-  /** Of the open turn; of the last one between turns. */
+  /** The open turn's budget; between turns, the last one's. */
   budget: Budget | undefined;
   /** Newest first. */
   intents: Intent[] = [];
@@ -66,7 +66,7 @@ export class Agent implements Watcher {
   }
 }
 
-/** The messages that are looked at here. */
+/** The messages handled here. */
 type Inside =
   | SessionStarted
   | AgentSwitched

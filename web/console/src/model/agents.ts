@@ -1,4 +1,4 @@
-// Agents as the gateway keeps them (GET /v1/agents), and the form in which they are changed.
+// Agents as the gateway stores them (GET /v1/agents), and the form that edits them.
 import { fields, list, strings, text, type Fields } from "./shape.js";
 
 /** An agent in the list. */
@@ -7,17 +7,17 @@ export interface AgentLine {
   name: string;
   description: string;
   enabled: boolean;
-  /** Where it comes from: "configuration", "file" or "store". */
+  /** Its origin: "configuration", "file" or "store". */
   source: string;
-  /** What is not right with it at this gateway. */
+  /** The agent's problems on this gateway. */
   problems: readonly string[];
 }
 
-/** The numbers of a budget, by their place in the document; empty for the gateway's own. */
+/** The numbers of a budget, by their path in the document; empty for the gateway's default. */
 export const BUDGETS = ["voice.retrieval", "voice.total", "voice.top_k", "voice.tool_time", "text.retrieval", "text.total", "text.top_k", "text.tool_time"] as const;
 export type BudgetKey = (typeof BUDGETS)[number];
 
-/** An agent's document, field by field as it is filled in; what is empty is left out of the document. */
+/** An agent's document as form fields; empty ones are omitted. */
 export interface AgentForm {
   id: string;
   name: string;
@@ -28,7 +28,7 @@ export interface AgentForm {
   provider: string;
   model: string;
   voices: Readonly<Record<string, string>>;
-  /** Whether it may use all tools; then `tools` counts for nothing. */
+  /** May use all tools; `tools` is then ignored. */
   allTools: boolean;
   tools: readonly string[];
   switchTo: readonly string[];
@@ -53,13 +53,13 @@ export const NEW_AGENT: AgentForm = {
   enabled: true,
 };
 
-/** A problem of a document, and the key of the form where it is shown; empty for the document as a whole. */
+/** A problem of a document and the form key where it is shown; empty for the whole document. */
 export interface FormProblem {
   at: string;
   message: string;
 }
 
-/** Reads the list; null for another shape. */
+/** Parses the list; null for another shape. */
 export function readAgents(value: unknown): readonly AgentLine[] | null {
   const answer = fields(value);
   if (!Array.isArray(answer["agents"])) {
@@ -79,7 +79,7 @@ function readLine(entry: Fields): AgentLine {
   };
 }
 
-/** The form of a document. */
+/** Converts a document to a form. */
 export function formOf(document: unknown): AgentForm {
   const d = fields(document);
   const budget: Partial<Record<BudgetKey, string>> = {};
@@ -112,7 +112,7 @@ export function formOf(document: unknown): AgentForm {
   };
 }
 
-/** The document of a form, as the gateway takes it: JSON with one value a line, so that a line tells the field. */
+/** Converts a form to JSON with one value per line, so that the line of an error identifies the field. */
 export function documentOf(form: AgentForm): string {
   const document: Record<string, unknown> = { id: form.id, name: form.name };
   for (const key of ["description", "playbook", "language", "greeting", "provider", "model"] as const) {
@@ -135,7 +135,7 @@ export function documentOf(form: AgentForm): string {
     const value = form.budget[key]?.trim() ?? "";
     if (value !== "") {
       const [mode, number] = key.split(".") as [string, string];
-      // What is no number goes as it is: the gateway says what is wrong with it.
+      // Other text is sent unchanged, because the gateway explains the error.
       (budget[mode] ??= {})[number] = /^\d{1,9}$/.test(value) && number !== "tool_time" ? Number(value) : value;
     }
   }
@@ -148,7 +148,7 @@ export function documentOf(form: AgentForm): string {
   return JSON.stringify(document, null, 1);
 }
 
-/** Where the problems of a refused document belong: each names its line, or the field that is missing. */
+/** Assigns the problems of a refused document to fields, by line or by the name of the missing field. */
 export function placed(problems: unknown, document: string): readonly FormProblem[] {
   const keys = keysOf(document);
   return list(problems).map((entry) => {
@@ -159,7 +159,7 @@ export function placed(problems: unknown, document: string): readonly FormProble
   });
 }
 
-/** The key that each line of a document belongs to: "tools", "voices.gemini", "budget.voice.total". */
+/** The key on each line of a document: "tools", "voices.gemini", "budget.voice.total". */
 function keysOf(document: string): readonly string[] {
   const path: string[] = [];
   return document.split("\n").map((line) => {

@@ -1,10 +1,10 @@
-// The account of a turn, as the gateway tells it.
+// A turn's budget, as reported by the gateway.
 
-/** What a turn has used of what it may. */
+/** The used part of a turn's budget. */
 export interface Budget {
   retrieval: Account;
   total: Account;
-  /** Absent where the time of tools is not limited. */
+  /** Absent without a limit on tool time. */
   tool_time_ms?: Account;
 }
 
@@ -13,7 +13,7 @@ export interface Account {
   limit: number;
 }
 
-/** A budget as inspect tells it; undefined for an invalid one. */
+/** Parses a budget from inspect; undefined for an invalid one. */
 export function budgetOf(value: unknown): Budget | undefined {
   const budget = value as Partial<Budget> | undefined | null;
   return isAccount(budget?.retrieval) && isAccount(budget?.total) ? (budget as Budget) : undefined;

@@ -9,17 +9,17 @@ import { Transcript, type Source } from "./transcript.js";
 import { afterVoice, SILENT, type CallLength, type VoiceState } from "./voice.js";
 import * as words from "../words.js";
 
-/** Errors after which an answer to a question may be given again. */
+/** Errors after which a question can be answered again. */
 const NOT_RECORDED = new Set(["store_unavailable", "limit"]);
 
-/** A call as another page can go on with it: the name of its session here, its lines, and how long it is. */
+/** The data with which another page continues a call: the session's name here, the lines and the length. */
 export interface Standing {
   readonly source: string;
   readonly lines: readonly Line[];
   readonly length: CallLength;
 }
 
-/** One conversation with both agents, made of what happens and of what the user does here. */
+/** A conversation with both agents, derived from events and the user's actions. */
 export class Conversation implements Watcher {
   readonly transcript = new Transcript();
   readonly questions = new Questions();
@@ -28,11 +28,11 @@ export class Conversation implements Watcher {
   private readonly heard = new HeardCount();
   private readonly source: { [S in Side]: Source } = { voice: { side: "voice", id: "voice-0" }, text: { side: "text", id: "text-0" } };
   private counted = 0;
-  /** The invitation to go on by voice that was taken for the call. */
+  /** The accepted invitation of the call. */
   private taken: string | null = null;
-  /** The call has had a session: the next one is another. */
+  /** The call already has a session, so the next one is new. */
   private inCall = false;
-  /** What was sent to the text agent last. */
+  /** The last message to the text agent. */
   private asked = "";
 
   take(happening: Happening): void {
@@ -58,7 +58,7 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** Another conversation, between calls. */
+  /** Starts a new conversation, between calls. */
   begin(): void {
     this.transcript.clear();
     this.questions.clear();
@@ -66,7 +66,7 @@ export class Conversation implements Watcher {
     this.voice = SILENT;
   }
 
-  /** A call begins. invitation is the key of its line, where the text agent has invited. */
+  /** A call begins. invitation: the key of the accepted invitation's line, if any. */
   calling(pushToTalk: boolean, invitation: string | null): void {
     this.taken = invitation;
     this.inCall = false;
@@ -76,33 +76,33 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** The call goes on in which the page was loaded again: its lines are those that were kept. */
+  /** The call continues after a reload, with its stored lines. */
   goingOn(pushToTalk: boolean, { source, lines, length }: Standing): void {
     this.calling(pushToTalk, null);
     this.voice = { ...this.voice, ...length };
     this.source.voice = { side: "voice", id: source };
-    // The next source must not get a name that is in the lines.
+    // Avoid source names that occur in the stored lines.
     this.counted = Math.max(this.counted, Number(/\d+$/.exec(source)?.[0] ?? 0));
     this.transcript.restore(this.source.voice, lines);
   }
 
-  /** What another page needs to go on with the call. */
+  /** The data with which another page continues the call. */
   get standing(): Standing {
     const { began, turns, turn } = this.voice;
     return { source: this.source.voice.id, lines: this.transcript.keep(this.source.voice), length: { began, turns, turn } };
   }
 
-  /** An invitation was not taken. */
+  /** An invitation was not accepted. */
   missed(invitation: string): void {
     this.transcript.settleHandoff(invitation, "over");
   }
 
-  /** The user typed something to the voice agent: by its id there. */
+  /** The user typed to the voice agent; id is that of the transcript. */
   typedToVoice(id: string, text: string): void {
     this.transcript.typed(this.source.voice, id, text);
   }
 
-  /** A request to the text agent begins: with a message, or with the answer to a question. */
+  /** A request to the text agent begins, with a message or the answer to a question. */
   asking(message: string | undefined): void {
     this.source.text = { side: "text", id: `text-${++this.counted}` };
     this.text = { phase: "answering", writing: false, notice: null };
@@ -112,14 +112,14 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** The user has given the answer up. */
+  /** The user cancelled the answer. */
   stopping(): void {
     if (this.text.phase === "answering") {
       this.text = { ...this.text, phase: "stopping" };
     }
   }
 
-  /** The request is over; why it failed, if it did. */
+  /** The request is over, with the error if it failed. */
   answered(error: VoiceError | null): void {
     const source = this.source.text;
     if (this.text.phase === "stopping") {
@@ -133,7 +133,7 @@ export class Conversation implements Watcher {
     this.text = { ...this.text, phase: "ready", writing: false };
   }
 
-  /** The text agent takes nothing: why, or null where it does. */
+  /** The text agent is unavailable, with the reason; null if it is available. */
   closed(notice: Notice | null): void {
     this.text = { ...this.text, notice };
   }
@@ -178,7 +178,7 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** What only the voice agent's side says. */
+  /** Handles messages that only the voice agent sends. */
   private spoken(message: ServerMessage): void {
     const source = this.source.voice;
     switch (message.type) {
@@ -199,7 +199,7 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** What only the text agent's side says. */
+  /** Handles messages that only the text agent sends. */
   private written(message: ServerMessage, wall: number): void {
     switch (message.type) {
       case "voice_session_start": {
@@ -231,7 +231,7 @@ export class Conversation implements Watcher {
       return;
     }
     if (message.snapshot === true) {
-      // What still runs is told again.
+      // Running tools are reported again.
       this.transcript.settle(this.source.voice);
     }
     const unheardMs = before.retry === null || before.microphone !== "live" ? 0 : wall - Math.max(before.retry.keptUntil, before.retry.lostAt);
@@ -241,8 +241,8 @@ export class Conversation implements Watcher {
   }
 
   /**
-   * A session begins: another one, also where the connection broke in between, or that of the page before. `before`
-   * is how the call stood until then.
+   * A session begins: another one, perhaps after a lost connection, or the previous page's. `before` is the
+   * call's earlier state.
    */
   private opened(goesOn: boolean, before: VoiceState, wall: number): void {
     const lost = {
@@ -273,26 +273,26 @@ export class Conversation implements Watcher {
       this.transcript.remark("voice", { text: words.MOVED });
     }
     if (session === null && this.taken !== null) {
-      // What the text agent has handed over was never asked.
+      // The text agent's request never reached the voice agent.
       this.transcript.settleHandoff(this.taken, "failed");
     }
     if (session === null || reason === "moved" || reason === "page_left") {
-      // There was no call, or it goes on elsewhere.
+      // There was no call, or it continues elsewhere.
       return;
     }
     const length = { turns, ms: wall - (began ?? wall) };
     if (handback === undefined && error !== undefined && error.code !== "aborted") {
-      // The gateway had no last word: nobody has told the text agent.
+      // Without the gateway's last message, the text agent received nothing.
       this.transcript.handoff("text", { state: "failed", ...length });
       return;
     }
     this.transcript.handoff("text", { state: "taken", summary: handback?.summary ?? "", ...length });
   }
 
-  /** Nothing of the session that is open will be finished. */
+  /** Ends everything open in the session. */
   private overByVoice(): void {
     for (const { item, share } of this.heard.broken()) {
-      // Nobody flushes what is cut off by the end.
+      // An answer cut off by the session's end is not flushed.
       this.transcript.heard(this.source.voice, item, share, this.transcript.length(this.source.voice, item));
     }
     this.transcript.settle(this.source.voice);
@@ -307,7 +307,7 @@ export class Conversation implements Watcher {
       this.questions.reopen(side);
     }
     if (side === "text") {
-      // By voice it comes as a warning too, and is shown beside the controls.
+      // By voice, the error also arrives as a warning and is shown at the controls.
       this.transcript.trouble("text", { ...noticeOf(gatewayError(message)), again: message.retryable ? this.asked : "" });
     }
   }

@@ -1,9 +1,9 @@
-// Makes the simulator behind the gateway commit a fault, where there is one.
+// Injects faults into a simulated provider.
 import { signal } from "@preact/signals";
 import type { ServerMessage } from "@voicegw/client";
 import type { Happening, Watcher } from "./feed.js";
 
-/** One that can be committed. `for`: it takes a duration, for_ms where nobody says another. */
+/** A fault. `for`: it has a duration, by default for_ms. */
 export interface Fault {
   readonly do: string;
   readonly label: string;
@@ -11,28 +11,28 @@ export interface Fault {
   readonly for_ms?: number;
 }
 
-/** One that was asked for. */
+/** An injected fault. */
 export interface Committed {
   readonly number: number;
   readonly wall: number;
   readonly fault: Fault;
   readonly forMs: number | undefined;
-  /** asking: the gateway has not answered. failed: it refused, `why` says why. */
+  /** asking: the gateway has not answered. failed: it refused; `why` has the reason. */
   readonly result: "asking" | "now" | "next_call" | "failed";
   readonly why: string;
-  /** What the call has shown since, oldest first. */
+  /** The effects on the call so far, oldest first. */
   readonly effects: readonly Effect[];
-  /** How it ended: the connection is back, a turn was answered after it, or the call ended. Undefined while it goes on. */
+  /** How it ended: the connection is back, a later turn was answered, or the call ended. Undefined before. */
   readonly over: "restored" | "answered" | "ended" | undefined;
 }
 
-/** Something that a call has shown after a fault. */
+/** An effect of a fault on the call. */
 export interface Effect {
   readonly wall: number;
   readonly kind: "reconnecting" | "reconnected" | "error" | "tool" | "turn";
-  /** The reason, how it went on, the code, the tool's outcome, or the turn's status. */
+  /** The reason, the kind of recovery, the error code, the tool's outcome, or the turn's status. */
   readonly detail: string;
-  /** Of a connection that is back, how long it was away. */
+  /** How long a restored connection was lost. */
   readonly ms?: number;
 }
 
@@ -40,9 +40,9 @@ const MAX_EFFECTS = 12;
 
 const MAX_COMMITTED = 50;
 
-/** The gateway's /v1/simulator. Addresses are relative to the page. */
+/** Client for the gateway's /v1/simulator. Addresses are relative to the page. */
 export class Faults implements Watcher {
-  /** Null where no simulator is behind the gateway, or nobody may ask it. */
+  /** Null without a simulator or permission. */
   readonly list = signal<readonly Fault[] | null>(null);
   /** Newest first. */
   readonly committed = signal<readonly Committed[]>([]);
@@ -50,7 +50,7 @@ export class Faults implements Watcher {
 
   constructor(private readonly request: typeof fetch = (...args) => fetch(...args)) {}
 
-  /** Asks what can be committed. */
+  /** Loads the available faults. */
   async load(): Promise<void> {
     try {
       const response = await this.request("v1/simulator");
@@ -61,7 +61,7 @@ export class Faults implements Watcher {
     }
   }
 
-  /** Commits one in the connection of a session to its provider. */
+  /** Injects a fault into a session's connection to its provider. */
   async commit(fault: Fault, sessionId: string, forMs?: number): Promise<void> {
     const number = ++this.numbers;
     const asked: Committed = { number, wall: Date.now(), fault, forMs: fault.for ? forMs : undefined, result: "asking", why: "", effects: [], over: undefined };
@@ -81,7 +81,7 @@ export class Faults implements Watcher {
     }
   }
 
-  /** Something happened in the call, or it ended: it belongs to each fault that is not over. */
+  /** Adds an effect, or the end of the call, to each open fault. */
   private note(effect: Effect | undefined, wall: number): void {
     if (!this.committed.value.some(goesOn)) {
       return;
@@ -134,7 +134,7 @@ function effectOf(message: ServerMessage, wall: number): Effect | undefined {
   }
 }
 
-/** A fault is over when the connection is back or, where none was replaced, when a turn after it was answered. */
+/** A fault is over when the connection is back, or, if none was replaced, when a later turn was answered. */
 function overBy({ result, wall: began, forMs = 0 }: Committed, effects: readonly Effect[], wall: number): Committed["over"] {
   const newest = effects.at(-1)!;
   if (newest.kind === "reconnected") {

@@ -1,7 +1,7 @@
-// What happens, in one line of time: everything that the console shows is made of it.
+// Events in order of time, from which the console derives everything that it shows.
 import type { LocalEvents, ServerMessage } from "@voicegw/client";
 
-/** Whose conversation it belongs to: the text agent's or the voice agent's. */
+/** The agent concerned: text or voice. */
 export type Side = "text" | "voice";
 
 /** A message of a type that this version does not know. */
@@ -10,7 +10,7 @@ export interface UnknownMessage {
   [field: string]: unknown;
 }
 
-/** What this browser notices by itself, by the names of the client library's events. */
+/** Events from this browser, by their names in the client library. */
 export const NOTICED = [
   "state",
   "sounding",
@@ -30,36 +30,36 @@ export const NOTICED = [
 
 export type Noticed = { [N in (typeof NOTICED)[number]]: { name: N; event: LocalEvents[N] } }[(typeof NOTICED)[number]];
 
-/** One thing that happened. `at` is performance.now() in ms, `wall` ms since the epoch. */
+/** An event. `at` is performance.now() in ms, `wall` ms since the epoch. */
 export type Happening = { at: number; wall: number } & (
-  /** `wire` is the message as it came, where its turn has another number in the call than in its session. */
+  /** `wire`: the message as received, if its turn has another number in the call than in its session. */
   | { kind: "received"; side: Side; message: ServerMessage | UnknownMessage; wire?: ServerMessage | UnknownMessage }
-  /** Tickets and tokens in it are stars. To the text agent, its type is "chat". */
+  /** Tickets and tokens are replaced with asterisks. Messages to the text agent have the type "chat". */
   | { kind: "sent"; side: Side; message: UnknownMessage }
   | ({ kind: "noticed"; side: "voice" } & Noticed)
-  /** A new voice session begins; what is on the waveform starts anew. Rates in Hz. */
+  /** A new voice session begins, and the waveform restarts. Rates in Hz. */
   | { kind: "opened"; side: "voice"; inputRate: number; outputRate: number }
-  /** Audio, PCM16: of the user as it was sent, of the model as it came. */
+  /** PCM16 of the user as sent, and of the model as received. */
   | { kind: "uplink"; side: "voice"; pcm: Int16Array; rate: number; clockMs: number }
   | { kind: "downlink"; side: "voice"; item: string; pcm: Int16Array; rate: number }
-  /** The time of a question is up, and the gateway does not tell of it: the text agent's side. */
+  /** A question of the text agent has expired; the gateway does not report this. */
   | { kind: "lapsed"; side: Side; token: string }
-  /** The user has begun a new conversation: what was shown is of another one. */
+  /** The user began a new conversation. */
   | { kind: "anew"; side: Side; conversationId: string }
 );
 
-/** What happened, without its time: that is when it is told. */
+/** An event without its time, which is set when it is published. */
 export type Told<H extends Happening = Happening> = H extends Happening ? Omit<H, "at" | "wall"> : never;
 
-/** Something that is made of happenings. */
+/** Derives something from events. */
 export interface Watcher {
   take(happening: Happening): void;
 }
 
-/** A watcher that can go on where another page has stopped, in the same session. */
+/** A watcher whose data survives a reload during a session. */
 export interface LastingWatcher extends Watcher {
-  /** What another page needs, as JSON without secrets and of a bounded length. */
+  /** Returns data for the next page as JSON, without secrets and of limited length. */
   keep?(): string;
-  /** Takes up what the page before has kept; nothing if something has happened here already. */
+  /** Restores the previous page's data, unless events have already happened here. */
   restore?(kept: string): void;
 }

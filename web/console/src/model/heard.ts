@@ -1,30 +1,30 @@
-/** So many items are remembered: more are never on their way together. */
+/** The number of items remembered; fewer overlap. */
 const MAX_ITEMS = 16;
 
 interface Item {
-  /** Audio of it that has come; all of it once it has ended. */
+  /** Audio received so far; the total once the item has ended. */
   ms: number;
   ended: boolean;
   playedMs: number;
-  /** How long its text was when it was flushed; null before. */
+  /** The length of its text when it was flushed; null before. */
   length: number | null;
 }
 
-/** What a player may round away of an answer, in ms: one frame of it. */
+/** The most a player may round off an answer, in ms: one frame. */
 const ROUNDING_MS = 20;
 
-/** How much of a text was heard, by how much of its audio was. */
+/** How much of a text was heard, derived from its audio. */
 export interface Heard {
   /** 0 to 1, of the text's length when it was flushed. */
   share: number;
   length: number;
 }
 
-/** Counts how much of each spoken answer was heard, as the gateway does for its record. */
+/** Computes how much of each spoken answer was heard, with the gateway's rules. */
 export class HeardCount {
   private readonly items = new Map<string, Item>();
 
-  /** Audio of an item came, in ms. */
+  /** Audio of an item arrived, in ms. */
   came(item: string, ms: number): void {
     const known = this.item(item);
     if (!known.ended) {
@@ -32,19 +32,19 @@ export class HeardCount {
     }
   }
 
-  /** All of an item has come. */
+  /** An item's audio is complete. */
   all(item: string, ms: number): void {
     const known = this.item(item);
     known.ended = true;
     known.ms = ms > 0 ? ms : known.ms;
   }
 
-  /** What is left of an item is dropped; its text is so long. */
+  /** The rest of an item is dropped; length is that of its text. */
   flushed(item: string, length: number): void {
     this.item(item).length = length;
   }
 
-  /** So much of an item was heard; what that means for its text, once it is cut off. */
+  /** Records how much of an item was heard. Returns the share of its text if it was cut off. */
   played(item: string, ms: number): Heard | null {
     const known = this.items.get(item);
     if (known === undefined) {
@@ -57,12 +57,12 @@ export class HeardCount {
     return { share: Math.min(1, known.playedMs / known.ms), length: known.length };
   }
 
-  /** The items that were heard to their end. */
+  /** The items heard to their end. */
   whole(): string[] {
     return [...this.items].filter(([, item]) => item.ended && item.playedMs >= item.ms - ROUNDING_MS).map(([id]) => id);
   }
 
-  /** Of the items that were not flushed and not heard to their end: which share of what has come was. */
+  /** The items neither flushed nor heard to their end, with the share heard of the received audio. */
   broken(): { item: string; share: number }[] {
     const open = [...this.items].filter(([, item]) => item.length === null && item.ms > 0 && item.playedMs < item.ms - ROUNDING_MS);
     return open.map(([item, { playedMs, ms }]) => ({ item, share: playedMs / ms }));

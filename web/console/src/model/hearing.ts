@@ -1,24 +1,27 @@
-// Whether a microphone that is tested is heard, by how loud it is.
+// Judges by its level whether a tested microphone works.
 
-/** none: nothing has come yet that can be judged. faint: there is sound, but no speech that a model would hear. silent: not even noise. */
+/**
+ * none: not enough audio yet. faint: sound, but no speech that a model would recognize. silent: not even
+ * noise.
+ */
 export type Heard = "none" | "heard" | "faint" | "silent";
 
-/** RMS from which speech is heard well: -40 dB. */
+/** RMS of speech that is loud enough: -40 dB. */
 const SPEECH = 0.01;
-/** A microphone that is on has at least its own noise: -90 dB. */
+/** A microphone has at least this much noise of its own: -90 dB. */
 const NOISE = 0.00003;
-/** So much of it in all is speech and not a click, in ms. */
+/** Shorter sounds in total, in ms, are clicks. */
 const ENOUGH_MS = 300;
-/** So long somebody needs to begin, in ms. */
+/** How long the user may take to begin, in ms. */
 const PATIENCE_MS = 4000;
 
-/** Judges levels, one after another. */
+/** Judges a sequence of levels. */
 export class Hearing {
   private speechMs = 0;
   private allMs = 0;
   private noise = false;
 
-  /** A level as RMS, 0 to 1, that lasted some ms. */
+  /** Adds an RMS level, 0 to 1, that lasted `ms`. */
   take(level: number, ms: number): Heard {
     this.allMs += ms;
     this.noise ||= level > NOISE;

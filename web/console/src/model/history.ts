@@ -1,4 +1,4 @@
-// What was said before this page was opened (GET /v1/conversations/{id}), as lines.
+// The conversation from before this page (GET /v1/conversations/{id}), as lines.
 import type { Side } from "./feed.js";
 import type { Handoff, Line } from "./lines.js";
 import { fields, list, number, pictureUrl, text, type Fields } from "./shape.js";
@@ -13,10 +13,7 @@ interface Entry {
   calls: readonly Fields[];
 }
 
-/**
- * The lines of a conversation but for one session, which the page has itself; none for an
- * answer of another shape.
- */
+/** Converts a conversation to lines, without one session that the page has itself; empty for another shape. */
 export function recalled(value: unknown, except?: string): readonly Line[] {
   const all = list(fields(value)["entries"]).map((entry) => readEntry(fields(entry)));
   const entries = all.filter(({ session }) => except === undefined || session !== except);
@@ -108,7 +105,7 @@ function pictureOf(image: Fields, prompt: string, placed: { side: Side; at: numb
   return [{ ...placed, kind: "picture", key, url, prompt, width: number(image["width"]), height: number(image["height"]) }];
 }
 
-/** What the gateway noted of a question; other notes are for the model. */
+/** A note about a question; other notes are for the model. */
 function notice(entry: Entry, key: string): readonly Line[] {
   const note = /The user (?:was asked to approve (?<asked>\S+): (?<outcome>\w+)|(?<verb>approved|declined) (?<tool>\S+))/.exec(entry.text)?.groups;
   if (note === undefined) {

@@ -1,34 +1,34 @@
-// What the instruments show of a call, over a reload of the page: nobody else has it, as the gateway keeps
-// only what its client has not received. No audio, and no secrets.
+// The instruments' data across a reload. The gateway stores only what its client has not received, so the
+// page stores the rest. No audio and no secrets.
 import type { Call, TurnCalls } from "./calls.js";
 import type { Entry } from "./log.js";
 import { fields, list, number } from "./shape.js";
 import type { Turn } from "./turns.js";
 
-/** So much of each is kept, the newest, in characters of JSON: a tab has some five million for everything. */
+/** Limits in characters of JSON; the newest data is kept. A tab has about five million characters. */
 export const MOST = { tools: 400_000, turns: 100_000, log: 600_000 } as const;
 
-/** The session that goes on is the first one of the page that is loaded again. */
+/** The continuing session is the first one of the reloaded page. */
 export const FIRST = 1;
 
 export interface Kept {
-  /** When the clock of the page was zero, in ms since the epoch: each page has a clock of its own. */
+  /** The start of the page's clock in ms since the epoch; it differs per page. */
   readonly origin: number;
-  /** How many secrets have a number in it. */
+  /** The number of secrets numbered so far. */
   readonly secrets: number;
   readonly tools: readonly TurnCalls[];
   readonly turns: readonly Turn[];
   readonly log: readonly Entry[];
 }
 
-/** The newest of them that fit together, in their order. */
+/** The newest entries that fit, in order. */
 export function newest<T>(all: readonly T[], most: number): readonly T[] {
   let length = 0;
   const tooMuch = all.findLastIndex((one) => (length += JSON.stringify(one).length) > most);
   return all.slice(tooMuch + 1);
 }
 
-/** Reads again what was kept, with the times of this page's clock; null for what is something else. */
+/** Parses the stored data and converts times to this page's clock; null for other data. */
 export function readKept(value: unknown, origin: number): Kept | null {
   const kept = fields(value);
   if (typeof kept["origin"] !== "number") {

@@ -1,13 +1,12 @@
-// The lines of a call that are kept when the page is loaded again: while the call runs, nobody
-// else has them.
+// Stores the lines of a running call across a reload; until it ends, the page has the only copy.
 import type { Line } from "./lines.js";
 import { fields, list, pictureUrl, text } from "./shape.js";
 
-/** So much is kept, the newest: an hour of talk fits in, and a tab has some megabytes. */
+/** The most lines stored, newest first: an hour of talk, far below a tab's storage. */
 const MAX_LINES = 200;
 const MAX_LENGTH = 200_000;
 
-/** Of these lines, those that are kept. */
+/** Returns the lines to store. */
 export function linesToKeep(lines: readonly Line[]): readonly Line[] {
   const newest = lines.slice(-MAX_LINES);
   let length = 0;
@@ -15,7 +14,7 @@ export function linesToKeep(lines: readonly Line[]): readonly Line[] {
   return newest.slice(tooMuch + 1);
 }
 
-/** Reads lines of a source again; what is not one of them is left out. */
+/** Parses a source's stored lines and skips invalid ones. */
 export function readLines(value: unknown, source: string): readonly Line[] {
   return list(value).flatMap((entry): Line[] => {
     const line = fields(entry);

@@ -1,15 +1,15 @@
-// What a conversation is made of, as it is shown. A line is never changed: another one
-// takes its place, so that whoever shows it sees by its identity whether it is the same.
+// The lines of a conversation as shown. They are immutable: a change replaces the object, so that components
+// can compare identities.
 import type { Clamped, ToolError } from "@voicegw/client";
 import type { Side } from "./feed.js";
 
 interface Placed {
-  /** Its name in the transcript, the same for as long as it is there. */
+  /** Its permanent name in the transcript. */
   readonly key: string;
   readonly side: Side;
-  /** Where it stands: ms since the epoch, on the gateway's clock where that is known. */
+  /** Its position: ms since the epoch, on the gateway's clock if known. */
   readonly at: number;
-  /** It was here before the page was loaded again. */
+  /** It is from before a reload. */
   readonly restored?: boolean;
 }
 
@@ -18,16 +18,16 @@ export interface Utterance extends Placed {
   readonly kind: "utterance";
   readonly role: "user" | "assistant";
   readonly text: string;
-  /** hearing: the user speaks and there is no text yet. open: more of it may come. */
+  /** hearing: the user speaks, without text yet. open: more may follow. */
   readonly state: "hearing" | "open" | "final";
   readonly turn: number | undefined;
-  /** The answer was cut off: by the user, by a failure, or by the model's length limit. */
+  /** The answer was cut off by the user, a failure, or the model's length limit. */
   readonly cut: boolean;
-  /** Of an answer that was cut off while it was spoken: so many characters were heard. */
+  /** In an answer that was cut off while it was spoken: the number of characters heard. */
   readonly heard: number | undefined;
-  /** Written, not spoken. */
+  /** Typed, not spoken. */
   readonly typed: boolean;
-  /** Shown here before the gateway has told it back. */
+  /** Shown before the gateway has confirmed it. */
   readonly pending: boolean;
 }
 
@@ -35,28 +35,28 @@ export interface Utterance extends Placed {
 export interface ToolLine extends Placed {
   readonly kind: "tool";
   readonly tool: string;
-  /** unfinished: the session ended before it did. */
+  /** unfinished: the session ended before the call. */
   readonly state: "running" | "done" | "failed" | "unfinished";
-  /** How long it took, or has taken so far. */
+  /** Its duration, or so far. */
   readonly durationMs: number | undefined;
   readonly error: ToolError | undefined;
-  /** The answer of an earlier call was given. */
+  /** The answer is that of an earlier call. */
   readonly deduplicated: boolean;
   readonly clamped: Readonly<Record<string, Clamped>>;
 }
 
-/** A picture that a tool has made. */
+/** An image from a tool. */
 export interface Picture extends Placed {
   readonly kind: "picture";
   /** Relative to the page. */
   readonly url: string;
   readonly prompt: string;
-  /** In pixels; 0 where not known. */
+  /** In pixels; 0 if unknown. */
   readonly width: number;
   readonly height: number;
 }
 
-/** What became of a question to the user. */
+/** The outcome of a question to the user. */
 export interface Outcome extends Placed {
   readonly kind: "outcome";
   readonly preview: string;
@@ -66,32 +66,35 @@ export interface Outcome extends Placed {
   readonly elsewhere: boolean;
 }
 
-/** The conversation goes over from one agent to the other. */
+/** A handoff from one agent to the other. */
 export interface Handoff extends Placed {
   readonly kind: "handoff";
   readonly to: Side;
-  /** offered: the text agent invites, until `expires`. over: the invitation was not taken. failed: the other side was never told. */
+  /**
+   * offered: the text agent invites until `expires`. over: not accepted. failed: the other agent never
+   * received it.
+   */
   readonly state: "offered" | "taken" | "over" | "failed";
-  /** What is answered first; empty for nothing. */
+  /** The first question; empty for none. */
   readonly request: string;
-  /** ms since the epoch on this machine's clock; null when that cannot be told. */
+  /** ms since the epoch on this machine's clock; null if unknown. */
   readonly expires: number | null;
-  /** Back to text: what was said, in the gateway's words, and how much. */
+  /** Back to text: the gateway's summary of the call, and its length. */
   readonly summary: string;
   readonly turns: number | undefined;
   readonly ms: number | undefined;
 }
 
-/** Something went wrong and there is no answer. */
+/** An error instead of an answer. */
 export interface Trouble extends Placed {
   readonly kind: "trouble";
   readonly title: string;
   readonly advice: string;
-  /** What can be sent again; empty where that would not help. */
+  /** The message to send again; empty if that would not help. */
   readonly again: string;
 }
 
-/** Something about the conversation itself. */
+/** A remark about the conversation itself. */
 export interface Remark extends Placed {
   readonly kind: "remark";
   readonly text: string;

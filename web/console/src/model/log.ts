@@ -1,16 +1,16 @@
-// All that happened, as a list that can be searched and saved. Audio itself is not in it.
+// All events as a list to search and save, without audio.
 import type { Happening, Side, Watcher } from "./feed.js";
 import type { Secrets } from "./secrets.js";
 
-/** Which way it went: from the gateway, to it, or noticed here. */
+/** From the gateway, to it, or from this page. */
 export type Direction = "in" | "out" | "here";
 
-/** What it is about. drafts: text while it grows. reports: what both sides tell each other all the time. */
+/** The topic of an event. drafts: partial text. reports: frequent reports and pings. */
 export type Group = "talk" | "turns" | "tools" | "state" | "session" | "audio" | "drafts" | "reports";
 
 export const GROUPS: readonly Group[] = ["talk", "turns", "tools", "state", "session", "audio", "drafts", "reports"];
 
-/** One line of the list. */
+/** One entry of the list. */
 export interface Entry {
   /** Rises by one, from 1. */
   readonly number: number;
@@ -22,13 +22,13 @@ export interface Entry {
   readonly group: Group;
   readonly type: string;
   readonly turn: number | undefined;
-  /** It tells of something that went wrong. */
+  /** The event reports an error. */
   readonly bad: boolean;
-  /** The whole of it as JSON, without secrets. */
+  /** The whole event as JSON, without secrets. */
   readonly json: string;
 }
 
-/** What is wanted of the list; nothing said is everything. */
+/** The filter of the list; by default it passes everything. */
 export interface Filter {
   text: string;
   side: Side | "";
@@ -73,7 +73,7 @@ const GROUP_OF_PREFIX: Readonly<Record<string, Group>> = {
   audio: "audio",
 };
 
-/** What a message or event of a type is about. */
+/** The topic of a message or event, by its type. */
 export function groupOf(type: string, content: Readonly<Record<string, unknown>> = {}): Group {
   if (type === "transcript" && content["final"] === false) {
     return "drafts";
@@ -85,10 +85,10 @@ export function groupOf(type: string, content: Readonly<Record<string, unknown>>
   return Object.hasOwn(GROUP_OF_PREFIX, prefix) ? GROUP_OF_PREFIX[prefix]! : "session";
 }
 
-/** The newest happenings, up to 5000 and some 16 MB. */
+/** The newest events, up to 5000 and about 16 MB. */
 export class Log implements Watcher {
   private list: Entry[] = [];
-  /** Entries before this index are gone; they are cut off now and then. */
+  /** Entries before this index are dropped; the array is trimmed occasionally. */
   private first = 0;
   private numbers = 0;
   private chars = 0;
@@ -100,7 +100,7 @@ export class Log implements Watcher {
     return this.list.length - this.first;
   }
 
-  /** How many were dropped because there was no room. */
+  /** The number of entries dropped for lack of room. */
   get dropped(): number {
     return this.gone;
   }
@@ -136,7 +136,7 @@ export class Log implements Watcher {
     }
   }
 
-  /** Takes up what the page before has kept, before anything has happened here. */
+  /** Restores the previous page's entries, before any event here. */
   restore(entries: readonly Entry[]): void {
     for (const entry of entries.slice(-MAX_ENTRIES)) {
       this.list.push({ ...entry, number: ++this.numbers });
@@ -151,18 +151,18 @@ export class Log implements Watcher {
     this.gone = 0;
   }
 
-  /** Those that are kept and came after the one of that number, oldest first. */
+  /** The entries after the one with that number, oldest first. */
   after(number: number): readonly Entry[] {
     return this.list.slice(Math.max(this.first, this.list.length - (this.numbers - number)));
   }
 
-  /** The number of the oldest that is kept, or of the next one. */
+  /** The number of the oldest entry, or of the next one if empty. */
   get oldest(): number {
     return this.list[this.first]?.number ?? this.numbers + 1;
   }
 }
 
-/** The entries of a log that fit a filter. What has been looked at is not looked at again. */
+/** The entries of a log that pass a filter. It examines each entry once. */
 export class Search {
   private found: Entry[] = [];
   private seen = 0;
@@ -175,7 +175,7 @@ export class Search {
     this.words = filter.text.toLowerCase().split(/\s+/).filter((word) => word !== "");
   }
 
-  /** Those that fit by now, oldest first; the same array while nothing has changed. */
+  /** The matching entries, oldest first; the same array if nothing has changed. */
   now(): readonly Entry[] {
     const fresh = this.log.after(this.seen);
     this.seen = fresh.at(-1)?.number ?? this.seen;
@@ -188,7 +188,7 @@ export class Search {
   }
 }
 
-/** Entries as lines of JSON, to be saved. */
+/** Formats entries as lines of JSON, to save. */
 export function toLines(entries: readonly Entry[]): string {
   return entries
     .map(({ wall, side, direction, json }) => {
@@ -205,7 +205,7 @@ function fits(entry: Entry, filter: Filter, words: readonly string[]): boolean {
   if ((filter.side !== "" && entry.side !== filter.side) || (filter.direction !== "" && entry.direction !== filter.direction)) {
     return false;
   }
-  // Every word has to occur: "kb_search failed" finds what both stand in.
+  // All words must occur: "kb_search failed" finds entries with both.
   return words.length === 0 || words.every((word) => entry.json.toLowerCase().includes(word));
 }
 
@@ -240,8 +240,7 @@ function noticed(type: string, event: unknown): Content {
   return { type, direction: "here", content: { type, ...fields } };
 }
 
-// The fields of an event. JSON leaves out an error's message, and times of
-// this page have more digits than they mean.
+// The fields of an event. JSON omits an error's message, and this page's times have too many digits.
 function plain(event: object): Record<string, unknown> {
   const fields: Record<string, unknown> = event instanceof Error ? { message: event.message } : {};
   for (const [name, value] of Object.entries(event)) {

@@ -1,12 +1,12 @@
 import type { VoiceError } from "@voicegw/client";
 
-/** What went wrong and what to do about it, in words. */
+/** A message about a problem, and advice. */
 export interface Notice {
   readonly title: string;
   readonly advice: string;
 }
 
-/** The library's errors come with their sentences. */
+/** Uses the texts of the library's errors. */
 export function noticeOf(error: VoiceError): Notice {
   return { title: error.message, advice: error.advice };
 }

@@ -1,35 +1,35 @@
-// The conversations that the gateway keeps (GET /v1/conversations), and what each turn of one has cost.
+// The gateway's stored conversations (GET /v1/conversations), and the cost of each turn.
 import { fields, list, number, strings, text } from "./shape.js";
 
 export interface PastCall {
   readonly conversation: string;
   readonly user: string;
   readonly agent: string;
-  /** How the user began; empty where nothing was said. */
+  /** The user's first words; empty if nothing was said. */
   readonly title: string;
   readonly turns: number;
   readonly voice: boolean;
   readonly text: boolean;
   readonly calls: number;
-  /** The tools that were called, the one that was called most first. */
+  /** The tools called, most frequent first. */
   readonly tools: readonly { readonly tool: string; readonly calls: number }[];
-  /** In micro-dollars; undefined where it is not known, or a part of it has no price. */
+  /** In micro-dollars; undefined if unknown or partly without a price. */
   readonly costMicros: number | undefined;
-  /** ms since the epoch; 0 if it cannot be read. */
+  /** ms since the epoch; 0 if invalid. */
   readonly begunAt: number;
   readonly lastAt: number;
 }
 
 export interface PastCalls {
-  /** The one first that was used last. */
+  /** Most recently used first. */
   readonly calls: readonly PastCall[];
-  /** Where the next page begins; empty on the last one. */
+  /** The start of the next page; empty on the last one. */
   readonly next: string;
-  /** Older ones are kept that are not listed. */
+  /** Older calls are stored but not listed. */
   readonly incomplete: boolean;
 }
 
-/** Null for an answer of another shape. */
+/** Null for another shape. */
 export function readPast(value: unknown): PastCalls | null {
   const answer = fields(value);
   if (!Array.isArray(answer["conversations"])) {
@@ -58,37 +58,37 @@ function readCall(line: Readonly<Record<string, unknown>>): PastCall {
   };
 }
 
-/** A cost of nothing is not told, and neither is that nothing is known. */
+/** Zero means unknown or free; neither is shown. */
 function costOf(line: Readonly<Record<string, unknown>>): number | undefined {
   const micros = number(line["cost_usd_micros"]);
   return micros > 0 && number(line["unpriced"]) === 0 ? micros : undefined;
 }
 
-/** A first page that was asked for again, before what is known already; the further pages stay. */
+/** Merges a reloaded first page into the known calls; later pages stay. */
 export function joined(fresh: PastCalls, known: PastCalls | null): PastCalls {
   const there = new Set(fresh.calls.map(({ conversation }) => conversation));
   const oldest = fresh.calls.at(-1)?.lastAt ?? 0;
-  // What the first page would have named, had it not been removed, is gone.
+  // A call that the first page would contain but does not was deleted.
   const further = (known?.calls ?? []).filter(({ conversation, lastAt }) => !there.has(conversation) && lastAt < oldest);
   return known === null || fresh.next === "" || further.length === 0 ? fresh : { ...known, calls: [...fresh.calls, ...further] };
 }
 
-/** The next page behind what is known. */
+/** Appends the next page. */
 export function continued(known: PastCalls, page: PastCalls): PastCalls {
   const there = new Set(known.calls.map(({ conversation }) => conversation));
   return { ...page, calls: [...known.calls, ...page.calls.filter(({ conversation }) => !there.has(conversation))] };
 }
 
-/** What is kept of one turn beside its words. */
+/** The stored data of a turn except its words. */
 export interface PastTurn {
   readonly turn: number;
-  /** From the end of the user's turn to the first sound, or the first words; undefined where it is not known. */
+  /** From the end of the user's turn to the first sound or words; undefined if unknown. */
   readonly responseMs: number | undefined;
   readonly costMicros: number | undefined;
   readonly tools: readonly string[];
 }
 
-/** The turns of a conversation (GET /v1/conversations/{id}) of which something is kept. */
+/** The turns of a conversation (GET /v1/conversations/{id}) with stored data. */
 export function pastTurns(value: unknown): readonly PastTurn[] {
   const turns = new Map<number, { responseMs: number | undefined; micros: number; unpriced: number; tools: string[] }>();
   for (const entry of list(fields(value)["entries"]).map(fields)) {

@@ -1,4 +1,4 @@
-// What the model of a call is told (GET /v1/sessions/{id}/prompt).
+// The prompt of a call's model (GET /v1/sessions/{id}/prompt).
 import { fields, list, text } from "./shape.js";
 
 export interface Prompt {
@@ -8,7 +8,7 @@ export interface Prompt {
   readonly tools: readonly { readonly name: string; readonly description: string }[];
 }
 
-/** Null for an answer of another shape. */
+/** Null for another shape. */
 export function readPrompt(value: unknown): Prompt | null {
   const answer = fields(value);
   if (typeof answer["instructions"] !== "string") {

@@ -1,21 +1,21 @@
-// What the gateway offers to choose from (GET /v1/providers).
+// The gateway's choices (GET /v1/providers).
 import { fields, list, strings, text, type Fields } from "./shape.js";
 
-/** One way to a voice model. */
+/** A provider of voice models. */
 export interface Provider {
   name: string;
-  /** Empty where the gateway does not tell. */
+  /** Empty if unknown. */
   model: string;
-  /** What its documentation lists; empty where that is not known. */
+  /** The documented voices; empty if unknown. */
   voices: readonly string[];
-  /** The one that is used when none is chosen; empty for the model's own. */
+  /** The default voice; empty for the model's own. */
   voice: string;
-  /** The simulator stands in for it. */
+  /** The simulator replaces it. */
   simulated: boolean;
 }
 
 export interface Offer {
-  /** The provider that is used when none is chosen. */
+  /** The default provider. */
   default: string;
   providers: readonly Provider[];
   agents: readonly string[];
@@ -24,7 +24,7 @@ export interface Offer {
   simulator: boolean;
 }
 
-/** Checks the shape of an answer; null for another one. What is absent is not offered. */
+/** Parses the choices; null for another shape. Absent choices are not offered. */
 export function readOffer(value: unknown): Offer | null {
   const answer = fields(value);
   const providers = list(answer["providers"]).flatMap((entry) => readProvider(fields(entry)));
@@ -49,7 +49,7 @@ function readProvider(entry: Fields): Provider[] {
   return [{ name, model: text(entry["model"]), voices: strings(entry["voices"]), voice: text(entry["voice"]), simulated: entry["simulated"] === true }];
 }
 
-/** The provider that a call would use: the chosen one, if it is still there, else the default. */
+/** The provider that a call would use: the chosen one if it still exists, otherwise the default. */
 export function chosen(offer: Offer | null, name: string): Provider | undefined {
   const find = (wanted: string): Provider | undefined => offer?.providers.find((p) => p.name === wanted);
   return find(name) ?? find(offer?.default ?? "") ?? offer?.providers[0];

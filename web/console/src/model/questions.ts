@@ -2,35 +2,35 @@ import type { ConfirmationRequest } from "@voicegw/client";
 import type { Side } from "./feed.js";
 import { readableTimes } from "./when.js";
 
-/** A question that only the user may answer, with a button. */
+/** A question that only the user can answer, with a button. */
 export interface Question {
   readonly token: string;
-  /** Who asks, and who must be given the answer. */
+  /** The agent that asks and receives the answer. */
   readonly side: Side;
   readonly tool: string;
-  /** What would be done, for a person: times are those of the reader's clock. */
+  /** A description of the action, with times on the reader's clock. */
   readonly preview: string;
-  /** The exact arguments, as formatted JSON; empty for none. */
+  /** The exact arguments as formatted JSON; empty for none. */
   readonly args: string;
-  /** When it ends on this machine's clock (ms since the epoch); null when that cannot be told. */
+  /** When it expires on this machine's clock (ms since the epoch); null if unknown. */
   readonly expires: number | null;
-  /** What the user has pressed; null before. */
+  /** The user's answer; null before. */
   readonly approved: boolean | null;
 }
 
-/** More than a gateway ever asks at once. */
+/** Far more than a gateway asks at once. */
 const MAX_OPEN = 32;
 
-/** The questions that are open, oldest first. */
+/** The open questions, oldest first. */
 export class Questions {
   private open: readonly Question[] = [];
 
-  /** A new array whenever anything has changed. */
+  /** A new array after each change. */
   get list(): readonly Question[] {
     return this.open;
   }
 
-  /** A confirmation.request that came at now (ms since the epoch). */
+  /** Adds a confirmation.request that arrived at now (ms since the epoch). */
   asked(side: Side, message: ConfirmationRequest, now: number): void {
     if (this.open.length >= MAX_OPEN || this.find(message.token) !== undefined) {
       return;
@@ -42,15 +42,14 @@ export class Questions {
       tool: visible(message.tool),
       preview: readableTimes(visible(previewOf(message))),
       args: message.args_source === "{}" ? "" : visible(message.args_source ?? ""),
-      // What has just been asked cannot be over: this clock is wrong then, and
-      // the gateway says when it ends.
+      // A new question cannot have expired, so this clock is wrong. The gateway reports the end.
       expires: end > now ? end : null,
       approved: null,
     };
     this.open = [...this.open, question];
   }
 
-  /** Notes the user's answer and returns the question; undefined when it must not be sent: answered, over or unknown. */
+  /** Records the user's answer and returns the question; undefined if it is answered, expired or unknown. */
   answer(token: string, approved: boolean, now: number): Question | undefined {
     const question = this.find(token);
     if (question === undefined || !answerable(question, now)) {
@@ -60,12 +59,12 @@ export class Questions {
     return question;
   }
 
-  /** What was answered is open again: the gateway could not take the answer. Without a token, all of a side. */
+  /** Reopens an answered question whose answer failed. Without a token, reopens all of a side. */
   reopen(side: Side, token?: string): void {
     this.open = this.open.map((q) => (q.side === side && q.approved !== null && (token === undefined || q.token === token) ? { ...q, approved: null } : q));
   }
 
-  /** Removes a question and returns it; undefined for one that is not here. */
+  /** Removes a question and returns it; undefined if unknown. */
   ended(token: string): Question | undefined {
     const question = this.find(token);
     if (question !== undefined) {
@@ -74,7 +73,7 @@ export class Questions {
     return question;
   }
 
-  /** Removes all of a side and returns them. */
+  /** Removes all questions of a side and returns them. */
   endedAll(side: Side): readonly Question[] {
     const gone = this.open.filter((question) => question.side === side);
     this.open = this.open.filter((question) => question.side !== side);
@@ -90,23 +89,22 @@ export class Questions {
   }
 }
 
-/** Whether the buttons of a question do anything at now (ms since the epoch). */
+/** Whether a question can be answered at now (ms since the epoch). */
 export function answerable(question: Question, now: number): boolean {
   return question.approved === null && (question.expires === null || now < question.expires);
 }
 
-/** The preview; a tool without one of its own comes with its arguments, which are shown anyway. */
+/** The preview. A tool without its own preview sends the arguments, which are shown anyway. */
 function previewOf({ tool, preview }: ConfirmationRequest): string {
   const text = preview?.trim() ?? "";
   return text === "" || text === tool || text.startsWith(`${tool} {`) ? `Run ${tool}?` : text;
 }
 
-// What steers the direction of text, or is not seen at all: a name must not be able to make
-// the line that is approved read like another one. Joiners and the choice between text and
-// emoji are part of ordinary words and pictures.
+// Bidirectional controls and invisible characters, which could make an approval read like something else.
+// Joiners and variation selectors are part of ordinary words and emoji.
 const UNSEEN = /(?![\n\u200c\u200d\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Text with its unseen characters written out, as JSON does. */
+/** Escapes the invisible characters, as JSON does. */
 export function visible(text: string): string {
   return text.replace(UNSEEN, (c) => {
     const code = c.codePointAt(0)!.toString(16);

@@ -1,4 +1,4 @@
-// The audio of both sides, so that a turn can be heard again.
+// Records the audio of both sides, so that turns can be played again.
 import type { Happening, Watcher } from "./feed.js";
 import { resampled } from "./resampled.js";
 import type { Item, Sound, Span } from "./sound.js";
@@ -7,23 +7,23 @@ import { turnKey } from "./turns.js";
 import { spokenAt, type UplinkPlace, type UplinkStretch } from "./uplinkclock.js";
 import { wavFile } from "./wav.js";
 
-/** So much of each side is kept, the newest: some 20 MB of the user and 30 MB of the model. */
+/** The duration kept per side, newest first: about 20 MB of the user and 30 MB of the model. */
 export const RECORDED_MS = 600_000;
-/** The user's side of a turn begins before the speech that was heard, and ends after it. */
+/** Audio included before and after the detected speech of the user. */
 const MARGIN_MS = 300;
 
-/** user and model: one side alone, all of it. both: in two channels, as it sounded. */
+/** user and model: one side, complete. both: stereo, as heard. */
 export type Which = "user" | "model" | "both";
 
-/** What there is of a turn, in ms. */
+/** The recorded audio of a turn, in ms. */
 export interface Recorded {
   userMs: number;
   modelMs: number;
 }
 
-/** What the user said without a gap. */
+/** Continuous audio of the user. */
 interface Spoken {
-  /** Where it begins. */
+  /** Its start. */
   readonly from: UplinkPlace;
   readonly samples: Stretch;
 }
@@ -33,7 +33,7 @@ export class Recording implements Watcher {
   private user: Spoken[] = [];
   private readonly model = new Map<Item, Stretch>();
 
-  /** `sound` has to take each happening before this does. */
+  /** `sound` must receive each event first. */
   constructor(
     private readonly sound: Sound,
     private readonly limitMs = RECORDED_MS,
@@ -50,7 +50,7 @@ export class Recording implements Watcher {
     }
   }
 
-  /** What there is of a turn; null for nothing. */
+  /** The recorded audio of a turn; null for none. */
   of(session: number, turn: number): Recorded | null {
     const [from, to] = this.userRange(session, turn);
     const userMs = this.user.reduce((sum, spoken) => {
@@ -61,7 +61,7 @@ export class Recording implements Watcher {
     return userMs > 0 || modelMs > 0 ? { userMs, modelMs } : null;
   }
 
-  /** A turn as a WAV file; null where there is nothing of it. `now` is performance.now(). */
+  /** A turn as a WAV file; null without audio. `now` is performance.now(). */
   wav(session: number, turn: number, which: Which, now: number): ArrayBuffer | null {
     switch (which) {
       case "user": {
@@ -80,10 +80,10 @@ export class Recording implements Watcher {
   }
 
   /**
-   * What the user said and what was heard of the model from one time to another (performance.now()); null for silence.
-   * For pieces that are to join, `placed` has where the ones before have put each stretch, and is brought up to date:
-   * while frames come, it is learned that a stretch was spoken earlier, and a piece that went by that alone would
-   * leave out what lies between. It goes by that as soon as this is silence.
+   * The user's audio and the heard audio of the model between two times (performance.now()); null for
+   * silence. For pieces that will be joined, `placed` contains the position of each stretch in the earlier
+   * pieces, and is updated. A stretch can turn out to have begun earlier while frames arrive; a piece at the
+   * new position would omit audio, so the new position applies only after silence.
    */
   between(from: number, to: number, placed = new Map<UplinkStretch, number>()): { user: Track | null; model: Track | null } {
     const user = new Piece(from, to, this.user.at(-1)?.samples.rate);
@@ -176,7 +176,7 @@ export class Recording implements Watcher {
     return [...this.model].filter(([item]) => item.session === session && item.turn === turn);
   }
 
-  /** From before the first speech of a turn until after the last, on the page's clock; empty for a typed one. */
+  /** The range of a turn's speech on the page's clock, with margins; empty for a typed turn. */
   private userRange(session: number, turn: number): [number, number] {
     let from = Infinity;
     let to = -Infinity;
@@ -199,18 +199,18 @@ export class Recording implements Watcher {
   }
 }
 
-/** The file's name for a turn. */
+/** The file name for a turn. */
 export function fileName(session: number, turn: number, which: Which): string {
   return `voicegw-${turnKey(session, turn).replace(".", "-turn-")}-${which}.wav`;
 }
 
-/** When the first and the last sample that are kept were spoken (performance.now()). */
+/** When the first and the last stored sample were spoken (performance.now()). */
 function times({ from, samples }: Spoken): [number, number] {
   const at = spokenAt(from);
   return [at + (samples.begin * 1000) / samples.rate, at + (samples.end * 1000) / samples.rate];
 }
 
-/** Puts what was heard of an item where it was heard. */
+/** Copies the heard part of an item to its time. */
 function put(span: Span, stretch: Stretch, from: number, rate: number, out: Int16Array): void {
   const first = Math.round((span.from * stretch.rate) / 1000);
   const pcm = new Int16Array(Math.round((span.to * stretch.rate) / 1000) - first);
@@ -219,13 +219,13 @@ function put(span: Span, stretch: Stretch, from: number, rate: number, out: Int1
   out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
 }
 
-/** Samples at a rate in Hz. */
+/** Samples and their rate in Hz. */
 export interface Track {
   readonly rate: number;
   readonly pcm: Int16Array<ArrayBuffer>;
 }
 
-/** One side from one time to another (performance.now()), with silence where nothing is laid. */
+/** One side between two times (performance.now()), silent by default. */
 class Piece {
   track: Track | null = null;
 
@@ -235,7 +235,10 @@ class Piece {
     private readonly rate: number | undefined,
   ) {}
 
-  /** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), where they belong. Reports whether there are any. */
+  /**
+   * Copies samples [first, last) of a stretch, whose sample 0 is at `zero` (performance.now()). Returns
+   * whether there were any.
+   */
   lay(stretch: Stretch, zero: number, first: number, last: number): boolean {
     const { from, to, rate = stretch.rate } = this;
     const begin = Math.round(((from - zero) * stretch.rate) / 1000);
@@ -249,7 +252,7 @@ class Piece {
       stretch.read(a, b, out, a - begin);
       return true;
     }
-    // Another session had another rate.
+    // Sessions may have different rates.
     const pcm = new Int16Array(b - a);
     stretch.read(a, b, pcm, 0);
     const at = Math.round(((a - begin) * rate) / stretch.rate);
@@ -258,10 +261,10 @@ class Piece {
   }
 }
 
-/** Louder samples are missed. */
+/** Louder samples must not be omitted. */
 const QUIET = 300;
 
-/** Whether nobody misses samples [first, last) of a stretch. */
+/** Whether samples [first, last) of a stretch are quiet enough to omit. */
 function quiet(stretch: Stretch, first: number, last: number): boolean {
   const pcm = new Int16Array(Math.max(0, last - first));
   stretch.read(first, last, pcm, 0);

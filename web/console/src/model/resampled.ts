@@ -1,11 +1,11 @@
-// Samples at another rate, all at once.
+// Converts a whole recording to another sample rate.
 import { toPcm16 } from "../../../client/src/audio/pcm.js";
 import { Resampler } from "../../../client/src/audio/resample.js";
 
-/** Less than what a resampler takes at a time. */
+/** Below the resampler's limit per write. */
 const FEED = 2048;
 
-/** PCM16 of one rate at another; both in Hz. */
+/** Converts PCM16; rates in Hz. */
 export function resampled(pcm: Int16Array, from: number, to: number): Int16Array {
   if (from === to) {
     return pcm;

@@ -1,9 +1,9 @@
-// The little markup that text agents write: paragraphs, lists, headings, code, bold words
-// and addresses. Whatever else there is stays as it was written.
+// The simple markup of text agents: paragraphs, lists, headings, code, bold and links. Other markup stays as
+// text.
 
 export type Span =
   | { kind: "text" | "bold" | "code"; text: string }
-  /** Opens a page elsewhere; the address is http or https. */
+  /** Opens another page; the address is http or https. */
   | { kind: "link"; text: string; url: string };
 
 export type Block =
@@ -15,7 +15,7 @@ const FENCE = /^\s*```/;
 const HEADING = /^#{1,6}\s+(?<text>.+)$/;
 const ITEM = /^\s{0,6}(?:(?<bullet>[-*•])|(?<number>\d{1,3})[.)])\s+(?<text>.+)$/;
 
-/** Reads a text, also one of which more is to come. */
+/** Parses a text, which may be incomplete. */
 export function readRich(text: string): readonly Block[] {
   const blocks: Block[] = [];
   const lines = text.split("\n");
@@ -61,11 +61,11 @@ function addItem(blocks: Block[], ordered: boolean, item: readonly Span[]): void
   }
 }
 
-// Each part has a longest length: what never ends must not be looked for again and again.
+// Each part has a maximum length, so that unclosed markup is not searched repeatedly.
 const SPAN =
   /`(?<code>[^`\n]{1,1000})`|\*\*(?<bold>[^*\n]{1,1000})\*\*|\[(?<label>[^[\]\n]{1,300})\]\((?<target>https?:\/\/[^\s)]{1,2000})\)|(?<bare>https?:\/\/[^\s<>"]{1,2000})/g;
 
-/** Punctuation after an address is the sentence's. */
+/** Punctuation after an address belongs to the sentence. */
 const AFTER = /[.,;:!?'"”’)\]]+$/;
 
 function readSpans(text: string): readonly Span[] {

@@ -1,4 +1,4 @@
-// The calls that run at the gateway and at its neighbours (GET /v1/sessions).
+// The running calls of the gateway and its cluster (GET /v1/sessions).
 import { fields, list, number, text } from "./shape.js";
 
 export interface RunningCall {
@@ -7,30 +7,33 @@ export interface RunningCall {
   readonly agent: string;
   readonly provider: string;
   readonly model: string;
-  /** What was said in it is there; empty where nothing is kept. */
+  /** The conversation with its transcript; empty if none is stored. */
   readonly conversation: string;
-  /** ms since the epoch; 0 if it cannot be read. */
+  /** ms since the epoch; 0 if invalid. */
   readonly startedAt: number;
-  /** How many turns it has had; undefined for a call of another gateway, which tells no more of it. */
+  /** The number of turns; undefined for a call on another gateway, for which less is known. */
   readonly turns: number | undefined;
   readonly state: CallState;
-  /** The gateway that has it; empty for the one that was asked. */
+  /** The call's gateway; empty for the one that answered. */
   readonly node: string;
-  /** In micro-dollars; undefined where it is not known, or a part of it has no price. */
+  /** In micro-dollars; undefined if unknown or partly without a price. */
   readonly costMicros: number | undefined;
 }
 
-/** away: its client is lost and may come back. lost: its gateway has died, and its client has not come back. */
+/**
+ * away: the client lost its connection and may return. lost: the gateway has died, and the client has not
+ * returned.
+ */
 export type CallState = "connecting" | "active" | "ending" | "away" | "moving" | "lost";
 
 export interface RunningCalls {
-  /** The newest first. */
+  /** Newest first. */
   readonly calls: readonly RunningCall[];
-  /** The other gateways could not be asked. */
+  /** The other gateways did not answer. */
   readonly incomplete: boolean;
 }
 
-/** Null for an answer of another shape. */
+/** Null for another shape. */
 export function readRunning(value: unknown): RunningCalls | null {
   const answer = fields(value);
   if (!Array.isArray(answer["sessions"])) {

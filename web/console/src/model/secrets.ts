@@ -1,38 +1,37 @@
-// What opens a door stays out of everything that is shown or saved.
+// Keeps secrets out of everything shown or saved.
 
-/** Fields that hold a secret wherever they stand. */
+/** Fields that always hold a secret. */
 const FIELDS = new Set(["ticket", "token", "resume_token", "api_key", "authorization"]);
 
-// Secrets that stand in the middle of other text: the gateway's confirmation tokens, and
-// tickets in a list of subprotocols.
+// Secrets within text: the gateway's confirmation tokens, and tickets and keys in a list of subprotocols.
 const IN_TEXT = /\bcf_[A-Z2-7]{16,}|\bvoicegw\.(?:ticket|key)\.[\w-]+/g;
 
-/** The client library has put stars in place of it already. */
+/** The client library has already replaced the secret. */
 const STARS = /^\*+$/;
 
-/** So many secrets are told apart; they come one per question and session. */
+/** The most secrets numbered; one per question and session. */
 const MAX_KNOWN = 1000;
 
 /**
- * Replaces secrets by `(hidden 1)`, `(hidden 2)` and so on: the same secret always by the
- * same number, so that a question and its answer can still be seen to belong together.
+ * Replaces each secret with its number, as in `(hidden 1)`, so that a question and its answer can still be
+ * matched.
  */
 export class Secrets {
   private readonly known = new Map<string, number>();
-  /** Numbers that stand for secrets of the page before. */
+  /** Numbers used by the previous page. */
   private before = 0;
 
-  /** How many numbers stand for a secret. */
+  /** How many numbers are in use. */
   get count(): number {
     return this.before + this.known.size;
   }
 
-  /** So many numbers are in use already. */
+  /** Reserves numbers that are already in use. */
   skip(count: number): void {
     this.before = count;
   }
 
-  /** A copy of JSON-like data without its secrets. What cannot stand in JSON is left out. */
+  /** Returns a copy of JSON-like data without secrets. Values that JSON cannot hold are omitted. */
   mask(value: unknown): unknown {
     if (typeof value === "string") {
       return value.replace(IN_TEXT, (secret) => this.name(secret));

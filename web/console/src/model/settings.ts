@@ -1,11 +1,11 @@
-// What the user has chosen. It is kept over reloads, so what is read may be of an older
-// version, or anything: each field is checked by itself.
+// The user's settings. They are stored across reloads, so the stored data may be old or invalid; each field
+// is checked.
 import type { InputRate, OutputRate } from "@voicegw/client";
 
-/** How the page looks. */
+/** The page's appearance. */
 export type Theme = "system" | "light" | "dark";
 
-/** What is read out to those who do not see the page, beside what is written to them. */
+/** What screen readers announce of the conversation. */
 export type ReadOut = "unheard" | "all";
 
 export interface Settings {
@@ -13,9 +13,9 @@ export interface Settings {
   provider: string;
   agent: string;
   voice: string;
-  /** Asked by voice first of all, once; empty for nothing. */
+  /** The first question by voice, asked once; empty for none. */
   pendingRequest: string;
-  /** How the end of a turn is known: by the model, or by the button. */
+  /** How the end of a turn is detected: by the model or the button. */
   turns: "automatic" | "pushToTalk";
   /** In Hz. */
   inputRate: InputRate;
@@ -23,13 +23,13 @@ export interface Settings {
   /** Empty: the browser's default. */
   microphone: string;
   speaker: string;
-  /** Of the model's voice, from 0 to 1. */
+  /** The model's volume, from 0 to 1. */
   volume: number;
   echoCancellation: boolean;
   noiseSuppression: boolean;
   theme: Theme;
   readOut: ReadOut;
-  /** Single keys do something where no field has the focus. */
+  /** Single-key shortcuts work while no field has the focus. */
   shortcuts: boolean;
 }
 
@@ -62,7 +62,7 @@ const CHOICES: { readonly [K in keyof Settings]?: readonly unknown[] } = {
   readOut: ["unheard", "all"],
 };
 
-/** Settings from what was kept; the default for whatever is not there or not possible. */
+/** Parses stored settings; missing or invalid ones get their default. */
 export function readSettings(kept: string | null): Settings {
   const found = parse(kept);
   const settings: Record<string, unknown> = { ...DEFAULTS };
@@ -84,12 +84,12 @@ function possible(name: keyof Settings, value: unknown, fallback: unknown): bool
 }
 
 /**
- * What an address may set. Devices have other names on each machine, and a first question is asked aloud: whoever
- * makes a link must not ask for whoever follows it.
+ * The settings that an address can contain. Device names differ per machine, and a first question is asked
+ * aloud, so a link must not contain it.
  */
 const ADDRESSED = ["provider", "agent", "voice", "turns", "inputRate", "outputRate", "echoCancellation", "noiseSuppression", "theme", "readOut", "shortcuts"] as const satisfies readonly (keyof Settings)[];
 
-/** The settings that an address names (location.search); what it cannot name, or names wrongly, is left out. */
+/** Parses the settings in an address (location.search); unknown and invalid ones are ignored. */
 export function addressed(search: string): Partial<Settings> {
   const named = new URLSearchParams(search);
   const found: Record<string, unknown> = {};
@@ -104,7 +104,7 @@ export function addressed(search: string): Partial<Settings> {
   return found as Partial<Settings>;
 }
 
-/** A query for an address that sets the same; empty where all is as it is by default. */
+/** Returns the query for an address with these settings; empty for the defaults. */
 export function asQuery(settings: Settings): string {
   const different = ADDRESSED.filter((name) => settings[name] !== DEFAULTS[name]);
   const query = new URLSearchParams(different.map((name) => [name, String(settings[name])])).toString();

@@ -1,4 +1,4 @@
-// Reading answers whose shape nobody promises: what is missing or of another kind is empty.
+// Reads answers of unknown shape; missing or invalid values become empty.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -22,7 +22,7 @@ export function strings(value: unknown): readonly string[] {
   return list(value).filter((entry): entry is string => typeof entry === "string" && entry !== "");
 }
 
-/** The address of a picture of the gateway's, relative to the page; empty for any other. */
+/** The address of a gateway's image, relative to the page; empty for other addresses. */
 export function pictureUrl(url: string): string {
   const path = url.replace(/^\/+/, "");
   return /^v1\/images\/[\w-]+$/.test(path) ? path : "";

@@ -1,10 +1,13 @@
-// Code that opens a call with these settings, in a page of one's own.
+// Code that opens a call with these settings in the user's own page.
 import type { ConnectOptions } from "@voicegw/client";
 import { DEFAULTS, type Settings } from "./settings.js";
 
 export type Kind = "javascript" | "react";
 
-/** `page` is the address of this page, beside which the gateway is. No key, no ticket and no device is in it. */
+/**
+ * `page` is this page's address, from which the gateway's is derived. The code contains no key, ticket or
+ * device.
+ */
 export function snippet(kind: Kind, settings: Settings, page: string): string {
   return kind === "react" ? react(settings, page) : javascript(settings, page);
 }
@@ -43,7 +46,7 @@ ${volume}  const lines = useTranscript(call.session);
 `;
 }
 
-/** The options of connect, a line each; what is the default is left out. */
+/** The options of connect, one per line, without defaults. */
 function options(settings: Settings, page: string, indent: string): string {
   const given = connectOptions(settings, page);
   const lines = Object.entries(given).map(([name, value]) => `${name}: ${literal(value)},`);
@@ -69,7 +72,7 @@ function connectOptions(settings: Settings, page: string): ConnectOptions {
   };
 }
 
-/** The ticket decides the user, the agent and the first question. */
+/** The ticket determines the user, the agent and the first question. */
 function ticketLines({ agent, pendingRequest }: Settings): string[] {
   const body = { user: "…", ...(agent === "" ? {} : { agent }), ...(pendingRequest === "" ? {} : { pending_request: pendingRequest }) };
   return [
@@ -79,7 +82,7 @@ function ticketLines({ agent, pendingRequest }: Settings): string[] {
   ];
 }
 
-/** A value as JavaScript writes it. */
+/** A value as a JavaScript literal. */
 function literal(value: unknown): string {
   if (typeof value !== "object" || value === null) {
     return JSON.stringify(value);

@@ -1,9 +1,9 @@
-// When what was said sounded, on this page's clock (performance.now(), in ms): of the user
-// by counting what was sent, of the model by what the loudspeaker reports.
+// When each side's audio was heard, on this page's clock (performance.now(), in ms): the user's from the sent
+// samples, the model's from the loudspeaker's reports.
 import type { Happening, Watcher } from "./feed.js";
 import { UplinkClock, type UplinkPlace } from "./uplinkclock.js";
 
-/** So far (in ms) the loudspeaker may be from where it was thought to be. */
+/** The largest expected deviation, in ms, of the loudspeaker from its estimated position. */
 const DRIFT_MS = 60;
 
 const MAX_ITEMS = 400;
@@ -13,38 +13,38 @@ const MAX_MARKS = 400;
 /** One spoken answer of the model. */
 export interface Item {
   readonly id: string;
-  /** Counts voice sessions of this page, from 1. */
+  /** The number of the voice session on this page, from 1. */
   readonly session: number;
   turn: number | undefined;
   receivedMs: number;
-  /** From position `from` on it has sounded since `at`; in order. Empty before it sounds. */
+  /** Audio from position `from` plays from the time `at`; in order. Empty before playback. */
   readonly pieces: { at: number; from: number }[];
-  /** Where it ended, once nothing more of it will sound. */
+  /** The position where it ended; undefined before. */
   heardMs: number | undefined;
   doneAt: number | undefined;
-  /** Received when the newest frame came, without that: where it may have run dry. */
+  /** Audio received before the newest frame, where playback may have run dry. */
   dryMs: number;
-  /** The loudspeaker's last report, and how much later it came than it should have. */
+  /** The loudspeaker's last report, and its delay. */
   report: { playedMs: number; late: number } | undefined;
 }
 
-/** A stretch of an item on the page's clock. */
+/** A part of an item on the page's clock. */
 export interface Span {
   readonly item: Item;
   readonly at: number;
   /** Positions in the item, in ms. */
   readonly from: number;
   to: number;
-  /** waiting: it has come and will sound. lost: it came and will never sound. */
+  /** waiting: received and queued. lost: received but never played. */
   readonly kind: "heard" | "waiting" | "lost";
 }
 
-/** What the gateway heard as speech of the user. */
+/** Speech that the gateway detected. */
 export interface Speech {
   readonly session: number;
   turn: number | undefined;
   readonly from: number;
-  /** Undefined while it goes on. */
+  /** Undefined while it continues. */
   to: number | undefined;
 }
 
@@ -54,12 +54,12 @@ export interface Mark {
   readonly turn: number | undefined;
 }
 
-/** The timeline of both sides. It is never asked for more than some minutes back. */
+/** The timeline of both sides. It keeps a few minutes. */
 export class Sound implements Watcher {
   session = 0;
   /** When the session began. */
   openedAt = 0;
-  /** When the last session ended; undefined while one runs and before the first. */
+  /** When the last session ended; undefined during one and before the first. */
   stoppedAt: number | undefined;
   readonly items: Item[] = [];
   readonly speeches: Speech[] = [];
@@ -109,25 +109,25 @@ export class Sound implements Watcher {
     }
   }
 
-  /** Where the newest frame of the user begins; undefined before the first. */
+  /** The start of the user's newest frame; undefined before the first. */
   get newestFrame(): UplinkPlace | undefined {
     return this.newest;
   }
 
-  /** A session runs: time goes on. */
+  /** Whether a session is running. */
   get running(): boolean {
     return this.session > 0 && this.stoppedAt === undefined;
   }
 
-  /** An item of the session that runs. */
+  /** An item of the running session. */
   item(id: string): Item | undefined {
     return this.items.findLast((item) => item.session === this.session && item.id === id);
   }
 
-  /** Where the audio of a session's items sounds, has sounded or would have, in order. */
+  /** The parts of a session's items that play, have played or would have played, in order. */
   spans(session: number, now: number): Span[] {
     const all: Span[] = [];
-    // What waits sounds after all that waits before it.
+    // Queued audio plays in sequence.
     let free = now;
     for (const item of this.items) {
       if (item.session !== session) {
@@ -165,7 +165,7 @@ export class Sound implements Watcher {
         break;
       case "turn.started":
         this.mark("turn", at, message.turn);
-        // Not every model tells the end of a speech that something else has overtaken.
+        // Not every model reports the end of a speech that was overtaken by another event.
         this.speechStopped(message.turn, at);
         this.claim(message.turn);
         break;
@@ -176,7 +176,7 @@ export class Sound implements Watcher {
   private speechStarted(turn: number | undefined, at: number): void {
     const last = this.speaking;
     if (last !== undefined && (last.turn === turn || turn === undefined)) {
-      // It is told again while it goes on.
+      // The gateway repeats it while it continues.
       return;
     }
     this.speechStopped(undefined, at);
@@ -197,7 +197,7 @@ export class Sound implements Watcher {
     return last?.session === this.session && last.to === undefined ? last : undefined;
   }
 
-  // Some models tell the turn of a speech only when the turn begins.
+  // Some models report the turn of a speech only when the turn begins.
   private claim(turn: number | undefined): void {
     for (const speech of this.speeches) {
       if (speech.session === this.session) {
@@ -232,7 +232,7 @@ export class Sound implements Watcher {
     }
   }
 
-  /** The session is over: nothing sounds any more, and nobody says so. */
+  /** The session is over; playback stops without a report. */
   private stop(at: number): void {
     for (const item of this.items) {
       if (item.doneAt === undefined) {
@@ -249,7 +249,7 @@ export class Sound implements Watcher {
   }
 }
 
-/** The fields of messages that are looked at here. */
+/** The message fields read here. */
 interface Fields {
   type: string;
   turn?: number;
@@ -260,7 +260,7 @@ interface Fields {
 function heardUntil(item: Item, now: number): number {
   const last = item.pieces.at(-1);
   if (item.heardMs !== undefined) {
-    // The loudspeaker's own count is some samples off: a whole item is whole.
+    // The loudspeaker's count is a few samples off; complete items are counted as complete.
     return item.receivedMs - item.heardMs < DRIFT_MS ? item.receivedMs : item.heardMs;
   }
   return last === undefined ? 0 : Math.min(item.receivedMs, last.from + Math.max(0, now - last.at));
@@ -271,7 +271,7 @@ function endOf(item: Item, heard: number): number {
   return last === undefined ? (item.doneAt ?? 0) : last.at + (heard - last.from);
 }
 
-/** Notes that the item was at playedMs at `at`. */
+/** Records that the item was at playedMs at `at`. */
 function place(item: Item, playedMs: number, at: number, done: boolean): void {
   const last = item.pieces.at(-1);
   if (last === undefined) {
@@ -286,8 +286,8 @@ function place(item: Item, playedMs: number, at: number, done: boolean): void {
   if (late < -DRIFT_MS) {
     last.at += late;
   } else if (!done && late > DRIFT_MS && before !== undefined && before.late > DRIFT_MS) {
-    // One report may be late because the page was busy. When the next one is as late, the
-    // sound has stopped in between: where it ran dry, if it did.
+    // A single late report can be due to a busy page. If the next one is as late, playback paused in between,
+    // at the point where it may have run dry.
     const from = item.dryMs > last.from && item.dryMs < playedMs ? item.dryMs : before.playedMs;
     const gap = Math.min(late, before.late);
     item.pieces.push({ at: last.at + (from - last.from) + gap, from });
@@ -295,7 +295,7 @@ function place(item: Item, playedMs: number, at: number, done: boolean): void {
   }
 }
 
-/** Adds a stretch that is not empty; what was lost ends where it begins. */
+/** Adds a part unless it is empty. A lost part before it ends where it begins. */
 function append(spans: Span[], span: Span): void {
   if (span.to <= span.from) {
     return;

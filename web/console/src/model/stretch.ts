@@ -1,12 +1,12 @@
-// Samples that follow one another, kept in blocks so that the oldest can be forgotten.
+// Continuous samples in blocks, so that the oldest can be dropped.
 
 export const BLOCK_MS = 1000;
 
-/** A stretch of samples without a gap. */
+/** Samples without a gap. */
 export class Stretch {
   private readonly blocks: Int16Array[] = [];
   private filled = 0;
-  /** Samples that were dropped at the beginning. */
+  /** Samples dropped from the start. */
   private dropped = 0;
 
   /** rate in Hz. */
@@ -38,7 +38,7 @@ export class Stretch {
     }
   }
 
-  /** Forgets the oldest second; false when there is no whole one. */
+  /** Drops the oldest second; false if there is none. */
   drop(): boolean {
     if (this.blocks.length < 2) {
       return false;
@@ -47,7 +47,7 @@ export class Stretch {
     return true;
   }
 
-  /** Copies samples [from, to) to out; what is not there stays as it is. */
+  /** Copies samples [from, to) to out; unavailable ones leave it unchanged. */
   read(from: number, to: number, out: Int16Array, outFrom: number): void {
     const size = (this.rate * BLOCK_MS) / 1000;
     const first = Math.max(from, this.dropped);

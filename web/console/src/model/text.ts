@@ -1,12 +1,12 @@
-// What the text agent's side is doing.
+// The text agent's activity.
 import type { Notice } from "./notice.js";
 
 export interface TextState {
-  /** A message or an answer to a question is on its way. stopping: the user has given it up. */
+  /** answering: a message or an answer to a question is in progress. stopping: the user cancelled it. */
   readonly phase: "ready" | "answering" | "stopping";
-  /** Words of the answer have come; before that the agent thinks, or its tools work. */
+  /** Words of the answer have arrived; before, the agent thinks or its tools run. */
   readonly writing: boolean;
-  /** Why nothing can be sent; null where something can. */
+  /** Why nothing can be sent; null if it can. */
   readonly notice: Notice | null;
 }
 

@@ -1,24 +1,24 @@
-// Every call of a tool: when it waited, when it ran, and what became of it.
+// The tool calls: when each waited and ran, and its result.
 import type { ServerMessage, ToolCategory } from "@voicegw/client";
 import { budgetOf } from "./budget.js";
 import type { Call, TurnCalls } from "./calls.js";
 import type { Happening, Side, Watcher } from "./feed.js";
 import { FIRST } from "./keptinstruments.js";
 
-/** So many calls are kept, the newest. */
+/** The most calls kept, newest first. */
 const MAX_CALLS = 200;
 
-/** The calls of a page, by turns. */
+/** The page's calls, by turn. */
 export class Tools implements Watcher {
   /** Oldest first. */
   turns: readonly TurnCalls[] = [];
-  /** The calls of open questions, by their tokens. */
+  /** Calls with open questions, by token. */
   private readonly asked = new Map<string, Place>();
-  /** Voice sessions, and conversations of the text agent, of this page. */
+  /** Counts this page's voice sessions and conversations with the text agent. */
   private readonly eras: Record<Side, number> = { voice: 0, text: 0 };
-  /** Calls of the page before whose question will be told again. */
+  /** Calls of the previous page whose question will be repeated. */
   private askedBefore: readonly Place[] = [];
-  /** What was kept is of a session that has not gone on yet. */
+  /** Restored data belongs to a session that has not resumed yet. */
   private waiting = false;
 
   take(happening: Happening): void {
@@ -46,13 +46,13 @@ export class Tools implements Watcher {
     }
   }
 
-  /** What another page needs to show the calls of this session, and of this conversation by text. */
+  /** The calls of this session and this text conversation, for the next page. */
   keep(): readonly TurnCalls[] {
     const next: Record<Side, number> = { voice: FIRST, text: 0 };
     return this.turns.filter((turn) => turn.key === this.key(turn.side, turn.turn)).map((turn) => ({ ...turn, key: keyOf(turn.side, next[turn.side], turn.turn) }));
   }
 
-  /** Takes up what the page before has kept, before anything has happened here. */
+  /** Restores the previous page's calls, before any event here. */
   restore(turns: readonly TurnCalls[]): void {
     this.turns = [...turns];
     this.waiting = true;
@@ -60,7 +60,7 @@ export class Tools implements Watcher {
     this.trim();
   }
 
-  /** The session of the page before did not go on: the next one must not be taken for it. */
+  /** The previous page's session did not resume, so the next one is different. */
   private setApart(): void {
     if (this.waiting) {
       this.waiting = false;
@@ -75,7 +75,7 @@ export class Tools implements Watcher {
         break;
       case "session.started":
         if (message.snapshot === true) {
-          // What still runs is told again.
+          // Running calls are reported again.
           this.settle(side, at);
         }
         break;
@@ -120,7 +120,7 @@ export class Tools implements Watcher {
     }
   }
 
-  /** A call begins. One that is known is told again: it still runs. */
+  /** A call begins, or a running one is reported again. */
   private started(side: Side, message: Extract<ServerMessage, { type: "tool.started" }>, at: number): void {
     const known = this.find(side, message.call_id);
     if (known === undefined) {
@@ -141,7 +141,7 @@ export class Tools implements Watcher {
     this.asked.delete(token);
   }
 
-  // The question comes between a call's beginning and its end; several come in their order.
+  // A question comes between a call's start and its end; several come in order.
   private question(side: Side, message: Extract<ServerMessage, { type: "confirmation.request" }>, at: number): void {
     const turn = this.known(side, message.turn);
     const before = (call: Call): boolean => this.askedBefore.some((place) => place.turn === turn?.key && place.id === call.id);
@@ -159,7 +159,7 @@ export class Tools implements Watcher {
     this.waiting = false;
   }
 
-  /** Nothing that is open will be finished. */
+  /** Ends all open calls as unfinished. */
   private settle(side: Side, at: number): void {
     this.turns = this.turns.map((turn) =>
       turn.side === side && turn.calls.some(({ status }) => status === "running")
@@ -195,7 +195,7 @@ export class Tools implements Watcher {
     return turn === undefined || call === undefined ? undefined : { turn, call };
   }
 
-  /** Another turn takes the place of the one with its key. */
+  /** Replaces the turn with the same key. */
   private replace(turn: TurnCalls): void {
     this.turns = this.turns.map((known) => (known.key === turn.key ? turn : known));
   }
@@ -223,13 +223,13 @@ function keyOf(side: Side, era: number, turn: number | undefined): string {
   return `${side} ${era} ${turn ?? ""}`;
 }
 
-/** A call and the turn it belongs to. */
+/** A call and its turn. */
 interface Found {
   readonly turn: TurnCalls;
   readonly call: Call;
 }
 
-/** Where a call stands: the key of its turn, and its id. */
+/** A call's position: the key of its turn, and its id. */
 interface Place {
   readonly turn: string;
   readonly id: string;

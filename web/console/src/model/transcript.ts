@@ -3,12 +3,12 @@ import type { Side } from "./feed.js";
 import { pictureUrl } from "./shape.js";
 import type { Handoff, Kind, Line, LineOf, Outcome, Remark, Trouble, Utterance } from "./lines.js";
 
-/** The page keeps so many lines; the whole conversation is the gateway's. */
+/** The most lines kept on the page; the gateway has the whole conversation. */
 const MAX_LINES = 500;
 
 /**
- * Where messages come from: a voice session or a request to the text agent. Their ids and
- * turns are names within it only.
+ * The source of messages: a voice session or a request to the text agent. Ids and turns are unique only
+ * within it.
  */
 export interface Source {
   readonly side: Side;
@@ -18,16 +18,16 @@ export interface Source {
 type Without<L extends Line> = L extends Line ? Omit<L, "kind" | "key" | "side" | "at"> : never;
 
 /**
- * The conversation as it is shown: text and voice in one line of time, ordered by the start
- * of what was said. The words of the user often come later than the answer to them.
+ * The conversation as shown: text and voice on one time axis, ordered by the start of each utterance. The
+ * user's words often arrive after the answer.
  */
 export class Transcript {
   private ordered: readonly Line[] = [];
   private counted = 0;
-  /** Where words took a place that was kept for them: its key, by the one of their own. */
+  /** Keys of placeholders that words have filled, by the key of the words. */
   private readonly places = new Map<string, string>();
 
-  /** A new array whenever anything has changed. */
+  /** A new array after each change. */
   get lines(): readonly Line[] {
     return this.ordered;
   }
@@ -37,28 +37,28 @@ export class Transcript {
     this.places.clear();
   }
 
-  /** What was said before this page was opened, with a remark about it where there is something to remark on. */
+  /** Adds the lines from before this page, with an optional remark. */
   recall(lines: readonly Line[], remark = ""): void {
     const at = lines.at(-1)?.at ?? 0;
     const about: readonly Line[] = remark === "" ? [] : [{ kind: "remark", key: "recalled", side: "text", text: remark, at }];
     this.ordered = [...lines, ...about, ...this.ordered].slice(-MAX_LINES);
   }
 
-  /** The lines of a source, by the names of its messages: another page can go on with them. */
+  /** The lines of a source for the next page, by their message names. */
   keep(source: Source): readonly Line[] {
     const own = new Map([...this.places].map(([name, place]) => [place, name]));
     const lines = this.ordered.filter((line) => within(source, line) && (line.kind !== "utterance" || line.state !== "hearing"));
     return lines.map((line) => ({ ...line, key: own.get(line.key) ?? line.key }));
   }
 
-  /** What the page before has kept of a source; nothing where this one has lines of it already. */
+  /** Restores the previous page's lines of a source, unless this page already has lines of it. */
   restore(source: Source, lines: readonly Line[]): void {
     if (!this.ordered.some((line) => within(source, line))) {
       lines.forEach((line) => this.insert({ ...line, restored: true }));
     }
   }
 
-  /** The user begins to speak: a place is kept for the words, which come later. */
+  /** The user begins to speak. Adds a placeholder for the words. */
   hearing(source: Source, turn: number | undefined): void {
     if (this.of("utterance").some((line) => line.state === "hearing" && line.turn === turn && within(source, line))) {
       return;
@@ -66,7 +66,7 @@ export class Transcript {
     this.insert({ ...said(source, `hearing-${++this.counted}`, "user"), state: "hearing", turn, at: this.newest() });
   }
 
-  /** A transcript message: new, or the whole text so far of a known one. */
+  /** Handles a transcript message: a new utterance, or the whole text so far of a known one. */
   upsert(source: Source, message: TranscriptMessage): void {
     const started = Date.parse(message.started_at);
     const known = this.utterance(source, message);
@@ -81,7 +81,7 @@ export class Transcript {
     if (known === undefined) {
       this.insert(line);
     } else if (line.at === known.at || known.state === "hearing" || known.restored === true) {
-      // What the user says keeps the place that was kept for it, over a reload too.
+      // The user's words stay at their placeholder, even after a reload.
       this.replace(known, { ...line, at: known.at });
     } else {
       this.remove(known);
@@ -90,14 +90,13 @@ export class Transcript {
     this.called(key(source, message.id), line.key);
   }
 
-  /** What the user typed, shown before the gateway tells it back. */
+  /** Shows the user's typed text before the gateway confirms it. */
   typed(source: Source, id: string, text: string): void {
-    // The gateway's clock orders the lines, and ours may differ: a new line of our own
-    // simply comes last.
+    // Lines are ordered by the gateway's clock, which may differ from ours, so our own new line goes last.
     this.insert({ ...said(source, id, "user"), text, state: "final", typed: true, pending: source.side === "voice", at: this.newest() });
   }
 
-  /** A piece of the text agent's answer. */
+  /** Handles a piece of the text agent's answer. */
   delta(source: Source, message: TextDelta): void {
     const known = this.find("utterance", key(source, message.item_id));
     if (known === undefined) {
@@ -107,14 +106,14 @@ export class Transcript {
     }
   }
 
-  /** The whole of one text of the text agent. */
+  /** Handles the whole of one text of the text agent. */
   done(source: Source, message: TextDone): void {
     const known = this.find("utterance", key(source, message.item_id));
     const line = known ?? { ...said(source, message.item_id, "assistant"), typed: true, at: this.newest() };
     this.put(known, { ...line, text: message.text, turn: message.turn ?? line.turn, state: "final", cut: message.cut === true });
   }
 
-  /** A call begins. One that is known is told again after a reload: it still runs. */
+  /** A call begins, or, after a reload, a running one is reported again. */
   toolStarted(source: Source, message: ToolStarted): void {
     const known = this.find("tool", key(source, message.call_id));
     this.put(known, {
@@ -171,7 +170,7 @@ export class Transcript {
     });
   }
 
-  /** What became of a question: the user's word is part of the talk. */
+  /** Adds the outcome of a question. */
   outcome(side: Side, what: Without<Outcome>): void {
     this.insert({ kind: "outcome", key: this.name("outcome"), side, at: this.newest(), ...what });
   }
@@ -184,7 +183,7 @@ export class Transcript {
     this.insert({ kind: "remark", key: this.name("remark"), side, at: this.newest(), ...what });
   }
 
-  /** The conversation goes over to the other side, or may. */
+  /** Adds a handoff or an invitation to one. */
   handoff(to: Side, what: Partial<Without<Handoff>> & Pick<Handoff, "state">, name = this.name("handoff")): void {
     this.insert({
       kind: "handoff",
@@ -201,7 +200,7 @@ export class Transcript {
     });
   }
 
-  /** What became of an invitation. */
+  /** Sets the outcome of an invitation. */
   settleHandoff(name: string, state: "taken" | "over" | "failed"): void {
     const line = this.find("handoff", name);
     if (line?.state === "offered" || (line?.state === "taken" && state === "failed")) {
@@ -210,8 +209,8 @@ export class Transcript {
   }
 
   /**
-   * The answers of a turn were cut off (no turn: the newest answer), but for the items that
-   * were heard to their end. False where there were none.
+   * Marks a turn's answers as cut off (without a turn: the newest answer), except the items heard to their
+   * end. Returns false if there were none.
    */
   cutOff(source: Source, turn: number | undefined, whole: readonly string[] = []): boolean {
     const kept = new Set(whole.map((item) => this.named(source, item)));
@@ -223,7 +222,7 @@ export class Transcript {
     return cut.length > 0;
   }
 
-  /** Of an answer that was flushed when its text was so long, this share of it was heard. */
+  /** Sets the heard share of an answer that was flushed at this text length. */
   heard(source: Source, item: string, share: number, length: number): void {
     const line = this.named(source, item);
     if (line !== undefined) {
@@ -231,24 +230,24 @@ export class Transcript {
     }
   }
 
-  /** How many characters of an answer there are. */
+  /** The number of characters of an answer. */
   length(source: Source, item: string): number {
     return this.named(source, item)?.text.length ?? 0;
   }
 
-  /** A place that was kept for the user's words is not needed: none came. */
+  /** Removes a placeholder, because no words arrived. */
   unheard(source: Source, turn?: number): void {
     this.ordered = this.ordered.filter(
       (line) => line.kind !== "utterance" || line.state !== "hearing" || !within(source, line) || (turn !== undefined && line.turn !== turn),
     );
   }
 
-  /** How many tools of a source run. */
+  /** The number of running tools of a source. */
   runningTools(source: Source): number {
     return this.of("tool").filter((line) => line.state === "running" && within(source, line)).length;
   }
 
-  /** A source is over: nothing of it that is open will be finished. */
+  /** Ends everything open of a source. */
   settle(source: Source): void {
     this.unheard(source);
     this.ordered = this.ordered.map((line) => {
@@ -292,7 +291,7 @@ export class Transcript {
     }
   }
 
-  /** Whether the user was heard to speak in a turn. */
+  /** Whether the user's speech was detected in a turn. */
   private spoken(source: Source, turn: number | undefined): boolean {
     return this.of("utterance").some((line) => line.role === "user" && !line.typed && line.turn === turn && within(source, line));
   }
@@ -351,7 +350,7 @@ function sourceOf(line: Line): string {
   return line.key.slice(0, line.key.indexOf(":"));
 }
 
-/** Whether a line comes after another: by its turn where both have one, else by its time. */
+/** Orders two lines by turn if both have one, otherwise by time. */
 function later(line: Line, than: Line): boolean {
   if (line.kind === "utterance" && than.kind === "utterance" && sourceOf(line) === sourceOf(than)) {
     const turns = (line.turn ?? 0) - (than.turn ?? 0);
@@ -378,7 +377,7 @@ function said(source: Source, id: string, role: "user" | "assistant"): Omit<Utte
   };
 }
 
-/** The end of the last word that is whole in the first count characters. */
+/** The end of the last complete word within the first count characters. */
 function wordEnd(text: string, count: number): number {
   if (count >= text.length || /\s/.test(text[count] ?? "")) {
     return Math.min(count, text.length);

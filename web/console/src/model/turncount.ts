@@ -1,16 +1,16 @@
 /**
- * Numbers the turns of a call through all of its sessions: a gateway counts each session from 1,
- * and a call that goes on in another session would show two turns of one number.
+ * Numbers the turns of a call across its sessions. A gateway counts each session from 1, which would give two
+ * turns the same number.
  */
 export class TurnCount {
   private highest: number;
 
-  /** `before`: how many turns the earlier sessions of the call had. */
+  /** `before`: the number of turns in the call's earlier sessions. */
   constructor(private earlier = 0) {
     this.highest = earlier;
   }
 
-  /** How many turns the sessions before this one had. */
+  /** The number of turns before this session. */
   get before(): number {
     return this.earlier;
   }
@@ -20,7 +20,7 @@ export class TurnCount {
     this.earlier = this.highest;
   }
 
-  /** A message or an event of the session with the call's number of its turn; the same object where that is its own. */
+  /** Returns a message or event with the call's turn number; the same object if it does not change. */
   count<T extends object>(what: T): T {
     const { turn } = what as { turn?: unknown };
     if (typeof turn !== "number") {

@@ -1,37 +1,40 @@
-// How long the user waited in each turn, and for whom.
+// The latency of each turn, in parts.
 import type { Latency, ServerMessage, TurnLatency, Usage } from "@voicegw/client";
 import type { Happening, Watcher } from "./feed.js";
 import { FIRST } from "./keptinstruments.js";
 
-/** The parts of a wait. */
+/** The parts of a latency. */
 export const PARTS = ["detection", "provider", "gateway", "network", "cushion"] as const;
 export type Part = (typeof PARTS)[number];
 
 const MAX_TURNS = 500;
 
-/** One turn of the voice agent. It is never changed: another object takes its place. Times are performance.now() in ms. */
+/** One turn of the voice agent. Immutable: a change replaces the object. Times are performance.now() in ms. */
 export interface Turn {
-  /** Voice session of this page and number of the turn. */
+  /** The number of the page's voice session and of the turn. */
   readonly key: string;
   readonly session: number;
   readonly turn: number;
   readonly startedAt: number;
   readonly status: "running" | "completed" | "interrupted" | "failed" | "unfinished";
-  /** How the user took it; undefined where nobody told. */
+  /** The input that began it; undefined if unknown. */
   readonly by: TurnLatency["by"] | undefined;
-  /** In ms; those that are not known are absent. */
+  /** In ms; unknown ones are absent. */
   readonly parts: Readonly<Partial<Record<Part, number>>>;
-  /** The response time, as the gateway tells it everywhere: from the user's last sound, text or approval to the first sound sent, in ms. Undefined where it is not known. */
+  /**
+   * The response time, as the gateway defines it everywhere: from the user's last sound, text or approval to
+   * the first sound sent, in ms. Undefined if unknown.
+   */
   readonly totalMs: number | undefined;
-  /** From mouth to ear, as this page has measured it: the response time, the network and the jitter buffer. */
+  /** From the user's mouth to the user's ear, measured by this page: response time, network and jitter buffer. */
   readonly heardMs: number | undefined;
   readonly usage: Usage | undefined;
 }
 
-/** What turns have used, in tokens and money. */
+/** The usage of turns, in tokens and money. */
 export type Spent = Pick<Usage, "input_tokens" | "output_tokens" | "estimated" | "cost">;
 
-/** What so many waits have in common, in ms. */
+/** Percentiles of a number of latencies, in ms. */
 export interface Percentiles {
   n: number;
   p50: number;
@@ -45,17 +48,17 @@ export class Turns implements Watcher {
   /** Oldest first. */
   list: readonly Turn[] = [];
   private session = 0;
-  /** What the newest call has cost, as the gateway tells it everywhere: usage after the last turn included. */
+  /** The newest call's cost, as the gateway reports it everywhere, including usage after the last turn. */
   private cost: Usage["cost"];
-  /** What was kept is of a session that has not gone on yet. */
+  /** Restored data belongs to a session that has not resumed yet. */
   private waiting = false;
 
-  /** What another page needs to show the turns of this session. */
+  /** The turns of this session, for the next page. */
   keep(): readonly Turn[] {
     return this.list.filter(({ session }) => session === this.session).map((turn) => of(turn, FIRST));
   }
 
-  /** Takes up what the page before has kept, before anything has happened here. */
+  /** Restores the previous page's turns, before any event here. */
   restore(turns: readonly Turn[]): void {
     this.list = turns.slice(-MAX_TURNS);
     this.waiting = true;
@@ -85,7 +88,7 @@ export class Turns implements Watcher {
         } else if (happening.name === "disconnected") {
           this.settle();
           if (this.waiting) {
-            // The session of the page before did not go on: the next one must not be taken for it.
+            // The previous page's session did not resume, so the next one is different.
             this.waiting = false;
             this.list = this.list.map((turn) => of(turn, 0));
           }
@@ -95,17 +98,17 @@ export class Turns implements Watcher {
     }
   }
 
-  /** Turns that were answered in speech, oldest first. */
+  /** Turns with a spoken answer, oldest first. */
   get answered(): Turn[] {
     return this.list.filter(({ totalMs }) => totalMs !== undefined);
   }
 
-  /** How many turns of the newest call there were. */
+  /** The number of turns in the newest call. */
   get ofThisCall(): number {
     return this.list.filter(({ session }) => session === this.session).length;
   }
 
-  /** What the newest call has used so far; null before the first turn that has. */
+  /** The newest call's usage so far; null before the first turn with usage. */
   get spent(): Spent | null {
     const used = this.list.flatMap(({ session, usage }) => (session === this.session && usage !== undefined ? [usage] : []));
     return used.length === 0 ? null : used.reduce<Spent>(plus, { input_tokens: 0, output_tokens: 0, ...(this.cost === undefined ? {} : { cost: this.cost }) });
@@ -113,7 +116,7 @@ export class Turns implements Watcher {
 
   private received(message: ServerMessage, at: number): void {
     if (message.type === "session.started" && message.snapshot === true) {
-      // A turn that is still open is told again.
+      // An open turn is reported again.
       this.settle();
     } else if (message.type === "inspect.state") {
       this.cost = message.cost;
@@ -138,7 +141,7 @@ export class Turns implements Watcher {
   }
 }
 
-/** The name of a turn among all sessions of this page. */
+/** A turn's name, unique across the page's sessions. */
 export function turnKey(session: number, turn: number): string {
   return `${session}.${turn}`;
 }
@@ -147,13 +150,13 @@ function of(turn: Turn, session: number): Turn {
   return { ...turn, session, key: turnKey(session, turn.turn) };
 }
 
-/** The wait below which so many percent (0 to 100) of them are: the nearest rank. */
+/** The nearest-rank percentile (0 to 100) of sorted latencies. */
 export function percentile(sorted: readonly number[], percent: number): number {
   const rank = Math.ceil((percent / 100) * sorted.length);
   return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1] ?? 0;
 }
 
-/** Null for no waits at all. */
+/** Null without latencies. */
 export function percentiles(waits: readonly number[]): Percentiles | null {
   if (waits.length === 0) {
     return null;
@@ -168,7 +171,7 @@ export function percentiles(waits: readonly number[]): Percentiles | null {
   };
 }
 
-/** Half and 95 % of the waits up to each turn, over the last `window` of them: two lines to draw. */
+/** The median and the 95th percentile at each turn, over the last `window` latencies: two lines to draw. */
 export function history(waits: readonly number[], window: number): { p50: number[]; p95: number[] } {
   const lines = waits.map((_, i) => percentiles(waits.slice(Math.max(0, i + 1 - window), i + 1))!);
   return { p50: lines.map(({ p50 }) => p50), p95: lines.map(({ p95 }) => p95) };
@@ -185,7 +188,7 @@ function told(parts: Turn["parts"], latency: Latency): Partial<Turn> {
   };
 }
 
-/** The tokens of a turn added to those before; the cost stays that of the call. */
+/** Adds the tokens of a turn; the cost stays that of the call. */
 function plus(a: Spent, b: Spent): Spent {
   return {
     ...a,

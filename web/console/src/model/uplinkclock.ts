@@ -1,34 +1,34 @@
-// The audio clock of what the user says, by which the gateway tells where it heard speech.
+// The clock of the user's audio, on which the gateway reports detected speech.
 
-/** The audio clock advances in steps of a few ms; a frame that is missing is 20 ms. */
+/** The audio clock advances in steps of a few ms; a missing frame is 20 ms. */
 const STEP_MS = 10;
 
-/** When all frames of so many ms are later than that, the microphone's clock has stood still. */
+/** If all frames of this duration are late, the microphone's clock has stopped in between. */
 const LATE_MS = 120;
 const LATE_FOR_MS = 2000;
 
 const MAX_STRETCHES = 64;
 
-/** Frames without a gap between them. */
+/** Frames without a gap. */
 export interface UplinkStretch {
-  /** Where it begins in what was sent. */
+  /** Its start in the sent audio. */
   readonly ms: number;
-  /** When that was spoken (performance.now()). It is corrected while frames come. */
+  /** When its first sample was spoken (performance.now()). Corrected while frames arrive. */
   at: number;
 }
 
-/** A place in what was sent. */
+/** A position in the sent audio. */
 export interface UplinkPlace {
   readonly stretch: UplinkStretch;
   readonly ms: number;
 }
 
-/** When the sample at a place was spoken (performance.now()). */
+/** When the sample at a position was spoken (performance.now()). */
 export function spokenAt({ stretch, ms }: UplinkPlace): number {
   return stretch.at + (ms - stretch.ms);
 }
 
-/** The client's audio clock: ms since the first sample that was sent. */
+/** The client's audio clock: ms since the first sent sample. */
 export class UplinkClock {
   private readonly stretches: UplinkStretch[] = [];
   private sent = 0;
@@ -36,7 +36,7 @@ export class UplinkClock {
   private clockMs = 0;
   private lateMs = 0;
 
-  /** Counts a frame of so many ms that was complete at `at`, and at clockMs on the microphone's clock. Returns where it begins. */
+  /** Adds a frame of `ms`, complete at `at`, and at clockMs on the microphone's clock. Returns its position. */
   push(ms: number, at: number, clockMs: number): UplinkPlace {
     const followed = Math.abs(clockMs - ms - this.clockMs) < STEP_MS;
     const last = this.stretches.at(-1);
@@ -46,7 +46,7 @@ export class UplinkClock {
     if (stretch === undefined || !followed || this.lateMs > LATE_FOR_MS) {
       stretch = this.begin(at - ms);
     } else {
-      // A busy page makes frames late and nothing makes them early: the earliest are right.
+      // A busy page delays frames, and nothing makes them early, so the earliest ones are right.
       stretch.at += Math.min(0, late);
     }
     const place = { stretch, ms: this.sent };
@@ -55,7 +55,7 @@ export class UplinkClock {
     return place;
   }
 
-  /** When the sample at so many ms was spoken; undefined before anything was sent. */
+  /** When the sample at `ms` was spoken; undefined before any was sent. */
   when(ms: number): number | undefined {
     const stretch = this.stretches.findLast((s) => s.ms <= ms) ?? this.stretches[0];
     return stretch === undefined ? undefined : spokenAt({ stretch, ms });

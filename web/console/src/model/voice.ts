@@ -1,10 +1,10 @@
-// What the voice agent's side is doing: a state, and what each happening makes of it.
+// The voice agent's state, and how each event changes it.
 import type { Disconnected, LocalEvents, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
 import type { Happening, Noticed } from "./feed.js";
 import { noticeOf, type Notice } from "./notice.js";
 import * as words from "../words.js";
 
-/** A session that is open, or was the last one. */
+/** The open session, or the last one. */
 export interface SessionFacts {
   readonly id: string;
   readonly provider: string;
@@ -14,59 +14,59 @@ export interface SessionFacts {
   readonly inspect: boolean;
 }
 
-/** How long a call is so far, whatever sessions and pages it has gone through. */
+/** The length of a call so far, across sessions and pages. */
 export interface CallLength {
-  /** When it was first open, ms since the epoch on this machine's clock; null before. */
+  /** When it first opened, in ms since the epoch on this machine's clock; null before. */
   readonly began: number | null;
   readonly turns: number;
-  /** The newest turn of the session, by its number. */
+  /** The number of the session's newest turn. */
   readonly turn: number | undefined;
 }
 
-/** A connection that is being restored. Times are ms since the epoch. */
+/** A connection being restored. Times are ms since the epoch. */
 export interface Retry {
   readonly attempt: number;
-  /** When the next try is made. */
+  /** When the next attempt starts. */
   readonly at: number;
   /** When the connection was lost. */
   readonly lostAt: number;
-  /** What is said until then is kept and heard afterwards; what is said later is lost, as far as anybody knows. */
+  /** Speech until then is stored and heard later; later speech may be lost. */
   readonly keptUntil: number;
 }
 
-/** How much of the user's speech the client library keeps, in ms. */
+/** How much speech the client library stores, in ms. */
 const KEPT_MS = 15_000;
 
-/** turn: the model going on makes it untrue. microphone, sound: these working again. call: nothing does. */
+/** The event that clears a notice. turn: the model continues. microphone, sound: they work again. call: none. */
 type Subject = "turn" | "microphone" | "sound" | "call";
 
-/** Everything that is shown of a call apart from its lines and its levels. */
+/** Everything shown of a call except its lines and levels. */
 export interface VoiceState extends CallLength {
-  /** ending: nothing is said or heard any more, and the gateway has the last word. failed: it ended before it was open. */
+  /** ending: silent, waiting for the gateway's last message. failed: it ended before it was open. */
   readonly phase: "none" | "connecting" | "open" | "reconnecting" | "ending" | "ended" | "failed";
   readonly microphone: MicrophoneState;
-  /** The device in use, as the browser calls it. */
+  /** The device in use, by the browser's name. */
   readonly microphoneLabel: string;
   readonly microphoneId: string;
   readonly session: SessionFacts | null;
-  /** Push-to-talk, and whether it is pressed. */
+  /** Push-to-talk, and whether the button is pressed. */
   readonly pushToTalk: boolean;
   readonly pressed: boolean;
   readonly userSpeaking: boolean;
-  /** The item that sounds. */
+  /** The playing item. */
   readonly sounding: string | null;
-  /** An answer is owed: the user has said or typed something. */
+  /** The user waits for an answer. */
   readonly owed: boolean;
-  /** The gateway restores its connection to the model. */
+  /** The gateway is restoring its connection to the model. */
   readonly restoring: boolean;
   /** The connection to the gateway broke. */
   readonly retry: Retry | null;
-  /** The response time of the last turn that has one, as the gateway tells it. */
+  /** The response time of the last turn that has one, as reported by the gateway. */
   readonly answeredInMs: number | null;
-  /** What went wrong. It stands until something makes it untrue: what that is, its subject tells. */
+  /** The current problem. Its subject determines what clears it. */
   readonly notice: Notice | null;
   readonly about: Subject;
-  /** Why the session ended, in the gateway's word. */
+  /** The gateway's reason for the session's end. */
   readonly reason: string;
 }
 
@@ -92,17 +92,17 @@ export const SILENT: VoiceState = {
   reason: "",
 };
 
-/** There is a call, and another one cannot begin. */
+/** A call is running, so another cannot start. */
 export function running({ phase }: VoiceState): boolean {
   return phase !== "none" && phase !== "ended" && phase !== "failed";
 }
 
-/** There is something that Stop would end. */
+/** Whether Stop would stop something. */
 export function stoppable(state: VoiceState): boolean {
   return state.phase === "open" && (state.sounding !== null || state.owed);
 }
 
-/** What the call is doing, in one word. */
+/** The call's activity in one word. */
 export type Activity =
   | "none"
   | "asking"
@@ -121,7 +121,7 @@ export type Activity =
   | "ended"
   | "failed";
 
-/** Only one thing is said at a time; this is the order of what matters. */
+/** Only one activity is shown; the most important comes first. */
 export function activity(state: VoiceState): Activity {
   if (state.phase === "connecting") {
     return state.microphone === "asking" ? "asking" : "connecting";
@@ -152,7 +152,7 @@ export function activity(state: VoiceState): Activity {
   }
 }
 
-/** The state after something that happened by voice. */
+/** Returns the state after an event of the voice agent's side. */
 export function afterVoice(state: VoiceState, happening: Happening): VoiceState {
   switch (happening.kind) {
     case "received":
@@ -169,11 +169,11 @@ export function afterVoice(state: VoiceState, happening: Happening): VoiceState 
 function afterMessage(state: VoiceState, message: ServerMessage, wall: number): VoiceState {
   switch (message.type) {
     case "session.started":
-      // A session that goes on tells what was missed; a new one, or a snapshot, begins from what it tells.
+      // A resumed session repeats what was missed. A new one, or a snapshot, starts from its own messages.
       return {
         ...(message.resumed === true && message.snapshot !== true ? state : unheard(state)),
         ...(message.resumed === true ? {} : { turn: undefined }),
-        // A call goes on through sessions, where the connection broke in between.
+        // A call continues across sessions after a lost connection.
         began: state.began ?? wall,
         session: factsOf(message),
       };
@@ -182,7 +182,7 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
     case "speech.stopped":
       return { ...state, userSpeaking: false, owed: true };
     case "turn.started":
-      // The model goes on: what went wrong before is past.
+      // The model continues, so earlier problems are over.
       return { ...over(state, "turn"), turns: state.turns + Number(message.turn === undefined || message.turn !== state.turn), turn: message.turn };
     case "turn.ended":
       return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
@@ -249,7 +249,7 @@ function afterState(state: VoiceState, event: SessionState): VoiceState {
   if (event !== "disconnected") {
     return { ...state, phase: event === "connected" ? "open" : event, retry: event === "connected" ? null : state.retry };
   }
-  // How it ended comes with the event of that name.
+  // The event "disconnected" reports how it ended.
   return { ...interrupted(state), phase: "ending", retry: null };
 }
 
@@ -264,12 +264,12 @@ function afterMicrophone(state: VoiceState, event: { state: MicrophoneState; dev
   };
 }
 
-/** The call has a microphone, whether anything of it is heard or not. */
+/** Whether the call has a microphone, even a silent one. */
 export function isOn(microphone: MicrophoneState): boolean {
   return microphone === "live" || isMuted(microphone);
 }
 
-/** The voice agent hears silence: by the user's wish, or the system's. */
+/** Whether the voice agent hears silence, by the user's choice or the system's. */
 export function isMuted(microphone: MicrophoneState): boolean {
   return microphone === "muted" || microphone === "silenced";
 }
@@ -282,17 +282,17 @@ function subjectOf(code: VoiceErrorCode): Subject {
   return code.startsWith("audio_") || code === "speaker_failed" ? "sound" : "turn";
 }
 
-/** The state without a notice that is not true any more. */
+/** The state without a notice of this subject. */
 function over(state: VoiceState, subject: Subject): VoiceState {
   return state.about === subject ? { ...state, notice: null, about: "call" } : state;
 }
 
-/** What was going on on the gateway's side has no end of its own. */
+/** Ends everything open on the gateway's side. */
 function unheard(state: VoiceState): VoiceState {
   return { ...state, userSpeaking: false, owed: false, restoring: false };
 }
 
-/** What was going on has no end of its own. */
+/** Ends everything open. */
 function interrupted(state: VoiceState): VoiceState {
   return { ...unheard(state), pressed: false, sounding: null };
 }

@@ -1,10 +1,10 @@
-// WAV files: RIFF with 16-bit PCM. The format is Microsoft's "Multimedia Programming
-// Interface and Data Specifications 1.0", chapter 3 (WAVE).
+// WAV files: RIFF with 16-bit PCM, as in Microsoft's "Multimedia Programming Interface and Data
+// Specifications 1.0", chapter 3 (WAVE).
 
 const HEADER = 44;
 const PCM = 1;
 
-/** A WAV file of one channel or more, which must be equally long. Rate in Hz. */
+/** A WAV file with channels of equal length. Rate in Hz. */
 export function wavFile(channels: readonly Int16Array[], rate: number): ArrayBuffer {
   const samples = new Uint8Array(interleaved(channels));
   const file = new Uint8Array(HEADER + samples.length);
@@ -13,7 +13,7 @@ export function wavFile(channels: readonly Int16Array[], rate: number): ArrayBuf
   return file.buffer;
 }
 
-/** What stands before the samples of so many frames. Rate in Hz. */
+/** The header for a number of frames. Rate in Hz. */
 export function wavHeader(channels: number, frames: number, rate: number): ArrayBuffer {
   const frameBytes = 2 * channels;
   const header = new ArrayBuffer(HEADER);
@@ -39,7 +39,7 @@ export function wavHeader(channels: number, frames: number, rate: number): Array
   return header;
 }
 
-/** The samples of channels, which must be equally long, as a WAV file has them. */
+/** Interleaves the samples of channels of equal length. */
 export function interleaved(channels: readonly Int16Array[]): ArrayBuffer {
   const frames = channels[0]?.length ?? 0;
   if (channels.some(({ length }) => length !== frames)) {

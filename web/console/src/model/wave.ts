@@ -1,22 +1,22 @@
-// What both sides sound like over time, small enough to be drawn at any moment.
+// The waveform of both sides over time, reduced for drawing.
 import type { Happening, Watcher } from "./feed.js";
 import type { Sound } from "./sound.js";
 import { spokenAt } from "./uplinkclock.js";
 
-/** One column is the lowest and the highest sample of so many ms. */
+/** A column has the lowest and the highest sample of this many ms. */
 export const COLUMN_MS = 10;
-/** So far back one can look. */
+/** How far the user can look back. */
 export const KEPT_MS = 120_000;
 
 const RING = KEPT_MS / COLUMN_MS;
-/** No answer is drawn beyond ten minutes. */
+/** Answers are drawn up to ten minutes. */
 const MAX_ITEM_COLUMNS = 60_000;
 
-/** Columns by their number. What was never written, or is forgotten, is silence. */
+/** Columns by number. Unwritten and dropped ones are silent. */
 export interface Columns {
   low(column: number): number;
   high(column: number): number;
-  /** Copies as many columns as `lows` and `highs` have, from the column `first` on. */
+  /** Copies columns into `lows` and `highs`, starting with column `first`, until they are full. */
   copy(first: number, lows: Int16Array, highs: Int16Array): void;
 }
 
@@ -54,7 +54,7 @@ class Ring implements Columns {
     lows.fill(0);
     highs.fill(0);
     const end = Math.min(first + lows.length, this.newest + 1);
-    // In two parts where the ring begins anew in between.
+    // In two parts if the ring wraps in between.
     for (let from = Math.max(first, 0, this.newest - RING + 1); from < end; ) {
       const at = from % RING;
       const count = Math.min(end - from, RING - at);
@@ -75,7 +75,7 @@ class Ring implements Columns {
   }
 }
 
-/** The columns of one item, from its first sample on. */
+/** The columns of one item, from its first sample. */
 class ItemColumns implements Columns {
   private lows = new Int16Array(512);
   private highs = new Int16Array(512);
@@ -114,20 +114,20 @@ class ItemColumns implements Columns {
   }
 }
 
-/** The waveform of the session that runs, or has run last. */
+/** The waveform of the running or last session. */
 export class Wave implements Watcher {
   private readonly ring = new Ring();
   private readonly items = new Map<string, ItemColumns>();
 
-  /** `sound` has to take each happening before this does. */
+  /** `sound` must receive each event first. */
   constructor(private readonly sound: Sound) {}
 
-  /** The user: columns by the page's clock. */
+  /** The user's columns, on the page's clock. */
   get user(): Columns {
     return this.ring;
   }
 
-  /** An item of the model: columns by its own time. */
+  /** The columns of the model's item, on its own clock. */
   item(id: string): Columns | undefined {
     return this.items.get(id);
   }
@@ -152,7 +152,7 @@ export class Wave implements Watcher {
   }
 
   private begin(id: string, now: number): ItemColumns {
-    // What ended so long ago that nobody can look back to it is forgotten.
+    // Drop items that ended before the visible past.
     for (const known of this.items.keys()) {
       const item = this.sound.item(known);
       if (item === undefined || (item.doneAt !== undefined && item.doneAt + item.receivedMs < now - KEPT_MS)) {
@@ -165,7 +165,7 @@ export class Wave implements Watcher {
   }
 }
 
-/** Adds the columns of samples that begin at so many ms. */
+/** Adds the columns of samples that begin at beginMs. */
 function columns(pcm: Int16Array, rate: number, beginMs: number, to: Ring | ItemColumns): void {
   const perColumn = (rate * COLUMN_MS) / 1000;
   const begin = (beginMs * rate) / 1000;

@@ -1,4 +1,4 @@
-// Times that agents write for machines (RFC 3339), for people to read.
+// Formats times in agents' texts (RFC 3339) for people.
 
 const STAMP = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})/;
 const RANGE = new RegExp(`(?:from )?(${STAMP.source})(?: (?:to|until|-|–) (${STAMP.source}))?`, "gi");
@@ -9,7 +9,7 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 type Offset = (time: number) => number;
 const here: Offset = (time) => -new Date(time).getTimezoneOffset();
 
-/** The text with its times as the reader's clock shows them: "on Tue 24 Nov 2026, 10:00 to 11:00 (your time, UTC+1)". */
+/** Replaces times with the reader's: "on Tue 24 Nov 2026, 10:00 to 11:00 (your time, UTC+1)". */
 export function readableTimes(text: string, offset: Offset = here): string {
   return text.replace(RANGE, (all: string, first: string, second: string | undefined) => {
     const [from, to] = [Date.parse(first), Date.parse(second ?? first)];

@@ -1,27 +1,30 @@
-// The whole of a call as one stereo recording: the user on the left, as it was sent, the model on the right, as it sounded.
+// Records a whole call in stereo: the user on the left, as sent, the model on the right, as heard.
 import type { Happening, Watcher } from "./feed.js";
 import type { Recording, Track } from "./recording.js";
 import { resampled } from "./resampled.js";
 import type { UplinkStretch } from "./uplinkclock.js";
 import { interleaved, wavHeader } from "./wav.js";
 
-/** So much of a call is kept, from its beginning: some 150 MB, which browsers keep outside of the page's memory. */
+/**
+ * The duration recorded, from the call's beginning: about 150 MB, which browsers store outside of the page's
+ * memory.
+ */
 export const WHOLE_CALL_MS = 1_800_000;
-/** Of the file, in Hz, whatever the call's own rates are: more would only be larger. */
+/** The file's rate in Hz for all calls; a higher one would only enlarge it. */
 export const WHOLE_CALL_RATE = 24_000;
 
-/** So much is put away at a time. */
+/** The length of a piece. */
 const CHUNK_MS = 4000;
-/** So long after it has sounded, it is known when: the loudspeaker reports five times a second. */
+/** Playback times are known this long after playback, because the loudspeaker reports five times a second. */
 const SETTLED_MS = 2000;
 
-/** So much beside a piece is resampled with it, in ms, so that pieces join without a click. */
+/** Neighbouring audio resampled with each piece, in ms, so that pieces join without a click. */
 const SEAM_MS = 20;
 
-/** So much waits to be put into one blob, in bytes: to make one takes the page some ms, however small it is. */
+/** The size of a blob in bytes. Creating one takes the page milliseconds regardless of size. */
 const BLOB_BYTES = 1 << 20;
 
-/** A side of a piece: its samples, until they are in a blob with others. */
+/** One side of a piece: its samples, until they are moved to a blob. */
 class Put {
   private blob: Blob | null = null;
   private begin = 0;
@@ -36,7 +39,7 @@ class Put {
     return { rate: this.rate, pcm: this.pcm ?? new Int16Array(await this.blob!.slice(this.begin, this.begin + this.bytes).arrayBuffer()) };
   }
 
-  /** Puts them into one blob. */
+  /** Moves all of them into one blob. */
   static away(all: readonly Put[]): void {
     const blob = new Blob(all.map(({ pcm }) => pcm!));
     let begin = 0;
@@ -47,7 +50,7 @@ class Put {
   }
 }
 
-/** Both sides of a piece, and how long it is in ms. */
+/** Both sides of a piece, and its length in ms. */
 interface Chunk {
   readonly ms: number;
   /** null for silence. */
@@ -55,41 +58,40 @@ interface Chunk {
   readonly model: Put | null;
 }
 
-/** The newest call of this page, through all its sessions. */
+/** This page's newest call, across its sessions. */
 interface Kept {
-  /** When it begins (performance.now()), and how much of it is put away, in ms. */
+  /** When it began (performance.now()), and the length recorded so far in ms. */
   readonly from: number;
   ms: number;
   readonly chunks: Chunk[];
-  /** What of them is not in a blob yet. */
+  /** Parts not in a blob yet. */
   waiting: Put[];
-  /** Where the stretches of what the user said are, in the pieces that are put away. */
+  /** The position of each stretch of the user's audio in the recorded pieces. */
   readonly placed: Map<UplinkStretch, number>;
   readonly sessions: Set<string>;
   readonly conversations: Set<string>;
   over: boolean;
-  /** It began before this page did. */
+  /** It began before this page. */
   readonly goesOn: boolean;
 }
 
-/** What there is of a call. */
+/** The recording of a call. */
 export interface WholeCallFacts {
-  /** The call went on for longer. */
+  /** The call was longer. */
   readonly full: boolean;
   readonly goesOn: boolean;
 }
 
 /**
- * Records every call, because whoever needs the sound of one knows it only afterwards. It is
- * put away in blobs as it becomes known, so that a long call takes no more of the page's
- * memory than a short one. Both sides get one rate only when the file is made: that costs
- * much, and calls are seldom saved.
+ * Records every call, because users want the audio only afterwards. Pieces move to blobs, so that a long call
+ * uses no more of the page's memory than a short one. The sides are converted to one rate only when the file
+ * is made, because that is expensive and rare.
  */
 export class WholeCall implements Watcher {
   private kept: Kept | null = null;
   private started: { session: string; conversation: string; resumed: boolean } | undefined;
 
-  /** `recording` has to take each happening before this does. */
+  /** `recording` must receive each event first. */
   constructor(
     private readonly recording: Recording,
     private readonly limitMs = WHOLE_CALL_MS,
@@ -119,13 +121,13 @@ export class WholeCall implements Watcher {
     }
   }
 
-  /** What there is of the call that a session (by its id) or a conversation belongs to; null for nothing. */
+  /** The recording of the call with this session id or conversation id; null for none. */
   of(id: string): WholeCallFacts | null {
     const { kept } = this;
     return kept !== null && (kept.sessions.has(id) || kept.conversations.has(id)) ? this.newest : null;
   }
 
-  /** The same of the newest call. */
+  /** The newest call's recording. */
   get newest(): WholeCallFacts | null {
     return this.kept === null ? null : { full: this.kept.ms >= this.limitMs, goesOn: this.kept.goesOn };
   }
@@ -141,7 +143,7 @@ export class WholeCall implements Watcher {
     const parts: Blob[] = [];
     let [before, here] = [SILENCE, await taken(chunks[0])];
     for (let i = 0; i < chunks.length; i++) {
-      // The page has time for other things while the next one is read.
+      // Reading the next piece lets the page do other work.
       const after = await taken(chunks[i + 1]);
       const frames = Math.round((chunks[i]!.ms * WHOLE_CALL_RATE) / 1000);
       const side = (of: keyof Sides): Int16Array => atRate([before[of], here[of], after[of]], frames);
@@ -152,7 +154,7 @@ export class WholeCall implements Watcher {
     return new Blob([wavHeader(2, bytes / 4, WHOLE_CALL_RATE), ...parts], { type: "audio/wav" });
   }
 
-  /** Another call, or another session of the one that runs: there is silence in between. */
+  /** A new call, or another session of the same call after silence. */
   private open(at: number): void {
     const { session, conversation, resumed } = this.started ?? { session: "", conversation: "", resumed: false };
     if (this.kept === null || this.kept.over) {
@@ -162,7 +164,7 @@ export class WholeCall implements Watcher {
     this.kept.conversations.add(conversation);
   }
 
-  /** How much is put away next, in ms. */
+  /** The length of the next piece, in ms. */
   private next({ ms }: Kept): number {
     return Math.min(CHUNK_MS, this.limitMs - ms);
   }
@@ -188,7 +190,7 @@ function sideOf(track: Track | null): Put | null {
   return track === null ? null : new Put(track.rate, track.pcm);
 }
 
-/** Both sides of a piece, taken out again. */
+/** Both sides of a piece, read again. */
 interface Sides {
   readonly user: Track | null;
   readonly model: Track | null;
@@ -200,7 +202,7 @@ async function taken(chunk: Chunk | undefined): Promise<Sides> {
   return { user: (await chunk?.user?.taken()) ?? null, model: (await chunk?.model?.taken()) ?? null };
 }
 
-/** So many frames of a side at the file's rate, of a piece between those before and after it. */
+/** Converts a side of a piece, between its neighbours, to `frames` frames at the file's rate. */
 function atRate([before, here, after]: readonly [Track | null, Track | null, Track | null], frames: number): Int16Array {
   const out = new Int16Array(frames);
   if (here !== null) {

@@ -1,19 +1,19 @@
-// What was said, as files that people keep: plain text, and WebVTT (https://www.w3.org/TR/webvtt1/, read 2026-11-26).
+// Saves a conversation as plain text or WebVTT (https://www.w3.org/TR/webvtt1/, read 2026-11-26).
 import type { Line, ToolLine, Utterance } from "./lines.js";
 
-/** A cue lasts until the next one, but not longer, in ms. */
+/** A cue lasts until the next one, at most this long, in ms. */
 const LONGEST_CUE = 10_000;
-/** The last one, and one that shares its time with the next, in ms. */
+/** The length of the last cue, and of one at the same time as the next, in ms. */
 const SHORTEST_CUE = 1_000;
 
-/** One line for each thing said and each tool called, with the time since the first. */
+/** One line per utterance and tool call, with the time since the first. */
 export function asText(lines: readonly Line[]): string {
   const kept = said(lines);
   const first = kept[0]?.at ?? 0;
   return kept.map((line) => `[${clock(line.at - first)}] ${line.kind === "tool" ? toolText(line) : `${speaker(line)}: ${flat(line.text)}${line.cut ? " [cut off]" : ""}`}\n`).join("");
 }
 
-/** What was said by voice or typed, as cues; tools are notes, which no player shows. */
+/** Spoken and typed text as cues. Tool calls are notes, which players do not show. */
 export function asVtt(lines: readonly Line[]): string {
   const kept = said(lines);
   const first = kept[0]?.at ?? 0;
@@ -42,12 +42,12 @@ function toolText({ tool, state, durationMs, error }: ToolLine): string {
   return `Tool ${tool}: ${how}${durationMs === undefined ? "" : ` (${durationMs} ms)`}`;
 }
 
-/** In one line: an empty one would end a cue. */
+/** On one line, because an empty line would end a cue. */
 function flat(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-/** `-->` and tags mean something in a cue. */
+/** `-->` and tags have a meaning in a cue. */
 function escape(text: string): string {
   return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 }

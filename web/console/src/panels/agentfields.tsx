@@ -1,4 +1,4 @@
-// The fields of an agent's form, each with its problems below it.
+// The fields of an agent's form, with their problems.
 import type { ComponentChildren } from "preact";
 import type { ToolChoice } from "../control/agents.js";
 import { BUDGETS, type AgentForm, type AgentLine, type FormProblem } from "../model/agents.js";
@@ -120,7 +120,7 @@ interface FieldProps {
   problems: readonly FormProblem[];
 }
 
-/** The label, the hint and the problems around a field; what it is given names them. */
+/** The label, hint and problems around a field. */
 function Around({ at, label, problems, children }: Omit<FieldProps, "value"> & { children: ComponentChildren }) {
   const [name, hint] = Object.hasOwn(FIELD, at) ? FIELD[at as Named] : [label, ""];
   return (

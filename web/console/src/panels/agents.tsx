@@ -1,4 +1,4 @@
-// The page of agents: a list, and a form for each. It lies over the console.
+// The agents page over the console: a list, and a form for each agent.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AgentsControl, type Opened, type ToolChoice } from "../control/agents.js";
 import type { Console } from "../control/console.js";
@@ -10,7 +10,7 @@ import { Handover } from "./handover.js";
 import { AGENTS } from "./words-agents.js";
 import "./agents.css";
 
-/** Lists the agents and changes them. */
+/** Lists and edits the agents. */
 export function AgentsPage({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
   return (
     <Sheet id="agents" title={AGENTS.title} place="wide" open={open} onClose={onClose}>
@@ -95,7 +95,7 @@ interface FormProps {
   onSaved: () => void;
 }
 
-/** What is said below the buttons, and whether two changes met. */
+/** The message below the buttons, and whether two changes conflict. */
 interface Said {
   text: string;
   conflict?: boolean;
@@ -153,7 +153,7 @@ function Form({ console, control, opened, line, agents, tools, onBack, onClose, 
     <form
       class="agents-form"
       onKeyDown={(event) => {
-        // Escape would close the page, and what was written would be lost.
+        // Escape would close the page and discard the changes.
         if (event.key === "Escape" && changed) {
           event.preventDefault();
           setSaid({ text: AGENTS.escape });

@@ -5,14 +5,13 @@ import type { ReadOut } from "../model/settings.js";
 import { isOn } from "../model/voice.js";
 import * as words from "../words.js";
 
-/** So many lines stand here at most: whoever reads on finds the rest in the conversation. */
+/** The most announcements kept; the conversation has all lines. */
 const KEPT = 6;
 
 /**
- * What screen readers are told. The conversation itself is not a live region: each word of
- * a growing text would be read again. Lines are told here when they are whole; the voice
- * agent's words can be heard, and read out they would talk over it, so they are left out
- * unless the user wants them.
+ * Announcements for screen readers. The conversation is not a live region, because each new word would repeat
+ * the text. Complete lines are announced here. The voice agent's words are heard anyway, so they are
+ * announced only if the user chooses so.
  */
 export function Announcer({ console }: { console: Console }) {
   const told = useTold(console.lines.value, console.settings.value.readOut);
@@ -69,7 +68,7 @@ function isWhole(line: Line): boolean {
   }
 }
 
-/** Whether a line is read out: not what the user has just typed, nor what was said before a reload. */
+/** Whether a line is announced: not the user's own text, and nothing from before a reload. */
 function isTold(line: Line, readOut: ReadOut): boolean {
   if (line.restored === true || line.key.startsWith("recalled")) {
     return false;
@@ -83,7 +82,10 @@ function isTold(line: Line, readOut: ReadOut): boolean {
   return line.side === "text" || readOut === "all";
 }
 
-/** What has changed in the situation: the states of every turn would talk over the agent, and into the microphone. */
+/**
+ * Announces changes of the call, but not every state of a turn: that would talk over the agent and into the
+ * microphone.
+ */
 function situation(console: Console): string {
   const { phase, microphone, reason, notice } = console.voice.value;
   switch (phase) {
@@ -101,7 +103,7 @@ function situation(console: Console): string {
   }
 }
 
-/** The newest question that waits. */
+/** The newest open question. */
 function question(console: Console): string {
   const newest = console.questions.value.findLast(({ approved }) => approved === null);
   return newest === undefined ? "" : words.askedAloud(newest);

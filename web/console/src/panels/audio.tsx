@@ -1,4 +1,4 @@
-// The audio of a turn and of a whole call, to be saved as WAV files.
+// Saves the audio of a turn or a call as WAV files.
 import { useState } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import { fileName, type Which } from "../model/recording.js";
@@ -6,9 +6,9 @@ import type { Turn } from "../model/turns.js";
 import { save } from "./bits.js";
 import { AUDIO, LATENCY, seconds, TURN, WHOLE_CALL } from "./words-instruments.js";
 
-/** Buttons for what is recorded of a turn. */
+/** Buttons for the recorded audio of a turn. */
 export function TurnAudio({ instruments, turn: { session, turn } }: { instruments: Instruments; turn: Turn }) {
-  void instruments.changed.value; // the recording grows, and is the same object
+  void instruments.changed.value; // the recording is mutable
   const recorded = instruments.recording.of(session, turn);
   if (recorded === null) {
     return <p class="i-quiet">{LATENCY.nothing}</p>;
@@ -35,7 +35,10 @@ export function TurnAudio({ instruments, turn: { session, turn } }: { instrument
   );
 }
 
-/** A button for the sound of the call that a session or a conversation belongs to, by its id; without one that of the newest call. Nothing where this page has none. */
+/**
+ * A button that saves the audio of a call, found by its session's or conversation's id; without an id, the
+ * newest call. Renders nothing if the page has no audio of it.
+ */
 export function CallAudio({ instruments, id, name }: { instruments: Instruments; id?: string; name?: string }) {
   void instruments.changed.value;
   const [making, setMaking] = useState(false);

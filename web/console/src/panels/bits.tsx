@@ -1,9 +1,9 @@
-// Small pieces that several instruments use.
+// Small components shared by the instruments.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Chip } from "./words-instruments.js";
 
-/** performance.now(), anew some times a second while `active`. */
+/** performance.now(), updated a few times a second while `active`. */
 export function useNow(active: boolean): number {
   const [now, setNow] = useState(() => performance.now());
   useEffect(() => {
@@ -17,7 +17,7 @@ export function useNow(active: boolean): number {
   return now;
 }
 
-/** What is said where there is nothing to show. */
+/** Shown if there is nothing else. */
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="i-empty">{children}</p>;
 }
@@ -34,7 +34,7 @@ export function Chips({ chips }: { chips: readonly Chip[] }) {
   );
 }
 
-/** A name and what it is, in a list of facts. Of what is not known nothing is shown. */
+/** A name and its value in a list. An unknown value is not shown. */
 export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return children === undefined || children === "" || children === null ? null : (
     <div class="i-fact">
@@ -44,13 +44,13 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-/** Saves bytes or text as a file of this page's user. */
+/** Downloads content as a file. */
 export function save(name: string, content: BlobPart, type: string): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has begun to read it by then.
+  // By then the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

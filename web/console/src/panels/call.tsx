@@ -8,7 +8,7 @@ import { useNow } from "../ui/now.js";
 import * as words from "../words.js";
 import "./call.css";
 
-/** The call: what it is doing, and what the user can do about it. */
+/** The call's status and controls. */
 export function CallBar({ console, onSetup }: { console: Console; onSetup: () => void }) {
   const state = console.voice.value;
   const on = running(state);
@@ -32,10 +32,7 @@ export function CallBar({ console, onSetup }: { console: Console; onSetup: () =>
   );
 }
 
-/**
- * The button that was pressed is gone; its place is taken by another. Mute, not Hang up: a
- * second press must do no harm.
- */
+/** The pressed button has been replaced. Focus Mute, not Hang up, so that a second press does no harm. */
 function keepFocus(bar: HTMLElement | null, on: boolean): void {
   const lost = document.activeElement === document.body || document.activeElement === null;
   if (lost || bar?.contains(document.activeElement) === true) {
@@ -51,7 +48,7 @@ function Status({ state }: { state: VoiceState }) {
   const blocked = notice !== null && state.about === "microphone" && now === "typing" && state.microphone === "off";
   const { title, advice } = blocked ? notice : words.ACTIVITY[now];
   const heading = title.replace(/\.$/, "");
-  // A tab that is not looked at says it too.
+  // The title shows the activity in a background tab too.
   const about = running(state) ? (isMuted(state.microphone) ? words.ACTIVITY.muted.title : heading) : "";
   useEffect(() => {
     document.title = words.pageTitle(about);
@@ -81,7 +78,7 @@ function Status({ state }: { state: VoiceState }) {
   );
 }
 
-/** Before a call and after it. */
+/** Before and after a call. */
 function Begin({ console, onSetup, again }: { console: Console; onSetup: () => void; again: boolean }) {
   const settings = console.settings.value;
   const provider = chosen(console.offer.value, settings.provider);
@@ -141,7 +138,7 @@ function MicrophoneButton({ console, state }: { console: Console; state: VoiceSt
   );
 }
 
-/** Held while the user speaks: with the pointer, or with Space or Enter. */
+/** Held while the user speaks: with the pointer, Space or Enter. */
 function TalkButton({ console, state }: { console: Console; state: VoiceState }) {
   const key = (active: boolean) => (event: KeyboardEvent) => {
     if ((event.key === " " || event.key === "Enter") && !event.repeat) {

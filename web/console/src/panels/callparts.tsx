@@ -1,4 +1,4 @@
-// What the page of calls shows of a call, running or past.
+// Components for running and past calls.
 import { useEffect } from "preact/hooks";
 import type { Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
@@ -11,19 +11,19 @@ import { save } from "./bits.js";
 import { LineView } from "./lines.js";
 import { CALLS, FORMATS } from "./words-calls.js";
 
-/** How often the gateway is asked while somebody looks. */
+/** How often a visible page reloads. */
 const LOOK_EVERY_MS = 2000;
 
 interface WrittenProps {
   console: Console;
   instruments: Instruments;
-  /** Of the call or the conversation: the files get it too. */
+  /** The call's or conversation's name, also used for files. */
   name: string;
   lines: readonly Line[];
   transcript: Transcript;
 }
 
-/** What was said, and ways to save it, with the sound of a call of this page. */
+/** The transcript with buttons to save it, and the audio of this page's calls. */
 export function Written({ console, instruments, name, lines, transcript }: WrittenProps) {
   const { ref } = useFollow<HTMLDivElement>(true);
   return (
@@ -41,7 +41,7 @@ export function Written({ console, instruments, name, lines, transcript }: Writt
   );
 }
 
-/** Buttons that save what was said. */
+/** Buttons that save the transcript. */
 function SaveAs({ name, lines, json }: { name: string; lines: readonly Line[]; json: string }) {
   const files = [
     { format: "text", file: `${name}.txt`, type: "text/plain", content: () => asText(lines) },
@@ -61,7 +61,7 @@ function SaveAs({ name, lines, json }: { name: string; lines: readonly Line[]; j
   );
 }
 
-/** Looks at once and then again and again, while the page is seen. still: nobody has gone on to something else. */
+/** Calls `look` at once and repeatedly while the page is visible. still: the component is still mounted. */
 export function useLooking(look: (still: () => boolean) => Promise<void>): void {
   useEffect(() => {
     let on = true;

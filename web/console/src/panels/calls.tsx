@@ -1,4 +1,4 @@
-// The page of calls: all that run, the past ones, and one of them. It lies over the console.
+// The calls page over the console: running calls, past calls, and one call.
 import { useState } from "preact/hooks";
 import { CallsControl, type Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
@@ -16,7 +16,7 @@ import { OnePast, PastList, usePast } from "./pastcalls.js";
 import { CALL_FACT, CALL_STATE, CALLS, turns } from "./words-calls.js";
 import "./calls.css";
 
-/** Lists the calls that run, and shows what is said in one. */
+/** Lists the running calls and shows one. */
 export function CallsPage({ console, instruments, open, onClose }: { console: Console; instruments: Instruments; open: boolean; onClose: () => void }) {
   return (
     <Sheet id="calls" title={CALLS.title} place="wide" open={open} onClose={onClose}>
@@ -35,7 +35,7 @@ function Running({ console, instruments }: { console: Console; instruments: Inst
     const found = await control.list();
     if (still()) {
       setRunning(found);
-      // Of a call that has ended the newest that is known stays.
+      // After a call has ended, its last known state stays.
       setChosen((before) => found?.calls.find(({ id }) => id === before?.id) ?? before);
     }
   });
@@ -83,7 +83,7 @@ interface OneCallProps {
   instruments: Instruments;
   control: CallsControl;
   call: RunningCall;
-  /** It is the page's own. */
+  /** The call belongs to this page. */
   own: boolean;
   over: boolean;
   onBack: () => void;
@@ -134,13 +134,13 @@ function OneCall({ console, instruments, control, call, own, over, onBack }: One
   );
 }
 
-/** A call that goes on has not gone back to text. */
+/** A running call has not returned to text. */
 function linesOf(transcript: Transcript | null, over: boolean): readonly Line[] {
   const lines = transcript?.lines ?? [];
   return !over && lines.at(-1)?.kind === "handoff" ? lines.slice(0, -1) : lines;
 }
 
-/** Ends the call of somebody else, after a second press. */
+/** Ends another user's call after a confirmation. */
 function HangUp({ control, call }: { control: CallsControl; call: string }) {
   const [sure, setSure] = useState(false);
   const [said, setSaid] = useState("");

@@ -1,4 +1,4 @@
-// Code for what is set, to be taken along.
+// Code for the current settings, to copy.
 import { useState } from "preact/hooks";
 import type { Settings } from "../model/settings.js";
 import { snippet, type Kind } from "../model/snippet.js";

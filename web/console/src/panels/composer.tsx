@@ -4,7 +4,7 @@ import { Send, Stop } from "../ui/icons.js";
 import * as words from "../words.js";
 import "./composer.css";
 
-/** Where the user writes to the text agent. */
+/** The input field for the text agent. */
 export function Composer({ console }: { console: Console }) {
   const field = useRef<HTMLTextAreaElement>(null);
   const { phase, notice } = console.text.value;
@@ -18,7 +18,7 @@ export function Composer({ console }: { console: Console }) {
     field.current?.focus();
   };
   const keyDown = (event: KeyboardEvent): void => {
-    // Enter also ends the choice of a character, in scripts that need one.
+    // In some scripts, Enter also confirms a character.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       send();

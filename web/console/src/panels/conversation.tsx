@@ -7,10 +7,10 @@ import * as words from "../words.js";
 import { Dots, LineView } from "./lines.js";
 import "./conversation.css";
 
-/** So many lines are shown, unless the user asks for more. */
+/** Lines shown until the user asks for more. */
 const SHOWN_LINES = 30;
 
-/** Both lanes in one line of time. */
+/** Both lanes on one time axis. */
 export function ConversationView({ console }: { console: Console }) {
   const lines = console.lines.value;
   const { phase, writing } = console.text.value;
@@ -19,7 +19,7 @@ export function ConversationView({ console }: { console: Console }) {
   const { shown, hidden, earlier } = useNewest(lines, SHOWN_LINES, !atEnd);
   const more = (): void => {
     earlier();
-    ref.current?.focus(); // The button may go away, and would take the keyboard along.
+    ref.current?.focus(); // the button may disappear and take the focus with it
   };
   return (
     <div class="talk">
@@ -58,7 +58,7 @@ export function ConversationView({ console }: { console: Console }) {
   );
 }
 
-/** Nothing was said yet, and nobody has begun to. */
+/** Reports whether the conversation is empty and no input has begun. */
 export function untouched(console: Console): boolean {
   return console.lines.value.length === 0 && console.voice.value.phase === "none";
 }
@@ -80,13 +80,16 @@ function textStatus(console: Console): string {
   return phase === "answering" && writing ? words.TEXT_ACTIVITY.writing : words.TEXT_ACTIVITY[phase];
 }
 
-/** Who speaks: of the running call or the last one. */
+/** The agent of the running or last call. */
 function voiceStatus(console: Console): string {
   const { session } = console.voice.value;
   return session === null ? "" : [session.provider, session.model, session.voice].filter((part) => part !== "").join(" · ");
 }
 
-/** What a newcomer sees: what this is, and the one thing to do. `taken` is called when an example was pressed. */
+/**
+ * Shown in an empty conversation: an introduction and the first step. `taken` is called when an example was
+ * pressed.
+ */
 function Empty({ console, taken }: { console: Console; taken: () => void }) {
   const simulated = console.offer.value?.simulator === true;
   return (
@@ -110,7 +113,7 @@ function Empty({ console, taken }: { console: Console; taken: () => void }) {
               type="button"
               onClick={() => {
                 console.write(example);
-                // The button goes away, and would take the keyboard along.
+                // The button disappears and would take the focus with it.
                 taken();
               }}
             >

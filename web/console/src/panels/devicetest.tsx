@@ -1,11 +1,11 @@
-// Tries the microphone and the speaker, in the settings.
+// Tests the microphone and the speaker, in the settings.
 import { useEffect, useState } from "preact/hooks";
 import { DeviceTest } from "../control/devicetest.js";
 import type { Settings } from "../model/settings.js";
 import { Meter } from "../ui/meter.js";
 import { DEVICE_TEST, SETUP } from "../words.js";
 
-/** `open`: the settings are seen. A call has the devices itself. */
+/** `open`: the settings are visible. During a call the devices are in use. */
 export function TestDevices({ settings, open, calling }: { settings: Settings; open: boolean; calling: boolean }) {
   const [test] = useState(() => new DeviceTest());
   const { microphone, echoCancellation, noiseSuppression } = settings;

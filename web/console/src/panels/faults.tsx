@@ -1,4 +1,4 @@
-// Buttons that make the simulator fail, and what became of each.
+// Buttons that inject simulator faults, and their results.
 import { useId } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import type { Committed, Fault } from "../model/faults.js";

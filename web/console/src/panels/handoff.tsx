@@ -6,7 +6,7 @@ import { Microphone, Text } from "../ui/icons.js";
 import * as words from "../words.js";
 import "./handoff.css";
 
-/** The conversation crosses from one lane to the other, or may. */
+/** A handoff between the two lanes, or an invitation to one. */
 export function HandoffCard({ line, console }: { line: Handoff; console: Console }) {
   const offered = line.to === "voice" && line.state === "offered";
   const length = words.callLength(line);
@@ -39,7 +39,7 @@ export function HandoffCard({ line, console }: { line: Handoff; console: Console
   );
 }
 
-/** The other side; of a question that was not handed over, the button that asks it all the same. */
+/** The other side. For a question that was not handed over, a button that asks it anyway. */
 function Other({ line, console }: { line: Handoff; console: Console }) {
   if (line.to === "voice" && line.state === "failed" && line.request !== "") {
     return (
@@ -54,7 +54,7 @@ function Other({ line, console }: { line: Handoff; console: Console }) {
   return <span class="to">{line.to === "voice" ? <Microphone /> : <Text />}</span>;
 }
 
-/** The button that takes an invitation, with the time that is left for it. */
+/** The button that accepts an invitation, with the time left. */
 function Accept({ line, console }: { line: Handoff; console: Console }) {
   const now = useNow(500, line.expires !== null);
   const over = line.expires !== null && now >= line.expires;

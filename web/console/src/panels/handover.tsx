@@ -1,10 +1,10 @@
-// The button that lets another agent go on with the call that runs.
+// A button that switches the running call to another agent.
 import { useEffect, useState } from "preact/hooks";
 import { AgentsControl } from "../control/agents.js";
 import type { Console } from "../control/console.js";
 import { AGENTS } from "./words-agents.js";
 
-/** Switches the call to an agent; nothing where there is no call that could be switched to it. */
+/** Renders nothing without a call that can be switched to the agent. */
 export function Handover({ console, agent, label }: { console: Console; agent: string; label: string }) {
   const { phase, session } = console.voice.value;
   const [said, setSaid] = useState("");

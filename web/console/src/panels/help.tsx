@@ -2,7 +2,7 @@ import { Sheet } from "../ui/sheet.js";
 import * as words from "../words.js";
 import "./help.css";
 
-/** The keys that do something. */
+/** The keyboard shortcuts. */
 export function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
   return (
     <Sheet id="help" title={words.HELP.title} place="middle" open={open} onClose={onClose}>

@@ -1,4 +1,4 @@
-// The instruments, one tab each.
+// The instruments, one per tab.
 import "./instruments.css";
 import { useEffect, useRef } from "preact/hooks";
 import type { Access } from "../control/access.js";
@@ -13,13 +13,13 @@ import { ACCESS, INSTRUMENTS, TABS } from "./words-instruments.js";
 
 interface InstrumentsProps {
   instruments: Instruments;
-  /** What is open: the panel may go and come back. */
+  /** The open tabs and filters, which outlive the panel. */
   view: View;
-  /** What the client library counts. */
+  /** The client library's statistics. */
   stats: ReadStats;
-  /** A simulator stands in for the providers: it can be made to fail. */
+  /** A simulator replaces the providers and can inject faults. */
   simulator: boolean;
-  /** Whether the page may look inside. */
+  /** The permission to inspect. */
   access?: Access;
 }
 
@@ -27,7 +27,7 @@ export function InstrumentsPanel({ instruments, view, stats, simulator, access }
   const { tab } = view;
   const { faults } = instruments;
   useEffect(() => {
-    // Without the right to it the gateway would only refuse.
+    // Without permission the gateway would only refuse.
     if (simulator && access?.state.value !== "shut") {
       void faults.load();
     }
@@ -47,7 +47,7 @@ export function InstrumentsPanel({ instruments, view, stats, simulator, access }
   };
   return (
     <section class="i-instruments" aria-label={INSTRUMENTS}>
-      {/* Their own headings come below it. */}
+      {/* The parent of the instruments' own headings. */}
       <h2 class="i-hidden-text">{INSTRUMENTS}</h2>
       {access !== undefined && access.state.value !== "open" && (
         <p class="i-shut" role="status">

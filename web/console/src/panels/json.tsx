@@ -1,15 +1,15 @@
-// JSON as a tree that opens and closes, and can be copied.
+// JSON as a tree that can be expanded and copied.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { EVENTS, plural } from "./words-instruments.js";
 import "./json.css";
 
-/** Levels that are open at first. */
+/** Levels expanded at first. */
 const OPEN = 3;
-/** So many entries of a list or an object are shown. */
+/** The most entries shown of a list or an object. */
 const MAX_SHOWN = 100;
 const COPIED_MS = 1500;
 
-/** A value with a heading and a button that copies it. */
+/** A value with a heading and a copy button. */
 export function Json({ title, value, level = 4 }: { title: string; value: unknown; level?: 3 | 4 }) {
   const Heading = `h${level}` as "h4";
   return (
@@ -25,7 +25,7 @@ export function Json({ title, value, level = 4 }: { title: string; value: unknow
   );
 }
 
-/** Copies a text; says so for a moment. */
+/** Copies a text and confirms it briefly. */
 export function CopyButton({ what, text }: { what: string; text: () => string }) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
@@ -42,7 +42,7 @@ export function CopyButton({ what, text }: { what: string; text: () => string })
   );
 }
 
-/** Whether it could be copied. Pages that came over plain http have no clipboard. */
+/** Returns whether the text was copied. Pages loaded over plain http have no clipboard. */
 async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,4 @@
-// How long the user waited in each turn, and for whom.
+// The latency of each turn, in parts.
 import { useId } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import { PARTS, percentiles, type Part, type Turn } from "../model/turns.js";
@@ -53,7 +53,7 @@ export function LatencyPanel({ instruments, view }: { instruments: Instruments; 
   );
 }
 
-/** What each colour stands for. */
+/** The legend of the colours. */
 function Parts() {
   return (
     <dl class="i-parts">

@@ -9,7 +9,7 @@ import * as words from "../words.js";
 import { HandoffCard } from "./handoff.js";
 import { Rich } from "./rich.js";
 
-/** One line; drawn again only when it has changed. */
+/** One line, rendered again only when it changes. */
 export const LineView = memo(({ line, console }: { line: Line; console: Console }) => {
   const crossing = line.kind === "handoff";
   return (
@@ -48,7 +48,7 @@ function Said({ line }: { line: Utterance }) {
   );
 }
 
-/** What the text agent says: it writes lists and addresses. */
+/** The text agent's answer, with lists and links. */
 function Written({ line }: { line: Utterance }) {
   return (
     <div class="what rich" data-more={line.state === "open" && !line.cut}>
@@ -71,12 +71,12 @@ function Spoken({ line }: { line: Utterance }) {
   );
 }
 
-/** Where the words begin that were not heard; the end of the text where all were. */
+/** Returns where the unheard words begin; the text's length if all were heard. */
 function unheardFrom({ text, heard }: Utterance): number {
   return heard === undefined ? text.length : heard + (/^\s*/.exec(text.slice(heard))?.[0].length ?? 0);
 }
 
-/** Something is on its way. */
+/** A progress indicator. */
 export function Dots({ label }: { label: string }) {
   return (
     <span class="dots">
@@ -89,10 +89,10 @@ export function Dots({ label }: { label: string }) {
 }
 
 function Called({ line }: { line: ToolLine }) {
-  // A tool that asks first has not failed.
+  // A tool that asks for approval has not failed.
   const state = line.error?.type === "CONFIRMATION_REQUIRED" ? "asks" : line.state;
   return (
-    // What a tool's error says is written for the agent: too long for the line, worth a look.
+    // The error message is written for the agent and is too long for the line, so it is the tooltip.
     <p class="happened" data-state={state} title={line.error?.message}>
       <Tool />
       <span>

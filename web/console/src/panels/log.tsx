@@ -1,4 +1,4 @@
-// All that happened, as a list to search, read and save.
+// All events as a list to search, read and save.
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import { GROUPS, Search, toLines, type Entry, type Filter } from "../model/log.js";
@@ -74,7 +74,7 @@ function clear(instruments: Instruments, view: View): void {
   instruments.logged.value++;
 }
 
-/** Which kinds are listed: a box for each, in a list that opens. */
+/** A menu of checkboxes for the types listed. */
 function Kinds({ filter, change }: { filter: Filter; change: (part: Partial<Filter>) => void }) {
   const details = useRef<HTMLDetailsElement>(null);
   const close = (event: KeyboardEvent): void => {
@@ -108,10 +108,10 @@ function Kinds({ filter, change }: { filter: Filter; change: (part: Partial<Filt
 }
 
 const ARROW = { in: "←", out: "→", here: "·" } as const;
-/** Rows above and below what is seen. */
+/** Rows rendered above and below the visible ones. */
 const SPARE = 8;
 
-/** Only what is seen is in the document: thousands of rows would make the page slow. */
+/** Renders only the visible rows, because thousands would make the page slow. */
 function List({ entries, view, follow }: { entries: readonly Entry[]; view: View; follow: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const name = useId();
@@ -240,7 +240,7 @@ function Whole({ entry }: { entry: Entry }) {
   );
 }
 
-/** What is in it apart from what stands in the other columns. */
+/** The event's contents without the fields in other columns. */
 function brief({ json }: Entry): string {
   return json.slice(0, 300).replace(/^\{"type":"[^"]*",?/, "").replace(/"seq":\d+,?/, "").replace(/"turn":\d+,?/, "").replace(/\}$/, "").replaceAll('"', "");
 }

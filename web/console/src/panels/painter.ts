@@ -1,30 +1,30 @@
-// Keeps the picture of a waveform up to date, while it is seen.
+// Updates the picture of a waveform while it is visible.
 import type { Instruments } from "../instruments.js";
 import type { Sound } from "../model/sound.js";
 import { Drawing } from "../ui/drawing.js";
 import { TICK_MS, ticks } from "../ui/ticks.js";
 import { pictureOf, type Window } from "./picture.js";
 
-/** The width holds so much time, and so much of it is past: what waits to sound stands behind now. */
+/** The time span of the whole width, and its part before now. Queued audio is drawn after now. */
 export const SHOWN_MS = 20_000;
 export const PAST_MS = 16_000;
-/** It moves so seldom for those who want less motion; else with every tick. */
+/** The interval between drawings with reduced motion; otherwise every tick. */
 const CALM_MS = 500;
 
-/** How one looks at it. held: it stands still, by the pointer alone or until it is let go. */
+/** The view. held: paused, while the pointer is over it ("pointer") or until resumed ("yes"). */
 export interface Look {
   held: "no" | "pointer" | "yes";
-  /** The moment at which it was stopped, and how far one looks back from there, in ms. */
+  /** The time at which it was paused, and how far before it the view ends, in ms. */
   now: number;
   behind: number;
 }
 
-/** Now, or when the session ended: nothing moves after that. */
+/** Now, or the end of the session, after which nothing moves. */
 export function timeOf(sound: Sound): number {
   return sound.stoppedAt ?? performance.now();
 }
 
-/** Paints when something has changed and somebody can see it. */
+/** Paints changes while the canvas is visible. */
 export class Painter {
   private readonly drawing: Drawing;
   private readonly calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -41,7 +41,7 @@ export class Painter {
     this.touch();
   }
 
-  /** Something has changed. */
+  /** Records a change. */
   touch(): void {
     this.touched = true;
     this.wake();
@@ -77,7 +77,7 @@ export class Painter {
   private window(): Window {
     const { held, now: stopped, behind } = this.look();
     const now = held === "no" ? timeOf(this.instruments.sound) : stopped;
-    // By whole pixels, so that the picture moves and does not change.
+    // Whole pixels, so that the picture scrolls without changing.
     const pixel = SHOWN_MS / this.drawing.width;
     const step = pixel * Math.ceil((this.calm.matches ? CALM_MS : TICK_MS / 2) / pixel);
     const until = Math.floor(now / step) * step;

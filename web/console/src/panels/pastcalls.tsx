@@ -1,4 +1,4 @@
-// The calls that were: their list, and one of them with what is kept of it.
+// The past calls: a list, and the stored data of one.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { CallsControl, Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
@@ -11,19 +11,19 @@ import { Written } from "./callparts.js";
 import { CALL_FACT, CALLS, called, mode, PAST_TURN, toolsOf, turns } from "./words-calls.js";
 import { duration } from "./words-instruments.js";
 
-/** The list is asked for again after so many ms, and whenever a call begins or ends. */
+/** The list is reloaded at this interval in ms, and when a call begins or ends. */
 const AGAIN_MS = 5_000;
 
 export interface Past {
-  /** Undefined while it is asked for; "none" where the gateway has no list, null where it does not answer. */
+  /** Undefined while loading; "none" if the gateway keeps no list, null without an answer. */
   readonly calls: PastCalls | "none" | null | undefined;
-  /** The conversations of calls that run, which are not past. */
+  /** The conversations of running calls, which are not past. */
   readonly running: ReadonlySet<string>;
-  /** Asks for the next page; undefined where there is no further one. */
+  /** Loads the next page; undefined on the last one. */
   readonly more: (() => void) | undefined;
 }
 
-/** The past calls, kept up to date while somebody looks. */
+/** Keeps the past calls up to date while visible. */
 export function usePast(control: CallsControl, running: RunningCalls | null | undefined): Past {
   const [calls, setCalls] = useState<PastCalls | "none" | null | undefined>(undefined);
   const asking = useRef(false);
@@ -59,13 +59,13 @@ export function usePast(control: CallsControl, running: RunningCalls | null | un
   return { calls, running: new Set(here), more: next === "" ? undefined : () => void more() };
 }
 
-/** What is known stays while the gateway does not answer. */
+/** Keeps the known calls while the gateway does not answer. */
 function merged(fresh: PastCalls | "none" | null, known: PastCalls | "none" | null | undefined): PastCalls | "none" | null {
   const before = typeof known === "object" ? known : null;
   return fresh === "none" ? fresh : fresh === null ? before : joined(fresh, before);
 }
 
-/** Nothing at all at a gateway that has no list. */
+/** Renders nothing if the gateway keeps no list. */
 export function PastList({ past, onOpen }: { past: Past; onOpen: (call: PastCall) => void }) {
   if (past.calls === "none") {
     return null;
@@ -153,7 +153,7 @@ export function OnePast({ console, instruments, control, call, onBack }: { conso
   );
 }
 
-/** What is kept of each turn beside its words. */
+/** The stored data of each turn except its words. */
 function Turns({ turns: kept }: { turns: readonly PastTurn[] }) {
   return (
     <div class="calls-turns" role="group" aria-label={CALLS.eachTurn} tabIndex={0}>

@@ -1,19 +1,19 @@
-// What is to be seen of both sides in a window of time, in pixels. Time runs to the right; one
-// device pixel is always the same stretch of time, so that nothing shimmers while it scrolls.
+// Computes the waveform in a time window, in pixels. Time runs to the right, and a device pixel always covers
+// the same time span, so that scrolling does not flicker.
 import type { Instruments } from "../instruments.js";
 import { COLUMN_MS, type Columns } from "../model/wave.js";
 import type { Run, WavePicture } from "../ui/paint.js";
 import { WAVE } from "./words-instruments.js";
 
-/** What is seen: the time at the left edge and how much time the width holds, in ms. */
+/** The time at the left edge and the width in ms. */
 export interface Window {
   from: number;
   ms: number;
-  /** What is called now: performance.now(), or the moment at which it was stopped. */
+  /** The present: performance.now(), or the time of the pause. */
   now: number;
 }
 
-/** Seconds between the marks below. */
+/** Interval between the marks on the time axis. */
 const TICK_MS = 5000;
 
 /** `width` in device pixels. */
@@ -34,7 +34,7 @@ export function pictureOf({ sound, wave }: Instruments, view: Window, width: num
         continue;
       }
       const run = (begin: number, end: number): Run => ({ from: begin, to: end, samples: samplesOf(all, span.from + (view.from + begin * perPixel - span.at), perPixel, end - begin) });
-      // Of a picture that stands still, more may have been heard since.
+      // In a paused picture, more may have been heard since.
       const heard = span.kind === "heard" ? Math.min(to, Math.max(from, now)) : from;
       seen.push({ heard: run(from, heard), unheard: run(heard, to), lostAt: span.kind === "lost" ? x(span.at) : null });
     }
@@ -54,7 +54,7 @@ export function pictureOf({ sound, wave }: Instruments, view: Window, width: num
       .map(({ kind, at, turn }) => ({ x: x(at), cut: kind === "flush", label: kind === "flush" ? WAVE.interrupted : kind === "turn" ? WAVE.turn(turn) : WAVE.typed }));
   }
 
-  /** How long ago, below. */
+  /** The labels of the time axis. */
   function times(): WavePicture["times"] {
     const all: WavePicture["times"] = [{ x: x(view.now), label: WAVE.now }];
     for (let at = view.now - TICK_MS; at > view.from; at -= TICK_MS) {
@@ -64,11 +64,14 @@ export function pictureOf({ sound, wave }: Instruments, view: Window, width: num
   }
 }
 
-/** Columns on their way to pixels, as many as were ever needed at once. */
+/** Buffers for columns, as large as ever needed. */
 let lows = new Int16Array(0);
 let highs = new Int16Array(0);
 
-/** The lowest and the highest sample of each of `count` pixels; the first begins at so many ms by the columns' own clock. */
+/**
+ * The lowest and the highest sample of each of `count` pixels. `first` is the start in ms on the columns'
+ * clock.
+ */
 function samplesOf(all: Columns, first: number, perPixel: number, count: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(2 * count);
   const columnOf = (pixel: number): number => Math.floor((first + pixel * perPixel) / COLUMN_MS);

@@ -1,4 +1,4 @@
-// The waits of the last turns as a plot, with half and 95 % of them.
+// The response times of the last turns as a plot, with median and 95th percentile.
 import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -7,10 +7,10 @@ import { onTheme, paletteOf } from "../ui/theme.js";
 import { LATENCY } from "./words-instruments.js";
 
 const HEIGHT = 150;
-/** The lines are over so many turns. */
+/** The percentiles cover this many turns. */
 const WINDOW = 50;
 
-/** Waits in ms, oldest first. */
+/** Response times in ms, oldest first. */
 export function Plot({ waits }: { waits: readonly number[] }) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -21,7 +21,7 @@ export function Plot({ waits }: { waits: readonly number[] }) {
   useEffect(() => {
     const element = host.current!;
     let make = (): void => {};
-    // Half of the page's code, for one of its tabs: it comes when it is needed.
+    // The library is half of the page's code and used in one tab, so it loads on demand.
     void import("uplot").then(({ default: Plotter }) => {
       make = () => {
         plot.current?.destroy();

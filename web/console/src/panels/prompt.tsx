@@ -1,4 +1,4 @@
-// What the model of a call that runs is told, and which tools it has.
+// The prompt and the tools of a running call's model.
 import { useEffect, useState } from "preact/hooks";
 import type { CallsControl } from "../control/calls.js";
 import type { Prompt } from "../model/prompt.js";
@@ -6,7 +6,7 @@ import type { RunningCall } from "../model/running.js";
 import { CopyButton } from "./json.js";
 import { CALLS } from "./words-calls.js";
 
-/** Asked for when it is opened, and again when another agent goes on with the call. */
+/** Loaded when opened, and again when another agent takes the call. */
 export function PromptInForce({ control, call }: { control: CallsControl; call: RunningCall }) {
   const [open, setOpen] = useState(false);
   const [prompt, setPrompt] = useState<Prompt | null | undefined>(undefined);

@@ -6,19 +6,18 @@ import { useNow } from "../ui/now.js";
 import * as words from "../words.js";
 import "./questions.css";
 
-/** Longer arguments are folded: so many characters and lines are shown at once. */
+/** Longer arguments are folded to this many characters and lines. */
 const SHORT_ARGS = { characters: 320, lines: 9 };
 
 /**
- * After a card has come or gone the others have moved: a press that was meant for what was
- * there before (a double click) does nothing for so long.
+ * Cards move when one is added or removed. For this time a press, such as a double click's second, does
+ * nothing.
  */
 const SETTLE_MS = 500;
 
 /**
- * The open questions, between what was said and the text fields. Nothing waits for them:
- * the conversation goes on, the focus stays where it is, and nothing but a card's own
- * buttons answers.
+ * The open questions, between the conversation and the text fields. They block nothing and do not take the
+ * focus, and only a card's own buttons answer it.
  */
 export function Questions({ console }: { console: Console }) {
   const questions = console.questions.value;
@@ -31,12 +30,12 @@ export function Questions({ console }: { console: Console }) {
     movedAt.current = performance.now();
     if (orphaned.current) {
       orphaned.current = false;
-      // The keyboard must not be lost, and must not land on another answer.
+      // Keep the focus in the page, but not on another answer.
       (panel.current?.querySelector<HTMLElement>(".question") ?? document.getElementById("log"))?.focus();
     }
   }, [tokens]);
   const answer = (event: MouseEvent, token: string, approved: boolean): void => {
-    // A key's click has no detail: it means the button that has the focus.
+    // A click from the keyboard has no detail and refers to the focused button.
     const hasty = event.detail > 0 && performance.now() - movedAt.current < SETTLE_MS;
     if (!hasty) {
       console.resolve(token, approved);
@@ -57,7 +56,7 @@ interface CardProps {
   first: boolean;
   now: number;
   answer: (event: MouseEvent, token: string, approved: boolean) => void;
-  /** Is set when the card goes away with the focus in it. */
+  /** Set when the card is removed while it has the focus. */
   orphaned: RefObject<boolean>;
 }
 
@@ -73,11 +72,11 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
       }
     };
   }, []);
-  // Asked before the buttons are off: some browsers take the focus from a button in the moment in which it is.
+  // Read before the buttons are disabled, because some browsers then remove the focus at once.
   const held = document.activeElement instanceof HTMLButtonElement && card.current?.contains(document.activeElement) === true;
   useLayoutEffect(() => {
     if (off && held) {
-      card.current?.focus(); // A button that is off would lose the keyboard.
+      card.current?.focus(); // a disabled button would lose the focus
     }
   }, [off]);
   const button = (approved: boolean) => (
@@ -85,7 +84,7 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
       type="button"
       class={approved ? "primary" : ""}
       disabled={off}
-      // A key that was on its way elsewhere must meet no answer: the keyboard comes to the card first.
+      // A key press meant for another place must not answer, so the focus enters the card first.
       tabIndex={entered ? 0 : -1}
       onClick={(event) => answer(event, question.token, approved)}
       onKeyDown={(event) => event.repeat && event.preventDefault()}
@@ -113,7 +112,7 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
       </div>
       <div class="answers">
         <span class="left">{words.timeLeft(question, now)}</span>
-        {/* Decline comes first: it is what a hasty key press should meet. */}
+        {/* Decline comes first, for hasty key presses. */}
         {button(false)}
         {button(true)}
       </div>
@@ -121,7 +120,7 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
   );
 }
 
-/** The arguments: shown at once if there is room and they are short. */
+/** The arguments, unfolded if there is room and they are short. */
 function Arguments({ question: { args }, room }: { question: Question; room: boolean }) {
   const [open] = useState(room && args.length <= SHORT_ARGS.characters && args.split("\n").length <= SHORT_ARGS.lines);
   if (args === "") {
@@ -130,7 +129,7 @@ function Arguments({ question: { args }, room }: { question: Question; room: boo
   return (
     <details open={open}>
       <summary>{words.EXACT_ARGUMENTS}</summary>
-      {/* It may scroll. */}
+      {/* Focusable, because it may scroll. */}
       <pre tabIndex={0} aria-label={words.EXACT_ARGUMENTS}>
         {args}
       </pre>

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { readRich, type Block, type Span } from "../model/rich.js";
 import "./rich.css";
 
-/** A text with the little markup that agents write. */
+/** A text with simple markup. */
 export function Rich({ text }: { text: string }) {
   return (
     <>
@@ -60,7 +60,7 @@ function SpanView({ span }: { span: Span }): JSX.Element {
       return <code>{span.text}</code>;
     case "link":
       return (
-        // Where it leads can be seen, whatever it is called.
+        // The tooltip shows the real address.
         <a href={span.url} title={span.url} target="_blank" rel="noreferrer">
           {span.text}
         </a>

@@ -13,7 +13,7 @@ import { CopyButton } from "./json.js";
 import { AGENTS } from "./words-agents.js";
 import "./setup.css";
 
-/** What the user can choose. */
+/** The settings. */
 export function Setup({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
   return (
     <Sheet id="setup" title={words.SETUP.title} place="side" open={open} onClose={onClose}>
@@ -149,7 +149,7 @@ function PageSettings({ console }: { console: Console }) {
   );
 }
 
-/** The page's address with these settings, to give to others or to keep. */
+/** The page's address with these settings, to share or store. */
 function LinkToThis({ settings }: { settings: Settings }) {
   const link = `${location.origin}${location.pathname}${asQuery(settings)}`;
   return (
@@ -173,7 +173,7 @@ function providerChoices(offer: Offer | null): readonly Choice[] {
   return [["", standard === undefined ? words.SETUP.standard : words.standardIs(standard.name)], ...plain(offer?.providers.map(({ name }) => name) ?? [])];
 }
 
-/** The voices that are known; one that was chosen stays, as the list may be incomplete. */
+/** The known voices, plus the chosen one, because the list may be incomplete. */
 function voiceChoices(provider: Provider | undefined, value: string): readonly Choice[] {
   const voices = provider?.voices ?? [];
   const own = value === "" || voices.includes(value) ? [] : [value];

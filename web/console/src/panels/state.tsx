@@ -1,4 +1,4 @@
-// Where the session stands, what tools wanted of it, and what this page counts.
+// The session's state, tool requests to it, and this page's statistics.
 import type { Stats } from "@voicegw/client";
 import type { Instruments } from "../instruments.js";
 import type { Agent, Intent } from "../model/agent.js";
@@ -8,7 +8,7 @@ import { BudgetView } from "./timeline.js";
 import { duration, FACT, PHASE, plural, STATE, timeOfDay } from "./words-instruments.js";
 import "./state.css";
 
-/** What the client library counts; null without a session. */
+/** The client library's statistics; null without a session. */
 export type ReadStats = () => Stats | null;
 
 export function StatePanel({ instruments, stats }: { instruments: Instruments; stats: ReadStats }) {

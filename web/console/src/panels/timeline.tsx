@@ -1,4 +1,4 @@
-// Every call of a tool, by turns, over time.
+// The tool calls of each turn over time.
 import { useId } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import type { Account, Budget } from "../model/budget.js";
@@ -11,7 +11,7 @@ import type { View } from "./view.js";
 import { asksUser, BUDGET, BUDGET_LABEL, chipsOf, duration, outcomeOf, SEGMENT, SIDE, storyOf, TOOLS, tookOf, TURN } from "./words-instruments.js";
 import "./timeline.css";
 
-/** So many turns are shown, unless the user asks for more. */
+/** Turns shown until the user asks for more. */
 const SHOWN_TURNS = 10;
 
 export function Timeline({ instruments, view }: { instruments: Instruments; view: View }) {
@@ -22,7 +22,7 @@ export function Timeline({ instruments, view }: { instruments: Instruments; view
   if (turns.length === 0) {
     return <Empty>{TOOLS.empty}</Empty>;
   }
-  // What began since the last tick has not begun in the future.
+  // A call that began since the last tick is not in the future.
   const newest = Math.max(...turns.at(-1)!.calls.map(({ startedAt, asked }) => asked?.at ?? startedAt));
   const now = Math.max(ticked, newest);
   return (
@@ -37,7 +37,7 @@ export function Timeline({ instruments, view }: { instruments: Instruments; view
           class="small i-earlier"
           onClick={({ currentTarget }) => {
             earlier();
-            currentTarget.parentElement?.focus(); // The button may go away, and would take the keyboard along.
+            currentTarget.parentElement?.focus(); // the button may disappear and take the focus with it
           }}
         >
           {TOOLS.earlier(hidden)}
@@ -60,7 +60,7 @@ function Legend() {
   );
 }
 
-/** Something of it goes on. */
+/** Whether a call of the turn is still running. */
 function isOpen({ calls }: TurnCalls): boolean {
   return calls.some((call) => call.status === "running" || (call.asked !== undefined && call.asked.endedAt === undefined));
 }
@@ -98,7 +98,7 @@ const Turn = memo(({ turn, now, view, instruments }: TurnProps) => {
   );
 });
 
-/** What a turn has used of what it may. */
+/** The used part of a turn's budget. */
 export function BudgetView({ budget }: { budget: Budget }) {
   return (
     <ul class="i-budget" aria-label={BUDGET_LABEL}>

@@ -9,7 +9,7 @@ import "./topbar.css";
 
 interface TopBarProps {
   console: Console;
-  /** Whether the instruments are shown, where there is not always room for them. */
+  /** Whether the instruments are shown, in windows without room for both. */
   inside: boolean;
   onInside: () => void;
   onCalls: () => void;
@@ -18,15 +18,15 @@ interface TopBarProps {
   onHelp: () => void;
 }
 
-/** What stands above everything: the name, how the gateway is, and what concerns the whole page. */
+/** The page header: the name, the gateway's status, and the actions for the whole page. */
 export function TopBar({ console, inside, onInside, onCalls, onAgents, onSetup, onHelp }: TopBarProps) {
   const voice = console.voice.value;
-  // Whether it takes new sessions says nothing while the call cannot reach it.
+  // While the call cannot reach the gateway, its readiness does not matter.
   const gateway = voice.phase === "reconnecting" || (running(voice) && voice.restoring) ? "reconnecting" : console.gateway.value;
   const on = running(voice);
   const anew = (): void => {
     console.startAnew();
-    // The button is off now, and would lose the keyboard.
+    // The button is now disabled and would lose the focus.
     document.getElementById("text")?.focus();
   };
   return (
@@ -67,7 +67,7 @@ export function TopBar({ console, inside, onInside, onCalls, onAgents, onSetup, 
   );
 }
 
-/** An icon with its label; in narrow windows the icon alone is seen. */
+/** An icon with its label; narrow windows show only the icon. */
 function Labelled({ icon, label }: { icon: ComponentChildren; label: string }) {
   return (
     <>

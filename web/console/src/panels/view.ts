@@ -1,4 +1,4 @@
-// What the user has opened and chosen in the instruments: it stays while another tab is shown.
+// The user's choices in the instruments, which stay when the tab changes.
 import { signal } from "@preact/signals";
 import { GROUPS, type Entry, type Filter } from "../model/log.js";
 import { TABS } from "./words-instruments.js";
@@ -7,15 +7,15 @@ export type Tab = keyof typeof TABS;
 
 export class View {
   readonly tab = signal<Tab>("tools");
-  /** Calls and turns whose details are open, by their names. */
+  /** Names of the calls and turns with open details. */
   readonly calls = signal<ReadonlySet<string>>(new Set());
   readonly turns = signal<ReadonlySet<string>>(new Set());
   readonly filter = signal<Filter>({ text: "", side: "", direction: "", groups: new Set(GROUPS.filter((group) => group !== "drafts" && group !== "reports")) });
-  /** What the list shows while it is paused; null while it follows. */
+  /** The paused list; null while it follows. */
   readonly paused = signal<readonly Entry[] | null>(null);
-  /** The line whose whole is shown. */
+  /** The entry shown in full. */
   readonly chosen = signal<Entry | null>(null);
-  /** How long faults last, in ms by their words, where the user has said it. */
+  /** Durations of faults chosen by the user, in ms, by the fault's name. */
   readonly lasting = signal<Readonly<Record<string, number>>>({});
 
   toggleCall(name: string): void {
@@ -27,7 +27,7 @@ export class View {
   }
 }
 
-/** A copy with the name, or without it. */
+/** Returns a copy with the name added or removed. */
 export function toggled<T>(set: ReadonlySet<T>, name: T): ReadonlySet<T> {
   const copy = new Set(set);
   if (!copy.delete(name)) {

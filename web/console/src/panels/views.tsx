@@ -1,10 +1,10 @@
 import * as words from "../words.js";
 import "./views.css";
 
-/** What is shown where there is no room for all. */
+/** The part shown if there is no room for all. */
 export type View = keyof typeof words.VIEWS;
 
-/** Chooses it, in narrow windows. */
+/** The switch between the parts, in narrow windows. */
 export function Views({ view, questions, onView }: { view: View; questions: number; onView: (view: View) => void }) {
   return (
     <nav class="views" aria-label={words.VIEWS_LABEL}>

@@ -1,4 +1,4 @@
-// Both sides as a waveform that scrolls with time, and stands still to look back.
+// Both sides as a scrolling waveform that can be paused to look back.
 import "./instruments.css";
 import "./waveform.css";
 import { useEffect, useRef } from "preact/hooks";
@@ -9,7 +9,7 @@ import { KEPT_MS } from "../model/wave.js";
 import { Painter, PAST_MS, SHOWN_MS, timeOf, type Look } from "./painter.js";
 import { ago, WAVE, waveSentence } from "./words-instruments.js";
 
-/** A press of a button looks so much further back. */
+/** A button press looks this much further back. */
 const STEP_MS = 5000;
 const LIVE: Look = { held: "no", now: 0, behind: 0 };
 
@@ -42,7 +42,7 @@ export function Waveform({ instruments }: { instruments: Instruments }) {
       const perPixel = SHOWN_MS / canvas.current!.clientWidth;
       hold("yes", drag.current.behind + (event.clientX - drag.current.x) * perPixel);
     } else if (event.pointerType === "mouse" && held.value === "no" && (event.movementX !== 0 || event.movementY !== 0)) {
-      // Only a pointer that moves: the canvas may come to lie under one that rests, as after a press of "Talk".
+      // Only a moving pointer pauses; the canvas may appear under a resting one, as after a press of "Talk".
       hold("pointer");
     }
   };
@@ -106,7 +106,7 @@ export function Waveform({ instruments }: { instruments: Instruments }) {
   );
 }
 
-/** One can look back to the beginning of the session, and two minutes. */
+/** The view reaches back to the session's start, at most two minutes. */
 function furthest(sound: Sound, now: number): number {
   return Math.max(0, Math.min(KEPT_MS, now - sound.openedAt) - PAST_MS);
 }

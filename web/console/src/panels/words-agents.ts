@@ -1,4 +1,4 @@
-// The sentences of the page of agents.
+// The texts of the agents page.
 import type { BudgetKey } from "../model/agents.js";
 
 export const AGENTS = {

@@ -1,4 +1,4 @@
-// The sentences of the page of calls.
+// The texts of the calls page.
 import type { PastCall } from "../model/past.js";
 import type { CallState } from "../model/running.js";
 
@@ -75,7 +75,7 @@ export function called(n: number): string {
   return n === 1 ? "1 tool call" : `${n} tool calls`;
 }
 
-/** How was it held: by voice, by text, or both. */
+/** Whether the call was by voice, by text, or both. */
 export function mode({ voice, text }: PastCall): string {
   return voice && text ? "voice and text" : voice ? "voice" : text ? "text" : "";
 }

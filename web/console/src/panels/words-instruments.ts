@@ -1,4 +1,4 @@
-// Every sentence that the instruments say.
+// The texts of the instruments.
 import type { TurnLatency } from "@voicegw/client";
 import type { Call, Segment } from "../model/calls.js";
 import type { Committed, Effect } from "../model/faults.js";
@@ -10,7 +10,7 @@ export const INSTRUMENTS = "Instruments";
 
 export const TABS = { tools: "Tools", latency: "Latency", events: "Events", state: "State", faults: "Faults" } as const;
 
-/** A length of time, short: 812 ms, 1.20 s, 2:05 min. */
+/** A short duration: 812 ms, 1.20 s, 2:05 min. */
 export function duration(ms: number): string {
   const whole = Math.round(ms);
   if (whole < 1000) {
@@ -23,7 +23,7 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} min`;
 }
 
-/** The same with tenths of a second, for what people hear. */
+/** Seconds with one decimal, for audible durations. */
 export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
@@ -35,14 +35,14 @@ export function timeOfDay(wall: number): string {
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** One or many: plural(1, "call", "calls"). */
+/** plural(1, "call", "calls") is "1 call". */
 export function plural(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
 // Tools.
 
-/** A remark at a call: what, and why it matters. */
+/** A remark about a call, and why it matters. */
 export interface Chip {
   readonly text: string;
   readonly tone: "plain" | "warn" | "bad" | "good";
@@ -83,7 +83,7 @@ const NOT_DELIVERED: Readonly<Record<string, string>> = {
   session_over: "the session had ended",
 };
 
-/** What is remarkable about a call. */
+/** The remarks about a call. */
 export function chipsOf(call: Call): Chip[] {
   return [...refusalChips(call), ...changeChips(call), ...questionChips(call), ...deliveryChips(call)];
 }
@@ -137,12 +137,12 @@ function deliveryChips(call: Call): Chip[] {
   return [{ text: "not delivered", tone: "warn", title: `The answer was not delivered to the model: ${why}.` }];
 }
 
-/** Whether it has not failed, although the model was told so: a person is asked first. */
+/** Whether the call waits for a person's approval. The model received an error, but the call has not failed. */
 export function asksUser(call: Call): boolean {
   return call.status === "failed" && call.error?.type === "CONFIRMATION_REQUIRED";
 }
 
-/** How a call went, in a word or two. */
+/** A call's result in a word or two. */
 export function outcomeOf(call: Call): string {
   if (asksUser(call)) {
     const outcome = call.asked?.outcome;
@@ -151,7 +151,7 @@ export function outcomeOf(call: Call): string {
   return { running: "running", done: "done", failed: "failed", unfinished: "not finished" }[call.status];
 }
 
-/** How long a call took, for the end of its line; a dash where nothing ran. */
+/** A call's duration, or a dash if nothing ran. */
 export function tookOf(call: Call, now: number): string {
   if (call.asked !== undefined) {
     return duration((call.asked.endedAt ?? now) - call.asked.at);
@@ -183,7 +183,7 @@ const STORY: { [K in Segment["kind"]]: string } = {
   shared: "It shared another call",
 };
 
-/** What stood between the call and its answer, in sentences. */
+/** The history of a call in sentences. */
 export function storyOf(call: Call, parts: readonly Segment[]): string[] {
   const story = parts.map(({ kind, from, to }) => `${STORY[kind]} for ${to - from < 1 ? "less than 1 ms" : duration(to - from)}.`);
   const remarks = chipsOf(call).map(({ title }) => title).filter((title) => title !== "");
@@ -193,7 +193,7 @@ export function storyOf(call: Call, parts: readonly Segment[]): string[] {
   return [...story, ...remarks];
 }
 
-/** What is missing where the page may not look inside, and how to get it. */
+/** How to get permission to inspect. */
 export const ACCESS = {
   shut: "Talking works. To look inside as well (arguments, answers, state, faults, a conversation from before), open the link that voicegw serve printed, or that voicegw console prints on the gateway's machine.",
   refused: "This link has been used, or is older than 15 minutes. Talking works; to look inside, open a new one: voicegw console prints it on the gateway's machine.",
@@ -207,7 +207,7 @@ export const TOOLS = {
   args: "Arguments",
   envelope: "Answer to the model",
   record: "Audit record",
-  /** A button: so many turns are not shown. */
+  /** A button that shows this many more turns. */
   earlier: (count: number): string => `Show earlier turns (${count})`,
 } as const;
 
@@ -240,7 +240,7 @@ export function turnRemark({ by, status }: Turn): string {
   return by === undefined ? STATUS[status] : `${BY[by]}, ${STATUS[status]}`;
 }
 
-/** What was used, and what it costs where the gateway tells: a part without a price was not free. */
+/** Usage and its cost. Usage without a price is not free, so it is mentioned. */
 export function used({ input_tokens, output_tokens, estimated, cost }: Spent): string {
   const money = cost === undefined ? "" : (cost.unpriced ?? 0) === 0 ? `, ${dollars(cost.usd_micros)}` : cost.usd_micros === 0 ? ", price unknown" : `, ${dollars(cost.usd_micros)} and a part without a known price`;
   return `${estimated === true ? "about " : ""}${input_tokens} ${input_tokens === 1 ? "token" : "tokens"} in, ${output_tokens} out${money}`;
@@ -250,7 +250,7 @@ export function usedByCall(turns: number, spent: Spent): string {
   return `This call: ${turns === 1 ? "1 turn" : `${turns} turns`}, ${used(spent)}`;
 }
 
-/** The wait of a turn in a sentence, for those who do not see the bar. */
+/** A turn's response time in a sentence, for screen readers. */
 export function waitSentence(turn: Turn): string {
   const parts = Object.entries(turn.parts).map(([part, ms]) => `${PART[part as Part].name} ${duration(ms)}`);
   return `Response time ${duration(turn.totalMs ?? 0)}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`;
@@ -270,7 +270,7 @@ export const LATENCY = {
   nothing: "No audio was recorded for this turn.",
 } as const;
 
-/** A turn by its number, in a heading and in the middle of a line. */
+/** A turn's number, in a heading and in running text. */
 export const TURN = {
   heading: (turn: number | undefined): string => (turn === undefined ? "Between turns" : `Turn ${turn}`),
   inline: (turn: number | undefined): string => (turn === undefined ? "" : `turn ${turn}`),
@@ -288,7 +288,7 @@ export const AUDIO = {
   model: { name: "Voice agent", title: "Everything the voice agent said, including what was never heard" },
 } as const;
 
-/** The sound of a whole call. */
+/** The audio of a whole call. */
 export const WHOLE_CALL = {
   title: "Sound of the whole call",
   save: "Whole call (WAV)",
@@ -338,7 +338,7 @@ export const EVENTS = {
   copied: "Copied",
 } as const;
 
-/** How many lines are shown, of how many. */
+/** The number of events shown and in total. */
 export function counted(shown: number, all: number, dropped: number): string {
   const of = shown === all ? plural(all, "event", "events") : `${shown} of ${plural(all, "event", "events")}`;
   return dropped === 0 ? `${of}.` : `${of}, ${dropped} older ones dropped.`;
@@ -407,7 +407,7 @@ export const FACT = {
 
 // Faults.
 
-/** The effect of each fault, by its word. */
+/** The effect of each fault, by its name. */
 const WATCH: Readonly<Record<string, string>> = {
   drop: "The provider's connection breaks without a word. The gateway opens another one in the same call and repeats what was not answered.",
   close: "The provider closes its connection with a code. The gateway opens another one in the same call, unless the code says that trying again is useless.",
@@ -456,7 +456,7 @@ const WENT_ON: Readonly<Record<string, string>> = {
   fresh: "it knows nothing of the conversation",
 };
 
-/** One thing that the call has shown after a fault. */
+/** One effect of a fault on the call. */
 export function faultEffect({ kind, detail, ms = 0 }: Effect): string {
   switch (kind) {
     case "reconnecting":
@@ -472,12 +472,12 @@ export function faultEffect({ kind, detail, ms = 0 }: Effect): string {
   }
 }
 
-/** Whether a fault is over, and how; empty for one that was not triggered. */
+/** How a fault ended; empty for one that was not triggered. */
 export function faultEnd({ result, over }: Committed): string {
   return result === "asking" || result === "failed" ? "" : over === undefined ? FAULTS.goesOn : FAULT_OVER[over];
 }
 
-/** What became of a fault that was asked for. */
+/** The result of a request for a fault. */
 export function faultResult({ result, why }: Committed): string {
   switch (result) {
     case "asking":
@@ -511,12 +511,12 @@ export const WAVE = {
   turn: (turn: number | undefined): string => (turn === undefined ? "turn" : `turn ${turn}`),
 } as const;
 
-/** That it stands still, and how far back one looks. */
+/** The paused state and how far back the view is. */
 export function ago(ms: number): string {
   return ms < 500 ? "paused" : `${Math.round(ms / 1000)} s back`;
 }
 
-/** Both sides in sentences, for those who do not see the waveform. */
+/** Both sides in sentences, for screen readers. */
 export function waveSentence(user: { speaking: boolean; spokeMs: number | undefined }, model: { heardMs: number; waitingMs: number; lostMs: number } | undefined): string {
   const you = user.speaking ? "You are speaking." : user.spokeMs === undefined ? "You have not spoken yet." : `You spoke for ${seconds(user.spokeMs)}.`;
   if (model === undefined) {

@@ -1,23 +1,23 @@
-// Canvases that are drawn on by a worker, so that what moves costs the page no frames. Where no
-// worker starts, the page draws by itself.
+// Canvases drawn by a worker, so that animations do not cost the page frames. Without a worker, the page
+// draws.
 import type { Picture, Surface } from "./paint.js";
 import { Sheet, type Order } from "./sheets.js";
 import { Studio } from "./studio.js";
 import { onTheme, paletteOf } from "./theme.js";
 
-/** A canvas that is drawn on while somebody can see it. */
+/** A canvas that is drawn while it is visible. */
 export class Drawing {
   private surface: Surface;
   /** The surface has changed since the last picture. */
   private stale = true;
   private seen = true;
   private closed = false;
-  /** Draws; until it is known who does, the last order waits. */
+  /** Draws an order. Until the drawer is known, the last order waits. */
   private draw: ((order: Order) => void) | undefined;
   private waiting: Order | undefined;
   private readonly closers: (() => void)[] = [];
 
-  /** `due` is called when the canvas needs a picture, whatever has moved: it is seen again, or has another size or other colours. */
+  /** `due` is called when the canvas needs a new picture because of its visibility, size or colours. */
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly due: () => void,
@@ -26,7 +26,7 @@ export class Drawing {
     const resized = new ResizeObserver(() => this.measure());
     resized.observe(canvas);
     const visible = new IntersectionObserver((entries) => {
-      // The last of them is how it is now: a canvas that comes with its lane may have been hidden a moment ago.
+      // The last entry is the current state; a canvas may have been hidden a moment ago.
       this.seen = entries.at(-1)!.isIntersecting;
       due();
     });
@@ -35,7 +35,7 @@ export class Drawing {
     void studio().then((found) => this.begin(found));
   }
 
-  /** Somebody can see it. What is shown otherwise is not drawn. */
+  /** Whether the canvas is visible. Otherwise nothing is drawn. */
   get visible(): boolean {
     return this.seen && this.surface.width > 0;
   }
@@ -102,7 +102,7 @@ export class Drawing {
 
 let started: Promise<Studio | null> | undefined;
 
-/** The page's one. */
+/** The page's drawing worker. */
 function studio(): Promise<Studio | null> {
   const able = typeof Worker === "function" && "transferControlToOffscreen" in HTMLCanvasElement.prototype;
   return (started ??= able ? Studio.start(() => new Worker(new URL("./drawing.worker.ts", import.meta.url), { type: "module" })) : Promise.resolve(null));

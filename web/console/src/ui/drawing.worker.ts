@@ -3,5 +3,5 @@ import { Sheets, type Message } from "./sheets.js";
 
 const sheets = new Sheets((draw) => requestAnimationFrame(draw));
 onmessage = ({ data }: MessageEvent<Message[]>) => sheets.take(data);
-// It runs: canvases may come.
+// Reports that the worker runs and accepts canvases.
 postMessage(true);

@@ -1,4 +1,4 @@
-// Fields of a form, each with its label, and a hint where one is needed.
+// Form fields with a label and an optional hint.
 
 interface PickProps<V extends string | number> {
   id: string;
@@ -9,7 +9,7 @@ interface PickProps<V extends string | number> {
   onPick: (value: V) => void;
 }
 
-/** One of a list. */
+/** A choice from a list. */
 export function Pick<V extends string | number>({ id, label, value, choices, hint, onPick }: PickProps<V>) {
   const pick = (index: number): void => {
     const choice = choices[index];
@@ -42,7 +42,7 @@ interface RadiosProps<V extends string> {
   onPick: (value: V) => void;
 }
 
-/** One of a few, all in sight. */
+/** A choice from a few visible options. */
 export function Radios<V extends string>({ name, label, value, choices, onPick }: RadiosProps<V>) {
   return (
     <div class="setting" role="radiogroup" aria-labelledby={`${name}-label`}>
@@ -67,7 +67,7 @@ interface SliderProps {
   onSlide: (value: number) => void;
 }
 
-/** How much, in percent. */
+/** A value in percent. */
 export function Slider({ id, label, value, onSlide }: SliderProps) {
   const percent = Math.round(value * 100);
   return (
@@ -89,7 +89,7 @@ interface CheckProps {
   onChange: (checked: boolean) => void;
 }
 
-/** On or off. */
+/** A checkbox. */
 export function Check({ id, label, hint, checked, onChange }: CheckProps) {
   return (
     <div class="setting check">

@@ -1,14 +1,13 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 
-/** So close to the end (in pixels) a list follows what is new. */
+/** Within this distance (in pixels) of its end, a list follows new content. */
 const NEAR_END = 48;
 
 /**
- * Keeps the end of a scroller in sight while the user is there, whatever comes or changes
- * its size: before the frame in which that is seen, and with no layout of its own. Its children
- * are the same while it is `on`. Elsewhere, and while it is not `on`, nothing moves. Returns
- * whether the end is in sight, and a way to go there.
+ * Keeps the end of a scroller visible while the user is there, regardless of new content and size changes. It
+ * scrolls before the frame is painted and causes no layout of its own. Its children stay the same while it is
+ * `on`. Returns whether the end is visible, and a function that scrolls there.
  */
 export function useFollow<E extends HTMLElement>(on: boolean): { ref: RefObject<E | null>; atEnd: boolean; toEnd: () => void } {
   const ref = useRef<E>(null);
@@ -29,17 +28,17 @@ export function useFollow<E extends HTMLElement>(on: boolean): { ref: RefObject<
     }
     const measure = (): string => `${scroller.clientWidth}x${scroller.clientHeight}`;
     const scrolled = (): void => {
-      // Another size scrolls too, and says nothing about what the user wants.
+      // A size change scrolls too, but is not the user's action.
       if (measure() === size.current) {
         const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
-        // More may have come since this has scrolled to the end, and is followed in the next frame.
+        // More content may have arrived since the last scroll; the next frame follows it.
         following.current = near || (following.current && scroller.scrollTop === end);
         setAtEnd(following.current);
         anchor();
       }
     };
     let end = 0;
-    // At the end, the browser must not hold on to what is seen: it would go up with it when lines go at the top.
+    // At the end, scroll anchoring would move the view up when lines are removed at the top.
     const anchor = (): void => void (scroller.style.overflowAnchor = following.current ? "none" : "auto");
     const follow = (): void => {
       size.current = measure();
@@ -50,7 +49,7 @@ export function useFollow<E extends HTMLElement>(on: boolean): { ref: RefObject<
       }
     };
     scroller.addEventListener("scroll", scrolled, { passive: true });
-    // A keyboard that comes up on a phone, a question, a picture must not hide the newest line.
+    // A phone's keyboard, a question or a picture must not hide the newest line.
     const watch = new ResizeObserver(follow);
     watch.observe(scroller);
     for (const child of scroller.children) {

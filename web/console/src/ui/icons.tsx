@@ -1,11 +1,8 @@
-// The page's pictures: strokes of one width on a grid of 24. They stand beside words, or in
-// buttons that have a name, so they are hidden from those who do not see them.
+// Icons: strokes of one width on a 24-pixel grid. They accompany text or sit in labelled buttons, so screen
+// readers skip them.
 import type { JSX } from "preact";
 
-/**
- * An icon by its path. The element is made anew each time: one that is shared holds on to the
- * tree that it was first in, and through that to every later one.
- */
+/** Creates an icon from its path, as a new element each time: a shared element keeps its first tree in memory. */
 function icon(path: string, width = 1.75): () => JSX.Element {
   return () => (
     <svg class="icon" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width={width} stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">

@@ -1,6 +1,6 @@
 import { Component, type ComponentType, type FunctionComponent, h } from "preact";
 
-/** The component, drawn again only when one of its properties is another one. */
+/** Renders the component again only when a property changes. */
 export function memo<P extends object>(Inner: FunctionComponent<P>): ComponentType<P> {
   return class extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {

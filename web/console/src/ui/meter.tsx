@@ -4,9 +4,9 @@ import { Drawing } from "./drawing.js";
 import { TICK_MS, ticks } from "./ticks.js";
 import "./meter.css";
 
-/** Share that is left of a peak at the next drawing. */
+/** The share of a peak left at the next drawing. */
 const DECAY = 0.5;
-/** Steps of a meter: nobody sees less. */
+/** Steps of a meter; finer ones are not visible. */
 const STEPS = 50;
 
 /** A meter's position for an RMS value: 0 at -60 dB, 1 at -6 dB and above. */
@@ -18,7 +18,7 @@ function meterPosition(level: number): number {
   return Math.max(0, Math.min(1, (db + 60) / 54));
 }
 
-/** A level bar: rises at once, falls slowly, rests when nothing moves. */
+/** A level bar that rises at once, falls slowly, and draws nothing while still. */
 export function Meter({ levels, side, muted = false }: { levels: Levels; side: "user" | "model"; muted?: boolean }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {

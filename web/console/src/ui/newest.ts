@@ -4,17 +4,17 @@ interface Keyed {
   readonly key: string;
 }
 
-/** What is shown of a list, and how many of it, the oldest, are not. */
+/** The visible part of a list, and the number of older items hidden. */
 export interface Newest<T> {
   shown: readonly T[];
   hidden: number;
-  /** Shows so many more. */
+  /** Shows that many more. */
   earlier: () => void;
 }
 
 /**
- * Where the part of a list that is shown begins: with its newest `most`, or where it began before, if
- * that is to `stay`. `first` is the key of the item with which it began; what is gone is not waited for.
+ * Returns where the visible part of a list begins: at its newest `most` items, or, with `stay`, where it
+ * began before. `first` is the key of the item where it began, if it still exists.
  */
 export function begins(all: readonly Keyed[], most: number, first: string | undefined, stay: boolean): number {
   const newest = Math.max(0, all.length - most);
@@ -23,9 +23,9 @@ export function begins(all: readonly Keyed[], most: number, first: string | unde
 }
 
 /**
- * The newest items of a list that grows: a page that showed all of it would cost more with each. Nothing is
- * taken away while the user is `elsewhere` than at the end, or has asked for what came earlier; both are over when
- * the user is back at the end.
+ * Shows the newest items of a growing list, because a page with all of them would become slow. Removes
+ * nothing while the user is `elsewhere` than at the end or has asked for earlier items; both end when the
+ * user returns to the end.
  */
 export function useNewest<T extends Keyed>(all: readonly T[], most: number, elsewhere: boolean): Newest<T> {
   const first = useRef<string | undefined>(undefined);

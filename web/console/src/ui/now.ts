@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** The time in ms since the epoch, again every so many ms, while `on`. */
+/** The time in ms since the epoch, updated every everyMs while `on`. */
 export function useNow(everyMs: number, on = true): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

@@ -1,9 +1,9 @@
-// Paints pictures on canvases. It knows nothing of the page: it runs in a worker, where there is one.
+// Paints pictures on canvases. It does not use the page, so that it can run in a worker.
 import type { Palette } from "./theme.js";
 
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 
-/** How a canvas is to be drawn on. Sizes are in device pixels. */
+/** The properties of a canvas. Sizes are in device pixels. */
 export interface Surface {
   width: number;
   height: number;
@@ -13,7 +13,7 @@ export interface Surface {
   palette: Palette;
 }
 
-/** Pixels of a track, and the lowest and the highest sample of each in turn. */
+/** Pixels of a track: the lowest and the highest sample of each, alternating. */
 export interface Run {
   from: number;
   to: number;
@@ -25,22 +25,22 @@ export interface WavePicture {
   kind: "wave";
   now: number;
   user: Run;
-  /** lostAt: what is unheard will never sound, and there what was heard ends. */
+  /** lostAt: the unheard rest will never play, and the heard part ends there. */
   model: { heard: Run; unheard: Run; lostAt: number | null }[];
-  /** Where the gateway heard the user speak. */
+  /** Where the gateway detected the user's speech. */
   speeches: { from: number; to: number }[];
-  /** cut: an answer was. */
+  /** cut: an answer was cut off. */
   marks: { x: number; cut: boolean; label: string }[];
-  /** The first of them is now. */
+  /** The first one is now. */
   times: { x: number; label: string }[];
 }
 
-/** A bar of a share of the width; the user's is at the right end. */
+/** A bar over a share of the width; the user's is on the right. */
 export interface LevelPicture {
   kind: "level";
   side: "user" | "model";
   share: number;
-  /** The bar moves there within so many ms; 0: at once. */
+  /** The bar moves there within this time; 0: at once. */
   glideMs: number;
 }
 
@@ -65,7 +65,7 @@ function paintLevel(context: Context, { width, height, palette }: Surface, { sid
   }
 }
 
-/** Room for turns above the tracks and for the time below them, in CSS pixels. */
+/** Room in CSS pixels for turns above the tracks and the time below them. */
 const HEAD = 18;
 const FOOT = 18;
 const GAP = 6;
@@ -86,7 +86,7 @@ function paintWave(paper: Paper, picture: WavePicture): void {
   const user: Track = { middle: HEAD * ratio + half, half };
   const model: Track = { middle: height - FOOT * ratio - half, half };
 
-  // What is to come has another ground.
+  // The future has another background.
   context.fillStyle = palette.sunken;
   context.fillRect(picture.now, HEAD * ratio, width - picture.now, height - (HEAD + FOOT) * ratio);
   rest(paper, user, picture.now);
@@ -104,7 +104,7 @@ function paintWave(paper: Paper, picture: WavePicture): void {
   times(paper, picture);
 }
 
-/** The line of silence, as far as time has come. */
+/** The line of silence, up to the present. */
 function rest({ context, ratio, palette }: Paper, { middle }: Track, until: number): void {
   context.fillStyle = palette.edge;
   context.globalAlpha = 0.5;
@@ -112,7 +112,7 @@ function rest({ context, ratio, palette }: Paper, { middle }: Track, until: numb
   context.globalAlpha = 1;
 }
 
-/** A bar below the track, and a veil behind it. */
+/** A bar below the track, and a shade behind it. */
 function speeches({ context, ratio, palette }: Paper, { middle, half }: Track, picture: WavePicture): void {
   context.fillStyle = palette.user;
   for (const { from, to } of picture.speeches) {
@@ -123,7 +123,7 @@ function speeches({ context, ratio, palette }: Paper, { middle, half }: Track, p
   }
 }
 
-/** How high a sample is drawn: soft sounds would hardly be seen otherwise. */
+/** Scales a sample's height so that soft sounds are visible. */
 function size(sample: number, half: number): number {
   return Math.sign(sample) * Math.round(Math.pow(Math.min(1, Math.abs(sample) / 32768), 0.6) * half);
 }
@@ -135,13 +135,14 @@ function columns({ context }: Paper, { middle, half }: Track, { from, samples }:
     const high = samples[i + 1]!;
     if (low !== high) {
       const top = size(high, half);
-      // On whole pixels a rectangle is copied; hundreds in one path would be smoothed at their edges, which costs twice as much.
+      // On whole pixels a rectangle is copied. One path with hundreds of them would be anti-aliased, which
+      // takes twice as long.
       context.fillRect(from + i / 2, middle - top, 1, Math.max(1, top - size(low, half)));
     }
   }
 }
 
-/** The shape of a sound and little within: it is not heard. */
+/** The outline of audio that is not heard. */
 function outline({ context, ratio }: Paper, { middle, half }: Track, { from, samples }: Run, colour: string): void {
   if (samples.length === 0) {
     return;
@@ -164,7 +165,7 @@ function outline({ context, ratio }: Paper, { middle, half }: Track, { from, sam
   context.globalAlpha = 1;
 }
 
-/** A line through what is lost, and a stop across the track at the end of what was heard. */
+/** A line through lost audio, and a mark across the track where the heard part ended. */
 function lost({ context, ratio, palette }: Paper, { middle, half }: Track, { from, to }: Run, at: number): void {
   context.fillStyle = palette.bad;
   context.fillRect(from, middle - Math.round(ratio), to - from, Math.max(1, Math.round(1.5 * ratio)));
@@ -187,7 +188,7 @@ function marks({ context, height, ratio, font, palette }: Paper, picture: WavePi
   }
 }
 
-/** The time below: how long ago, and what is to come. */
+/** The time axis: seconds ago, and ahead. */
 function times({ context, width, height, ratio, font, palette }: Paper, picture: WavePicture): void {
   context.font = font;
   context.textBaseline = "middle";

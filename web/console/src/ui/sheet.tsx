@@ -9,12 +9,12 @@ interface SheetProps {
   title: string;
   open: boolean;
   onClose: () => void;
-  /** side: over the right of the page, wide: over more of it. middle: a small one in the middle. */
+  /** side: over the right of the page; wide: over more of it; middle: small and centred. */
   place: "side" | "wide" | "middle";
   children: ComponentChildren;
 }
 
-/** A dialog over the page. The browser keeps the focus in it and gives it back; Escape closes it. */
+/** A dialog over the page. The browser keeps the focus inside and restores it; Escape closes it. */
 export function Sheet({ id, title, open, onClose, place, children }: SheetProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -24,7 +24,7 @@ export function Sheet({ id, title, open, onClose, place, children }: SheetProps)
       dialog.current?.close();
     }
   }, [open]);
-  // A click beside it closes it; one in it must not. In a wide one somebody may have written much.
+  // A click outside closes it. Not in a wide one, where the user may have written a lot.
   const outside = (event: MouseEvent): void => {
     if (event.target === dialog.current && place !== "wide") {
       onClose();

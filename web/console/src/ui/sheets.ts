@@ -1,23 +1,23 @@
-// The half of drawing that needs no page: a worker has the sheets, or the page itself.
+// The part of drawing that does not use the page; it runs in a worker or in the page.
 import { paint, type Context, type LevelPicture, type Picture, type Surface } from "./paint.js";
 
-/** What to draw on a sheet, and its surface if that has changed. */
+/** A picture to draw on a sheet, and its surface if that has changed. */
 export interface Order {
   surface?: Surface;
   picture: Picture;
 }
 
-/** About a canvas, by its number: here it is, draw this on it, or it is gone. */
+/** A message about a canvas by its number: a new canvas, a drawing order, or its end. */
 export type Message = { id: number } & ({ canvas: OffscreenCanvas } | { order: Order } | { closed: true });
 
-/** A canvas that is drawn on. */
+/** A canvas to draw on. */
 export class Sheet {
   private context: Context | null | undefined;
   private surface: Surface | undefined;
   private shown: Picture | undefined;
   private orders = 0;
 
-  /** `frame` calls back with the time when a frame is drawn; without it nothing glides. */
+  /** `frame` calls back with the time when a frame is drawn; without it nothing animates. */
   constructor(
     private readonly canvas: HTMLCanvasElement | OffscreenCanvas,
     private readonly frame?: (draw: (now: number) => void) => void,
@@ -41,7 +41,7 @@ export class Sheet {
     }
   }
 
-  /** Nothing is drawn on it any more. */
+  /** Stops drawing. */
   close(): void {
     this.orders++;
   }
@@ -50,7 +50,7 @@ export class Sheet {
     let began: number | undefined;
     const step = (now: number): void => {
       if (order !== this.orders) {
-        return; // A newer order has come.
+        return; // A newer order has arrived.
       }
       began ??= now;
       const way = Math.min(1, (now - began) / to.glideMs);

@@ -1,10 +1,10 @@
-// The worker that draws, as the page sees it.
+// The drawing worker, as the page uses it.
 import type { Message, Order } from "./sheets.js";
 
-/** A worker that has said nothing by then is not waited for. */
+/** How long to wait for the worker's first message. */
 const PATIENCE_MS = 3000;
 
-/** What of a worker is needed here. */
+/** The part of a worker used here. */
 export type Drawer = Pick<Worker, "postMessage" | "terminate" | "onmessage" | "onerror">;
 
 export class Studio {
@@ -15,8 +15,8 @@ export class Studio {
   private constructor(private readonly worker: Drawer) {}
 
   /**
-   * Null where no worker starts. A canvas that was given away cannot be taken back: there is
-   * no Studio before the worker has said that it runs.
+   * Null if no worker starts. A transferred canvas cannot be returned, so the Studio exists only after the
+   * worker's first message.
    */
   static async start(make: () => Drawer): Promise<Studio | null> {
     let worker: Drawer;
@@ -38,7 +38,7 @@ export class Studio {
     return new Studio(worker);
   }
 
-  /** Takes a canvas for good; returns its number. */
+  /** Takes a canvas permanently and returns its number. */
   open(canvas: OffscreenCanvas): number {
     this.transfer.push(canvas);
     this.tell({ id: ++this.newest, canvas });
@@ -53,7 +53,7 @@ export class Studio {
     this.tell({ id, closed: true });
   }
 
-  /** What is drawn in one tick is one message. */
+  /** Sends all orders of a tick in one message. */
   private tell(message: Message): void {
     if (this.messages.push(message) === 1) {
       queueMicrotask(() => {

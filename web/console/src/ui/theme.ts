@@ -1,14 +1,14 @@
-// The page's colours, for what is drawn: a canvas knows no style sheet.
+// The page's colours for canvases, which have no style sheets.
 
 const COLOURS = ["ink", "faint", "line", "edge", "accent", "raised", "sunken", "user", "model", "warn", "bad"] as const;
 
 export type Palette = Record<(typeof COLOURS)[number], string>;
 
-/** The colours as they are within an element now. */
+/** The current colours within an element. */
 export function paletteOf(host: Element): Palette {
   const probe = document.createElement("span");
   probe.hidden = true;
-  // In the system's own colours the tokens name them; nothing else is to take their place.
+  // In forced-colours mode the tokens already contain system colours, which must not be replaced.
   probe.style.setProperty("forced-color-adjust", "none");
   host.append(probe);
   const palette = {} as Palette;
@@ -20,11 +20,11 @@ export function paletteOf(host: Element): Palette {
   return palette;
 }
 
-/** Calls back whenever the colours may have changed; the function returned ends that. */
+/** Calls back when the colours may have changed. Call the returned function to stop. */
 export function onTheme(changed: () => void): () => void {
   const queries = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"].map((query) => matchMedia(query));
   queries.forEach((query) => query.addEventListener("change", changed));
-  // The page may let its user choose.
+  // The page may let its user choose the theme.
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributes: true });
   return () => {

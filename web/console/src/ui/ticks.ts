@@ -1,24 +1,24 @@
-// When what moves by itself is drawn: all of it in the same frame, and not in every frame.
+// Draws all animations in the same frame, and not in every frame, because each frame costs.
 
-/** Between two drawings, in ms. The eye sees meters and waves move; each frame of a page costs. */
+/** Interval between two drawings, in ms: smooth enough for meters and waves. */
 export const TICK_MS = 100;
 
-/** Draws what has asked for it, at most every TICK_MS. */
+/** Calls its clients at most every TICK_MS. */
 export class Ticks {
   private readonly asked = new Set<() => void>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = -Infinity;
 
-  /** `soon` calls back when the page can be seen. */
+  /** `soon` calls back when the page is visible. */
   constructor(private readonly soon: (draw: () => void) => void = whenSeen) {}
 
-  /** `draw` is called once, soon. What moves on asks again then. */
+  /** Calls `draw` once, soon. Animations ask again then. */
   ask(draw: () => void): void {
     this.asked.add(draw);
     this.timer ??= setTimeout(() => this.soon(() => this.run()), Math.max(0, this.last + TICK_MS - performance.now()));
   }
 
-  /** What has asked is not drawn any more. */
+  /** Cancels a call. */
   drop(draw: () => void): void {
     this.asked.delete(draw);
   }
@@ -32,7 +32,7 @@ export class Ticks {
   }
 }
 
-/** At once, where the page is seen: to wait for its next frame would make one, also where nothing of the page has changed. */
+/** A visible page draws at once: requestAnimationFrame would cause a frame even if nothing changed. */
 function whenSeen(draw: () => void): void {
   if (document.hidden) {
     requestAnimationFrame(draw);
@@ -41,5 +41,5 @@ function whenSeen(draw: () => void): void {
   }
 }
 
-/** The page's. */
+/** The page's ticks. */
 export const ticks = new Ticks();
