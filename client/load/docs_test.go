@@ -8,7 +8,6 @@ import (
 
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
-	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/speech"
 )
@@ -59,10 +58,10 @@ func TestThePagesExamples(t *testing.T) {
 func TestEverythingIsDocumented(t *testing.T) {
 	doc := page(t)
 	names := append([]string(nil), report.OtherNames()...)
-	for _, f := range measure.Figures() {
+	for _, f := range report.Figures() {
 		names = append(names, f.Definition().Name)
 	}
-	for _, c := range measure.Counters() {
+	for _, c := range report.Counters() {
 		names = append(names, c.Definition().Name)
 	}
 	for _, name := range append(names, load.ExampleNames()...) {

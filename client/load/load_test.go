@@ -15,7 +15,6 @@ import (
 
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
-	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/speech"
 	"voicegw/gateway"
@@ -138,7 +137,7 @@ func TestAStuckSessionIsFound(t *testing.T) {
 		t.Fatalf("%d problems: %+v", len(rep.Problems), rep.Problems)
 	}
 	p := rep.Problems[0]
-	if p.Session != 3 || p.Turn != 2 || p.Kind != measure.KindStuck || !strings.HasPrefix(p.ID, "voice-") {
+	if p.Session != 3 || p.Turn != 2 || p.Kind != report.KindStuck || !strings.HasPrefix(p.ID, "voice-") {
 		t.Errorf("got %+v", p)
 	}
 	if rep.Passed || rep.Counters["stuck"] != 1 || rep.Counters["answered"] != 13 || rep.Counters["left"] != 0 {

@@ -3,7 +3,7 @@ package load
 import (
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 )
 
 // Status is how a run stands.
@@ -21,7 +21,7 @@ type Status struct {
 	// Turns were begun, Answered of them came out as the script wants.
 	Turns, Answered int64
 	// First is first_audio so far.
-	First measure.Summary
+	First report.Summary
 	// Problems and Errors so far.
 	Problems, Errors int64
 	// Resumes are sessions that went on after a lost connection, ResumesFailed those that did not,
@@ -42,7 +42,7 @@ const (
 
 // sample looks at a run until all callers have hung up: every second for whoever watches,
 // and as often as a series has room for it.
-func (r *run) sample(p Schedule, c *measure.Collector, began time.Time, over <-chan struct{}, counts bool) {
+func (r *run) sample(p Schedule, c *report.Collector, began time.Time, over <-chan struct{}, counts bool) {
 	every := max(p.Options.Duration/maxPoints, tellEvery).Round(tellEvery)
 	next := every
 	steps := p.Steps[1:]
@@ -73,15 +73,15 @@ func (r *run) sample(p Schedule, c *measure.Collector, began time.Time, over <-c
 	}
 }
 
-func (r *run) status(p Schedule, c *measure.Collector, since time.Duration, warmup bool) Status {
+func (r *run) status(p Schedule, c *report.Collector, since time.Duration, warmup bool) Status {
 	return Status{
 		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
 		Sessions: c.LiveNow(), Planned: p.Options.Sessions,
-		Turns: c.Count(measure.Turns), Answered: c.Count(measure.Answered) + c.Count(measure.Interrupted),
-		First:    c.Summary(measure.FirstAudio),
-		Problems: c.ProblemCount(), Errors: c.Count(measure.Errors),
-		Resumes: c.Count(measure.Resumes), ResumesFailed: c.Count(measure.ResumesFailed), ResumeP99: c.Summary(measure.Resume).P99,
-		LagP99: c.Summary(measure.SendLag).P99,
+		Turns: c.Count(report.Turns), Answered: c.Count(report.Answered) + c.Count(report.Interrupted),
+		First:    c.Summary(report.FirstAudio),
+		Problems: c.ProblemCount(), Errors: c.Count(report.Errors),
+		Resumes: c.Count(report.Resumes), ResumesFailed: c.Count(report.ResumesFailed), ResumeP99: c.Summary(report.Resume).P99,
+		LagP99: c.Summary(report.SendLag).P99,
 		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"voicegw/client/load/caller"
-	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
@@ -138,7 +137,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
-	c := measure.New()
+	c := report.New()
 	r.watch.begin(ctx)
 	began := time.Now()
 	own, _ := process.Read(0) // the report says nothing of what cannot be read
@@ -147,7 +146,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep := r.describe(began)
 	rep.Stopped = stopped(ctx)
 	rep.Generator = generator(own, took)
-	c.Add(measure.Left, r.watch.end(context.WithoutCancel(ctx)))
+	c.Add(report.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
 		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
 	}
@@ -176,12 +175,12 @@ func (r *run) warmUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the warm-up: %w", err)
 	}
-	r.call(ctx, p, measure.New(), time.Now(), false)
+	r.call(ctx, p, report.New(), time.Now(), false)
 	return nil
 }
 
 // call lets all callers of a plan call, and returns when all of them have hung up.
-func (r *run) call(ctx context.Context, p Schedule, c *measure.Collector, began time.Time, counts bool) {
+func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
 	set := &caller.Settings{
 		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
 		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
@@ -214,7 +213,7 @@ const (
 )
 
 // keepCalling calls as a slot of the plan says.
-func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *measure.Collector, began time.Time) {
+func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Collector, began time.Time) {
 	wait := redial
 	for call := 1; ; call++ {
 		due, ok := slot.Begins(call)
@@ -222,7 +221,7 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *measure.Co
 			return
 		}
 		if slot.Period > 0 {
-			c.Record(measure.CallLate, time.Since(began.Add(due)))
+			c.Record(report.CallLate, time.Since(began.Add(due)))
 		}
 		until := slot.Until(due)
 		for {
@@ -258,7 +257,7 @@ const beat = 20 * time.Millisecond
 
 // heartbeat measures how late a goroutine is woken, by an absolute schedule, until over is
 // closed.
-func heartbeat(over <-chan struct{}, c *measure.Collector) {
+func heartbeat(over <-chan struct{}, c *report.Collector) {
 	due := time.Now().Add(beat)
 	t := time.NewTimer(beat)
 	defer t.Stop()
@@ -266,7 +265,7 @@ func heartbeat(over <-chan struct{}, c *measure.Collector) {
 		select {
 		case <-t.C:
 			now := time.Now()
-			c.Record(measure.WakeLag, now.Sub(due))
+			c.Record(report.WakeLag, now.Sub(due))
 			for !due.After(now) {
 				due = due.Add(beat)
 			}

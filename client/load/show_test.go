@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/internal/textutil"
 )
 
@@ -22,7 +22,7 @@ func TestHowARunStands(t *testing.T) {
 		},
 		"in progress": {
 			Status{
-				Elapsed: 61 * time.Minute, Total: 2 * time.Hour, Sessions: 5, Planned: 5, Turns: 70, First: measure.Summary{Count: 1, P50: 801.4, P95: 950},
+				Elapsed: 61 * time.Minute, Total: 2 * time.Hour, Sessions: 5, Planned: 5, Turns: 70, First: report.Summary{Count: 1, P50: 801.4, P95: 950},
 				Problems: 3, Errors: 2, LagP99: 1.25, CPU: 40, RSSMB: 61,
 			},
 			"1:01:00/2:00:00  sessions 5/5  turns 70  first audio p50 801 ms, p95 950 ms  errors 2  problems 3  lag p99 1.2 ms  gateway 40 % CPU, 61 MB",

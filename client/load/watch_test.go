@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"voicegw/client/load/caller"
-	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/internal/process"
 )
@@ -257,7 +256,7 @@ func TestResourcesForEachSession(t *testing.T) {
 	w.first.CPU, w.latest.CPU = time.Second, 5*time.Second
 	w.most = report.Process{RSSMB: 70, CPUMax: 60, FDs: 9}
 	r := &report.Report{Counters: map[string]int64{"frames_up": 900, "frames_down": 100}}
-	r.Series = []measure.Point{{Sessions: 10}, {Sessions: 20}, {Sessions: 0}}
+	r.Series = []report.Point{{Sessions: 10}, {Sessions: 20}, {Sessions: 0}}
 	got := w.resources(r, 10*time.Second)
 	want := report.Resources{
 		PID: 1, Process: report.Process{CPU: 40, CPUMax: 60, RSSMB: 70, FDs: 9}, CPUPerSession: 4, CPUPerFrameUS: 4000, RSSPerSessionKB: 1024,

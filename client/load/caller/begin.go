@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/talk"
 	"voicegw/internal/bounded"
 	"voicegw/protocol"
@@ -66,7 +66,7 @@ func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, err
 		case *protocol.TextDelta:
 			if first {
 				first = false
-				k.set.Collector.Record(measure.TextFirst, time.Since(began))
+				k.set.Collector.Record(report.TextFirst, time.Since(began))
 			}
 		case *protocol.VoiceSessionStart:
 			got = ticket{secret: m.Ticket, at: time.Now()}
@@ -116,6 +116,6 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 	if err := json.Unmarshal(answer, &made); err != nil || resp.StatusCode != http.StatusCreated || made.Ticket == "" {
 		return ticket{}, fmt.Errorf("order a voice session: the gateway answers %s %s", resp.Status, strings.TrimSpace(made.Error.Code+" "+made.Error.Message))
 	}
-	k.set.Collector.Record(measure.Ticket, at.Sub(began))
+	k.set.Collector.Record(report.Ticket, at.Sub(began))
 	return ticket{secret: made.Ticket, at: at}, nil
 }

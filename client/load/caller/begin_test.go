@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -66,7 +66,7 @@ func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, O
 	srv := httptest.NewServer(side)
 	defer srv.Close()
 	g.t, g.out, g.gone = t, make(chan protocol.Frame, 1000), make(chan struct{})
-	s := &scene{T: t, c: measure.New(), gate: g}
+	s := &scene{T: t, c: report.New(), gate: g}
 	s.set = &Settings{
 		URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000,
 		Frame: 20 * ms1, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: srv.Client(), APIKey: "key",
@@ -104,12 +104,12 @@ func TestASessionThatWasOrdered(t *testing.T) {
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "secret-ticket" || start.Client.ID != "u7" {
 		t.Errorf("it began with %+v", start)
 	}
-	for f, n := range map[measure.Figure]int64{measure.Ticket: 1, measure.Handoff: 1, measure.FirstAudio: 1, measure.TextFirst: 0} {
+	for f, n := range map[report.Figure]int64{report.Ticket: 1, report.Handoff: 1, report.FirstAudio: 1, report.TextFirst: 0} {
 		if got := s.c.Summary(f).Count; got != n {
 			t.Errorf("%s has %d values, want %d", f.Definition().Name, got, n)
 		}
 	}
-	s.counts(map[measure.Counter]int64{measure.Turns: 2, measure.Answered: 2, measure.Expectations: 2, measure.Unmet: 0})
+	s.counts(map[report.Counter]int64{report.Turns: 2, report.Answered: 2, report.Expectations: 2, report.Unmet: 0})
 }
 
 // TestASessionFromTheTextAgent: its first words are measured, and its ticket is used.
@@ -125,7 +125,7 @@ func TestASessionFromTheTextAgent(t *testing.T) {
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "from-chat" {
 		t.Errorf("it began with %+v", start)
 	}
-	if got := s.c.Summary(measure.TextFirst).Count; got != 1 {
+	if got := s.c.Summary(report.TextFirst).Count; got != 1 {
 		t.Errorf("the first words were measured %d times", got)
 	}
 }
@@ -146,7 +146,7 @@ func TestNoTicket(t *testing.T) {
 			if outcome != Broken || !strings.Contains(s.problems(), "turn 0: refused: ") || !strings.Contains(s.problems(), c.want) {
 				t.Errorf("outcome %d: %s, want %q", outcome, s.problems(), c.want)
 			}
-			s.counts(map[measure.Counter]int64{measure.Refused: 1, measure.Sessions: 0})
+			s.counts(map[report.Counter]int64{report.Refused: 1, report.Sessions: 0})
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestNothingWasAnsweredFirst(t *testing.T) {
 			g.ends(m, 1)
 		})
 		g.out, g.gone = make(chan protocol.Frame, 1000), make(chan struct{})
-		s := &scene{T: t, c: measure.New(), gate: g}
+		s := &scene{T: t, c: report.New(), gate: g}
 		s.set = &Settings{Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, Began: time.Now(), ConnectTime: time.Minute}
 		k := New(s.set, 7)
 		k.calls = 1
@@ -173,6 +173,6 @@ func TestNothingWasAnsweredFirst(t *testing.T) {
 		if got, want := s.problems(), "turn 0: failed: nothing was answered within 5s, although it was asked before (line 1 of the script)"; got != want || !c.Done() {
 			t.Errorf("got %s", got)
 		}
-		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Answered: 1})
+		s.counts(map[report.Counter]int64{report.Failed: 1, report.Answered: 1})
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -37,7 +37,7 @@ type Limit struct {
 // seconds at most.
 func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 	k.calls++
-	k.set.Collector.Add(measure.Calls, 1)
+	k.set.Collector.Add(report.Calls, 1)
 	t, err := k.begin(ctx)
 	if err != nil {
 		return k.refused(ctx, err)
@@ -117,7 +117,7 @@ func (k *Caller) outages() []voice.Outage {
 // buffers are the sizes of the players that underruns are counted for.
 func buffers() []time.Duration {
 	var list []time.Duration
-	for _, ms := range measure.Buffers() {
+	for _, ms := range report.Buffers() {
 		list = append(list, time.Duration(ms)*time.Millisecond)
 	}
 	return list
@@ -173,7 +173,7 @@ func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 		conn, err = protocol.Dial(ctx, k.set.URL, o)
 	}
 	if err == nil {
-		k.set.Collector.Record(measure.Connect, time.Since(began))
+		k.set.Collector.Record(report.Connect, time.Since(began))
 	}
 	return conn, err
 }
@@ -184,10 +184,10 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 		return Stopped
 	}
 	c := k.set.Collector
-	c.Add(measure.Refused, 1)
+	c.Add(report.Refused, 1)
 	c.Error("refused")
-	c.Problem(measure.Problem{
-		Session: k.session, Call: k.calls, AtMS: time.Since(k.set.Began).Milliseconds(), Kind: measure.KindRefused, What: err.Error(),
+	c.Problem(report.Problem{
+		Session: k.session, Call: k.calls, AtMS: time.Since(k.set.Began).Milliseconds(), Kind: report.KindRefused, What: err.Error(),
 	})
 	return Broken
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -33,15 +33,15 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d, %s", outcome, s.problems())
 		}
-		s.took(measure.Detection, 500)
-		s.took(measure.Answer, 300)
-		s.took(measure.FirstAudio, 800)
-		s.took(measure.FirstAudioSpoken, 800)
-		s.counts(map[measure.Counter]int64{
-			measure.Calls: 1, measure.Sessions: 1, measure.Turns: 1, measure.Answered: 1, measure.Early: 0, measure.Items: 1,
-			measure.LostAudio: 0, measure.StaleFrames: 0, measure.PlayedMS: 2000, measure.FramesDown: 1, measure.LateFrames: 0,
+		s.took(report.Detection, 500)
+		s.took(report.Answer, 300)
+		s.took(report.FirstAudio, 800)
+		s.took(report.FirstAudioSpoken, 800)
+		s.counts(map[report.Counter]int64{
+			report.Calls: 1, report.Sessions: 1, report.Turns: 1, report.Answered: 1, report.Early: 0, report.Items: 1,
+			report.LostAudio: 0, report.StaleFrames: 0, report.PlayedMS: 2000, report.FramesDown: 1, report.LateFrames: 0,
 		})
-		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 || lag.Count != s.c.Count(measure.FramesUp) {
+		if lag := s.c.Summary(report.SendLag); lag.Max != 0 || lag.Count != s.c.Count(report.FramesUp) {
 			s.Errorf("send lag %v of %d", lag.Max, lag.Count)
 		}
 		// A frame every 20 ms to the end, by the absolute schedule.
@@ -75,7 +75,7 @@ func TestWhatWasPlayedIsReported(t *testing.T) {
 		if len(got) != 3 || got[0] != 200 || got[1] != 400 || got[2] != 500 {
 			s.Errorf("reported %v", got)
 		}
-		s.took(measure.FirstAudioTyped, 0)
+		s.took(report.FirstAudioTyped, 0)
 		if outcome != Done || len(g.frames) != 0 {
 			s.Errorf("outcome %d, %d frames", outcome, len(g.frames))
 		}
@@ -107,11 +107,11 @@ func TestLateFramesAreHeard(t *testing.T) {
 		}{{1, 150 * ms1}, {1, 70 * ms1}, {0, 0}}
 		for i, w := range want {
 			if n, gap := s.c.Underruns(i); n != w.n || gap != w.gap {
-				s.Errorf("with %d ms: %d underruns of %v, want %d of %v", measure.Buffers()[i], n, gap, w.n, w.gap)
+				s.Errorf("with %d ms: %d underruns of %v, want %d of %v", report.Buffers()[i], n, gap, w.n, w.gap)
 			}
 		}
-		s.took(measure.BufferNeeded, 150)
-		if gaps := s.c.Summary(measure.AudioGap); gaps.Count != 2 || gaps.Max != 250 {
+		s.took(report.BufferNeeded, 150)
+		if gaps := s.c.Summary(report.AudioGap); gaps.Count != 2 || gaps.Max != 250 {
 			s.Errorf("gaps %+v", gaps)
 		}
 		if s.problems() != "" {
@@ -171,12 +171,12 @@ func TestAnInterruption(t *testing.T) {
 		g.after(2*time.Second, func() { g.answer(2, "", time.Second) })
 	}
 	play(t, "turns: [{type: hello}, {say: {recording: any}, interrupt_after: 800ms, expect: {flush_within: 140ms}}]", g, func(s *scene, outcome Outcome) {
-		s.took(measure.InterruptSeen, 100)
-		s.took(measure.Flush, 150)
-		s.took(measure.LastAudio, 80)
-		s.counts(map[measure.Counter]int64{
-			measure.Turns: 2, measure.Answered: 1, measure.Interrupted: 1, measure.StaleFrames: 1, measure.Items: 1, measure.LostAudio: 0,
-			measure.MissedInterruptions: 0, measure.Unmet: 1,
+		s.took(report.InterruptSeen, 100)
+		s.took(report.Flush, 150)
+		s.took(report.LastAudio, 80)
+		s.counts(map[report.Counter]int64{
+			report.Turns: 2, report.Answered: 1, report.Interrupted: 1, report.StaleFrames: 1, report.Items: 1, report.LostAudio: 0,
+			report.MissedInterruptions: 0, report.Unmet: 1,
 		})
 		want := "turn 2: stale: a frame of 960 bytes came that belongs to no answer: after its flush, or before its audio.start (line 1 of the script)\n" +
 			"turn 2: unmet: audio.flush came after 150ms; it was expected within 140ms (line 1 of the script)"
@@ -199,8 +199,8 @@ func TestTheStopButton(t *testing.T) {
 		}
 	})
 	play(t, "{microphone: false, turns: [{type: hello}, {stop: true, interrupt_after: 500ms, expect: {flush_within: 100ms}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(measure.Flush, 30)
-		s.took(measure.LastAudio, 0)
+		s.took(report.Flush, 30)
+		s.took(report.LastAudio, 0)
 		reports := g.reports()
 		if last := reports[len(reports)-1]; !last.Done || last.PlayedMS != 530 {
 			s.Errorf("the flush was answered with %+v", last)
@@ -211,7 +211,7 @@ func TestTheStopButton(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Interrupted: 1})
+		s.counts(map[report.Counter]int64{report.Answered: 1, report.Interrupted: 1})
 	})
 }
 
@@ -226,7 +226,7 @@ func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 		g.ends(m, turn)
 	})
 	play(t, "{microphone: false, turns: [{type: a}, {stop: true, interrupt_after: 2s}, {type: b}, {type: c, interrupt_after: 2s}]}", g, func(s *scene, outcome Outcome) {
-		s.counts(map[measure.Counter]int64{measure.Turns: 3, measure.Answered: 3, measure.Interrupted: 0, measure.MissedInterruptions: 2})
+		s.counts(map[report.Counter]int64{report.Turns: 3, report.Answered: 3, report.Interrupted: 0, report.MissedInterruptions: 2})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -251,7 +251,7 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 		if kept[0].ID != "voice-1" || kept[0].Session != 7 {
 			s.Errorf("it is %+v", kept[0])
 		}
-		s.counts(map[measure.Counter]int64{measure.Turns: 2, measure.Answered: 1, measure.Stuck: 1, measure.Cut: 0})
+		s.counts(map[report.Counter]int64{report.Turns: 2, report.Answered: 1, report.Stuck: 1, report.Cut: 0})
 		if outcome != Broken || first[*protocol.End](g).IsZero() {
 			s.Errorf("outcome %d", outcome)
 		}
@@ -285,7 +285,7 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
-		s.counts(map[measure.Counter]int64{measure.LostAudio: 1, measure.LostMessages: 2, measure.Items: 1})
+		s.counts(map[report.Counter]int64{report.LostAudio: 1, report.LostMessages: 2, report.Items: 1})
 		want := "turn 1: lost message: message 3 was followed by message 6 (line 1 of the script)\n" +
 			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
 		if got := s.problems(); got != want {
@@ -308,8 +308,8 @@ func TestAnAnswerBeforeTheEnd(t *testing.T) {
 		}
 	}
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
-		s.took(measure.FirstAudio, 700)
-		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Failed: 0})
+		s.took(report.FirstAudio, 700)
+		s.counts(map[report.Counter]int64{report.Early: 1, report.Answered: 1, report.Failed: 0})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -326,8 +326,8 @@ func TestAnEarlyAnswerMayBeAll(t *testing.T) {
 		}
 	}
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
-		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Stuck: 0})
-		if outcome != Done || s.c.Summary(measure.FirstAudio).Count != 0 {
+		s.counts(map[report.Counter]int64{report.Early: 1, report.Answered: 1, report.Stuck: 0})
+		if outcome != Done || s.c.Summary(report.FirstAudio).Count != 0 {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
 	})
@@ -344,9 +344,9 @@ func TestPushToTalk(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{push_to_talk: true, turns: [{say: {recording: any}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(measure.Answer, 300)
-		s.took(measure.FirstAudio, 300)
-		s.took(measure.Detection, 0)
+		s.took(report.Answer, 300)
+		s.took(report.FirstAudio, 300)
+		s.took(report.Detection, 0)
 		if start := g.messages[0].msg.(*protocol.Start); start.TurnDetection != protocol.TurnDetectionClient {
 			s.Errorf("it began with %+v", start)
 		}
@@ -393,9 +393,9 @@ func TestAnApproval(t *testing.T) {
 					s.Errorf("outcome %d\n%s", outcome, s.problems())
 				}
 				approved := map[string]int64{"true": 1}[approve]
-				s.counts(map[measure.Counter]int64{
-					measure.Questions: 1, measure.Approvals: approved, measure.Refusals: 1 - approved, measure.Turns: 1, measure.Answered: 1,
-					measure.ToolCalls: 1, measure.ToolFailures: 0, measure.Expectations: 3, measure.Unmet: 0,
+				s.counts(map[report.Counter]int64{
+					report.Questions: 1, report.Approvals: approved, report.Refusals: 1 - approved, report.Turns: 1, report.Answered: 1,
+					report.ToolCalls: 1, report.ToolFailures: 0, report.Expectations: 3, report.Unmet: 0,
 				})
 				if got := first[*protocol.ConfirmationResolve](g).Sub(first[*protocol.InputText](g)); got != thinkTime {
 					s.Errorf("it was answered after %v", got)
@@ -443,7 +443,7 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 		g.ends(m, 2)
 	})
 	play(t, "{microphone: false, turns: [{type: hello, expect: {no_tool: any, no_text: welcome, text: hello}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(measure.FirstAudio, 500)
+		s.took(report.FirstAudio, 500)
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -466,14 +466,14 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 		return 0
 	}
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 {
+		if lag := s.c.Summary(report.SendLag); lag.Max != 0 {
 			s.Errorf("send lag %v", lag.Max)
 		}
-		if block := s.c.Summary(measure.SendBlock); block.Max != 3000 {
+		if block := s.c.Summary(report.SendBlock); block.Max != 3000 {
 			s.Errorf("send time %v", block.Max)
 		}
 		// 3 s are 150 frames, of which the newest two are sent.
-		s.counts(map[measure.Counter]int64{measure.FramesDropped: 148, measure.LateFrames: 0})
+		s.counts(map[report.Counter]int64{report.FramesDropped: 148, report.LateFrames: 0})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -505,8 +505,8 @@ func TestHangingUp(t *testing.T) {
 		if took := time.Since(s.set.Began); outcome != Stopped || s.problems() != "" || took != 2*time.Second {
 			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.Answered: 0, measure.Expectations: 0, measure.Lost: 0})
-		s.took(measure.Goodbye, 0)
+		s.counts(map[report.Counter]int64{report.Cut: 1, report.Answered: 0, report.Expectations: 0, report.Lost: 0})
+		s.took(report.Goodbye, 0)
 	})
 }
 
@@ -549,7 +549,7 @@ func TestACallerWhoHangsUp(t *testing.T) {
 		if took := time.Since(s.set.Began); outcome != Done || s.problems() != "" || took != 2*time.Second {
 			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.ToolsOpen: 0, measure.Expectations: 0, measure.Lost: 0})
+		s.counts(map[report.Counter]int64{report.Cut: 1, report.ToolsOpen: 0, report.Expectations: 0, report.Lost: 0})
 	})
 }
 
@@ -567,7 +567,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 		if took := time.Since(s.set.Began); took != 5*time.Second+time.Minute {
 			s.Errorf("it took %v", took)
 		}
-		s.counts(map[measure.Counter]int64{measure.Cut: 1})
+		s.counts(map[report.Counter]int64{report.Cut: 1})
 	})
 }
 
@@ -579,7 +579,7 @@ func TestNoGoodbye(t *testing.T) {
 		if got, want := s.problems(), "turn 0: lost: no session.ended arrived within 10s of session.end"; got != want {
 			s.Errorf("got %s", got)
 		}
-		s.counts(map[measure.Counter]int64{measure.Lost: 1})
+		s.counts(map[report.Counter]int64{report.Lost: 1})
 	})
 }
 
@@ -600,7 +600,7 @@ func TestTheModelHangsUp(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Lost: 0})
+		s.counts(map[report.Counter]int64{report.Answered: 1, report.Lost: 0})
 	})
 	play(t, "{microphone: false, turns: [{type: bye}]}", story(), func(s *scene, outcome Outcome) {
 		if outcome != Done || s.problems() != "" {
@@ -611,7 +611,7 @@ func TestTheModelHangsUp(t *testing.T) {
 		if outcome != Broken || s.problems() != "turn 1: lost: the session is over: tool_ended (line 1 of the script)" {
 			s.Errorf("too soon: outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Lost: 1, measure.Cut: 1, measure.Errors: 1})
+		s.counts(map[report.Counter]int64{report.Lost: 1, report.Cut: 1, report.Errors: 1})
 	})
 }
 
@@ -623,7 +623,7 @@ func TestARefusal(t *testing.T) {
 		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: No such provider."; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
 		}
-		s.counts(map[measure.Counter]int64{measure.Calls: 1, measure.Sessions: 0, measure.Refused: 1, measure.Lost: 0, measure.Turns: 0})
+		s.counts(map[report.Counter]int64{report.Calls: 1, report.Sessions: 0, report.Refused: 1, report.Lost: 0, report.Turns: 0})
 	})
 }
 
@@ -642,7 +642,7 @@ func TestNobodyAnswers(t *testing.T) {
 		if got, want := s.problems(), "turn 0: refused: no route"; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
 		}
-		s.counts(map[measure.Counter]int64{measure.Refused: 1, measure.Errors: 1})
+		s.counts(map[report.Counter]int64{report.Refused: 1, report.Errors: 1})
 	})
 }
 
@@ -664,7 +664,7 @@ func TestFailedTurns(t *testing.T) {
 		if got := s.problems(); got != want || outcome != Done {
 			s.Errorf("outcome %d\n%s", outcome, got)
 		}
-		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Errors: 1, measure.Answered: 0})
+		s.counts(map[report.Counter]int64{report.Failed: 1, report.Errors: 1, report.Answered: 0})
 		if s.c.Codes()["no_answer"] != 1 {
 			s.Errorf("codes %v", s.c.Codes())
 		}
@@ -673,7 +673,7 @@ func TestFailedTurns(t *testing.T) {
 		if s.problems() != "" || outcome != Done {
 			s.Errorf("as it is expected: outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Failed: 0, measure.Errors: 0, measure.Answered: 1, measure.Unmet: 0})
+		s.counts(map[report.Counter]int64{report.Failed: 0, report.Errors: 0, report.Answered: 1, report.Unmet: 0})
 	})
 	silent := func(g *gateway) { g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}) }
 	play(t, "{microphone: false, turns: [{type: hello}]}", fails(silent), func(s *scene, _ Outcome) {
@@ -713,7 +713,7 @@ func TestExpectations(t *testing.T) {
 		if s.problems() != "" {
 			s.Error(s.problems())
 		}
-		s.counts(map[measure.Counter]int64{measure.Expectations: 6, measure.Unmet: 0, measure.ToolCalls: 2, measure.ToolFailures: 1})
+		s.counts(map[report.Counter]int64{report.Expectations: 6, report.Unmet: 0, report.ToolCalls: 2, report.ToolFailures: 1})
 		if got := s.c.Tools(); len(got) != 2 || got[0].Tool != "kb_get" || got[0].Failed != 1 || got[1].Run.Max != 30 {
 			s.Errorf("tools %+v", got)
 		}
@@ -735,10 +735,10 @@ func TestExpectations(t *testing.T) {
 		if got != want {
 			s.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		s.counts(map[measure.Counter]int64{measure.Expectations: 9, measure.Unmet: 9})
+		s.counts(map[report.Counter]int64{report.Expectations: 9, report.Unmet: 9})
 	})
 	play(t, "{microphone: false, turns: [{type: x, expect: {no_tool: any}}]}", g(), func(s *scene, _ Outcome) {
-		s.counts(map[measure.Counter]int64{measure.Unmet: 1})
+		s.counts(map[report.Counter]int64{report.Unmet: 1})
 	})
 }
 
@@ -784,7 +784,7 @@ func TestWhatATurnWaitsFor(t *testing.T) {
 				if got := typed[1].Sub(typed[0]); got != want {
 					s.Errorf("the next turn came after %v, want %v", got, want)
 				}
-				s.counts(map[measure.Counter]int64{measure.Answered: 2})
+				s.counts(map[report.Counter]int64{report.Answered: 2})
 			})
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/internal/testutil"
@@ -223,7 +223,7 @@ func first[M protocol.ClientMessage](g *gateway) time.Time {
 type scene struct {
 	*testing.T
 	set  *Settings
-	c    *measure.Collector
+	c    *report.Collector
 	gate *gateway
 }
 
@@ -262,7 +262,7 @@ func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, o
 	synctest.Test(t, func(t *testing.T) {
 		g.t = t
 		g.out, g.gone = make(chan protocol.Frame, 10_000), make(chan struct{})
-		s := &scene{T: t, c: measure.New(), gate: g}
+		s := &scene{T: t, c: report.New(), gate: g}
 		s.set = &Settings{
 			URL: "ws://test/v1/voice", Script: sc, Speech: library, Collector: s.c, InputRate: 16000, OutputRate: 24000,
 			Frame: 20 * time.Millisecond, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: http.DefaultClient,
@@ -316,7 +316,7 @@ func (s *scene) problems() string {
 }
 
 // counts checks counters.
-func (s *scene) counts(want map[measure.Counter]int64) {
+func (s *scene) counts(want map[report.Counter]int64) {
 	s.Helper()
 	for c, n := range want {
 		if got := s.c.Count(c); got != n {
@@ -326,7 +326,7 @@ func (s *scene) counts(want map[measure.Counter]int64) {
 }
 
 // took checks a figure that has one value, in ms, with the precision of the histogram.
-func (s *scene) took(f measure.Figure, want float64) {
+func (s *scene) took(f report.Figure, want float64) {
 	s.Helper()
 	got := s.c.Summary(f)
 	if got.Count != 1 || got.Max < want-0.5 || got.Max > want+0.5 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 )
 
@@ -34,14 +34,14 @@ func (c *call) judgeRest(now time.Time) {
 // expectations.
 func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	if before := x.Interrupts; before != nil {
-		c.Record(measure.LastAudio, before.Last.Sub(x.Onset)) // below zero where none came
+		c.Record(report.LastAudio, before.Last.Sub(x.Onset)) // below zero where none came
 	}
 	c.Forget(x)
 	e, n := c.expect(x), c.noted(x)
-	c.Add(measure.Expectations, int64(e.Count()))
+	c.Add(report.Expectations, int64(e.Count()))
 	unmet := func(format string, args ...any) {
-		c.Add(measure.Unmet, 1)
-		c.problem(now, measure.KindUnmet, x, format, args...)
+		c.Add(report.Unmet, 1)
+		c.problem(now, report.KindUnmet, x, format, args...)
 	}
 	for _, tool := range e.Tools {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -35,9 +35,9 @@ type widest struct {
 }
 
 // end records the gap of an answer that is over.
-func (w *widest) end(c *measure.Collector) {
+func (w *widest) end(c *report.Collector) {
 	if w.n > 0 {
-		c.Record(measure.ItemGap, w.gap)
+		c.Record(report.ItemGap, w.gap)
 	}
 	*w = widest{}
 }
@@ -47,7 +47,7 @@ func (c *call) heardFrame(now time.Time, i *voice.Item) {
 	afterLoss := c.loss.back
 	c.loss.back = false
 	if i == c.loss.item && afterLoss {
-		c.Record(measure.OutageAudio, now.Sub(c.loss.latest))
+		c.Record(report.OutageAudio, now.Sub(c.loss.latest))
 	}
 	if c.gap.item != i {
 		c.gap.end(c.Collector)
@@ -57,14 +57,14 @@ func (c *call) heardFrame(now time.Time, i *voice.Item) {
 		return
 	}
 	gap := now.Sub(i.Latest)
-	c.Record(measure.AudioGap, gap)
+	c.Record(report.AudioGap, gap)
 	c.gap.gap, c.gap.n = max(c.gap.gap, gap), c.gap.n+1
 }
 
 // playedAfterLoss measures the end of an answer whose connection was lost.
 func (c *call) playedAfterLoss(i *voice.Item) {
 	if i == c.loss.item {
-		c.Record(measure.OutageHeard, c.loss.silent)
+		c.Record(report.OutageHeard, c.loss.silent)
 		c.loss.item = nil
 	}
 }
@@ -75,28 +75,28 @@ func (c *call) returning(now time.Time, e voice.Event) {
 	case voice.WentAway:
 		c.wentAway(now, e)
 	case voice.Retrying:
-		c.Add(measure.ResumeRetries, 1)
+		c.Add(report.ResumeRetries, 1)
 	case voice.CameBack:
 		c.cameBack(now, e)
 	case voice.NotBack:
-		c.Add(measure.ResumesFailed, 1)
-		c.problem(now, measure.KindResume, e.X, "the session could not be continued: %s%s", c.ending(e.Err), because(e.Told))
+		c.Add(report.ResumesFailed, 1)
+		c.problem(now, report.KindResume, e.X, "the session could not be continued: %s%s", c.ending(e.Err), because(e.Told))
 	case voice.NotCut:
-		c.Add(measure.NotCut, 1)
-		c.problem(now, measure.KindResume, e.X, "%s", e.Text)
+		c.Add(report.NotCut, 1)
+		c.problem(now, report.KindResume, e.X, "%s", e.Text)
 	case voice.Displaced:
-		c.Add(measure.Displaced, 1)
+		c.Add(report.Displaced, 1)
 	case voice.MissedMessages:
-		c.Add(measure.LostMessages, e.N)
-		c.problem(now, measure.KindLostMessage, e.X, "%s", e.Text)
+		c.Add(report.LostMessages, e.N)
+		c.problem(now, report.KindLostMessage, e.X, "%s", e.Text)
 	case voice.MissedAudio:
-		c.Add(measure.LostBytes, e.N)
-		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s were left out after a resume", e.N, e.Text)
+		c.Add(report.LostBytes, e.N)
+		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were left out after a resume", e.N, e.Text)
 	case voice.AudioAgain:
-		c.Add(measure.RepeatedBytes, e.N)
-		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s came again after a resume", e.N, e.Text)
+		c.Add(report.RepeatedBytes, e.N)
+		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s came again after a resume", e.N, e.Text)
 	case voice.Unsaid:
-		c.Add(measure.Unsaid, e.N)
+		c.Add(report.Unsaid, e.N)
 	}
 }
 
@@ -105,15 +105,15 @@ func (c *call) returning(now time.Time, e voice.Event) {
 func (c *call) wentAway(now time.Time, e voice.Event) {
 	c.loseIn(c.Incoming())
 	if e.Act == "" {
-		c.Add(measure.Losses, 1)
-		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
+		c.Add(report.Losses, 1)
+		c.problem(now, report.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
 		return
 	}
 	if e.Act == voice.Move {
-		c.Add(measure.Moves, 1)
+		c.Add(report.Moves, 1)
 		return
 	}
-	c.Add(measure.Outages[string(e.Act)], 1)
+	c.Add(report.Outages[string(e.Act)], 1)
 }
 
 // loseIn remembers the answer that was coming when a connection was lost.
@@ -133,11 +133,11 @@ func (c *call) loseIn(i *voice.Item) {
 
 func (c *call) cameBack(now time.Time, e voice.Event) {
 	r := e.Returned
-	c.Add(measure.Resumes, 1)
-	c.Record(measure.Resume, r.Took)
-	c.Record(measure.Outage, r.Away)
+	c.Add(report.Resumes, 1)
+	c.Record(report.Resume, r.Took)
+	c.Record(report.Outage, r.Away)
 	if r.Snapshot {
-		c.Add(measure.Snapshots, 1)
+		c.Add(report.Snapshots, 1)
 	}
 	c.loss.back = true
 }
@@ -147,10 +147,10 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioFlush:
 		if m.Reason == flushedByLoss {
-			c.Add(measure.LossFlushes, 1)
+			c.Add(report.LossFlushes, 1)
 		}
 	case *protocol.ProviderReconnecting:
-		c.Add(measure.ProviderReconnecting, 1)
+		c.Add(report.ProviderReconnecting, 1)
 	case *protocol.ProviderReconnected:
 		c.heardReconnected(m)
 	}
@@ -158,10 +158,10 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 
 // heardReconnected measures a provider's connection that was replaced.
 func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
-	c.Add(measure.ProviderReconnected, 1)
-	c.Record(measure.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
+	c.Add(report.ProviderReconnected, 1)
+	c.Record(report.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
 	if m.How == "fresh" {
-		c.Add(measure.ProviderFresh, 1)
+		c.Add(report.ProviderFresh, 1)
 	}
 }
 
@@ -169,8 +169,8 @@ func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 func (c *call) mismatch(i *voice.Item, ms int64) {
 	off := i.Bytes + i.Left - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
 	if off > 0 {
-		c.Add(measure.RepeatedBytes, int64(off))
+		c.Add(report.RepeatedBytes, int64(off))
 		return
 	}
-	c.Add(measure.LostBytes, int64(-off))
+	c.Add(report.LostBytes, int64(-off))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -15,7 +15,7 @@ import (
 // used by one goroutine at a time.
 type call struct {
 	*voice.Conversation
-	*measure.Collector
+	*report.Collector
 
 	// Fixed when the conversation begins.
 	set      *Settings
@@ -78,8 +78,8 @@ func (c *call) expect(x *voice.Exchange) Expect {
 }
 
 // problem notes what went wrong in a turn; nil if no turn is meant.
-func (c *call) problem(now time.Time, kind measure.Kind, x *voice.Exchange, format string, args ...any) {
-	p := measure.Problem{
+func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, format string, args ...any) {
+	p := report.Problem{
 		Session: c.session, Call: c.number, ID: c.SessionID(), AtMS: now.Sub(c.set.Began).Milliseconds(),
 		Kind: kind, What: fmt.Sprintf(format, args...),
 	}
@@ -102,28 +102,28 @@ func (c *call) line(x *voice.Exchange) int {
 
 // sent measures a frame that was written.
 func (c *call) sent(lag, block time.Duration) {
-	c.Record(measure.SendLag, lag)
-	c.Record(measure.SendBlock, block)
-	c.Add(measure.FramesUp, 1)
+	c.Record(report.SendLag, lag)
+	c.Record(report.SendBlock, block)
+	c.Add(report.FramesUp, 1)
 }
 
 // HeardAudio is part of voice.Observer.
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
-	c.Add(measure.FramesDown, 1)
+	c.Add(report.FramesDown, 1)
 	if i != nil {
 		c.heardFrame(now, i)
 		return
 	}
-	c.Add(measure.StaleFrames, 1)
+	c.Add(report.StaleFrames, 1)
 	if !c.stale {
 		c.stale = true
-		c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
+		c.problem(now, report.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
 	}
 }
 
 // Played is part of voice.Observer.
 func (c *call) Played(i *voice.Item) {
-	c.Add(measure.PlayedMS, i.Played.Milliseconds())
+	c.Add(report.PlayedMS, i.Played.Milliseconds())
 	c.playedAfterLoss(i)
 }
 
@@ -140,24 +140,24 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
 	case voice.Began:
-		c.Add(measure.Turns, 1)
+		c.Add(report.Turns, 1)
 		c.unjudged = append(c.unjudged, x)
 	case voice.FirstAudio:
 		c.answered(now, x)
 	case voice.AnsweredEarly:
-		c.Add(measure.Early, 1)
+		c.Add(report.Early, 1)
 	case voice.Noticed:
-		c.Record(measure.InterruptSeen, now.Sub(x.Onset))
+		c.Record(report.InterruptSeen, now.Sub(x.Onset))
 	case voice.Flushed:
-		c.Record(measure.Flush, now.Sub(x.Onset))
+		c.Record(report.Flush, now.Sub(x.Onset))
 	case voice.Missed:
-		c.Add(measure.MissedInterruptions, 1)
+		c.Add(report.MissedInterruptions, 1)
 	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.Cut:
 		c.ended(now, e)
 	case voice.Dropped:
-		c.Add(measure.FramesDropped, e.N)
+		c.Add(report.FramesDropped, e.N)
 	case voice.Violation:
-		c.problem(now, measure.KindProtocol, x, "%s", e.Text)
+		c.problem(now, report.KindProtocol, x, "%s", e.Text)
 	case voice.Refused:
 		c.refused(now, e)
 	case voice.Lost:
@@ -172,60 +172,60 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
 	case voice.Answered:
-		c.settled(now, x, measure.Answered)
+		c.settled(now, x, report.Answered)
 	case voice.Interrupted:
-		c.settled(now, x, measure.Interrupted)
+		c.settled(now, x, report.Interrupted)
 	case voice.Failed:
-		c.problem(now, measure.KindFailed, x, "%s", e.Text+because(e.Told))
-		c.settled(now, x, measure.Failed)
+		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.Told))
+		c.settled(now, x, report.Failed)
 	case voice.NothingPending:
-		c.problem(now, measure.KindFailed, x, "nothing was answered within %s, although it was asked before", pendingTime)
-		c.settled(now, x, measure.Failed)
+		c.problem(now, report.KindFailed, x, "nothing was answered within %s, although it was asked before", pendingTime)
+		c.settled(now, x, report.Failed)
 	case voice.Stuck:
 		c.stuck(now, x)
 	case voice.Cut:
 		c.cut = true
-		c.Add(measure.Cut, 1)
+		c.Add(report.Cut, 1)
 		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
 	}
 }
 
 // lost notes a session that has ended unexpectedly, or without a goodbye.
 func (c *call) lost(now time.Time, e voice.Event) {
-	c.Add(measure.Lost, 1)
+	c.Add(report.Lost, 1)
 	if e.Err == nil {
-		c.problem(now, measure.KindLost, nil, "%s", e.Text)
+		c.problem(now, report.KindLost, nil, "%s", e.Text)
 		return
 	}
 	if c.LastError() == nil {
 		c.Error("lost") // otherwise the gateway's own error has been counted
 	}
-	c.problem(now, measure.KindLost, e.X, "the session is over: %s", c.ending(e.Err))
+	c.problem(now, report.KindLost, e.X, "the session is over: %s", c.ending(e.Err))
 }
 
 // answered measures how long the first audio of an answer took.
 func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Number == 0 {
-		c.Record(measure.Handoff, now.Sub(c.ticketAt))
+		c.Record(report.Handoff, now.Sub(c.ticketAt))
 		return
 	}
 	total := now.Sub(x.Spoken)
-	c.Record(measure.FirstAudio, total)
+	c.Record(report.FirstAudio, total)
 	if x.Turn.Act == voice.Type {
-		c.Record(measure.FirstAudioTyped, total)
+		c.Record(report.FirstAudioTyped, total)
 	} else {
-		c.Record(measure.FirstAudioSpoken, total)
+		c.Record(report.FirstAudioSpoken, total)
 	}
 	if x.Known.IsZero() {
 		return
 	}
 	if x.Turn.Act == voice.Say {
-		c.Record(measure.Detection, x.Known.Sub(x.Spoken))
+		c.Record(report.Detection, x.Known.Sub(x.Spoken))
 	}
 	answer := now.Sub(x.Known)
-	c.Record(measure.Answer, answer)
+	c.Record(report.Answer, answer)
 	if c.set.ProviderDelay > 0 {
-		c.Record(measure.Added, answer-c.set.ProviderDelay)
+		c.Record(report.Added, answer-c.set.ProviderDelay)
 	}
 }
 
@@ -238,25 +238,25 @@ func because(e *protocol.Error) string {
 }
 
 // settled counts how a turn came out, and judges those before it.
-func (c *call) settled(now time.Time, x *voice.Exchange, as measure.Counter) {
+func (c *call) settled(now time.Time, x *voice.Exchange, as report.Counter) {
 	c.Add(as, 1)
 	c.judge(now, x)
 }
 
 // stuck notes a turn of which nothing more comes.
 func (c *call) stuck(now time.Time, x *voice.Exchange) {
-	c.Add(measure.Stuck, 1)
+	c.Add(report.Stuck, 1)
 	heard := "nothing has come of an answer"
 	if x.Bytes > 0 {
 		heard = "the answer has begun and does not end"
 	}
-	c.problem(now, measure.KindStuck, x, "%s for %s since the user stopped speaking%s",
+	c.problem(now, report.KindStuck, x, "%s for %s since the user stopped speaking%s",
 		heard, now.Sub(x.Spoken).Round(100*time.Millisecond), because(c.LastError()))
 }
 
 // refused notes a call that got no session.
 func (c *call) refused(now time.Time, e voice.Event) {
-	c.Add(measure.Refused, 1)
+	c.Add(report.Refused, 1)
 	what := e.Text
 	if e.Err != nil {
 		c.Error("refused")
@@ -266,7 +266,7 @@ func (c *call) refused(now time.Time, e voice.Event) {
 		}
 		what = "the gateway refused the session: " + what
 	}
-	c.problem(now, measure.KindRefused, nil, "%s", what)
+	c.problem(now, report.KindRefused, nil, "%s", what)
 }
 
 // ending says how a connection has ended.
@@ -285,15 +285,15 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
 		if !c.Started() && m.InputRate == c.set.InputRate && m.OutputRate == c.set.OutputRate {
-			c.Add(measure.Sessions, 1)
-			c.Record(measure.Ready, now.Sub(c.began))
+			c.Add(report.Sessions, 1)
+			c.Record(report.Ready, now.Sub(c.began))
 		}
 	case *protocol.TurnEnded:
 		if l := m.Latency; l != nil {
-			c.Record(measure.GatewayTotal, ms(l.SpeechEndToFirstAudioMS))
-			c.Record(measure.GatewayDetection, ms(l.DetectionMS))
-			c.Record(measure.GatewayProvider, ms(l.ProviderMS))
-			c.Record(measure.GatewayOwn, ms(l.GatewayMS))
+			c.Record(report.GatewayTotal, ms(l.SpeechEndToFirstAudioMS))
+			c.Record(report.GatewayDetection, ms(l.DetectionMS))
+			c.Record(report.GatewayProvider, ms(l.ProviderMS))
+			c.Record(report.GatewayOwn, ms(l.GatewayMS))
 		}
 	case *protocol.AudioEnd:
 		c.heardAudioEnd(now, m)
@@ -305,18 +305,18 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	case *protocol.ToolEnded:
 		c.heardToolEnded(now, m)
 	case *protocol.ConfirmationRequest:
-		c.Add(measure.Questions, 1)
+		c.Add(report.Questions, 1)
 		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.asks }, m.Tool)
 	case *protocol.ConfirmationEnded:
 		switch m.Outcome {
 		case "approved":
-			c.Add(measure.Approvals, 1)
+			c.Add(report.Approvals, 1)
 		case "denied":
-			c.Add(measure.Refusals, 1)
+			c.Add(report.Refusals, 1)
 		}
 	case *protocol.SessionEnded:
 		if at := c.LeftAt(); !at.IsZero() && c.Ended() == "" {
-			c.Record(measure.Goodbye, now.Sub(at))
+			c.Record(report.Goodbye, now.Sub(at))
 		}
 	case *protocol.Error:
 		c.heardError(now, m)
@@ -336,16 +336,16 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	if i == nil {
 		return // the conversation tells of it
 	}
-	c.Add(measure.Items, 1)
-	c.Record(measure.BufferNeeded, i.Needed)
+	c.Add(report.Items, 1)
+	c.Record(report.BufferNeeded, i.Needed)
 	if i.Forgotten {
 		return
 	}
 	got := audio.MS(c.set.OutputRate, i.Bytes)
 	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
-		c.Add(measure.LostAudio, 1)
+		c.Add(report.LostAudio, 1)
 		c.mismatch(i, m.AudioMS)
-		c.problem(now, measure.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
+		c.problem(now, report.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
 	}
 }
 
@@ -357,28 +357,28 @@ func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
 	began, known := c.open[m.CallID]
 	delete(c.open, m.CallID)
 	if !known {
-		c.problem(now, measure.KindTool, x, "tool.ended of %s without a tool.started", m.Tool)
+		c.problem(now, report.KindTool, x, "tool.ended of %s without a tool.started", m.Tool)
 		return
 	}
 	if c.set.SawCall != nil {
 		c.set.SawCall(c.SessionID(), m.CallID)
 	}
 	asks := m.Asks()
-	c.Add(measure.ToolCalls, 1)
+	c.Add(report.ToolCalls, 1)
 	run := ms(m.DurationMS)
 	c.Tool(m.Tool, m.OK || asks, m.Deduplicated, run)
 	switch {
 	case m.Deduplicated:
-		c.Add(measure.ToolRepeats, 1)
+		c.Add(report.ToolRepeats, 1)
 	case asks:
 	default:
 		total := now.Sub(began.began)
-		c.Record(measure.ToolTotal, total)
-		c.Record(measure.ToolRun, run)
-		c.Record(measure.ToolWait, total-run)
+		c.Record(report.ToolTotal, total)
+		c.Record(report.ToolRun, run)
+		c.Record(report.ToolWait, total-run)
 	}
 	if !m.OK && !asks {
-		c.Add(measure.ToolFailures, 1)
+		c.Add(report.ToolFailures, 1)
 		c.note(x, func(n *notes) *[]string { return &n.broken }, m.Tool)
 	}
 }
@@ -390,7 +390,7 @@ func (c *call) heardError(now time.Time, m *protocol.Error) {
 	}
 	c.Error(m.Code)
 	if c.Started() { // refused tells of it otherwise
-		c.problem(now, measure.KindError, x, "%s: %s", m.Code, m.Message)
+		c.problem(now, report.KindError, x, "%s: %s", m.Code, m.Message)
 	}
 }
 
@@ -399,9 +399,9 @@ func (c *call) finish(now time.Time) {
 	c.judgeRest(now)
 	c.gap.end(c.Collector)
 	if c.Done() && !c.cut {
-		c.Add(measure.ToolsOpen, int64(len(c.open)))
+		c.Add(report.ToolsOpen, int64(len(c.open)))
 		for _, open := range c.open {
-			c.problem(now, measure.KindTool, nil, "the call of %s has no tool.ended", open.tool)
+			c.problem(now, report.KindTool, nil, "the call of %s has no tool.ended", open.tool)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
 )
@@ -21,7 +21,7 @@ type Settings struct {
 	Script *Script
 	Speech *speech.Library
 	// Collector gets what is measured.
-	Collector *measure.Collector
+	Collector *report.Collector
 	// Provider overrides the script's; empty means the script's.
 	Provider string
 	// InputRate and OutputRate are in Hz, Frame is how much audio one frame sent has.

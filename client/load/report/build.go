@@ -4,28 +4,26 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"voicegw/client/load/measure"
 )
 
 // Measured puts what a collector has into a report. sinceStart is now, since the run
 // began.
-func (r *Report) Measured(c *measure.Collector, sinceStart time.Duration) {
+func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
-	r.Figures, r.Counters, r.Definitions = map[string]measure.Summary{}, map[string]int64{}, map[string]string{}
-	for _, f := range measure.Figures() {
+	r.Figures, r.Counters, r.Definitions = map[string]Summary{}, map[string]int64{}, map[string]string{}
+	for _, f := range Figures() {
 		d := f.Definition()
 		r.Figures[d.Name] = c.Summary(f)
 		r.Definitions[d.Name] = d.Meaning
 	}
-	for _, counter := range measure.Counters() {
+	for _, counter := range Counters() {
 		d := counter.Definition()
 		r.Counters[d.Name] = c.Count(counter)
 		r.Definitions[d.Name] = d.Meaning
 	}
-	played := c.Count(measure.PlayedMS)
+	played := c.Count(PlayedMS)
 	r.Sound = nil
-	for i, buffer := range measure.Buffers() {
+	for i, buffer := range Buffers() {
 		n, glitch := c.Underruns(i)
 		s := Sound{BufferMS: buffer, Underruns: n, GlitchMS: round(float64(glitch) / float64(time.Millisecond))}
 		if played > 0 {
@@ -41,13 +39,13 @@ func (r *Report) Measured(c *measure.Collector, sinceStart time.Duration) {
 
 // invalid tells why the figures of a run cannot be trusted: the generator itself was late
 // in one case of a hundred or more.
-func invalid(figures map[string]measure.Summary) []string {
-	limit := float64(measure.Late / time.Millisecond)
+func invalid(figures map[string]Summary) []string {
+	limit := float64(Late / time.Millisecond)
 	var why []string
-	if lag := figures[measure.SendLag.Definition().Name]; lag.P99 > limit {
+	if lag := figures[SendLag.Definition().Name]; lag.P99 > limit {
 		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are allowed): too many sessions for this machine, or something else runs on it", lag.P99, limit))
 	}
-	if wake := figures[measure.WakeLag.Definition().Name]; wake.P99 > limit {
+	if wake := figures[WakeLag.Definition().Name]; wake.P99 > limit {
 		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are allowed), so that the times of what arrived are as wrong", wake.P99, limit))
 	}
 	return why

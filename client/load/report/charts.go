@@ -2,8 +2,6 @@ package report
 
 import (
 	"slices"
-
-	"voicegw/client/load/measure"
 )
 
 // chart is a plot. charts.js draws it.
@@ -59,37 +57,37 @@ func (c chart) empty() bool {
 // charts are the plots of a report, as far as there is something to see.
 func (r *Report) charts() []chart {
 	lag := r.timed("Send lag of the generator", "how late frames left this program, by its own fault", "ms",
-		r.waits("p99", "s1", plain, func(p measure.Point) float64 { return p.LagP99 }),
-		r.waits("worst", "s3", dots, func(p measure.Point) float64 { return p.LagMax }))
-	lag.Limit = float64(measure.Late.Milliseconds())
+		r.waits("p99", "s1", plain, func(p Point) float64 { return p.LagP99 }),
+		r.waits("worst", "s3", dots, func(p Point) float64 { return p.LagMax }))
+	lag.Limit = float64(Late.Milliseconds())
 	all := []chart{
 		r.timed("First audio over time", "from the end of what the user said to the first audio of the answer, for each interval", "ms",
-			r.waits("p50", "s1", plain, func(p measure.Point) float64 { return p.P50 }),
-			r.waits("p95", "s2", plain, func(p measure.Point) float64 { return p.P95 }),
-			r.waits("worst", "s3", dots, func(p measure.Point) float64 { return p.Max })),
+			r.waits("p50", "s1", plain, func(p Point) float64 { return p.P50 }),
+			r.waits("p95", "s2", plain, func(p Point) float64 { return p.P95 }),
+			r.waits("worst", "s3", dots, func(p Point) float64 { return p.Max })),
 		distribution("How long callers waited",
-			curve{"first audio", r.figure(measure.FirstAudio)},
-			curve{"end of speech noticed", r.figure(measure.Detection)},
-			curve{"answer", r.figure(measure.Answer)}),
+			curve{"first audio", r.figure(FirstAudio)},
+			curve{"end of speech noticed", r.figure(Detection)},
+			curve{"answer", r.figure(Answer)}),
 		r.timed("Sessions and problems", "sessions in progress, and what went wrong in each interval", "",
-			r.over("sessions", "s1", area, func(p measure.Point) float64 { return float64(p.Sessions) }),
-			r.over("answers", "s2", plain, func(p measure.Point) float64 { return float64(p.Answers) }),
-			r.over("problems", "bad", bars, func(p measure.Point) float64 { return float64(p.Problems) })),
+			r.over("sessions", "s1", area, func(p Point) float64 { return float64(p.Sessions) }),
+			r.over("answers", "s2", plain, func(p Point) float64 { return float64(p.Answers) }),
+			r.over("problems", "bad", bars, func(p Point) float64 { return float64(p.Problems) })),
 		distribution("How fast an interruption silences the answer",
-			curve{"flush", r.figure(measure.Flush)},
-			curve{"speech noticed", r.figure(measure.InterruptSeen)},
-			curve{"last audio", r.figure(measure.LastAudio)}),
+			curve{"flush", r.figure(Flush)},
+			curve{"speech noticed", r.figure(InterruptSeen)},
+			curve{"last audio", r.figure(LastAudio)}),
 		r.steps(),
 		lag,
 		r.timed("CPU of the gateway", "in percent of one core", "%",
-			r.over("CPU", "s1", area, func(p measure.Point) float64 { return p.CPU })),
+			r.over("CPU", "s1", area, func(p Point) float64 { return p.CPU })),
 		r.timed("Memory of the gateway", "resident, in MB", "MB",
-			r.over("RSS", "s1", area, func(p measure.Point) float64 { return p.RSSMB })),
+			r.over("RSS", "s1", area, func(p Point) float64 { return p.RSSMB })),
 	}
 	return slices.DeleteFunc(all, chart.empty)
 }
 
-func (r *Report) figure(f measure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
+func (r *Report) figure(f Figure) Summary { return r.Figures[f.Definition().Name] }
 
 // timed is a chart over the time of the run.
 func (r *Report) timed(title, note, unit string, lines ...line) chart {
@@ -101,7 +99,7 @@ func (r *Report) timed(title, note, unit string, lines ...line) chart {
 }
 
 // over is a line of the series.
-func (r *Report) over(name, class string, s style, value func(measure.Point) float64) line {
+func (r *Report) over(name, class string, s style, value func(Point) float64) line {
 	l := line{Name: name, Class: class, Style: s}
 	for _, p := range r.Series {
 		v := value(p)
@@ -111,7 +109,7 @@ func (r *Report) over(name, class string, s style, value func(measure.Point) flo
 }
 
 // waits is a line of times. A zero is a gap: nothing was answered in that interval.
-func (r *Report) waits(name, class string, s style, value func(measure.Point) float64) line {
+func (r *Report) waits(name, class string, s style, value func(Point) float64) line {
 	l := r.over(name, class, s, value)
 	for i, v := range l.Y {
 		if *v == 0 {
@@ -136,7 +134,7 @@ func (r *Report) steps() chart {
 // curve is a distribution to draw.
 type curve struct {
 	name    string
-	summary measure.Summary
+	summary Summary
 }
 
 // fewest values make a curve.
@@ -146,7 +144,7 @@ const fewest = 10
 func distribution(title string, curves ...curve) chart {
 	c := chart{Title: title, Note: "so many of all values are at most so large", Across: acrossShare, Unit: "ms"}
 	classes := []string{"s1", "s2", "s3"}
-	quantiles := measure.CurveQuantiles()
+	quantiles := CurveQuantiles()
 	for n, of := range curves {
 		if of.summary.Count < fewest || len(of.summary.Curve) != len(quantiles) {
 			continue

@@ -5,8 +5,6 @@ import (
 	"io"
 	"math"
 	"slices"
-
-	"voicegw/client/load/measure"
 )
 
 // Comparison is two reports side by side.
@@ -24,7 +22,7 @@ type comparedFact struct{ Key, A, B string }
 
 // comparedGroup is the part about one group.
 type comparedGroup struct {
-	Name measure.Group
+	Name Group
 	Rows []comparedRow
 }
 
@@ -52,14 +50,14 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 			c.Facts = append(c.Facts, comparedFact{factsA[i].Key, factsA[i].Value, factsB[i].Value})
 		}
 	}
-	for _, g := range measure.Groups() {
+	for _, g := range Groups() {
 		group := comparedGroup{Name: g}
-		for _, f := range measure.Figures() {
+		for _, f := range Figures() {
 			if d := f.Definition(); d.Group == g && !(a.repeats(f) && b.repeats(f)) {
 				group.Rows = append(group.Rows, compareFigure(d, a.Figures[d.Name], b.Figures[d.Name])...)
 			}
 		}
-		for _, counter := range measure.Counters() {
+		for _, counter := range Counters() {
 			if d := counter.Definition(); d.Group == g && !slices.Contains(quietly, d.Name) {
 				group.Rows = append(group.Rows, compareCount(d, a.Counters[d.Name], b.Counters[d.Name])...)
 			}
@@ -68,7 +66,7 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 			c.Groups = append(c.Groups, group)
 		}
 	}
-	for _, f := range []measure.Figure{measure.FirstAudio, measure.Answer, measure.Flush} {
+	for _, f := range []Figure{FirstAudio, Answer, Flush} {
 		d := f.Definition()
 		chart := distribution(d.Title, curve{nameA, a.figure(f)}, curve{nameB, b.figure(f)})
 		if !chart.empty() {
@@ -104,7 +102,7 @@ func unlike(nameA string, a *Report, nameB string, b *Report) []string {
 }
 
 // compareFigure compares the percentiles of a distribution.
-func compareFigure(d measure.Definition, a, b measure.Summary) []comparedRow {
+func compareFigure(d Definition, a, b Summary) []comparedRow {
 	if a.Count == 0 && b.Count == 0 {
 		return nil
 	}
@@ -112,7 +110,7 @@ func compareFigure(d measure.Definition, a, b measure.Summary) []comparedRow {
 	for _, p := range []struct {
 		name   string
 		a, b   float64
-		ia, ib measure.Interval
+		ia, ib Interval
 	}{
 		{"p50", a.P50, b.P50, a.Interval.P50, b.Interval.P50},
 		{"p95", a.P95, b.P95, a.Interval.P95, b.Interval.P95},
@@ -135,7 +133,7 @@ func compareFigure(d measure.Definition, a, b measure.Summary) []comparedRow {
 }
 
 // worth says what a change of a time is worth.
-func worth(a, b float64, ia, ib measure.Interval) (word, class string) {
+func worth(a, b float64, ia, ib Interval) (word, class string) {
 	if diff := math.Abs(b - a); diff < leastMS || diff < leastShare*a {
 		return "", ""
 	}
@@ -158,7 +156,7 @@ func change(a, b float64) string {
 }
 
 // compareCount compares a counter, if there is anything to say.
-func compareCount(d measure.Definition, a, b int64) []comparedRow {
+func compareCount(d Definition, a, b int64) []comparedRow {
 	if a == 0 && b == 0 {
 		return nil
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-
-	"voicegw/client/load/measure"
 )
 
 // uPlot (github.com/leeoniya/uPlot, MIT; uplot.LICENSE) draws the charts of the page. The files
@@ -70,7 +68,7 @@ type tile struct {
 
 // pageGroup is the part of a page about one group.
 type pageGroup struct {
-	Name   measure.Group
+	Name   Group
 	Rows   []row
 	Counts []count
 	Sound  []Sound
@@ -81,9 +79,9 @@ func (r *Report) page() page {
 	if len(r.Errors) > 0 {
 		p.Errs = listed(r.Errors)
 	}
-	for _, g := range measure.Groups() {
+	for _, g := range Groups() {
 		group := pageGroup{Name: g, Rows: r.rows(g), Counts: r.counts(g)}
-		if g == measure.GroupSound && r.Counters["played_ms"] > 0 {
+		if g == GroupSound && r.Counters["played_ms"] > 0 {
 			group.Sound = r.Sound
 		}
 		if len(group.Rows)+len(group.Counts) > 0 {
@@ -112,7 +110,7 @@ func (r *Report) facts() []fact {
 
 // tiles are the numbers that one looks at first.
 func (r *Report) tiles() []tile {
-	first, lag := r.figure(measure.FirstAudio), r.figure(measure.SendLag)
+	first, lag := r.figure(FirstAudio), r.figure(SendLag)
 	tiles := []tile{
 		{Title: "First audio, p50", Value: inMS(first.P50), Unit: "ms"},
 		{Title: "First audio, p95", Value: inMS(first.P95), Unit: "ms", Note: fmt.Sprintf("95 %% interval %s to %s", inMS(first.Interval.P95.Low), inMS(first.Interval.P95.High))},

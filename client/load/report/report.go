@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"voicegw/client/load/measure"
 )
 
 // Format is the version of the report's JSON form. A reader refuses others.
@@ -36,20 +34,20 @@ type Report struct {
 	Stopped string  `json:"stopped,omitempty"`
 	Checks  []Check `json:"checks,omitempty"`
 
-	Figures  map[string]measure.Summary `json:"figures"`
-	Counters map[string]int64           `json:"counters"`
-	Sound    []Sound                    `json:"sound"`
-	Tools    []measure.ToolSummary      `json:"tools,omitempty"`
+	Figures  map[string]Summary `json:"figures"`
+	Counters map[string]int64   `json:"counters"`
+	Sound    []Sound            `json:"sound"`
+	Tools    []ToolSummary      `json:"tools,omitempty"`
 	// Errors are counted by code, Kinds the problems by kind.
-	Errors map[string]int64       `json:"errors,omitempty"`
-	Kinds  map[measure.Kind]int64 `json:"kinds,omitempty"`
+	Errors map[string]int64 `json:"errors,omitempty"`
+	Kinds  map[Kind]int64   `json:"kinds,omitempty"`
 	// Problems are the first ones; MoreProblems were not kept.
-	Problems     []measure.Problem `json:"problems,omitempty"`
-	MoreProblems int64             `json:"more_problems,omitempty"`
+	Problems     []Problem `json:"problems,omitempty"`
+	MoreProblems int64     `json:"more_problems,omitempty"`
 
-	Series    []measure.Point   `json:"series,omitempty"`
-	Segments  []measure.Segment `json:"segments,omitempty"`
-	Generator Process           `json:"generator"`
+	Series    []Point   `json:"series,omitempty"`
+	Segments  []Segment `json:"segments,omitempty"`
+	Generator Process   `json:"generator"`
 	// Resources are those of the target's process, Audit is what it has written; nil where
 	// nobody looked.
 	Resources *Resources `json:"resources,omitempty"`

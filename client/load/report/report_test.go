@@ -16,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"voicegw/client/load/measure"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden reports")
@@ -27,7 +25,7 @@ var at = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
 
 // sample is a report with something in all of its parts. slower adds to every answer.
 func sample(slower time.Duration) *Report {
-	c := measure.New()
+	c := New()
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for second := range 60 {
 		live := int64(10)
@@ -39,23 +37,23 @@ func sample(slower time.Duration) *Report {
 		}
 		for i := range int(live) {
 			first := ms(820+(second*7+i*13)%60) + slower
-			c.Record(measure.FirstAudio, first)
-			c.Record(measure.FirstAudioSpoken, first)
-			c.Record(measure.Detection, ms(510+i%10))
-			c.Record(measure.Answer, first-ms(510+i%10))
-			c.Add(measure.Turns, 1)
-			c.Add(measure.Answered, 1)
-			c.Record(measure.SendLag, time.Duration(i)*50*time.Microsecond)
-			c.Record(measure.WakeLag, time.Duration(second)*20*time.Microsecond)
-			c.Record(measure.AudioGap, ms(i*3))
-			c.Add(measure.FramesUp, 50)
-			c.Add(measure.FramesDown, 8)
+			c.Record(FirstAudio, first)
+			c.Record(FirstAudioSpoken, first)
+			c.Record(Detection, ms(510+i%10))
+			c.Record(Answer, first-ms(510+i%10))
+			c.Add(Turns, 1)
+			c.Add(Answered, 1)
+			c.Record(SendLag, time.Duration(i)*50*time.Microsecond)
+			c.Record(WakeLag, time.Duration(second)*20*time.Microsecond)
+			c.Record(AudioGap, ms(i*3))
+			c.Add(FramesUp, 50)
+			c.Add(FramesDown, 8)
 		}
 		if second == 30 {
-			c.Problem(measure.Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: measure.KindStuck, What: "nothing has come of an answer for 20s since the user stopped speaking (line 4 of the script)"})
-			c.Problem(measure.Problem{Session: 17, Call: 2, AtMS: 30_300, Kind: measure.KindRefused, What: "connect: the server answered 503 <script>alert(1)</script>"})
-			c.Add(measure.Stuck, 1)
-			c.Add(measure.Refused, 1)
+			c.Problem(Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: KindStuck, What: "nothing has come of an answer for 20s since the user stopped speaking (line 4 of the script)"})
+			c.Problem(Problem{Session: 17, Call: 2, AtMS: 30_300, Kind: KindRefused, What: "connect: the server answered 503 <script>alert(1)</script>"})
+			c.Add(Stuck, 1)
+			c.Add(Refused, 1)
 			c.Error("refused")
 			c.Error("no_answer")
 			c.Error("no_answer")
@@ -64,21 +62,21 @@ func sample(slower time.Duration) *Report {
 		c.Sample(time.Duration(second+1)*time.Second, 20+float64(second%7), 80+float64(second)/3)
 	}
 	for i := range 40 {
-		c.Record(measure.Flush, ms(90+i*i/8))
+		c.Record(Flush, ms(90+i*i/8))
 	}
-	c.Record(measure.LastAudio, -time.Second)
-	c.Record(measure.Connect, 900*time.Microsecond)
-	c.Record(measure.ToolTotal, ms(31))
-	c.Record(measure.ToolRun, ms(30))
+	c.Record(LastAudio, -time.Second)
+	c.Record(Connect, 900*time.Microsecond)
+	c.Record(ToolTotal, ms(31))
+	c.Record(ToolRun, ms(30))
 	c.Tool("kb_search", true, false, ms(30))
 	c.Tool("kb_search", true, true, 0)
 	c.Tool("image_generate", false, false, 0)
-	c.Add(measure.ToolCalls, 3)
-	c.Add(measure.Sessions, 20)
-	c.Add(measure.Calls, 21)
-	c.Add(measure.PlayedMS, 300_000)
-	c.Add(measure.Items, 1180)
-	c.Add(measure.Expectations, 10)
+	c.Add(ToolCalls, 3)
+	c.Add(Sessions, 20)
+	c.Add(Calls, 21)
+	c.Add(PlayedMS, 300_000)
+	c.Add(Items, 1180)
+	c.Add(Expectations, 10)
 	c.Underrun(0, ms(120))
 	c.Underrun(0, ms(80))
 	c.Underrun(1, ms(40))
@@ -278,7 +276,7 @@ func TestWhatTheChartsShow(t *testing.T) {
 	if x, n := waited.X[len(waited.X)-1], len(waited.Lines); x != 0.998 || n != 3 {
 		t.Errorf("900 values are drawn up to %v in %d lines", x, n)
 	}
-	two := distribution("both", curve{"many", r.figure(measure.FirstAudio)}, curve{"few", r.figure(measure.Flush)}, curve{"one", r.figure(measure.Connect)})
+	two := distribution("both", curve{"many", r.figure(FirstAudio)}, curve{"few", r.figure(Flush)}, curve{"one", r.figure(Connect)})
 	if len(two.Lines) != 2 || two.Lines[1].Y[len(two.X)-1] != nil || two.Lines[0].Y[len(two.X)-1] == nil || two.Lines[1].Y[len(two.X)-8] == nil {
 		t.Errorf("%d lines: the one with few values must end before the other", len(two.Lines))
 	}
@@ -295,7 +293,7 @@ func TestWhatTheChartsShow(t *testing.T) {
 // TestAnEmptyRun: nobody was answered; nothing divides by zero, and nothing is drawn.
 func TestAnEmptyRun(t *testing.T) {
 	r := &Report{Format: Format, Began: at, Plan: Plan{Mode: "steady", Sessions: 1}, Resources: &Resources{PID: 1}}
-	r.Measured(measure.New(), 0)
+	r.Measured(New(), 0)
 	r.Judge(append(DefaultThresholds(), mustParse("first_audio_p95>1s")))
 	var b bytes.Buffer
 	if err := errors.Join(r.Text(&b, false), r.HTML(&b), r.Write(&b), Compare("a", r, "b", r).Text(&b, false), Compare("a", r, "b", r).HTML(&b)); err != nil {
@@ -312,18 +310,18 @@ func TestAnEmptyRun(t *testing.T) {
 // TestWhenTheGeneratorIsLate the run is invalid, whatever else it was.
 func TestWhenTheGeneratorIsLate(t *testing.T) {
 	for name, c := range map[string]struct {
-		figure measure.Figure
+		figure Figure
 		late   time.Duration
 		share  int // of a hundred
 		valid  bool
 	}{
-		"frames, often enough":   {measure.SendLag, 6 * time.Millisecond, 2, false},
-		"frames, seldom":         {measure.SendLag, 600 * time.Millisecond, 0, true},
-		"frames, a little":       {measure.SendLag, 4900 * time.Microsecond, 50, true},
-		"wake-ups, often enough": {measure.WakeLag, 20 * time.Millisecond, 2, false},
+		"frames, often enough":   {SendLag, 6 * time.Millisecond, 2, false},
+		"frames, seldom":         {SendLag, 600 * time.Millisecond, 0, true},
+		"frames, a little":       {SendLag, 4900 * time.Microsecond, 50, true},
+		"wake-ups, often enough": {WakeLag, 20 * time.Millisecond, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := measure.New()
+			m := New()
 			for i := range 1000 {
 				d := time.Duration(0)
 				if i%100 < c.share || i == 0 && c.share == 0 {
@@ -434,14 +432,14 @@ func FuzzRead(f *testing.F) {
 func TestADifferenceIsCalledByItsName(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   float64
-		ia, ib measure.Interval
+		ia, ib Interval
 		want   string
 	}{
-		"slower":             {800, 900, measure.Interval{Low: 790, High: 810}, measure.Interval{Low: 880, High: 920}, "worse"},
-		"faster":             {900, 800, measure.Interval{Low: 880, High: 920}, measure.Interval{Low: 790, High: 810}, "better"},
-		"few values":         {800, 900, measure.Interval{Low: 700, High: 950}, measure.Interval{Low: 750, High: 1200}, ""},
-		"next to nothing":    {800, 801, measure.Interval{Low: 800, High: 800}, measure.Interval{Low: 801, High: 801}, ""},
-		"nothing of a short": {0.1, 0.3, measure.Interval{Low: 0.1, High: 0.1}, measure.Interval{Low: 0.3, High: 0.3}, ""},
+		"slower":             {800, 900, Interval{Low: 790, High: 810}, Interval{Low: 880, High: 920}, "worse"},
+		"faster":             {900, 800, Interval{Low: 880, High: 920}, Interval{Low: 790, High: 810}, "better"},
+		"few values":         {800, 900, Interval{Low: 700, High: 950}, Interval{Low: 750, High: 1200}, ""},
+		"next to nothing":    {800, 801, Interval{Low: 800, High: 800}, Interval{Low: 801, High: 801}, ""},
+		"nothing of a short": {0.1, 0.3, Interval{Low: 0.1, High: 0.1}, Interval{Low: 0.3, High: 0.3}, ""},
 	} {
 		if _, class := worth(c.a, c.b, c.ia, c.ib); class != c.want {
 			t.Errorf("%s: %q, want %q", name, class, c.want)
@@ -478,12 +476,12 @@ func TestWordsForNumbers(t *testing.T) {
 // TestMoreOfWhatIsBadIsWorse: a count is better or worse only where it counts what is bad, a
 // part of nothing is told by no percentage, and what neither run has is not there.
 func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
-	bad, good := measure.Definition{Name: mustBeZero[0], Title: "Problems"}, measure.Definition{Name: "turns", Title: "Turns"}
+	bad, good := Definition{Name: mustBeZero[0], Title: "Problems"}, Definition{Name: "turns", Title: "Turns"}
 	if !isBad(bad.Name) || isBad(good.Name) {
 		t.Fatalf("problems are bad: %t, turns are bad: %t", isBad(bad.Name), isBad(good.Name))
 	}
 	for name, tc := range map[string]struct {
-		of           measure.Definition
+		of           Definition
 		a, b         int64
 		word, change string
 		rows         int

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"text/template"
 	"unicode/utf8"
-
-	"voicegw/client/load/measure"
 )
 
 //go:embed text.tmpl
@@ -24,7 +22,7 @@ var textFuncs = template.FuncMap{
 	"pair":  func(key, value string) string { return fmt.Sprintf("  %-10s %s", key, printable(value)) },
 	"whole": func(v float64) int64 { return int64(v) }, "float": func(n int) float64 { return float64(n) },
 	"next":  func(i int) int { return i + 1 },
-	"first": func(p []measure.Problem) []measure.Problem { return p[:min(len(p), maxShown)] },
+	"first": func(p []Problem) []Problem { return p[:min(len(p), maxShown)] },
 	"more":  func(p page) int64 { return max(int64(len(p.Problems)-maxShown), 0) + p.MoreProblems },
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"voicegw/client/load/measure"
 )
 
 // unit is what a value is measured in.
@@ -22,14 +20,14 @@ const (
 )
 
 // stats are the values of a distribution that a threshold can be about.
-var stats = map[string]func(measure.Summary) float64{
-	"p50":  func(s measure.Summary) float64 { return s.P50 },
-	"p90":  func(s measure.Summary) float64 { return s.P90 },
-	"p95":  func(s measure.Summary) float64 { return s.P95 },
-	"p99":  func(s measure.Summary) float64 { return s.P99 },
-	"min":  func(s measure.Summary) float64 { return s.Min },
-	"max":  func(s measure.Summary) float64 { return s.Max },
-	"mean": func(s measure.Summary) float64 { return s.Mean },
+var stats = map[string]func(Summary) float64{
+	"p50":  func(s Summary) float64 { return s.P50 },
+	"p90":  func(s Summary) float64 { return s.P90 },
+	"p95":  func(s Summary) float64 { return s.P95 },
+	"p99":  func(s Summary) float64 { return s.P99 },
+	"min":  func(s Summary) float64 { return s.Min },
+	"max":  func(s Summary) float64 { return s.Max },
+	"mean": func(s Summary) float64 { return s.Mean },
 }
 
 // statCount is the one that is no time.
@@ -94,7 +92,7 @@ func grown(r *Report, get func(State) float64) measured {
 // soundNames are underruns_60_per_min and the like.
 func soundNames() []string {
 	var out []string
-	for _, b := range measure.Buffers() {
+	for _, b := range Buffers() {
 		out = append(out, fmt.Sprintf("underruns_%d_per_min", b))
 	}
 	return out
@@ -130,22 +128,22 @@ func valueOf(name string) (v value, ok bool) {
 }
 
 func isFigure(name string) bool {
-	return slices.ContainsFunc(measure.Figures(), func(f measure.Figure) bool { return f.Definition().Name == name })
+	return slices.ContainsFunc(Figures(), func(f Figure) bool { return f.Definition().Name == name })
 }
 
 func isCounter(name string) bool {
-	return slices.ContainsFunc(measure.Counters(), func(c measure.Counter) bool { return c.Definition().Name == name })
+	return slices.ContainsFunc(Counters(), func(c Counter) bool { return c.Definition().Name == name })
 }
 
 // names are all that a threshold can be about, for a message.
 func names() []string {
 	var out []string
-	for _, f := range measure.Figures() {
+	for _, f := range Figures() {
 		for _, stat := range []string{"p50", "p95", "p99", "max"} {
 			out = append(out, f.Definition().Name+"_"+stat)
 		}
 	}
-	for _, c := range measure.Counters() {
+	for _, c := range Counters() {
 		out = append(out, c.Definition().Name)
 	}
 	out = append(out, OtherNames()...)

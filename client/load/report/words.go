@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"voicegw/client/load/measure"
 )
 
 // inMS writes a time: the shorter it is, the more decimals it has.
@@ -141,14 +139,14 @@ func (r *Report) speechInWords() string {
 
 // row is a figure of a report.
 type row struct {
-	Definition measure.Definition
-	Summary    measure.Summary
+	Definition Definition
+	Summary    Summary
 }
 
 // rows are the figures of a group that have values.
-func (r *Report) rows(g measure.Group) []row {
+func (r *Report) rows(g Group) []row {
 	var out []row
-	for _, f := range measure.Figures() {
+	for _, f := range Figures() {
 		d := f.Definition()
 		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(f) {
 			out = append(out, row{d, s})
@@ -158,14 +156,14 @@ func (r *Report) rows(g measure.Group) []row {
 }
 
 // repeats says whether a figure is a part of first_audio that is all of it.
-func (r *Report) repeats(f measure.Figure) bool {
-	part := f == measure.FirstAudioSpoken || f == measure.FirstAudioTyped
-	return part && r.Figures[f.Definition().Name].Count == r.Figures[measure.FirstAudio.Definition().Name].Count
+func (r *Report) repeats(f Figure) bool {
+	part := f == FirstAudioSpoken || f == FirstAudioTyped
+	return part && r.Figures[f.Definition().Name].Count == r.Figures[FirstAudio.Definition().Name].Count
 }
 
 // count is a counter of a report.
 type count struct {
-	Definition measure.Definition
+	Definition Definition
 	N          int64
 	// Bad says that it should be zero and is not.
 	Bad bool
@@ -189,12 +187,12 @@ func (r *Report) lostAny() bool {
 }
 
 // counts are the counters of a group that say something.
-func (r *Report) counts(g measure.Group) []count {
+func (r *Report) counts(g Group) []count {
 	var out []count
-	for _, c := range measure.Counters() {
+	for _, c := range Counters() {
 		d := c.Definition()
 		n := r.Counters[d.Name]
-		zero := isBad(d.Name) && (d.Group != measure.GroupLosses || r.lostAny())
+		zero := isBad(d.Name) && (d.Group != GroupLosses || r.lostAny())
 		if d.Group != g || slices.Contains(quietly, d.Name) || n == 0 && !zero {
 			continue
 		}
@@ -204,7 +202,7 @@ func (r *Report) counts(g measure.Group) []count {
 }
 
 // problemInWords is a line about a problem.
-func problemInWords(p measure.Problem) string {
+func problemInWords(p Problem) string {
 	who := fmt.Sprintf("session %d", p.Session)
 	if p.Call > 1 {
 		who += fmt.Sprintf(", call %d", p.Call)

@@ -3,4 +3,4 @@
 //
 // Every figure and every counter has a definition in words, which stands in the report
 // beside its value: a number whose boundaries are unknown cannot be compared.
-package measure
+package report

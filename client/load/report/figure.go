@@ -1,4 +1,4 @@
-package measure
+package report
 
 // Figure is a distribution of times.
 type Figure int

@@ -1,4 +1,4 @@
-package measure
+package report
 
 // Counter is something that is counted.
 type Counter int
