@@ -25,15 +25,15 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	for _, name := range cfg.ProviderNames() {
 		list = append(list, modelInUse{"providers." + name + ".transcription_model", cfg.Providers[name].Settings["transcription_model"]})
 	}
-	chat, image := cfg.Chat.Model, cfg.Image.Model
+	chat, drawing := cfg.Chat.Model, cfg.Image.Model
 	if sim == nil {
 		chat = chatOptions(cfg, nil).Model
-		if image == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
-			image = provider.DefaultOpenAIModel
+		if drawing == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
+			drawing = provider.DefaultOpenAIModel
 		}
-		image = cmp.Or(image, provider.DefaultGoogleModel)
+		drawing = cmp.Or(drawing, provider.DefaultGoogleModel)
 	}
-	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", image}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
+	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }
 
 // warnOfEnds warns of models whose end has been announced.
