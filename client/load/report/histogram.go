@@ -95,7 +95,7 @@ func (h *histogram) summary() Summary {
 		return Summary{}
 	}
 	s := Summary{
-		Count: n, Mean: roundTo(h.h.Mean() / 1000), Min: milliseconds(h.min), Max: milliseconds(h.max),
+		Count: n, Mean: round(h.h.Mean() / 1000), Min: milliseconds(h.min), Max: milliseconds(h.max),
 		P50: h.at(0.50), P90: h.at(0.90), P95: h.at(0.95), P99: h.at(0.99),
 		Interval: Intervals{P50: h.interval(0.50), P95: h.interval(0.95), P99: h.interval(0.99)},
 	}
@@ -124,10 +124,7 @@ func (h *histogram) interval(q float64) Interval {
 }
 
 // ms turns microseconds into milliseconds.
-func ms(us int64) float64 { return roundTo(float64(us) / 1000) }
+func ms(us int64) float64 { return round(float64(us) / 1000) }
 
 // milliseconds is d in ms.
-func milliseconds(d time.Duration) float64 { return roundTo(float64(d) / float64(time.Millisecond)) }
-
-// roundTo keeps three decimals: the histogram has no more.
-func roundTo(v float64) float64 { return math.Round(v*1000) / 1000 }
+func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }
