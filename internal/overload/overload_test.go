@@ -13,7 +13,7 @@ import (
 )
 
 // pass lets fake time pass, and everything happen in it.
-func pass(d time.Duration) {
+func elapse(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -30,7 +30,7 @@ func TestMemory(t *testing.T) {
 			over bool
 		}{{0, false}, {849, false}, {850, true}, {800, true}, {750, true}, {749, false}, {849, false}, {2000, true}} {
 			held.Store(step.held)
-			pass(every)
+			elapse(every)
 			is := w.State()
 			if is.Over() != step.over || is.Over() && (is.Reason != Memory || is.Since.IsZero()) || is.Share != float64(step.held)/1000 {
 				t.Errorf("with %d of 1000: %+v", step.held, is)
@@ -63,19 +63,19 @@ func TestStore(t *testing.T) {
 		}})
 		defer w.Close()
 		away.Store(true)
-		pass(storeAway - every)
+		elapse(storeAway - every)
 		if is := w.State(); is.Over() || is.Share != 0 {
 			t.Errorf("away for a moment: %+v", is)
 		}
 		away.Store(false)
-		pass(2 * every)
+		elapse(2 * every)
 		slow.Store(true)
-		pass(storeAway + 3*every + askStore)
+		elapse(storeAway + 3*every + askStore)
 		if is := w.State(); is.Reason != Store || time.Since(is.Since) > askStore+4*every {
 			t.Errorf("away for long: %+v", is)
 		}
 		slow.Store(false)
-		pass(2*every + askStore)
+		elapse(2*every + askStore)
 		if is := w.State(); is.Over() {
 			t.Errorf("it is back: %+v", is)
 		}
