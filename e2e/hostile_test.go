@@ -24,7 +24,6 @@ import (
 	"voicegw/internal/backends/calendar/caldav"
 	"voicegw/internal/backends/calendar/google"
 	"voicegw/internal/backends/image"
-	"voicegw/internal/backends/image/provider"
 	"voicegw/internal/backends/kb/embed"
 	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/bounded"
@@ -341,11 +340,11 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"images, OpenAI", append(jsonAttacks(), large(image.MaxAnswer, `{"data":[{"b64_json":"`, `"}]}`)), func(ctx context.Context, base string) error {
-			_, err := provider.NewOpenAI(provider.OpenAIOptions{BaseURL: base}).Generate(ctx, image.Request{Prompt: "a fox", Width: 1024, Height: 1024, Count: 4})
+			_, err := image.NewOpenAI(image.OpenAIOptions{BaseURL: base}).Generate(ctx, image.Request{Prompt: "a fox", Width: 1024, Height: 1024, Count: 4})
 			return err
 		}},
 		{"images, Google", append(jsonAttacks(), large(4<<20, `{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"`, `"}}]}}]}`)), func(ctx context.Context, base string) error {
-			g, err := provider.NewGoogle(ctx, provider.GoogleOptions{BaseURL: base, APIKey: "k"})
+			g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: base, APIKey: "k"})
 			if err != nil {
 				return err
 			}
@@ -353,7 +352,7 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"images, Imagen", []attack{large(8<<20, `{"predictions":[{"mimeType":"image/png","bytesBase64Encoded":"`, `"}]}`)}, func(ctx context.Context, base string) error {
-			g, err := provider.NewGoogle(ctx, provider.GoogleOptions{BaseURL: base, APIKey: "k", Model: "imagen-4.0-generate-001"})
+			g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: base, APIKey: "k", Model: "imagen-4.0-generate-001"})
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/backends/image"
-	"voicegw/internal/backends/image/provider"
 )
 
 // images makes images and stores them.
@@ -103,12 +102,12 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
-		return provider.NewOpenAI(provider.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
+		return image.NewOpenAI(image.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
 	case wireGemini:
 		if cfg.Image.BaseURL != "" && s.key == "" {
 			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url needs one, and a provider's key is sent to no other server."}}
 		}
-		g, err := provider.NewGoogle(ctx, provider.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
+		g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
 		if err != nil {
 			return nil, err
 		}

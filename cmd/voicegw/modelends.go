@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/internal/backends/image/provider"
+	"voicegw/internal/backends/image"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -29,9 +29,9 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	if sim == nil {
 		chat = chatOptions(cfg, nil).Model
 		if drawing == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
-			drawing = provider.DefaultOpenAIModel
+			drawing = image.DefaultOpenAIModel
 		}
-		drawing = cmp.Or(drawing, provider.DefaultGoogleModel)
+		drawing = cmp.Or(drawing, image.DefaultGoogleModel)
 	}
 	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }

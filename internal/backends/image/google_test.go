@@ -1,4 +1,4 @@
-package provider
+package image
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"voicegw/internal/backends/image"
 	"voicegw/sim"
 )
 
@@ -67,8 +66,8 @@ func (f *fakeGoogle) generator(t *testing.T, model string) *Google {
 	return g
 }
 
-func fox(count int) image.Request {
-	return image.Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: count}
+func fox(count int) Request {
+	return Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: count}
 }
 
 const picture = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here it is."},{"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`
@@ -100,7 +99,7 @@ func TestImagen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]image.Generated{{Data: []byte("one"), Prompt: "a red fox"}, {Data: []byte("two")}}, images); diff != "" {
+	if diff := cmp.Diff([]Generated{{Data: []byte("one"), Prompt: "a red fox"}, {Data: []byte("two")}}, images); diff != "" {
 		t.Error(diff)
 	}
 	parameters, _ := f.asked["parameters"].(map[string]any)
@@ -129,32 +128,32 @@ func TestGoogleFailures(t *testing.T) {
 		model  string
 		status int
 		body   string
-		want   image.Error
+		want   Error
 	}{
-		"key":      {"", 400, problem("400", "API key not valid. Please pass g-secret.", ""), image.Error{Kind: image.KindAuth, Status: 400, Reason: "API key not valid. Please pass [key]."}},
-		"denied":   {"", 403, problem("403", "No.", ""), image.Error{Kind: image.KindAuth, Status: 403, Reason: "No."}},
-		"request":  {"", 400, problem("400", "Unknown size.", ""), image.Error{Kind: image.KindRequest, Status: 400, Reason: "Unknown size."}},
-		"quota":    {"", 429, problem("429", "Quota.", retry), image.Error{Kind: image.KindRateLimit, Status: 429, RetryAfter: 34500 * time.Millisecond, Reason: "Quota."}},
-		"overload": {"", 503, problem("503", "Overloaded.", ""), image.Error{Kind: image.KindTransient, Status: 503, Reason: "Overloaded."}},
+		"key":      {"", 400, problem("400", "API key not valid. Please pass g-secret.", ""), Error{Kind: KindAuth, Status: 400, Reason: "API key not valid. Please pass [key]."}},
+		"denied":   {"", 403, problem("403", "No.", ""), Error{Kind: KindAuth, Status: 403, Reason: "No."}},
+		"request":  {"", 400, problem("400", "Unknown size.", ""), Error{Kind: KindRequest, Status: 400, Reason: "Unknown size."}},
+		"quota":    {"", 429, problem("429", "Quota.", retry), Error{Kind: KindRateLimit, Status: 429, RetryAfter: 34500 * time.Millisecond, Reason: "Quota."}},
+		"overload": {"", 503, problem("503", "Overloaded.", ""), Error{Kind: KindTransient, Status: 503, Reason: "Overloaded."}},
 		"blocked": {"", 200, `{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT","blockReasonMessage":"Not this."}}`,
-			image.Error{Kind: image.KindRefused, Reason: "Not this."}},
-		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, image.Error{Kind: image.KindRefused, Reason: "SAFETY"}},
+			Error{Kind: KindRefused, Reason: "Not this."}},
+		"blocked without words": {"", 200, `{"promptFeedback":{"blockReason":"SAFETY"}}`, Error{Kind: KindRefused, Reason: "SAFETY"}},
 		"image refused": {"", 200, `{"candidates":[{"finishReason":"IMAGE_SAFETY","finishMessage":"Unable to show it."}]}`,
-			image.Error{Kind: image.KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the words
+			Error{Kind: KindRefused, Reason: "IMAGE_SAFETY"}}, // the SDK drops the words
 		"said no": {"", 200, `{"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]},"finishReason":"STOP"}]}`,
-			image.Error{Kind: image.KindRefused, Reason: "I cannot draw that."}},
-		"nothing":         {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, image.Error{Kind: image.KindAnswer}},
-		"a thought":       {"", 200, `{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`, image.Error{Kind: image.KindAnswer}},
-		"no JSON":         {"", 200, `<html>`, image.Error{Kind: image.KindTransient}},
-		"imagen filtered": {"imagen-4", 200, `{"predictions":[{"raiFilteredReason":"Violence."}]}`, image.Error{Kind: image.KindRefused, Reason: "Violence."}},
-		"imagen silent":   {"imagen-4", 200, `{}`, image.Error{Kind: image.KindRefused}},
-		"imagen nothing":  {"imagen-4", 200, `{"predictions":[{"mimeType":"image/png"}]}`, image.Error{Kind: image.KindAnswer}},
-		"imagen limit":    {"imagen-4", 429, problem("429", "Quota.", ""), image.Error{Kind: image.KindRateLimit, Status: 429, Reason: "Quota."}},
+			Error{Kind: KindRefused, Reason: "I cannot draw that."}},
+		"nothing":         {"", 200, `{"candidates":[{"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
+		"a thought":       {"", 200, `{"candidates":[{"content":{"parts":[{"thought":true,"inlineData":{"mimeType":"image/png","data":"b25l"}}]},"finishReason":"STOP"}]}`, Error{Kind: KindAnswer}},
+		"no JSON":         {"", 200, `<html>`, Error{Kind: KindTransient}},
+		"imagen filtered": {"imagen-4", 200, `{"predictions":[{"raiFilteredReason":"Violence."}]}`, Error{Kind: KindRefused, Reason: "Violence."}},
+		"imagen silent":   {"imagen-4", 200, `{}`, Error{Kind: KindRefused}},
+		"imagen nothing":  {"imagen-4", 200, `{"predictions":[{"mimeType":"image/png"}]}`, Error{Kind: KindAnswer}},
+		"imagen limit":    {"imagen-4", 429, problem("429", "Quota.", ""), Error{Kind: KindRateLimit, Status: 429, Reason: "Quota."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeGoogle(t, tc.status, tc.body)
 			_, err := f.generator(t, tc.model).Generate(t.Context(), fox(1))
-			var got *image.Error
+			var got *Error
 			if !errors.As(err, &got) {
 				t.Fatalf("%v", err)
 			}
@@ -178,8 +177,8 @@ func TestGoogleUnreachable(t *testing.T) {
 	}
 	f.Close()
 	_, err := g.Generate(t.Context(), fox(2))
-	var got *image.Error
-	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
+	var got *Error
+	if !errors.As(err, &got) || got.Kind != KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
 		t.Errorf("%v", err)
 	}
 	if _, err := NewGoogle(t.Context(), GoogleOptions{}); err == nil {
@@ -218,7 +217,7 @@ func TestGoogleSimulator(t *testing.T) {
 			t.Fatalf("%s: %d images, %v", model, len(images), err)
 		}
 		for _, i := range images {
-			if info, err := image.Inspect(i.Data); err != nil || info.Width <= info.Height {
+			if info, err := Inspect(i.Data); err != nil || info.Width <= info.Height {
 				t.Errorf("%s: %+v, %v", model, info, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package provider
+package image
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/internal/backends/image"
 	"voicegw/sim"
 )
 
@@ -59,7 +58,7 @@ func (f *fakeOpenAI) generator(o OpenAIOptions) *OpenAI {
 	return NewOpenAI(o)
 }
 
-var openAIFox = image.Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: 2, User: "hash"}
+var openAIFox = Request{Prompt: "a fox", Width: 1536, Height: 1024, Count: 2, User: "hash"}
 
 // TestRequest: what each kind of model is asked.
 func TestRequest(t *testing.T) {
@@ -81,7 +80,7 @@ func TestRequest(t *testing.T) {
 		if f.header.Get("Authorization") != "Bearer sk-secret" {
 			t.Errorf("%v", f.header)
 		}
-		if diff := cmp.Diff([]image.Generated{{Data: []byte("one")}, {Data: []byte("two"), Prompt: "a red fox"}}, images); diff != "" {
+		if diff := cmp.Diff([]Generated{{Data: []byte("one")}, {Data: []byte("two"), Prompt: "a red fox"}}, images); diff != "" {
 			t.Errorf("%s\n%s", model, diff)
 		}
 	}
@@ -96,32 +95,32 @@ func TestOpenAIFailures(t *testing.T) {
 		status  int
 		body    string
 		headers []string
-		want    image.Error
+		want    Error
 	}{
 		"key": {401, problem("invalid_api_key", "Incorrect API key provided: sk-secret."), nil,
-			image.Error{Kind: image.KindAuth, Status: 401, Reason: "Incorrect API key provided: [key]."}},
+			Error{Kind: KindAuth, Status: 401, Reason: "Incorrect API key provided: [key]."}},
 		"not verified": {403, problem("", "Your organization must be verified."), nil,
-			image.Error{Kind: image.KindAuth, Status: 403, Reason: "Your organization must be verified."}},
+			Error{Kind: KindAuth, Status: 403, Reason: "Your organization must be verified."}},
 		"moderation": {400, problem("moderation_blocked", "Your request was rejected by the safety system."), nil,
-			image.Error{Kind: image.KindRefused, Status: 400, Reason: "Your request was rejected by the safety system."}},
-		"policy": {400, problem("content_policy_violation", "No."), nil, image.Error{Kind: image.KindRefused, Status: 400, Reason: "No."}},
-		"size":   {400, problem("invalid_value", "Invalid size."), nil, image.Error{Kind: image.KindRequest, Status: 400, Reason: "Invalid size."}},
-		"model":  {404, problem("model_not_found", "No such model."), nil, image.Error{Kind: image.KindRequest, Status: 404, Reason: "No such model."}},
+			Error{Kind: KindRefused, Status: 400, Reason: "Your request was rejected by the safety system."}},
+		"policy": {400, problem("content_policy_violation", "No."), nil, Error{Kind: KindRefused, Status: 400, Reason: "No."}},
+		"size":   {400, problem("invalid_value", "Invalid size."), nil, Error{Kind: KindRequest, Status: 400, Reason: "Invalid size."}},
+		"model":  {404, problem("model_not_found", "No such model."), nil, Error{Kind: KindRequest, Status: 404, Reason: "No such model."}},
 		"limit": {429, problem("rate_limit_exceeded", "Slow down."), []string{"Retry-After", "12"},
-			image.Error{Kind: image.KindRateLimit, Status: 429, RetryAfter: 12 * time.Second, Reason: "Slow down."}},
-		"quota":    {429, problem("insufficient_quota", "Pay."), nil, image.Error{Kind: image.KindRateLimit, Status: 429, Reason: "Pay."}},
-		"billing":  {400, problem("billing_hard_limit_reached", "Pay."), nil, image.Error{Kind: image.KindRateLimit, Status: 400, Reason: "Pay."}},
-		"overload": {503, problem("", "Overloaded."), nil, image.Error{Kind: image.KindTransient, Status: 503, Reason: "Overloaded."}},
-		"no JSON":  {502, "<html>bad gateway</html>", nil, image.Error{Kind: image.KindTransient, Status: 502}},
-		"empty":    {200, `{"created":1,"data":[]}`, nil, image.Error{Kind: image.KindAnswer}},
-		"address":  {200, `{"created":1,"data":[{"url":"http://169.254.169.254/x"}]}`, nil, image.Error{Kind: image.KindAnswer}},
-		"base64":   {200, `{"created":1,"data":[{"b64_json":"%%%"}]}`, nil, image.Error{Kind: image.KindAnswer}},
-		"half":     {200, `{"created":1,"data":[{"b64`, nil, image.Error{Kind: image.KindTransient}},
+			Error{Kind: KindRateLimit, Status: 429, RetryAfter: 12 * time.Second, Reason: "Slow down."}},
+		"quota":    {429, problem("insufficient_quota", "Pay."), nil, Error{Kind: KindRateLimit, Status: 429, Reason: "Pay."}},
+		"billing":  {400, problem("billing_hard_limit_reached", "Pay."), nil, Error{Kind: KindRateLimit, Status: 400, Reason: "Pay."}},
+		"overload": {503, problem("", "Overloaded."), nil, Error{Kind: KindTransient, Status: 503, Reason: "Overloaded."}},
+		"no JSON":  {502, "<html>bad gateway</html>", nil, Error{Kind: KindTransient, Status: 502}},
+		"empty":    {200, `{"created":1,"data":[]}`, nil, Error{Kind: KindAnswer}},
+		"address":  {200, `{"created":1,"data":[{"url":"http://169.254.169.254/x"}]}`, nil, Error{Kind: KindAnswer}},
+		"base64":   {200, `{"created":1,"data":[{"b64_json":"%%%"}]}`, nil, Error{Kind: KindAnswer}},
+		"half":     {200, `{"created":1,"data":[{"b64`, nil, Error{Kind: KindTransient}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFakeOpenAI(t, tc.status, tc.body, tc.headers...)
 			_, err := f.generator(OpenAIOptions{}).Generate(t.Context(), openAIFox)
-			var got *image.Error
+			var got *Error
 			if !errors.As(err, &got) {
 				t.Fatalf("%v", err)
 			}
@@ -144,7 +143,7 @@ func TestTooLong(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"data":[{"b64_json":"`)
 		block := bytes.Repeat([]byte("A"), 1<<20)
-		for range image.MaxAnswer>>20 + 8 {
+		for range MaxAnswer>>20 + 8 {
 			if _, err := w.Write(block); err != nil {
 				return
 			}
@@ -152,8 +151,8 @@ func TestTooLong(t *testing.T) {
 	}))
 	defer srv.Close()
 	_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: srv.Client()}).Generate(t.Context(), openAIFox)
-	var got *image.Error
-	if !errors.As(err, &got) || got.Kind != image.KindAnswer || !errors.Is(err, image.ErrSize) {
+	var got *Error
+	if !errors.As(err, &got) || got.Kind != KindAnswer || !errors.Is(err, ErrSize) {
 		t.Errorf("%v", err)
 	}
 }
@@ -169,8 +168,8 @@ func TestOpenAIUnreachable(t *testing.T) {
 	}
 	f.Close()
 	_, err := g.Generate(t.Context(), openAIFox)
-	var got *image.Error
-	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "sk-secret") {
+	var got *Error
+	if !errors.As(err, &got) || got.Kind != KindTransient || got.Unsure || strings.Contains(err.Error(), "sk-secret") {
 		t.Errorf("%v", err)
 	}
 }
@@ -216,7 +215,7 @@ func TestNothingWasSent(t *testing.T) {
 			_, err := g.Generate(ctx, openAIFox)
 			cancel()
 			transport.CloseIdleConnections()
-			if e, ok := errors.AsType[*image.Error](err); ok == sent || ok && e.Kind != image.KindTransient || sent && !errors.Is(err, context.DeadlineExceeded) {
+			if e, ok := errors.AsType[*Error](err); ok == sent || ok && e.Kind != KindTransient || sent && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("sent %t: %v", sent, err)
 			}
 		}
@@ -243,7 +242,7 @@ func TestTheAnswerIsLost(t *testing.T) {
 		transport := &http.Transport{DisableKeepAlives: true}
 		_, err := NewOpenAI(OpenAIOptions{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), openAIFox)
 		srv.Close()
-		if e, ok := errors.AsType[*image.Error](err); !ok || e.Kind != image.KindTransient || !e.Unsure {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != KindTransient || !e.Unsure {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

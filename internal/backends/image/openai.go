@@ -1,4 +1,4 @@
-package provider
+package image
 
 import (
 	"cmp"
@@ -15,7 +15,6 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"voicegw/internal/backends/image"
 	"voicegw/internal/bounded"
 )
 
@@ -45,7 +44,7 @@ type OpenAI struct {
 	service openai.ImageService
 }
 
-var _ image.Generator = (*OpenAI)(nil)
+var _ Generator = (*OpenAI)(nil)
 
 // NewOpenAI makes a generator. It does not connect.
 func NewOpenAI(o OpenAIOptions) *OpenAI {
@@ -55,7 +54,7 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		// An image costs money, so the library must not retry by itself.
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(bounded.Client(o.HTTPClient, image.Limits(image.MaxAnswer))),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, Limits(MaxAnswer))),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
@@ -64,7 +63,7 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 }
 
 // Generate implements image.Generator.
-func (g *OpenAI) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *OpenAI) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	params := openai.ImageGenerateParams{
 		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
 		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
@@ -91,25 +90,25 @@ func (g *OpenAI) Generate(ctx context.Context, r image.Request) ([]image.Generat
 		}
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		kind := image.KindTransient // it may have been cut off
+		kind := KindTransient // it may have been cut off
 		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
-			kind = image.KindAnswer
+			kind = KindAnswer
 		}
-		return nil, &image.Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer cannot be read: %w", err)}
+		return nil, &Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer cannot be read: %w", err)}
 	}
-	var images []image.Generated
+	var images []Generated
 	for i, one := range answer.Data {
 		if i == r.Count {
 			break
 		}
 		if len(one.Image) == 0 {
 			// An address instead of an image is not fetched, because it could lead anywhere.
-			return nil, &image.Error{Kind: image.KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
+			return nil, &Error{Kind: KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
 		}
-		images = append(images, image.Generated{Data: one.Image, Prompt: one.RevisedPrompt})
+		images = append(images, Generated{Data: one.Image, Prompt: one.RevisedPrompt})
 	}
 	if len(images) == 0 {
-		return nil, &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
+		return nil, &Error{Kind: KindAnswer, Err: errors.New("the answer holds no image")}
 	}
 	return images, nil
 }
@@ -124,24 +123,24 @@ var openAIRefusals = map[string]bool{"moderation_blocked": true, "content_policy
 // failure classifies an error of the SDK; unsent says that nothing of the request was sent.
 func (g *OpenAI) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return image.Ended(ctx, unsent())
+		return Ended(ctx, unsent())
 	}
-	if over := image.OverBound(err); over != nil {
+	if over := OverBound(err); over != nil {
 		return over
 	}
 	var refused *openai.Error
 	if !errors.As(err, &refused) {
-		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &Error{Kind: KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
-	e := &image.Error{
-		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
-		Reason: image.Reason(refused.Message, g.opts.APIKey),
+	e := &Error{
+		Kind: KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
+		Reason: Reason(refused.Message, g.opts.APIKey),
 	}
 	if openAIRefusals[refused.Code] {
-		e.Kind = image.KindRefused
+		e.Kind = KindRefused
 	}
 	if refused.Code == "insufficient_quota" || refused.Code == "billing_hard_limit_reached" {
-		e.Kind = image.KindRateLimit
+		e.Kind = KindRateLimit
 	}
 	if refused.Response != nil {
 		e.RetryAfter = bounded.RetryAfter(refused.Response.Header, time.Now())

@@ -1,5 +1,5 @@
 // Package provider holds the clients of image models: [Google] and [OpenAI].
-package provider
+package image
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 
 	"google.golang.org/genai"
 
-	"voicegw/internal/backends/image"
 	"voicegw/internal/bounded"
 )
 
@@ -56,7 +55,7 @@ const (
 	maxPrediction = 8 << 20
 )
 
-var _ image.Generator = (*Google)(nil)
+var _ Generator = (*Google)(nil)
 
 // NewGoogle makes a generator. It does not connect.
 func NewGoogle(ctx context.Context, o GoogleOptions) (*Google, error) {
@@ -79,13 +78,13 @@ func NewGoogle(ctx context.Context, o GoogleOptions) (*Google, error) {
 	// An image costs money, so the library must not retry by itself.
 	once := int32(1)
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
-		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, image.Limits(most)), reading),
+		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, Limits(most)), reading),
 		HTTPOptions: genai.HTTPOptions{
 			BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once},
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("image/genai: %s", image.Reason(err.Error(), o.APIKey)) // it prints the whole configuration
+		return nil, fmt.Errorf("image/genai: %s", Reason(err.Error(), o.APIKey)) // it prints the whole configuration
 	}
 	return &Google{opts: o, client: client, reading: reading}, nil
 }
@@ -95,7 +94,7 @@ func imagen(model string) bool {
 }
 
 // Generate implements image.Generator.
-func (g *Google) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *Google) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	if imagen(g.opts.Model) {
 		return g.predict(ctx, r)
 	}
@@ -103,25 +102,25 @@ func (g *Google) Generate(ctx context.Context, r image.Request) ([]image.Generat
 }
 
 // predict asks Imagen, which makes several images in one go.
-func (g *Google) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
+func (g *Google) predict(ctx context.Context, r Request) ([]Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
 	ctx, unsent := bounded.Watch(ctx)
 	answer, err := g.client.Models.GenerateImages(ctx, g.opts.Model, r.Prompt, &genai.GenerateImagesConfig{
 		NumberOfImages: int32(r.Count), AspectRatio: nearest(r.Width, r.Height, imagenShapes),
-		OutputMIMEType: image.TypePNG, IncludeRAIReason: true,
+		OutputMIMEType: TypePNG, IncludeRAIReason: true,
 	})
 	if err != nil {
 		return nil, g.failure(ctx, err, unsent)
 	}
-	var images []image.Generated
+	var images []Generated
 	reason := ""
 	for _, one := range answer.GeneratedImages {
 		if one == nil {
 			continue
 		}
 		if one.Image != nil && len(one.Image.ImageBytes) > 0 {
-			images = append(images, image.Generated{Data: one.Image.ImageBytes, Prompt: one.EnhancedPrompt})
+			images = append(images, Generated{Data: one.Image.ImageBytes, Prompt: one.EnhancedPrompt})
 		} else if one.RAIFilteredReason != "" {
 			reason = one.RAIFilteredReason
 		}
@@ -131,26 +130,26 @@ func (g *Google) predict(ctx context.Context, r image.Request) ([]image.Generate
 		return images[:min(len(images), r.Count)], nil
 	case reason != "" || len(answer.GeneratedImages) == 0:
 		// Imagen answers a prompt that it refuses without any prediction.
-		return nil, &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
+		return nil, &Error{Kind: KindRefused, Reason: Reason(reason, g.opts.APIKey)}
 	default:
 		return nil, noImage
 	}
 }
 
-var noImage = &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
+var noImage = &Error{Kind: KindAnswer, Err: errors.New("the answer holds no image")}
 
 // generateAll asks a Gemini model once for each image, all at the same time, because one answer
 // holds one image. If some requests fail, the other images are returned; if all fail, the first
 // failure is.
-func (g *Google) generateAll(ctx context.Context, r image.Request) ([]image.Generated, error) {
-	made := make([]image.Generated, r.Count)
+func (g *Google) generateAll(ctx context.Context, r Request) ([]Generated, error) {
+	made := make([]Generated, r.Count)
 	failed := make([]error, r.Count)
 	var asking sync.WaitGroup
 	for i := range r.Count {
 		asking.Go(func() { made[i], failed[i] = g.generate(ctx, r) })
 	}
 	asking.Wait()
-	var images []image.Generated
+	var images []Generated
 	for i := range made {
 		if failed[i] == nil {
 			images = append(images, made[i])
@@ -162,7 +161,7 @@ func (g *Google) generateAll(ctx context.Context, r image.Request) ([]image.Gene
 	return nil, failed[0]
 }
 
-func (g *Google) generate(ctx context.Context, r image.Request) (image.Generated, error) {
+func (g *Google) generate(ctx context.Context, r Request) (Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
 	ctx, unsent := bounded.Watch(ctx)
@@ -171,10 +170,10 @@ func (g *Google) generate(ctx context.Context, r image.Request) (image.Generated
 		ImageConfig:        &genai.ImageConfig{AspectRatio: nearest(r.Width, r.Height, geminiShapes)},
 	})
 	if err != nil {
-		return image.Generated{}, g.failure(ctx, err, unsent)
+		return Generated{}, g.failure(ctx, err, unsent)
 	}
 	if f := answer.PromptFeedback; f != nil && f.BlockReason != "" {
-		return image.Generated{}, g.refused(f.BlockReasonMessage, string(f.BlockReason))
+		return Generated{}, g.refused(f.BlockReasonMessage, string(f.BlockReason))
 	}
 	said := ""
 	for _, c := range answer.Candidates {
@@ -186,20 +185,20 @@ func (g *Google) generate(ctx context.Context, r image.Request) (image.Generated
 				continue
 			}
 			if p.InlineData != nil && len(p.InlineData.Data) > 0 {
-				return image.Generated{Data: p.InlineData.Data}, nil
+				return Generated{Data: p.InlineData.Data}, nil
 			}
 			said += p.Text
 		}
 	}
 	if len(answer.Candidates) > 0 && answer.Candidates[0] != nil {
 		if c := answer.Candidates[0]; googleRefusals[c.FinishReason] {
-			return image.Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
+			return Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
 		}
 	}
 	if said != "" { // it explains in words why it makes none
-		return image.Generated{}, g.refused(said)
+		return Generated{}, g.refused(said)
 	}
-	return image.Generated{}, noImage
+	return Generated{}, noImage
 }
 
 // googleRefusals are the reasons with which an answer ends without an image because of its content.
@@ -210,33 +209,33 @@ var googleRefusals = map[genai.FinishReason]bool{
 }
 
 // refused is a refusal with the first available explanation.
-func (g *Google) refused(reasons ...string) *image.Error {
+func (g *Google) refused(reasons ...string) *Error {
 	for _, reason := range reasons {
 		if reason != "" {
-			return &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
+			return &Error{Kind: KindRefused, Reason: Reason(reason, g.opts.APIKey)}
 		}
 	}
-	return &image.Error{Kind: image.KindRefused}
+	return &Error{Kind: KindRefused}
 }
 
 // failure classifies an error of the SDK; unsent says that nothing of the request was sent.
 func (g *Google) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return image.Ended(ctx, unsent())
+		return Ended(ctx, unsent())
 	}
-	if over := image.OverBound(err); over != nil {
+	if over := OverBound(err); over != nil {
 		return over
 	}
 	var refused genai.APIError
 	if !errors.As(err, &refused) {
-		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &Error{Kind: KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
-	kind := image.KindOfStatus(refused.Code)
+	kind := KindOfStatus(refused.Code)
 	if strings.Contains(refused.Message, "API key not valid") { // it comes with status 400
-		kind = image.KindAuth
+		kind = KindAuth
 	}
-	return &image.Error{
-		Kind: kind, Status: refused.Code, RetryAfter: retryDelay(refused.Details), Reason: image.Reason(refused.Message, g.opts.APIKey),
+	return &Error{
+		Kind: kind, Status: refused.Code, RetryAfter: retryDelay(refused.Details), Reason: Reason(refused.Message, g.opts.APIKey),
 	}
 }
 
