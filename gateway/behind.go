@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/internal/nonblock"
-	"voicegw/internal/overload"
+	"voicegw/internal/quota"
 )
 
 // lateness says how late the loops that read the sessions of the request's listener are.
@@ -39,22 +39,22 @@ func logLateness(logger *slog.Logger, late nonblock.Lateness) {
 }
 
 // overload says whether the gateway has more to do than it can.
-func (s *Server) overload() overload.State {
+func (s *Server) overload() quota.State {
 	if s.opts.Overload == nil {
-		return overload.State{}
+		return quota.State{}
 	}
 	return s.opts.Overload()
 }
 
 // overloadWords says why no session begins.
-var overloadWords = map[overload.Reason]string{
-	overload.Memory: "The gateway is short of memory and takes no new session until it has more; try again in a moment.",
-	overload.Store:  "The gateway cannot reach its store and takes no new session until it can; try again in a moment.",
+var overloadWords = map[quota.Reason]string{
+	quota.Memory: "The gateway is short of memory and takes no new session until it has more; try again in a moment.",
+	quota.Store:  "The gateway cannot reach its store and takes no new session until it can; try again in a moment.",
 }
 
 // busy answers a client that wants a new session of a gateway that takes none, because it is late or
 // overloaded.
-func (s *Server) busy(w http.ResponseWriter, addr netip.Addr, late nonblock.Lateness, over overload.State) {
+func (s *Server) busy(w http.ResponseWriter, addr netip.Addr, late nonblock.Lateness, over quota.State) {
 	retryAfter(w, 5*time.Second)
 	if late.Behind {
 		s.seldom.Info("session refused", "behind", "addr", addr.String(), "late", late.Longest)

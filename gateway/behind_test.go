@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/internal/nonblock"
-	"voicegw/internal/overload"
+	"voicegw/internal/quota"
 	"voicegw/protocol"
 	"voicegw/session"
 )
@@ -104,13 +104,13 @@ func TestLatenessIsLogged(t *testing.T) {
 // TestOverloadedTakesNobody: while memory is short, or the store is away, /readyz and the door say so,
 // and a client of a running session comes back.
 func TestOverloadedTakesNobody(t *testing.T) {
-	var over atomic.Pointer[overload.State]
-	over.Store(&overload.State{})
+	var over atomic.Pointer[quota.State]
+	over.Store(&quota.State{})
 	opts := sessionOptions()
 	opts.Policy.ResumeGrace = time.Minute
-	srv, _ := startOf(t, opts, func(o *Options) { o.Overload = func() overload.State { return *over.Load() } })
+	srv, _ := startOf(t, opts, func(o *Options) { o.Overload = func() quota.State { return *over.Load() } })
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, is := range []overload.State{{Reason: overload.Memory, Since: since}, {Reason: overload.Store, Since: since}, {}} {
+	for _, is := range []quota.State{{Reason: quota.Memory, Since: since}, {Reason: quota.Store, Since: since}, {}} {
 		over.Store(&is)
 		for path, says := range map[string]string{"/readyz": "2026-01-02T03:04:05Z", "/v1/voice": "no new session"} {
 			resp, body := get(t, srv.URL+path)
@@ -134,9 +134,9 @@ func TestOverloadedTakesNobody(t *testing.T) {
 	if !ok {
 		t.Fatal("no session has begun")
 	}
-	over.Store(&overload.State{Reason: overload.Memory, Since: since})
-	for reason, want := range map[overload.Reason]int{overload.Memory: 503, overload.Store: 200} {
-		over.Store(&overload.State{Reason: reason, Since: since})
+	over.Store(&quota.State{Reason: quota.Memory, Since: since})
+	for reason, want := range map[quota.Reason]int{quota.Memory: 503, quota.Store: 200} {
+		over.Store(&quota.State{Reason: reason, Since: since})
 		if resp, body := get(t, srv.URL+"/readyz"); resp.StatusCode != want || want == 200 && !strings.Contains(body, `"degraded"`) {
 			t.Errorf("a gateway that runs a session and lacks its %s is %d %s", reason, resp.StatusCode, body)
 		}
@@ -144,7 +144,7 @@ func TestOverloadedTakesNobody(t *testing.T) {
 			t.Errorf("its door, without its %s: %d %s", reason, resp.StatusCode, body)
 		}
 	}
-	over.Store(&overload.State{Reason: overload.Memory, Since: since})
+	over.Store(&quota.State{Reason: quota.Memory, Since: since})
 	if refused, ok := begin(nil).(*protocol.Error); !ok || refused.Code != protocol.CodeLimit {
 		t.Errorf("a new session: %+v", refused)
 	}

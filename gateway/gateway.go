@@ -18,7 +18,7 @@ import (
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
-	"voicegw/internal/overload"
+	"voicegw/internal/quota"
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -65,7 +65,7 @@ type Options struct {
 	Lateness func() nonblock.Lateness
 	// Overload says whether the gateway has more to do than it can; new sessions are refused
 	// meanwhile, and clients come back to those that run. Nil means that it never has.
-	Overload func() overload.State
+	Overload func() quota.State
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// protocol.MaxMessageBytes.
 	MaxMessageBytes int
@@ -322,7 +322,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	over := s.overload()
 	runs := s.opts.Sessions.Running() > 0
 	switch {
-	case over.Reason == overload.Store && runs:
+	case over.Reason == quota.Store && runs:
 		s.degraded(w)
 		return
 	case over.Over():

@@ -29,8 +29,8 @@ import (
 	"voicegw/internal/metrics"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
-	"voicegw/internal/overload"
 	"voicegw/internal/process"
+	"voicegw/internal/quota"
 	"voicegw/internal/textutil"
 	"voicegw/internal/traces"
 	"voicegw/internal/webhook"
@@ -144,7 +144,7 @@ type server struct {
 	scrapes      *beside        // nil if the metrics have no address of their own
 	traces       *traces.Traces // nil if traces are off
 	traceSecrets []string       // what the log must not show of the headers for the collector
-	overload     *overload.Watch
+	overload     *quota.Watch
 	prices       atomic.Pointer[cost.Table]
 	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
 	usage        *meter.Meter
@@ -189,10 +189,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, keep, s.logger); err != nil {
 		return err
 	}
-	if limit := overload.KeepToCgroup(); limit > 0 {
+	if limit := quota.KeepToCgroup(); limit > 0 {
 		s.logger.Info("the memory is kept below the limit of the control group", "bytes", limit)
 	}
-	s.overload = overload.New(overload.Options{Store: s.caps.store.Ready, Logger: s.logger.With("component", "overload")})
+	s.overload = quota.NewOverload(quota.OverloadOptions{Store: s.caps.store.Ready, Logger: s.logger.With("component", "overload")})
 	if err = s.tellApprovals(ctx); err != nil {
 		return err
 	}

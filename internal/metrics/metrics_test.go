@@ -20,7 +20,7 @@ import (
 	"voicegw/internal/cost"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
-	"voicegw/internal/overload"
+	"voicegw/internal/quota"
 	"voicegw/internal/traces"
 	"voicegw/internal/webhook"
 	"voicegw/orchestrator"
@@ -50,7 +50,7 @@ func sources() Sources {
 		Traces: func() traces.Stats {
 			return traces.Stats{Sent: 5, Dropped: 2, Waiting: 3, Decided: map[traces.Decision]int64{traces.KeptSlow: 4}}
 		},
-		Overload: func() overload.State { return overload.State{Reason: overload.Memory, Share: 0.9} },
+		Overload: func() quota.State { return quota.State{Reason: quota.Memory, Share: 0.9} },
 		Certificates: func() map[string]time.Time {
 			ends := map[string]time.Time{"unissued.example.com": {}}
 			for i := range 40 {

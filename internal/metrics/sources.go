@@ -11,7 +11,7 @@ import (
 	"voicegw/internal/audit"
 	"voicegw/internal/meter"
 	"voicegw/internal/nonblock"
-	"voicegw/internal/overload"
+	"voicegw/internal/quota"
 	"voicegw/internal/traces"
 	"voicegw/internal/webhook"
 	"voicegw/registry"
@@ -33,7 +33,7 @@ type Sources struct {
 	// Loops tells how much the loops have to do that read from connections.
 	Loops func() nonblock.Load
 	// Overload says whether the gateway has more to do than it can.
-	Overload func() overload.State
+	Overload func() quota.State
 	// Certificates says when the certificate of each configured name ends.
 	Certificates func() map[string]time.Time
 	// Webhooks returns the counters of each receiver of events, by its name.
@@ -134,7 +134,7 @@ const maxReadings = 4
 // readOverload reads why no new session is taken.
 func readOverload(s *Sources, add emit) {
 	is := s.Overload().Reason
-	for _, reason := range []overload.Reason{overload.Memory, overload.Store} {
+	for _, reason := range []quota.Reason{quota.Memory, quota.Store} {
 		add(truth(is == reason), string(reason))
 	}
 }

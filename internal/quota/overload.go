@@ -1,6 +1,6 @@
 // Package overload says when a process has more to do than it can and must take nothing new, before
 // what it has suffers: because memory runs short, or because the store has been away for long.
-package overload
+package quota
 
 import (
 	"cmp"
@@ -31,8 +31,8 @@ const (
 	askStore = 2 * time.Second
 )
 
-// Options configure a Watch.
-type Options struct {
+// OverloadOptions configure a Watch.
+type OverloadOptions struct {
 	// Memory returns what the process cannot give back and what it may take, in bytes; zero for the
 	// second if there is no limit. Nil means [Use].
 	Memory func() (held, limit uint64)
@@ -57,8 +57,8 @@ func (s State) Over() bool { return s.Reason != "" }
 
 // Watch looks at the process. Its methods may be used concurrently.
 type Watch struct {
-	// Fixed after New.
-	opts Options
+	// Fixed after NewOverload.
+	opts OverloadOptions
 	end  context.CancelFunc
 	done sync.WaitGroup
 
@@ -67,8 +67,8 @@ type Watch struct {
 	away  time.Time // since when the store has not answered; zero if it does
 }
 
-// New begins to watch. Close must be called.
-func New(o Options) *Watch {
+// NewOverload begins to watch. Close must be called.
+func NewOverload(o OverloadOptions) *Watch {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Memory == nil {
 		o.Memory = Use

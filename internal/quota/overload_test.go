@@ -1,4 +1,4 @@
-package overload
+package quota
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held atomic.Uint64
 		var out bytes.Buffer
-		w := New(Options{Memory: func() (uint64, uint64) { return held.Load(), 1000 }, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		w := NewOverload(OverloadOptions{Memory: func() (uint64, uint64) { return held.Load(), 1000 }, Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		defer w.Close()
 		for _, step := range []struct {
 			held uint64
@@ -51,7 +51,7 @@ func TestMemory(t *testing.T) {
 func TestStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away, slow atomic.Bool
-		w := New(Options{Memory: func() (uint64, uint64) { return 1 << 40, 0 }, Store: func(ctx context.Context) error {
+		w := NewOverload(OverloadOptions{Memory: func() (uint64, uint64) { return 1 << 40, 0 }, Store: func(ctx context.Context) error {
 			if slow.Load() {
 				<-ctx.Done()
 				return context.Cause(ctx)
