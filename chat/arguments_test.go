@@ -39,7 +39,7 @@ func TestHistoryIsValid(t *testing.T) {
 		{strings.Repeat("ü", 100), `{}`, `{}`, "no tool"},
 	} {
 		t.Run(fmt.Sprintf("%.20s %.20q", tc.name, tc.args), func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.say("Go", callsTools(nth(1), tc.name, tc.args), says("Done."))
 				calls := callsOf(t, f.last())
 				if len(calls) != 1 || string(calls[0].Args) != tc.want {
@@ -81,7 +81,7 @@ func callsOf(t *testing.T, p Prompt) (all []ToolCall) {
 func TestAClientsToolGetsAnObject(t *testing.T) {
 	for _, args := range []string{`""`, `null`, `[]`, `7`, `{}{}`, `{"page":`} {
 		t.Run(args, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
 				if err != nil {
 					t.Fatal(err)

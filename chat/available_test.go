@@ -15,7 +15,7 @@ import (
 // the time.
 func TestAvailability(t *testing.T) {
 	on := map[string]bool{}
-	f := newFixture(t, setting{feature: func(_, name string) bool { return on[name] }}) // long after the tool's minute
+	f := newFixture(t, fixtureSetting{feature: func(_, name string) bool { return on[name] }}) // long after the tool's minute
 	turn := func(id string, want map[string]registry.ErrorType) {
 		t.Helper()
 		var made []string
@@ -48,7 +48,7 @@ func TestAvailability(t *testing.T) {
 // TestApprovedAfterTheWindow: what the user approves after the tool's time is answered as not available, and the
 // model is told so.
 func TestApprovedAfterTheWindow(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
 		asked := of[*protocol.ConfirmationRequest](told)
 		if len(asked) != 1 {

@@ -29,7 +29,7 @@ func asks(history ...Message) Request {
 // client's end the turn, and in its next request the model finds both answers under its own
 // ids; the one budget counts them all.
 func TestToolsOfTheClient(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		user := Message{Role: RoleUser, Text: "Show me Ada"}
 		both := callsTools("call_mine", "search", `{"name":"ada"}`, "call_theirs", "open_page", `{"page":"ada"}`)
 		told, err := f.respond(t.Context(), asks(user), callsTools("call_first", "look", `{}`), both)
@@ -91,7 +91,7 @@ func TestToolsOfTheClient(t *testing.T) {
 // TestToolsOfTheClientAreBounded: calls over the budget are answered by the gateway, whatever
 // requests they are spread over, and arguments that are not an object are told to the model.
 func TestToolsOfTheClientAreBounded(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		history := []Message{{Role: RoleUser, Text: "Go"}}
 		for i := range 10 {
 			told, err := f.respond(t.Context(), asks(history...), callsTools(nth(i), "open_page", `{}`))
@@ -121,7 +121,7 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 // TestNamesOfTheClientsTools: no tool of the client's has the name of one of the gateway's,
 // and no history tells of those.
 func TestNamesOfTheClientsTools(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		calls := func(name string) Message {
 			return Message{Role: RoleAssistant, Calls: []ToolCall{{ID: "a", Name: name}}}
 		}
@@ -147,7 +147,7 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 // TestHandOverIsAuditedOnce: calls that could not be handed over are audited when they are, by the
 // next try of the message, and not before.
 func TestHandOverIsAuditedOnce(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(n int) error {
 			if n == 1 {
 				return errors.New("the store is away")

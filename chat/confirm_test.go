@@ -32,7 +32,7 @@ func (f *fixture) proposed() *protocol.ConfirmationRequest {
 
 // TestApproved: what was shown runs once, in a turn of its own, and the model is told.
 func TestApproved(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		if asked.Tool != "pay" || asked.Preview != "Do it for Bob" || string(asked.Args) != `{"name":"Bob","top_k":5}` || time.Until(asked.ExpiresAt.Time) != 5*time.Minute {
 			t.Errorf("%+v", asked)
@@ -83,7 +83,7 @@ func TestApproved(t *testing.T) {
 // TestApprovedCallHasOneID: every message of an approved call carries the id of its tool.started, so that a client
 // can assign them to it.
 func TestApprovedCallHasOneID(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			c.Needs.Progress.Tell("half of it", 0.5)
@@ -109,7 +109,7 @@ func TestApprovedCallHasOneID(t *testing.T) {
 func TestAnsweredAfterASwitch(t *testing.T) {
 	for _, approved := range []bool{true, false} {
 		billing := &Persona{Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}}
-		bubble(t, setting{options: Options{
+		bubble(t, fixtureSetting{options: Options{
 			Personas: func(name string) *Persona { return map[string]*Persona{"billing": billing}[name] },
 			Persona:  Persona{Name: "default", Version: "d1", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}}},
 		}}, func(t *testing.T, f *fixture) {
@@ -134,7 +134,7 @@ func TestAnsweredAfterASwitch(t *testing.T) {
 
 // TestDenied: nothing runs, the model is told, and the audit has it.
 func TestDenied(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
 		if err != nil {
@@ -156,7 +156,7 @@ func TestDenied(t *testing.T) {
 // TestNotAnswerable: late, of another conversation, of another user, of none: refused
 // before anything is told.
 func TestNotAnswerable(t *testing.T) {
-	bubble(t, setting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		answer := func(req Request, token string) error {
 			t.Helper()
@@ -195,7 +195,7 @@ func TestNotAnswerable(t *testing.T) {
 
 // TestNotAsked: a question that cannot be recorded is no question, and nothing runs.
 func TestNotAsked(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
 		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
 		if got := told.types(); got != "tool.started tool.ended text.done usage done" || told.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
@@ -207,7 +207,7 @@ func TestNotAsked(t *testing.T) {
 // TestNobodyIsAskedAboutWhatCannotBe: the tool's own check answers the model, which may
 // correct itself; the user is asked about the corrected call alone.
 func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.check = func(c toolCall) error {
 			if c.Args.Name == "nobody" {
 				return registry.Errorf(registry.ErrorValidation, "Nobody cannot be paid.")
@@ -226,7 +226,7 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 
 // TestOneQuestion: a model that calls twice asks once.
 func TestOneQuestion(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
 		if n := len(of[*protocol.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
 			t.Errorf("%d questions", n)
@@ -240,7 +240,7 @@ func TestOneQuestion(t *testing.T) {
 // TestApprovedAndGone: what a person has approved is done although the client leaves,
 // and its outcome is in the conversation.
 func TestApprovedAndGone(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		ctx, leave := context.WithCancel(t.Context())
 		f.do = func(ctx context.Context, _ toolCall) (registry.Result, error) {
@@ -274,7 +274,7 @@ func TestOneQuestionOverTurns(t *testing.T) {
 		"expired": func(*testing.T, *fixture, string) { <-time.After(6 * time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				asked := f.proposed()
 				reference := f.questions.All()[0].Reference
 				told := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
@@ -307,7 +307,7 @@ func TestOneQuestionOverTurns(t *testing.T) {
 // TestConversationKeepsNoToken: of a question the conversation keeps what was asked, its
 // reference and its name, and nothing that answers it.
 func TestConversationKeepsNoToken(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		kept := f.conversation("conv")
 		raw, err := json.Marshal(kept)

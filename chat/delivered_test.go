@@ -55,7 +55,7 @@ func TestDeliveredByText(t *testing.T) {
 		"no connection": {func(context.Context, Prompt, func(string)) (Reply, error) { return Reply{}, broken }, "search not_sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = func(context.Context, toolCall) (registry.Result, error) {
 					return registry.Result{Data: found{[]string{"person:ada_l", "doc:lab"}}}, nil
 				}
@@ -81,7 +81,7 @@ func TestDeliveredByText(t *testing.T) {
 // TestClientLeavesBeforeTheAnswer: what ran is recorded as not delivered, although it
 // succeeded.
 func TestClientLeavesBeforeTheAnswer(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			leave()
@@ -101,7 +101,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 // TestApprovedIsDeliveredWithItsRequest: what was approved is told in the next request, and
 // is delivered with it.
 func TestApprovedIsDeliveredWithItsRequest(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		broken := func(context.Context, Prompt, func(string)) (Reply, error) {
 			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}

@@ -32,7 +32,7 @@ func (f *fixture) begin(req Request, steps ...step) *answering {
 // TestDrainLetsAnswersEnd: what is being answered when the gateway shuts down is answered to its
 // end, within the time that there is; nothing new begins.
 func TestDrainLetsAnswersEnd(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		slow := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 			delta("One ")
 			pass(20 * time.Second)
@@ -88,7 +88,7 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 		}, nil, "change a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = tc.do
 				req := Request{Message: "First", ID: "m1"}
 				first := f.begin(req, callsTools(nth(1), "change", `{"name":"a"}`), tc.hang)
@@ -109,7 +109,7 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 				if e := f.conversation("conv").Entries; len(e) == 0 || e[0].Text != "First" || len(f.kept.taken) != 0 {
 					t.Errorf("kept is %+v, taken are %v", e, f.kept.taken)
 				}
-				next := newFixture(t, setting{besides: f})
+				next := newFixture(t, fixtureSetting{besides: f})
 				again, err := next.respond(t.Context(), req, says("Done."))
 				if err != nil || again.done().Status != protocol.DoneCompleted {
 					t.Fatalf("%v, %+v", err, again.msgs)
@@ -134,8 +134,8 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 // TestDrainStopsWhoWaits: a message that another gateway answers is waited for; when the time is
 // over its client is sent there.
 func TestDrainStopsWhoWaits(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
-		other := newFixture(t, setting{besides: f})
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
+		other := newFixture(t, fixtureSetting{besides: f})
 		req := Request{Message: "First", ID: "m1", ConversationID: "none"}
 		release := make(chan struct{})
 		there := other.begin(req, func(context.Context, Prompt, func(string)) (Reply, error) {
@@ -160,7 +160,7 @@ func TestDrainStopsWhoWaits(t *testing.T) {
 
 // TestWaitHasAnEnd: a tool that nothing ends is named as a message that has not ended.
 func TestWaitHasAnEnd(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		release := make(chan struct{})
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			<-release

@@ -44,7 +44,7 @@ func extras(p Prompt) string {
 // turn, in the turns after it, and when the message is sent again, to another gateway too.
 // Neither the client nor the log is told of it.
 func TestExtrasGoBack(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		const calls = `{"of":"first"} {"of":"first","call":0} {"of":"first","call":1}`
 		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
 			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
@@ -53,7 +53,7 @@ func TestExtrasGoBack(t *testing.T) {
 		if got := extras(f.last()); got != calls {
 			t.Errorf("in its turn: %s", got)
 		}
-		g := newFixture(t, setting{besides: f})
+		g := newFixture(t, fixtureSetting{besides: f})
 		told := g.say("Go", signed(says("Done."), "second"))
 		if got := extras(g.last()); got != calls {
 			t.Errorf("sent again elsewhere: %s", got)
@@ -78,7 +78,7 @@ func TestExtrasGoBack(t *testing.T) {
 // TestLargeExtrasAreNotKept: where what came beside the calls is too long to be kept, later
 // turns are told of the calls in words.
 func TestLargeExtrasAreNotKept(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Go", signed(callsTools(nth(1), "look", `{}`), strings.Repeat("x", maxKeptExtra)), says("Done."))
 		if got := extras(f.last()); len(got) < maxKeptExtra {
 			t.Errorf("in its turn: %d bytes", len(got))

@@ -334,15 +334,15 @@ type fixture struct {
 	auditQueue chan audit.Record
 }
 
-// setting is how a fixture differs from the usual.
-type setting struct {
+// fixtureSetting is how a fixture differs from the usual.
+type fixtureSetting struct {
 	options Options
 	execute execute.Options
 	besides *fixture // whose store it shares
 	feature func(agent, name string) bool
 }
 
-func newFixture(t testing.TB, set setting) *fixture {
+func newFixture(t testing.TB, set fixtureSetting) *fixture {
 	t.Helper()
 	f := &fixture{t: t, model: &script{t: t}, ledger: &storetest.Ledger{}, questions: &storetest.Confirmations{}, kept: &memory{}, answers: &answersKept{}, log: &bytes.Buffer{}}
 	handlers := map[string]registry.Handler{}
@@ -467,7 +467,7 @@ func (f *fixture) say(message string, steps ...step) *turnTold {
 }
 
 // bubble runs a test in a synctest bubble with a fixture of its own.
-func bubble(t *testing.T, set setting, test func(t *testing.T, f *fixture)) {
+func bubble(t *testing.T, set fixtureSetting, test func(t *testing.T, f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, set)) })
 }

@@ -18,7 +18,7 @@ func TestWhoFollowsATurn(t *testing.T) {
 	span, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	var told []string
 	var openings []Opening
-	set := setting{options: Options{Follow: func(o Opening) Followed {
+	set := fixtureSetting{options: Options{Follow: func(o Opening) Followed {
 		openings = append(openings, o)
 		return Followed{Span: span, Take: func(s Step) {
 			switch {

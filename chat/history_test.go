@@ -17,7 +17,7 @@ import (
 // TestHistory: what was said by text and by voice comes before the message; calls are
 // whole for two turns, and named afterwards.
 func TestHistory(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Who is Ada?", callsTools(nth(1), "search", `{"name":"ada"}`, nth(2), "none", `{}`), says("A mathematician."))
 		f.kept.append(t, "conv",
 			conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "Tell me more", Turn: 2},
@@ -53,7 +53,7 @@ func TestHistoryWithoutEnvelopes(t *testing.T) {
 		"no JSON": {`{"name":`, "assistant: [called look: failed]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.say("Go", callsTools(nth(1), "look", tc.args), says("Done."))
 				f.say("And?", says("Well."))
 				if got := transcript(f.last()); !strings.Contains(got, tc.want) {
@@ -71,7 +71,7 @@ func TestHistoryWithoutEnvelopes(t *testing.T) {
 // short; what is given is never longer than it may be.
 func TestHistoryIsBounded(t *testing.T) {
 	const most = 4000
-	bubble(t, setting{options: Options{MaxHistory: most}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{MaxHistory: most}}, func(t *testing.T, f *fixture) {
 		for i := range 12 {
 			f.say(fmt.Sprintf("Question %d %s", i, strings.Repeat("x", 400)), callsTools(nth(i), "look", fmt.Sprintf(`{"name":"%d"}`, i)), says(fmt.Sprintf("Answer %d", i)))
 		}
@@ -106,7 +106,7 @@ func TestHistoryIsBounded(t *testing.T) {
 
 // TestWhoseConversation: only its user can continue it; for others it does not exist.
 func TestWhoseConversation(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Secret", says("Yes."))
 		told, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
 		if !errors.Is(err, ErrUnknown) || len(told.msgs) != 0 {

@@ -12,7 +12,7 @@ import (
 // TestImageIsShown: what a tool shows is told to the client of the turn, at once and
 // before the tool has ended.
 func TestImageIsShown(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Hour)
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			c.Needs.Gallery.Show(registry.Image{ID: "secret", URL: "/v1/images/secret", Prompt: "a fox", Width: 1536, Height: 1024, ExpiresAt: at})

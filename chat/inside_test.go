@@ -16,7 +16,7 @@ import (
 // TestInside: a client that looks inside is shown the arguments as they ran, the answer and the audit's
 // line of each call, right after its end; any other client is not, also where it follows the same answer.
 func TestInside(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			pass(40 * time.Millisecond)
 			return registry.Result{Data: "found"}, nil

@@ -49,7 +49,7 @@ func TestJobIsToldOnce(t *testing.T) {
 	ended := &endedJobs{told: map[string]int{}, fail: errors.New("the store is away"), away: errors.New("the store is away"), owed: []store.Job{
 		job("job-0123456789abcdef", "ada", "c-1"), job("job-of-eve", "eve", "c-1"), job("job-elsewhere", "ada", "c-2"),
 	}}
-	bubble(t, setting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
 		say := func(text string, history []Message) string {
 			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: text, History: history}, says("I see.")); err != nil {
 				t.Fatal(err)

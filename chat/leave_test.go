@@ -18,7 +18,7 @@ import (
 
 // TestBusy: a conversation answers one message at a time, and is free afterwards.
 func TestBusy(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 			second, err := f.respond(t.Context(), Request{Message: "Second"})
 			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
@@ -36,7 +36,7 @@ func TestBusy(t *testing.T) {
 // TestLostLeaseLosesNothing: a turn whose lease ended while the store was away, so that another
 // one was answered beside it, is kept after that one and writes nothing over.
 func TestLostLeaseLosesNothing(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 			f.kept.mu.Lock()
 			delete(f.kept.taken, "conv")
@@ -69,7 +69,7 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 					f.kept.append(t, "conv", conversation.Entry{Text: "by the other node"})
 					f.kept.mu.Lock()
@@ -91,7 +91,7 @@ func TestAnotherNodeHasTakenIt(t *testing.T) {
 // TestLeavesWhileTextStreams: the model's request ends, what was read so far is kept as
 // interrupted, and nothing is left.
 func TestLeavesWhileTextStreams(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		began := time.Now()
 		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ Prompt, delta func(string)) (Reply, error) {
@@ -120,7 +120,7 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 // stands in the ledger as done, what has not begun does not begin, each is audited, and
 // Respond returns after the last.
 func TestLeavesWhileToolsRun(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		f.do = func(ctx context.Context, c toolCall) (registry.Result, error) {
 			if c.Tool == "stop" {

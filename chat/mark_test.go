@@ -13,7 +13,7 @@ import (
 
 // TestMarkOfAConversation: each conversation has its own mark, and keeps it over its turns.
 func TestMarkOfAConversation(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("One", says("Two"))
 		first := markOf(f.last())
 		f.say("Three", says("Four"))

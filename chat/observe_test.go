@@ -14,7 +14,7 @@ import (
 // piece of text and until its end.
 func TestTurnsAreObserved(t *testing.T) {
 	var told []TurnOver
-	set := setting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
+	set := fixtureSetting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
 	bubble(t, set, func(t *testing.T, f *fixture) {
 		f.say("Hello?", func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 			pass(300 * time.Millisecond)

@@ -56,7 +56,7 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 		{Reference: "EVE222", Tool: "pay", User: "eve", Conversation: "c-1"},
 		{Reference: "OTHER2", Tool: "pay", User: "ada", Conversation: "c-2"},
 	}}
-	bubble(t, setting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
 		say := func(text string) string {
 			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: text}, says("I see.")); err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 		{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "conv", Result: json.RawMessage(`{"ok":true}`)},
 		{Reference: "XYZ777", Tool: "pay", User: "ada", Conversation: "conv"},
 	}}
-	bubble(t, setting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
 		for _, a := range open.open {
 			f.kept.append(t, "conv", conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, System: true, Text: "The user approved pay (reference " + a.Reference + "), so."})
 		}
@@ -104,7 +104,7 @@ func TestWhatWasToldIsNotToldAgain(t *testing.T) {
 // TestAnsweredInTheFirstTurn: a question is answered over the API while the turn that put it
 // goes on: what is told meanwhile stands where its time puts it, once.
 func TestAnsweredInTheFirstTurn(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		notice := func(text string) conversation.Entry {
 			return conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, System: true, Text: text}
 		}
@@ -146,7 +146,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 // TestApprovedAndNotKept: what a user has approved is settled when the conversation is told of
 // it, and not before.
 func TestApprovedAndNotKept(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		saves := f.kept.saves
 		f.kept.before = func(n int) error {
@@ -171,7 +171,7 @@ func TestApprovedAndNotKept(t *testing.T) {
 // TestWhatWasNotKeptIsToldAgain: a turn that could not be kept has told nobody.
 func TestWhatWasNotKeptIsToldAgain(t *testing.T) {
 	open := &openApprovals{open: []store.Approval{{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "c-1"}}}
-	bubble(t, setting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(n int) error {
 			if n == 1 {
 				return store.ErrUnavailable

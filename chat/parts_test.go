@@ -33,7 +33,7 @@ func TestPartsReachTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixture(t, setting{})
+	f := newFixture(t, fixtureSetting{})
 	f.agent.opts.Tools = r.Snapshot
 	told := f.say("Show me", callsTools("", "rows", `{}`), says("Here they are."))
 	var got []string

@@ -12,7 +12,7 @@ import (
 // conversation. One that is gone leaves it to the default one.
 func TestPersonas(t *testing.T) {
 	there := map[string]*Persona{"billing": {Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, Budget: calls.Budget{Total: 2}}}
-	f := newFixture(t, setting{options: Options{Personas: func(name string) *Persona { return there[name] }}})
+	f := newFixture(t, fixtureSetting{options: Options{Personas: func(name string) *Persona { return there[name] }}})
 	say := func(asked string) Prompt {
 		t.Helper()
 		if _, err := f.respond(t.Context(), Request{ConversationID: "c-of-personas", User: user.Must("ada"), Message: "Hello, " + asked, Agent: asked}, says("Yes.")); err != nil {

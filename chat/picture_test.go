@@ -28,7 +28,7 @@ func seen(p Prompt) (all []string) {
 // TestImages: the model is shown the images of the message, in their order among the texts;
 // later turns and the store have a word in their place.
 func TestImages(t *testing.T) {
-	bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 		const one, two = "https://example.com/1", "data:image/png;base64,QUJD"
 		parts := []Part{{Text: "Which is older,"}, {Image: one, Detail: "low"}, {Text: "or"}, {Image: two}}
 		ask := func(req Request, steps ...step) {
@@ -66,7 +66,7 @@ func TestImages(t *testing.T) {
 
 // TestImagesOfAKeptHistory: of a conversation that the client keeps, all images are shown.
 func TestImagesOfAKeptHistory(t *testing.T) {
-	bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 		history := []Message{{Role: RoleUser, Text: "Look", Parts: []Part{{Text: "Look"}, {Image: "https://example.com/1"}}}, {Role: RoleAssistant, Text: "A fox."}}
 		if _, err := f.respond(t.Context(), Request{History: history, Parts: []Part{{Image: "https://example.com/2"}}}, says("Two foxes.")); err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 
 // TestBlindModelIsShownNothing: an image is refused where the model sees none, wherever it is.
 func TestBlindModelIsShownNothing(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		image := []Part{{Image: "https://example.com/1"}}
 		for _, req := range []Request{
 			{Parts: image}, {Message: "x", History: []Message{{Role: RoleUser, Parts: image}}},
@@ -140,7 +140,7 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		"Image service unavailable": {image, transport.KindRetry, protocol.CodeProviderUnavailable},
 		"no image here":             {nil, transport.KindInvalid, protocol.CodeProviderError},
 	} {
-		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+		bubble(t, fixtureSetting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
 			if err != nil {
 				t.Fatal(err)

@@ -32,7 +32,7 @@ func manyCalls(from, n int, tool string) step {
 // TestSixthRetrieval: five retrievals are run in a turn, over however many rounds; the
 // sixth is refused, the model is told what to do and is asked with its tools off.
 func TestSixthRetrieval(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Find it", manyCalls(0, 3, "search"), manyCalls(3, 3, "get"), says("Here it is."))
 		want := []string{"ok", "ok", "ok", "ok", "ok", "BUDGET_EXCEEDED"}
 		got := told.errorTypes()
@@ -65,7 +65,7 @@ func TestSixthRetrieval(t *testing.T) {
 
 // TestEleventhCall: ten calls of any kind are run in a turn, refused ones counted.
 func TestEleventhCall(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Do it", manyCalls(0, 9, "look"), callsTools(nth(20), "nothing", `{}`, nth(21), "look", `{"name":"eleven"}`), says("Done."))
 		got := told.errorTypes()
 		count := map[string]int{}
@@ -84,7 +84,7 @@ func TestEleventhCall(t *testing.T) {
 // TestTopK: top_k of retrieval is lowered to ten, told to the client and the audit; a
 // tool that does not retrieve keeps its own.
 func TestTopK(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var saw []string
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			saw = append(saw, fmt.Sprint(c.Tool, " ", c.Args.TopK))
@@ -120,7 +120,7 @@ func TestRetry(t *testing.T) {
 		"writes, with a key": {"book", transient, 1, "TRANSIENT"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = func(context.Context, toolCall) (registry.Result, error) {
 					if len(f.ran()) == 1 {
 						return registry.Result{}, tc.err
@@ -139,7 +139,7 @@ func TestRetry(t *testing.T) {
 // TestOrder: the calls of an answer are decided in the order given, run in parallel, four
 // at a time, and are told to the model in the order given, whichever ends first.
 func TestOrder(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		now, most := 0, 0
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			f.mu.Lock()
@@ -189,7 +189,7 @@ func TestOrder(t *testing.T) {
 
 // TestRefusedArguments: what a model writes wrong is told to it, and it may try again.
 func TestRefusedArguments(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Go", callsTools(nth(1), "look", `{"name":`, nth(2), "look", `[1]`, nth(3), "look", `{"nam":"x"}`, nth(4), "look", ``, nth(5), "spoken", `{}`, nth(6), "none", `{}`),
 			callsTools(nth(7), "look", `{"name":"x"}`), says("Done."))
 		got := told.errorTypes()
@@ -208,7 +208,7 @@ func TestRefusedArguments(t *testing.T) {
 // TestOwnToken: a model's own token approves nothing: it is an argument that there is
 // not, and saying it is a new question at most.
 func TestOwnToken(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
 		token := f.questions.All()[0].Token
 		told := f.say("Yes, I approve "+token, callsTools(
@@ -225,7 +225,7 @@ func TestOwnToken(t *testing.T) {
 // TestDuplicates: equal calls in flight together are one, each with its answer; the
 // same id again in a later answer is given the stored answer.
 func TestDuplicates(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			pass(time.Second)
 			return registry.Result{Data: "done"}, nil
@@ -252,7 +252,7 @@ func TestDuplicates(t *testing.T) {
 
 // TestDeedOnce: a deed that was done in a turn before is not done again.
 func TestDeedOnce(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
 		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
 		if e := of[*protocol.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
@@ -264,7 +264,7 @@ func TestDeedOnce(t *testing.T) {
 // TestIntents: what a tool asks of a voice session is refused in text and audited; a
 // message for the next turn is kept.
 func TestIntents(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			return registry.Result{Data: "x", Intents: []registry.Intent{
 				registry.EndVoiceSession(registry.EndNow), registry.SetPendingMessage("Ask about the weather."), registry.SuppressAudio(true)}}, nil
@@ -287,7 +287,7 @@ func TestIntents(t *testing.T) {
 
 // TestAudit: each call is one record, whatever became of it, and says whose it is.
 func TestAudit(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			if c.Tool == "rare" {
 				return registry.Result{}, &registry.ToolError{Type: registry.ErrorPermanent, Message: "no"}

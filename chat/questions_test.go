@@ -81,7 +81,7 @@ func (f *fixture) refusals(kind registry.ErrorType) (n int) {
 // TestDeclinedIsNotAskedForEver: a model that asks for ever asks so often and no more, over
 // messages and restarts, and every turn ends with an answer in words.
 func TestDeclinedIsNotAskedForEver(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &stubborn{}
 		total := f.questionsOf("Pay Bob", false)
 		for i := range 20 {
@@ -113,7 +113,7 @@ func (w *waits) Complete(ctx context.Context, p Prompt, delta func(string)) (Rep
 // TestDeclinedToolIsAskedForAgain: after three questions about a tool that were declined, each
 // message of the user's allows one more.
 func TestDeclinedToolIsAskedForAgain(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		var got []int
 		for i := range 10 {
@@ -130,7 +130,7 @@ func TestDeclinedToolIsAskedForAgain(t *testing.T) {
 
 // TestUnansweredIsNotAskedForEver: questions that nobody answers count when they have expired.
 func TestUnansweredIsNotAskedForEver(t *testing.T) {
-	bubble(t, setting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		total := 0
 		for i := range 20 {
@@ -150,7 +150,7 @@ func TestUnansweredIsNotAskedForEver(t *testing.T) {
 // its tool as what was declined does.
 func TestExpiredCountsForItsTool(t *testing.T) {
 	rules := calls.Policy{Mode: spec.ModeText, Questions: calls.Questions{PerTool: 2, Total: 100}}
-	bubble(t, setting{options: Options{Rules: rules}, execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{Rules: rules}, execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &stubborn{}
 		var got []int
 		for range 3 {
@@ -166,7 +166,7 @@ func TestExpiredCountsForItsTool(t *testing.T) {
 // TestApprovedIsNotAskedForEver: a user who approves everything is asked as often as one
 // message's budget lets tools be called, and as often again by the next one.
 func TestApprovedIsNotAskedForEver(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		for range 8 {
 			// A question and what was approved are two of ten calls.
@@ -184,7 +184,7 @@ func TestApprovedIsNotAskedForEver(t *testing.T) {
 // TestApprovedOverTheAPI: what a person has approved over the API does not count, although no
 // turn of the conversation has taken the answer.
 func TestApprovedOverTheAPI(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		for i := range 30 {
 			open := f.asked(Request{Message: "Pay Bob"})
@@ -201,7 +201,7 @@ func TestApprovedOverTheAPI(t *testing.T) {
 // TestWhatTheConversationKeepsOfQuestions: names, no tokens; and the oldest entries' end takes
 // nothing of it.
 func TestWhatTheConversationKeepsOfQuestions(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &waits{}
 		q := f.asked(Request{Message: "Pay Bob"})[0]
 		kept := string(f.conversation("conv").Policy)

@@ -21,7 +21,7 @@ func TestAToolOfAScope(t *testing.T) {
 		has    bool
 	}{{"without", nil, false}, {"with-another", []string{"secret.write", "kb:secret.read"}, false}, {"with", []string{"kb:x", "secret.read"}, true}} {
 		t.Run(c.id, func(t *testing.T) {
-			f := newFixture(t, setting{options: Options{
+			f := newFixture(t, fixtureSetting{options: Options{
 				Personas: func(name string) *Persona { return map[string]*Persona{"billing": billing}[name] },
 				Persona:  Persona{Name: "default", SwitchTo: []registry.SwitchTarget{{ID: "billing"}}},
 			}})
@@ -55,7 +55,7 @@ func TestAToolOfAScope(t *testing.T) {
 // TestARateLimitIsAudited: a call beyond its tool's limit is refused in this turn and in that of another
 // conversation of the user, and is in the audit with its reason.
 func TestARateLimitIsAudited(t *testing.T) {
-	f := newFixture(t, setting{})
+	f := newFixture(t, fixtureSetting{})
 	for i, want := range [][]string{{"ok", "RATE_LIMIT"}, {"RATE_LIMIT"}} {
 		var made []string
 		for n := range want {

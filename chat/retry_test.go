@@ -64,7 +64,7 @@ func ways() map[string]Request {
 func TestTheSameMessageAgain(t *testing.T) {
 	for name, req := range ways() {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = func(context.Context, toolCall) (registry.Result, error) {
 					pass(time.Second)
 					return registry.Result{Data: "done"}, nil
@@ -91,7 +91,7 @@ func TestTheSameMessageAgain(t *testing.T) {
 					t.Error("joined:", diff)
 				}
 				pass(time.Minute)
-				elsewhere := newFixture(t, setting{besides: f})
+				elsewhere := newFixture(t, fixtureSetting{besides: f})
 				for i, g := range []*fixture{f, elsewhere, elsewhere, f, elsewhere} {
 					again, err := g.respond(t.Context(), req)
 					if err != nil {
@@ -118,13 +118,13 @@ func TestTheSameMessageAgain(t *testing.T) {
 // TestTheSameAnswerElsewhere: what opens something is not stored, so another gateway tells the
 // rest.
 func TestTheSameAnswerElsewhere(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Pay"}
 		first, _ := f.respond(t.Context(), req, callsTools(nth(1), "pay", `{"name":"Bob"}`), says("May I?"))
 		if again, _ := f.respond(t.Context(), req); again.lines() != first.lines() || len(of[*protocol.ConfirmationRequest](again)) != 1 {
 			t.Error(again.types())
 		}
-		g := newFixture(t, setting{besides: f})
+		g := newFixture(t, fixtureSetting{besides: f})
 		if again, err := g.respond(t.Context(), req); err != nil || again.types() != "tool.started tool.ended text.done usage done" {
 			t.Error(err, again.types())
 		}
@@ -137,7 +137,7 @@ func TestLeftInTheMiddle(t *testing.T) {
 	for _, wait := range []time.Duration{0, 10 * time.Second} {
 		for name, req := range ways() {
 			t.Run(fmt.Sprint(name, wait), func(t *testing.T) {
-				bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 					ctx, leave := context.WithCancel(t.Context())
 					f.do = func(ctx context.Context, c toolCall) (registry.Result, error) {
 						if c.Tool == "stop" {
@@ -184,7 +184,7 @@ func TestLeftInTheMiddle(t *testing.T) {
 
 // TestOneOfTwoLeaves: a turn goes on as long as somebody waits for it.
 func TestOneOfTwoLeaves(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		go func() {
@@ -221,11 +221,11 @@ func TestOneOfTwoLeaves(t *testing.T) {
 func TestFailedMessageGoesOn(t *testing.T) {
 	for name, req := range ways() {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				lost := func(context.Context, Prompt, func(string)) (Reply, error) {
 					return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
 				}
-				elsewhere := newFixture(t, setting{besides: f})
+				elsewhere := newFixture(t, fixtureSetting{besides: f})
 				for i, try := range []struct {
 					at    *fixture
 					steps []step
@@ -264,7 +264,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 		}
 		for _, finished := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, finished), func(t *testing.T) {
-				bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 					killed := make(chan struct{})
 					f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 						if c.Args.Name == "b" || !finished {
@@ -279,7 +279,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 						_, _ = f.respond(ctx, req, callsTools("short", "change", `{"name":"a"}`, "brief", "change", `{"name":"b"}`))
 					}()
 					synctest.Wait()
-					g := newFixture(t, setting{besides: f})
+					g := newFixture(t, fixtureSetting{besides: f})
 					f.kept.taken = nil // as the store does when it is opened
 					again, err := g.respond(t.Context(), req, says("I do not know."))
 					first := "CONFLICT"
@@ -302,7 +302,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 // TestNothingIsDoneUnrecorded: where it cannot be recorded which calls a message makes, they
 // are not made.
 func TestNothingIsDoneUnrecorded(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.answers.fail = store.ErrUnavailable
 		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
 		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
@@ -318,7 +318,7 @@ func TestNothingIsDoneUnrecorded(t *testing.T) {
 // TestTooLongToBeKept: of an answer that the store does not take it is known still that it was
 // given, and its calls stay the same calls.
 func TestTooLongToBeKept(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Change"}
 		calls := func(id string) step {
 			return func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
@@ -331,12 +331,12 @@ func TestTooLongToBeKept(t *testing.T) {
 			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
-		g := newFixture(t, setting{besides: f})
+		g := newFixture(t, fixtureSetting{besides: f})
 		told, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
 		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
 			t.Errorf("%v, %s, ran %d and %d", err, told.types(), len(f.ran()), len(g.ran()))
 		}
-		again, err := newFixture(t, setting{besides: f}).respond(t.Context(), req)
+		again, err := newFixture(t, fixtureSetting{besides: f}).respond(t.Context(), req)
 		if err != nil || again.types() != "error done" {
 			t.Error(err, again.types())
 		}
@@ -346,7 +346,7 @@ func TestTooLongToBeKept(t *testing.T) {
 // TestALongTurnIsKnown: a turn that takes longer than the store keeps its message is known
 // elsewhere all the same when it has ended.
 func TestALongTurnIsKnown(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			pass(50 * time.Second)
 			return registry.Result{Data: "done"}, nil
@@ -357,7 +357,7 @@ func TestALongTurnIsKnown(t *testing.T) {
 		if err != nil || first.done().Status != protocol.DoneCompleted {
 			t.Fatal(err, first.types())
 		}
-		elsewhere := newFixture(t, setting{besides: f})
+		elsewhere := newFixture(t, fixtureSetting{besides: f})
 		if again, err := elsewhere.respond(t.Context(), req); err != nil || again.lines() != first.lines() {
 			t.Error(err, again.types())
 		}
@@ -367,7 +367,7 @@ func TestALongTurnIsKnown(t *testing.T) {
 // TestCallsThatAreNoJSON: what a client's model has written as arguments may be empty or no JSON;
 // the message is the same one all the same, and another one with other arguments.
 func TestCallsThatAreNoJSON(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		tools := []Tool{{Name: "theirs", Parameters: json.RawMessage(`{}`)}}
 		said := func(args string) Request {
 			yes := true
@@ -389,7 +389,7 @@ func TestCallsThatAreNoJSON(t *testing.T) {
 // TestNobodysMessagesStayApart: people without a name who know their conversations by their
 // ids may number their messages alike.
 func TestNobodysMessagesStayApart(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		somebody := func() user.User { return user.Anonymous(netip.Addr{}, false) }
 		one, two := strings.Repeat("1", conversation.MinSecret), strings.Repeat("2", conversation.MinSecret)
 		for _, id := range []string{"1", ""} {
@@ -426,7 +426,7 @@ func TestSaidTwice(t *testing.T) {
 		"it spoke of something else":           {reads, func(f *fixture) { f.say("No", says("As you like.")) }, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				_, err := f.respond(ctx, Request{Message: "Yes"}, tc.first, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
@@ -460,13 +460,13 @@ func TestSaidTwice(t *testing.T) {
 // another user's id is another id, and a conversation that the client has learned meanwhile is
 // the message's own.
 func TestAnIDIsOneMessage(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Hello", ConversationID: "none"}
 		first, err := f.respond(t.Context(), req, says("Hi."))
 		if err != nil {
 			t.Fatal(err)
 		}
-		elsewhere := newFixture(t, setting{besides: f})
+		elsewhere := newFixture(t, fixtureSetting{besides: f})
 		for _, g := range []*fixture{f, elsewhere, f} {
 			for name, wrong := range map[string]Request{
 				"other words":          {ID: "m-1", Message: "Bye", ConversationID: "none"},
@@ -504,7 +504,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 // TestApprovedAgain: an approval whose answer was lost gets it, and runs nothing twice; also
 // after a kill in the middle.
 func TestApprovedAgain(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
 		killed := make(chan struct{})
@@ -519,7 +519,7 @@ func TestApprovedAgain(t *testing.T) {
 			_, _ = f.respond(ctx, req)
 		}()
 		synctest.Wait()
-		g := newFixture(t, setting{besides: f})
+		g := newFixture(t, fixtureSetting{besides: f})
 		f.kept.taken = nil
 		told, err := g.respond(t.Context(), req, says("I do not know."))
 		if err != nil || strings.Join(told.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
@@ -530,7 +530,7 @@ func TestApprovedAgain(t *testing.T) {
 		close(killed)
 		<-over
 	})
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		ctx, leave := context.WithCancel(t.Context())
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
@@ -558,7 +558,7 @@ func TestApprovedAgain(t *testing.T) {
 
 // TestAnswersAreBounded: what this process keeps of answers has an end, in number and in bytes.
 func TestAnswersAreBounded(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		long := says(strings.Repeat("a", 100<<10))
 		for i := range 150 {
 			if _, err := f.respond(t.Context(), Request{ID: fmt.Sprint(i), Message: "Tell", History: []Message{}}, long); err != nil {
@@ -581,7 +581,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // TestAnAnswerWaitsForTheAudit: a turn is not stored before the audit has its calls, because a later attempt at the
 // message finds their answers and writes no record.
 func TestAnAnswerWaitsForTheAudit(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.auditQueue = make(chan audit.Record, 1)
 		over := make(chan struct{})
 		go func() {

@@ -16,7 +16,7 @@ import (
 func TestSwitchInText(t *testing.T) {
 	billing := &Persona{Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, SwitchTo: []registry.SwitchTarget{{ID: "default"}}}
 	there := map[string]*Persona{"billing": billing}
-	f := newFixture(t, setting{options: Options{
+	f := newFixture(t, fixtureSetting{options: Options{
 		Personas: func(name string) *Persona { return there[name] },
 		Persona:  Persona{Name: "default", Instructions: "You are the desk. ", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}, {ID: "gone"}}},
 	}})

@@ -17,7 +17,7 @@ import (
 // TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
 // the calls before it, marked; the message that is sent again replaces it.
 func TestBrokenOff(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		breaks := func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 			delta("It is in the")
 			return Reply{}, &ModelError{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
@@ -45,7 +45,7 @@ func TestBrokenOff(t *testing.T) {
 // TestExpiredIsTold: the model is told in the next turn, once, that nobody has answered its
 // question in time, and nothing of a question that was answered.
 func TestExpiredIsTold(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like.")); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestExpiredIsTold(t *testing.T) {
 // TestAToolIsToldTheClientsHistory: a tool can hand on a conversation that only its client keeps,
 // without what instructs the model; of one that is kept here it is told nothing.
 func TestAToolIsToldTheClientsHistory(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var said []registry.Utterance
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			said = c.Needs.Inviter.Said()

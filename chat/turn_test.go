@@ -21,7 +21,7 @@ import (
 
 // TestTurn: what a turn with a tool tells, in order, and what the model is given.
 func TestTurn(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Who is Ada?",
 			func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 				delta("One moment.")
@@ -72,7 +72,7 @@ func TestTurn(t *testing.T) {
 // TestEmptyAnswer: a model that says nothing is asked once more; then the turn fails, and
 // never is silent.
 func TestEmptyAnswer(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Hello?", says(""), says("Hello."))
 		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
 			t.Errorf("%s after %s", told.types(), transcript(f.last()))
@@ -96,7 +96,7 @@ func TestEmptyAnswer(t *testing.T) {
 // TestCallsAfterAnEmptyAnswer: a model that says nothing, is asked once more, and calls a tool
 // then gets its answer.
 func TestCallsAfterAnEmptyAnswer(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
 		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != protocol.DoneCompleted {
 			t.Error(told.types())
@@ -112,7 +112,7 @@ func TestRefusal(t *testing.T) {
 			return Reply{Text: text, Refused: true}, nil
 		}
 	}
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*protocol.TextDone](told)[0].Refused || told.done().Status != protocol.DoneCompleted {
 			t.Error(told.types())
 		}
@@ -125,7 +125,7 @@ func TestRefusal(t *testing.T) {
 
 // TestLengthLimit: an answer that ended at the model's limit says so.
 func TestLengthLimit(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Tell", func(context.Context, Prompt, func(string)) (Reply, error) {
 			return Reply{Text: "and th", Cut: true}, nil
 		})
@@ -138,7 +138,7 @@ func TestLengthLimit(t *testing.T) {
 // TestRounds: a model that only ever calls tools is asked so often, the last time with
 // its tools off, and the turn fails.
 func TestRounds(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var steps []step
 		for i := range 12 {
 			steps = append(steps, callsTools(nth(i), "look", `{}`))
@@ -173,7 +173,7 @@ func TestModelFails(t *testing.T) {
 		0:                        {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
-			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 					delta("It is")
 					if kind == 0 {
@@ -214,7 +214,7 @@ func TestTurnTime(t *testing.T) {
 		"in a tool":    {callsTools(nth(1), "stop", `{}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, setting{options: Options{TurnTime: 10 * time.Second}}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{options: Options{TurnTime: 10 * time.Second}}, func(t *testing.T, f *fixture) {
 				f.do = func(ctx context.Context, _ toolCall) (registry.Result, error) {
 					<-ctx.Done()
 					return registry.Result{}, ctx.Err()
@@ -238,7 +238,7 @@ func TestTurnTime(t *testing.T) {
 // TestVoiceInvitation: what start_voice_session offers is told to the client, and the
 // ticket to the client alone.
 func TestVoiceInvitation(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Minute)
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			c.Needs.Inviter.Invite(registry.VoiceOffer{SessionID: "voice-1", PendingRequest: "the lab", Ticket: "secret-ticket", ExpiresAt: at})
@@ -262,7 +262,7 @@ func TestVoiceInvitation(t *testing.T) {
 
 // TestTimeout: a tool that shuts the user out tells the client.
 func TestTimeout(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		until := time.Now().Add(90 * time.Second)
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			c.Needs.Messenger.Timeout(until, 90*time.Second, "Enough.")
@@ -277,7 +277,7 @@ func TestTimeout(t *testing.T) {
 
 // TestRequests: what no turn can be made of is refused before anything happens.
 func TestRequests(t *testing.T) {
-	bubble(t, setting{options: Options{MaxMessage: 10}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{options: Options{MaxMessage: 10}}, func(t *testing.T, f *fixture) {
 		yes := &Confirmation{Token: "cf_x", Approved: true}
 		for name, tc := range map[string]struct {
 			req  Request
@@ -308,7 +308,7 @@ func TestRequests(t *testing.T) {
 // TestStoreFails: a turn begins only if its conversation can be read; one that cannot be
 // kept says so.
 func TestStoreFails(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
 		told := f.say("Hello", says("Hi."))
 		e := of[*protocol.Error](told)
@@ -329,7 +329,7 @@ func TestStoreFails(t *testing.T) {
 // TestVoiceEndsMeanwhile: a voice session that is handed back while a text turn runs is
 // in the conversation, and so is the turn.
 func TestVoiceEndsMeanwhile(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		f.say("Hello", says("Hi."))
 		f.say("And?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 			f.kept.append(t, "conv", conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "by voice", Turn: 2})
@@ -352,7 +352,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 
 // TestOwnHistory: for a client that keeps the conversation nothing is loaded or kept.
 func TestOwnHistory(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told, err := f.respond(t.Context(), Request{Message: "And?", History: []Message{{Role: RoleUser, Text: "One"}, {Role: RoleAssistant, Text: "Two"}}}, says("Three."))
 		if err != nil {
 			t.Fatal(err)
@@ -375,7 +375,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 		{"temperature", "x"}: protocol.CodeSettingRefused, {"", "'temperature' is not supported"}: protocol.CodeSettingRefused,
 		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
-		bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
 				return Reply{}, &ModelError{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
 			})
@@ -397,7 +397,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 // TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the
 // client is told that the turn has begun, and in which conversation.
 func TestTheTurnBeginsAtOnce(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		told := &turnTold{t: t}
 		first := func() { // that of all that was told
 			if begun := of[*protocol.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != protocol.ServerMessage(begun[0]) {

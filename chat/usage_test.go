@@ -32,7 +32,7 @@ func TestUsageIsGuessed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var bills []Bill
-			f := newFixture(t, setting{options: Options{Bill: func(b Bill) cost.Amount {
+			f := newFixture(t, fixtureSetting{options: Options{Bill: func(b Bill) cost.Amount {
 				bills = append(bills, b)
 				return cost.Amount{Micros: 1, Estimated: b.Estimated}
 			}}})

@@ -29,7 +29,7 @@ func TestAVersionIsTheUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFixture(t, setting{})
+	f := newFixture(t, fixtureSetting{})
 	f.agent.opts.Tools = r.Snapshot
 	draws := func(who user.User, conversation string) string {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
 		return map[string]registry.ToolSettings{"transfer_next": {Share: n}}
 	}
 	for share, want := range map[int]string{0: base.Version, 100: "9.0.0"} {
-		bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 			r, err := registry.Load(registrytest.File(t, base, next), registry.Options{
 				Handlers: map[string]registry.Handler{"transfer": does(base.Version), "transfer_next": does("9.0.0")}, Settings: shares(share),
 			})

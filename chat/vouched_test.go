@@ -11,7 +11,7 @@ import (
 // TestToolsKnowWhoVouches: a turn's tools learn whether its user is vouched for and its
 // scopes, and the next turn of the conversation keeps none of it.
 func TestToolsKnowWhoVouches(t *testing.T) {
-	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		var seen []registry.Session
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
 			seen = append(seen, c.Session)
