@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/audit"
 	"voicegw/internal/conversation"
 	"voicegw/internal/cost"
@@ -118,7 +118,7 @@ type Bill struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Persona.Name = cmp.Or(o.Persona.Name, defaults.AgentName)
+	o.Persona.Name = cmp.Or(o.Persona.Name, setting.AgentName)
 	o.MaxMessage = cmp.Or(o.MaxMessage, conversation.MaxText)
 	o.MaxHistory = cmp.Or(o.MaxHistory, 48_000)
 	o.TurnTime = cmp.Or(o.TurnTime, 5*time.Minute)

@@ -1,12 +1,12 @@
 package config
 
 import (
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 )
 
 // defaultImage is the default backend.Image.
 func defaultImage() Image {
-	return Image{Provider: ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
+	return Image{Provider: ImageAuto, Life: setting.ImageLife, MaxCount: setting.Images, MaxMB: setting.ImageMB}
 }
 
 func (l *loader) validateImage() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
 )
@@ -51,7 +51,7 @@ func (l *BoundListener) Limit(to ConnectionLimits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limits = to
-	l.room.Limit(cmp.Or(to.AtOnce, defaults.Connections), cmp.Or(to.PerAddress, defaults.ConnectionsPerAddress))
+	l.room.Limit(cmp.Or(to.AtOnce, setting.Connections), cmp.Or(to.PerAddress, setting.ConnectionsPerAddress))
 }
 
 // Accept returns the next connection, and closes another one if it needs the room.

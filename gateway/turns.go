@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
@@ -30,10 +30,10 @@ type TurnLimits struct {
 }
 
 func (l TurnLimits) withDefaults() TurnLimits {
-	l.AtOnce = cmp.Or(l.AtOnce, defaults.Turns)
-	l.PerAddress = cmp.Or(l.PerAddress, defaults.TurnsPerAddress)
-	l.PerUser = cmp.Or(l.PerUser, defaults.TurnsPerUser)
-	l.NewPerSecond = cmp.Or(l.NewPerSecond, defaults.NewTurnsPerSecond)
+	l.AtOnce = cmp.Or(l.AtOnce, setting.Turns)
+	l.PerAddress = cmp.Or(l.PerAddress, setting.TurnsPerAddress)
+	l.PerUser = cmp.Or(l.PerUser, setting.TurnsPerUser)
+	l.NewPerSecond = cmp.Or(l.NewPerSecond, setting.NewTurnsPerSecond)
 	return l
 }
 

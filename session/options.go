@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/audit"
 	"voicegw/internal/cost"
 	"voicegw/internal/meter"
@@ -142,8 +142,8 @@ func (l Limits) withDefaults() Limits {
 		field *int
 		value int
 	}{
-		{&l.Sessions, defaults.Sessions}, {&l.PerAddress, defaults.SessionsPerAddress}, {&l.NewPerSecond, defaults.NewSessionsPerSecond},
-		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, defaults.ClientTools},
+		{&l.Sessions, setting.Sessions}, {&l.PerAddress, setting.SessionsPerAddress}, {&l.NewPerSecond, setting.NewSessionsPerSecond},
+		{&l.Waiting, setting.WaitingSessions}, {&l.WaitingPerAddress, setting.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, setting.ClientTools},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value
@@ -153,8 +153,8 @@ func (l Limits) withDefaults() Limits {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&l.AudioAhead, defaults.AudioAhead}, {&l.StartTimeout, 10 * time.Second},
-		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, defaults.SlowClient},
+		{&l.AudioAhead, setting.AudioAhead}, {&l.StartTimeout, 10 * time.Second},
+		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, setting.SlowClient},
 		{&l.Backlog, 120 * time.Second},
 	} {
 		if *f.field == 0 {
@@ -172,7 +172,7 @@ func (o Options) withDefaults() Options {
 	o.Policy.Relink, o.Policy.Failover = true, o.Fallback != ""
 	o.rules = orchestrator.NewRules(o.Policy)
 	if o.Agent.Name == "" {
-		o.Agent.Name = defaults.AgentName
+		o.Agent.Name = setting.AgentName
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 )
 
 // Sync says when the embedded server syncs written data to the disk.
@@ -101,10 +101,10 @@ const (
 
 // complete returns the options with their defaults, or what is wrong with them.
 func (o Options) complete() (Options, error) {
-	setDefault(&o.Replicas, defaults.Replicas)
+	setDefault(&o.Replicas, setting.Replicas)
 	setDefault(&o.Prefix, "voicegw")
 	setDefault(&o.LedgerLife, 24*time.Hour)
-	setDefault(&o.AuditAge, defaults.AuditAge)
+	setDefault(&o.AuditAge, setting.AuditAge)
 	setDefault(&o.AuditBytes, 1<<30)
 	setDefault(&o.MostBlocks, 100_000)
 	setDefault(&o.ConversationLife, 30*24*time.Hour)

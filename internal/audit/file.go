@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 )
 
 // FileOptions say where a [File] is and when the next one begins.
@@ -36,7 +36,7 @@ type FileOptions struct {
 }
 
 const (
-	defaultMaxBytes = defaults.AuditFileMB << 20
+	defaultMaxBytes = setting.AuditFileMB << 20
 	// stampLayout is the time in the name of a full file, in UTC.
 	stampLayout = "2006-01-02T15-04-05.000"
 	gzSuffix    = ".gz"
@@ -71,7 +71,7 @@ func OpenFile(o FileOptions) (*File, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	o.Keep = cmp.Or(o.Keep, defaults.AuditFiles)
+	o.Keep = cmp.Or(o.Keep, setting.AuditFiles)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Path == "" {
 		return nil, fmt.Errorf("audit: %w: it has no name", ErrPath)

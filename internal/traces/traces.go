@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/traceparent"
 )
 
@@ -70,7 +70,7 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	o.Protocol, o.Timeout, o.Slow = cmp.Or(o.Protocol, HTTP), cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.Slow, defaults.SlowAnswer)
+	o.Protocol, o.Timeout, o.Slow = cmp.Or(o.Protocol, HTTP), cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.Slow, setting.SlowAnswer)
 	o.queue, o.batch, o.pause = cmp.Or(o.queue, queueSpans), cmp.Or(o.batch, batchSpans), cmp.Or(o.pause, batchPause)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/prompts"
 	"voicegw/registry"
 )
@@ -25,7 +25,7 @@ type Questions struct {
 }
 
 func (q Questions) withDefaults() Questions {
-	return Questions{PerTool: cmp.Or(q.PerTool, defaults.QuestionsPerTool), Total: cmp.Or(q.Total, defaults.Questions)}
+	return Questions{PerTool: cmp.Or(q.PerTool, setting.QuestionsPerTool), Total: cmp.Or(q.Total, setting.Questions)}
 }
 
 // unapproved is a question that nobody has approved.

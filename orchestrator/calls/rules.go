@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/registry/spec"
 )
 
@@ -24,9 +24,9 @@ type Budget struct {
 // DefaultBudget returns the budget of a mode for which nothing is configured.
 func DefaultBudget(mode spec.Mode) Budget {
 	if mode == spec.ModeText {
-		return Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK, ToolTime: -1}
+		return Budget{Retrieval: setting.TextRetrievals, Total: setting.TextCalls, TopK: setting.TextTopK, ToolTime: -1}
 	}
-	return Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime}
+	return Budget{Retrieval: setting.VoiceRetrievals, Total: setting.VoiceCalls, TopK: setting.VoiceTopK, ToolTime: setting.VoiceToolTime}
 }
 
 // Or returns b with its zero fields taken from c.

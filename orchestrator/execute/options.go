@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/store"
 )
 
@@ -46,7 +46,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.Life = cmp.Or(o.Life, defaults.QuestionLife)
+	o.Life = cmp.Or(o.Life, setting.QuestionLife)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
 	o.RetryAfter = cmp.Or(o.RetryAfter, 250*time.Millisecond)
 	if o.Logger == nil {

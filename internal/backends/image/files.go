@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/internal/logging"
 )
 
@@ -87,13 +87,13 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 		return nil, errors.New("image: no folder is named")
 	}
 	if o.Life <= 0 {
-		o.Life = defaults.ImageLife
+		o.Life = setting.ImageLife
 	}
 	if o.MaxCount <= 0 {
-		o.MaxCount = defaults.Images
+		o.MaxCount = setting.Images
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = defaults.ImageMB << 20
+		o.MaxBytes = setting.ImageMB << 20
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {

@@ -2,7 +2,7 @@
 // options it fills: config shows and documents them, and those packages use them if an
 // option is zero. So each is written only once. A default that only config has is defined in
 // config; one that config leaves at zero is defined in the package whose option it is.
-package defaults
+package setting
 
 import "time"
 
