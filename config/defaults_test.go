@@ -17,7 +17,7 @@ import (
 var ofConfigAlone = []string{"DrainTimeout", "SessionLength", "Idle", "ResumeGrace"}
 
 // TestDefaultsStandOnce: a default that config shares with the package that it configures is
-// a constant of config/defaults that both use, so that the documented value is the real one.
+// a constant of config/setting/defaults.go that both use, so that the documented value is the real one.
 func TestDefaultsStandOnce(t *testing.T) {
 	users := map[string][]string{} // of each constant: the packages that use it
 	numbers := map[string]bool{}   // the settings whose default is written as a number in config
@@ -38,11 +38,11 @@ func TestDefaultsStandOnce(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ValueSpec:
-				if folder == "config/defaults" {
+				if name == "config/setting/defaults.go" {
 					users[n.Names[0].Name] = append(users[n.Names[0].Name], folder)
 				}
 			case *ast.SelectorExpr:
-				if from, ok := n.X.(*ast.Ident); ok && from.Name == "defaults" && !slices.Contains(users[n.Sel.Name], folder) {
+				if from, ok := n.X.(*ast.Ident); ok && from.Name == "setting" && !slices.Contains(users[n.Sel.Name], folder) {
 					users[n.Sel.Name] = append(users[n.Sel.Name], folder)
 				}
 			case *ast.FuncDecl:
@@ -61,13 +61,16 @@ func TestDefaultsStandOnce(t *testing.T) {
 		t.Fatalf("%d constants and %d numbers were read", len(users), len(numbers))
 	}
 	for name, folders := range users {
+		if !slices.Contains(folders, "config/setting") {
+			continue // a type of package setting
+		}
 		if !slices.Contains(folders, "config") || len(folders) < 3 {
-			t.Errorf("defaults.%s is used by %v; it is for config and the package that the setting is an option of", name, folders)
+			t.Errorf("setting.%s is used by %v; it is for config and the package that the setting is an option of", name, folders)
 		}
 	}
 	for name := range numbers {
 		if !slices.Contains(ofConfigAlone, name) {
-			t.Errorf("the default of %s is written in package config; if another package has it too, it belongs in config/defaults, else in ofConfigAlone", name)
+			t.Errorf("the default of %s is written in package config; if another package has it too, it belongs in config/setting, else in ofConfigAlone", name)
 		}
 	}
 }

@@ -1,10 +1,9 @@
-// Package defaults holds the defaults that package config shares with the packages whose
-// options it fills: config shows and documents them, and those packages use them if an
-// option is zero. So each is written only once. A default that only config has is defined in
-// config; one that config leaves at zero is defined in the package whose option it is.
 package setting
 
 import "time"
+
+// The constants of this file are defaults that package config documents and that another package uses for a zero option, so
+// that each is written once.
 
 // AgentName is the agent's name.
 const AgentName = "default"
