@@ -17,7 +17,7 @@ import (
 // families is the table of all families. To add one that is read, a row is enough. One that events
 // fill also needs the code that counts the event: in watch.go (with a field of watcher that newWatcher looks up)
 // what sessions tell, in audited.go calls of tools, in texts.go what the text agent tells, in metrics.go what the
-// process tells. Then run go run ./scripts/dev dashboards.
+// process tells. Then run go run ./scripts/dev metrics, and show it in a panel of deploy/grafana/voicegw.json.
 var families = []Family{
 	// The process.
 	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,

@@ -1,7 +1,7 @@
 // Command dev holds the programs that developers of voicegw run, mostly through the Makefile and scripts:
 //
 //	go run ./scripts/dev count                         print the size of the code and its limits
-//	go run ./scripts/dev dashboards [--check]          write, or check, the files made from the tables of metrics and alerts
+//	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/operations.md
 //	go run ./scripts/dev faultproxy -target HOST:PORT  run a TCP proxy that fails on command
 //	go run ./scripts/dev slowsched GOROOT FOLDER       write a Go scheduler that delays goroutines
 package main
@@ -27,18 +27,18 @@ func main() {
 // run runs the program that the first argument names.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("name a program: count, dashboards, faultproxy or slowsched")
+		return errors.New("name a program: count, faultproxy, metrics or slowsched")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "count":
 		return count(os.Stdout)
-	case "dashboards":
-		return dashboards(args)
+	case "metrics":
+		return metricsList(args)
 	case "faultproxy":
 		return faultProxy(ctx, args, os.Stdin, os.Stdout)
 	case "slowsched":
 		return slowScheduler(args)
 	default:
-		return fmt.Errorf("unknown program %q: name count, dashboards, faultproxy or slowsched", name)
+		return fmt.Errorf("unknown program %q: name count, faultproxy, metrics or slowsched", name)
 	}
 }

@@ -1,18 +1,22 @@
-package dashboard_test
+package metrics_test
 
 import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"voicegw/internal/metrics"
-	"voicegw/internal/metrics/dashboard"
+	"voicegw/transport"
 )
+
+// deployed is where the dashboard and the rules are.
+const deployed = "../../deploy/"
 
 var (
 	named    = regexp.MustCompile(`\bvoicegw_[a-z_]+`)
@@ -21,7 +25,18 @@ var (
 	of       = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// families are the names of the table of metrics.
+func read(t *testing.T, file string, decode func([]byte, any) error, into any) {
+	t.Helper()
+	data, err := os.ReadFile(deployed + file)
+	if err == nil {
+		err = decode(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// families are the metrics by their full names.
 func families() map[string]metrics.Family {
 	all := map[string]metrics.Family{}
 	for _, f := range metrics.Families() {
@@ -52,14 +67,9 @@ func known(t *testing.T, where, expr string) (found []string) {
 	return found
 }
 
-// TestDashboard reads what Grafana would read.
+// TestDashboard reads the dashboard as Grafana does. A panel shows every metric.
 func TestDashboard(t *testing.T) {
-	data, err := dashboard.Grafana()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d struct {
-		UID        string `json:"uid"`
 		Templating struct {
 			List []struct {
 				Name, Type string
@@ -74,9 +84,7 @@ func TestDashboard(t *testing.T) {
 			Targets     []struct{ RefID, Expr, LegendFormat string }
 		}
 	}
-	if err := json.Unmarshal(data, &d); err != nil {
-		t.Fatal(err)
-	}
+	read(t, "grafana/voicegw.json", json.Unmarshal, &d)
 	variables := []string{"__rate_interval", "__range"}
 	for _, v := range d.Templating.List {
 		if q, ok := v.Query.(map[string]any); ok {
@@ -90,7 +98,7 @@ func TestDashboard(t *testing.T) {
 		variables = append(variables, v.Name)
 	}
 	units := []string{"s", "short", "reqps", "percentunit", "currencyUSD", "bytes"}
-	ids, titles, taken := map[int]bool{}, map[string]bool{}, map[[2]int]string{}
+	ids, titles, taken, shown := map[int]bool{}, map[string]bool{}, map[[2]int]string{}, map[string]bool{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.ID == 0 {
 			t.Errorf("%q has the id %d of another panel", p.Title, p.ID)
@@ -120,9 +128,8 @@ func TestDashboard(t *testing.T) {
 				t.Errorf("%q: a query without a legend, or a second %s", p.Title, target.RefID)
 			}
 			refs[target.RefID] = true
-			known(t, p.Title, target.Expr)
-			if strings.Contains(target.Expr, "@") {
-				t.Errorf("%q: @ is left in %s", p.Title, target.Expr)
+			for _, name := range known(t, p.Title, target.Expr) {
+				shown[name] = true
 			}
 			for _, m := range variable.FindAllStringSubmatch(target.Expr, -1) {
 				if !slices.Contains(variables, m[1]) {
@@ -131,53 +138,81 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
+	for name := range families() {
+		if !shown[name] {
+			t.Errorf("%s is in no panel", name)
+		}
+	}
 }
 
-// unseen are metrics that no panel needs to show.
-var unseen = map[string]string{}
+// rule is a rule of Prometheus.
+type rule struct {
+	Record, Alert, Expr string
+	Labels, Annotations map[string]string
+}
 
-// TestEveryMetricIsShown: a metric that nobody looks at is not worth counting.
-func TestEveryMetricIsShown(t *testing.T) {
-	shown := map[string]bool{}
-	for _, row := range dashboard.Rows() {
-		for _, p := range row.Panels {
-			for _, q := range p.Queries {
-				for _, name := range known(t, p.Title, q.Expr) {
-					shown[name] = true
+// TestAlerts: each alert is about metrics that exist, has a runbook, and is tested firing and quiet.
+func TestAlerts(t *testing.T) {
+	var rules struct{ Groups []struct{ Rules []rule } }
+	read(t, "prometheus/rules.yaml", yaml.Unmarshal, &rules)
+	var cases struct {
+		Tests []struct {
+			Name   string
+			Series []struct{ Series string } `yaml:"input_series"`
+		}
+	}
+	read(t, "prometheus/rules_test.yaml", yaml.Unmarshal, &cases)
+	tested := map[string]bool{}
+	for _, c := range cases.Tests {
+		tested[c.Name] = true
+		for _, s := range c.Series {
+			known(t, c.Name, s.Series)
+		}
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, alerts := map[string]bool{}, map[string]string{}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			known(t, r.Record+r.Alert, r.Expr)
+			if r.Alert == "" {
+				records[r.Record] = true
+				continue
+			}
+			for _, name := range recorded.FindAllString(r.Expr, -1) {
+				if !records[name] {
+					t.Errorf("%s: nothing records %s", r.Alert, name)
 				}
 			}
+			severity := r.Labels["severity"]
+			if alerts[r.Alert] != "" || !strings.HasPrefix(r.Alert, "Voicegw") || !strings.HasSuffix(r.Annotations["summary"], ".") || severity != "page" && severity != "ticket" {
+				t.Errorf("%s is not complete", r.Alert)
+			}
+			if !tested[r.Alert+" fires"] || !tested[r.Alert+" is quiet"] {
+				t.Errorf("%s has no case in which it fires, or none in which it is quiet", r.Alert)
+			}
+			if !strings.Contains(string(page), "\n### "+r.Alert+"\n\n"+severity+": `"+r.Expr+"`") || r.Annotations["runbook"] != "docs/operations.md#"+strings.ToLower(r.Alert) {
+				t.Errorf("%s has no section in docs/operations.md with its severity and its expression", r.Alert)
+			}
+			alerts[r.Alert] = r.Expr
 		}
 	}
-	for name := range families() {
-		if why := unseen[name]; shown[name] == (why != "") {
-			t.Errorf("%s is in no panel, or needlessly in the list of those that need none", name)
-		}
+	if len(alerts) < 20 {
+		t.Errorf("there are only %d alerts", len(alerts))
 	}
-}
-
-// TestAlerts: each alert is about metrics that exist, and says what to do.
-func TestAlerts(t *testing.T) {
-	records := map[string]bool{}
-	for _, r := range dashboard.Records() {
-		known(t, r.Name, r.Expr)
-		records[r.Name] = true
-	}
-	names := map[string]bool{}
-	for _, a := range dashboard.Alerts() {
-		known(t, a.Name, a.Expr)
-		for _, name := range recorded.FindAllString(a.Expr, -1) {
-			if !records[name] {
-				t.Errorf("%s: nothing records %s", a.Name, name)
+	// The alerts about providers count the kinds of failures that the table of failures names for them.
+	for of, name := range map[transport.Alert]string{transport.AlertDown: "VoicegwProviderDown", transport.AlertKey: "VoicegwProviderRefusesKey"} {
+		var kinds []string
+		for _, k := range transport.Kinds() {
+			if k.Failure().Alert == of {
+				kinds = append(kinds, k.String())
 			}
 		}
-		for _, s := range append(slices.Clone(a.Bad), a.Good...) {
-			known(t, a.Name+"'s case", s.Name)
+		if want := `"` + strings.Join(kinds, "|") + `"`; !strings.Contains(alerts[name], want) {
+			t.Errorf("%s does not count %s: %s", name, want, alerts[name])
 		}
-		if names[a.Name] || !strings.HasPrefix(a.Name, "Voicegw") || len(a.Bad) == 0 || len(a.Good) == 0 || a.At == "" || !strings.HasSuffix(a.Summary, ".") || len(a.Runbook) < 80 ||
-			a.Severity != "page" && a.Severity != "ticket" {
-			t.Errorf("%s is not complete", a.Name)
-		}
-		names[a.Name] = true
 	}
 }
 
@@ -187,19 +222,9 @@ func TestRules(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool is not installed (Debian's package prometheus)")
 	}
-	dir := t.TempDir()
-	for name, make := range map[string]func() ([]byte, error){dashboard.RulesFile: dashboard.Rules, "rules_test.yaml": dashboard.Tests} {
-		data, err := make()
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, args := range [][]string{{"check", "rules", dashboard.RulesFile}, {"test", "rules", "rules_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
 		cmd := exec.Command(promtool, args...)
-		cmd.Dir = dir
+		cmd.Dir = deployed + "prometheus"
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
