@@ -45,7 +45,7 @@ react=$(node -p 'require("react/package.json").version')
 types=$(node -p 'require("@types/react/package.json").version')
 
 cp -R client/test/packed "$work/app"
-cp client/example/index.html "$work/app"
+cp ../examples/browser/index.html "$work/app"
 cd "$work/app"
 npm install --silent --ignore-scripts --no-audit --no-fund --prefer-offline ../*.tgz "react@$react" "react-dom@$react" "@types/react@$types"
 node whole.mjs node_modules
