@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "rewrite what the tests compare with: testdata/broken/*.txtar and zz_args_test.go")
+var update = flag.Bool("update", false, "rewrite what the tests compare with: testdata/broken/*.txtar, zz_args_test.go and the zz_args.go of examples/tools")
 
 // TestBroken builds each tool of testdata/broken. A file there is prose, the line
 // "tool: NAME", the tool's files (link/NAME is a symbolic link to what it holds) and

@@ -1,16 +1,21 @@
 package build
 
 import (
+	"bytes"
 	"encoding/json"
 	"go/format"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // docFile is the paragraph before a block of the tutorial: the file that the block is.
@@ -60,7 +65,7 @@ func docFiles(t *testing.T) map[string]string {
 			t.Errorf("%s: no line names the file of this block, so no test compiles it:\n%s", Tutorial, b.text)
 		}
 	}
-	paths, err := filepath.Glob("testdata/tools/*/*")
+	paths, err := filepath.Glob("../../examples/tools/*/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +74,7 @@ func docFiles(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, err := filepath.Rel("testdata", path)
+		name, err := filepath.Rel("../../examples", path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,11 +98,62 @@ func TestRecipesQuoteTheTools(t *testing.T) {
 			found = found || strings.Contains(strings.Join(strings.Fields(text), " "), quote)
 		}
 		if !found {
-			t.Errorf("%s: no file in testdata/tools contains:\n%s", recipes, b.text)
+			t.Errorf("%s: no file in examples/tools contains:\n%s", recipes, b.text)
 		}
 	}
 	if seen < 10 {
 		t.Errorf("%s has only %d blocks of code; has its form changed?", recipes, seen)
+	}
+}
+
+// TestExamplesUseEveryKey: each key of schema.json is used by a tool in examples/tools or tools.
+func TestExamplesUseEveryKey(t *testing.T) {
+	used := map[string]bool{}
+	for _, pattern := range []string{"../../examples/tools/*/schema.json", "../../tools/*/schema.json"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var keys map[string]json.RawMessage
+			if err := json.Unmarshal(data, &keys); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			for key := range keys {
+				used[key] = true
+			}
+		}
+	}
+	for field := range reflect.TypeFor[spec.Spec]().Fields() {
+		if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !used[key] {
+			t.Errorf("no tool uses %s; add it to one in examples/tools", key)
+		}
+	}
+}
+
+// TestExamplesUseEveryCapability: each capability of a call is used by a tool in examples/tools.
+func TestExamplesUseEveryCapability(t *testing.T) {
+	var handlers strings.Builder
+	paths, err := filepath.Glob("../../examples/tools/*/handler.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handlers.Write(data)
+	}
+	types := append(registry.CallCapabilities(), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream](), reflect.TypeFor[registry.Snapshot]())
+	for _, typ := range types {
+		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(typ.String()) + `\b`).MatchString(handlers.String()) {
+			t.Errorf("no tool in examples/tools uses %s", typ)
+		}
 	}
 }
 
@@ -134,7 +190,32 @@ func TestDocsTools(t *testing.T) {
 	if len(report.Findings) > 0 {
 		t.Fatal(findingLines(report))
 	}
+	compareExamples(t, dir)
 	runDocsTools(t, dir, write, slices.Sorted(maps.Keys(names)))
+}
+
+// compareExamples compares the generated code of the tools in examples with that of a build in dir; -update rewrites it.
+func compareExamples(t *testing.T, dir string) {
+	t.Helper()
+	schemas, err := filepath.Glob("../../examples/tools/*/schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, schema := range schemas {
+		file := filepath.Join(filepath.Dir(schema), "zz_args.go")
+		built, err := os.ReadFile(filepath.Join(dir, toolsDir, filepath.Base(filepath.Dir(file)), "zz_args.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(file, built, 0o644); err != nil { //nolint:gosec // it is committed
+				t.Fatal(err)
+			}
+		}
+		if committed, err := os.ReadFile(file); err != nil || !bytes.Equal(committed, built) {
+			t.Errorf("%s is out of date; go test ./registry/build -run TestDocsTools -update rewrites it (%v)", file, err)
+		}
+	}
 }
 
 // runDocsTools has the go command see the tools of a project in this one.

@@ -24,7 +24,7 @@ type sizes struct {
 	fields, methods           map[string]int // by package path and type
 }
 
-// count prints the size of the code: production Go (no tests, testdata or generated files), packages, folders at
+// count prints the size of the code: production Go (no tests, testdata, examples or generated files), packages, folders at
 // the root, the largest struct, the type with the most methods, long lines, and words of documentation (no prompts, no demo data).
 func count(out io.Writer) error {
 	s := sizes{packages: map[string]bool{}, roots: map[string]bool{}, fields: map[string]int{}, methods: map[string]int{}}
@@ -74,7 +74,7 @@ func (s *sizes) walk(tree fs.FS) error {
 			return nil
 		}
 		switch {
-		case strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go"):
+		case strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go") && !strings.HasPrefix(name, "examples/"):
 			return s.countGo(tree, name)
 		case strings.HasSuffix(base, ".md") && base != "guide.md" && !strings.HasPrefix(name, "internal/backends/") && !strings.HasPrefix(name, "prompts/") && !strings.HasPrefix(name, "registry/"):
 			return s.countWords(tree, name)

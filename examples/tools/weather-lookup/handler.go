@@ -34,7 +34,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		told.Err = err // for the log
 		return registry.Result{}, told
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
