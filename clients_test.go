@@ -96,11 +96,11 @@ func TestEveryClientIsBounded(t *testing.T) {
 	}
 }
 
-// sources are the Go files of the module but its tests and internal/bounded.
+// sources are the Go files of the module without its tests, examples and internal/bounded.
 func sources(t *testing.T) []string {
 	t.Helper()
 	return goFiles(t, func(path string) bool {
-		return !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/bounded/")
+		return !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/bounded/") && !strings.HasPrefix(path, "examples/")
 	})
 }
 

@@ -26,7 +26,7 @@ var (
 	declaredTarget = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 )
 
-// docPages returns the Markdown pages for readers, by path: those of the root, docs and web.
+// docPages returns the Markdown pages for readers, by path: those of the root, docs, examples and web.
 func docPages(t *testing.T) []string {
 	t.Helper()
 	var pages []string
@@ -36,7 +36,7 @@ func docPages(t *testing.T) []string {
 			return err
 		case entry.IsDir() && (slices.Contains([]string{"node_modules", ".git", "testdata", "bin"}, entry.Name())):
 			return filepath.SkipDir
-		case path.Ext(name) == ".md" && entry.Name() != "guide.md" && (!strings.Contains(name, "/") || strings.HasPrefix(name, "docs/") || strings.HasPrefix(name, "web/")):
+		case path.Ext(name) == ".md" && entry.Name() != "guide.md" && (!strings.Contains(name, "/") || strings.HasPrefix(name, "docs/") || strings.HasPrefix(name, "web/") || strings.HasPrefix(name, "examples/")):
 			pages = append(pages, name)
 		}
 		return nil
@@ -160,5 +160,20 @@ func TestPagesRunWhatExists(t *testing.T) {
 	}
 	if found < 30 {
 		t.Errorf("the pages name only %d targets and scripts; has their form changed?", found)
+	}
+}
+
+// TestClientsPageQuotesTheExample: docs/clients.md shows the browser page that scripts/test-pack.sh runs.
+func TestClientsPageQuotesTheExample(t *testing.T) {
+	page, err := os.ReadFile("docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("examples/browser/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```html\n"+string(example)+"```\n") {
+		t.Error("docs/clients.md does not show examples/browser/index.html as it is")
 	}
 }
