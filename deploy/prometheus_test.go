@@ -133,9 +133,9 @@ func TestRules(t *testing.T) {
 	promtool(t, "test", "rules", "prometheus/rules_test.yaml")
 }
 
-// TestScrapeOfThePage gives the example of docs/operations.md to Prometheus' own program.
+// TestScrapeOfThePage gives the example of docs/metrics.md to Prometheus' own program.
 func TestScrapeOfThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks what installs voicegw: the unit, the chart, the compose file, the first steps of
-# docs/operations.md and the image. The programs that read the files read them here, too: voicegw itself (VOICEGW, or one
+# docs/metrics.md and the image. The programs that read the files read them here, too: voicegw itself (VOICEGW, or one
 # that is built), Prometheus, nginx, systemd. A check whose tools are missing says so.
 set -eu
 cd "$(dirname "$0")/.."

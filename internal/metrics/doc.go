@@ -1,5 +1,5 @@
 // Package metrics counts for Prometheus what happens in a gateway. All families stand in one
-// table ([Families]); docs/operations.md tells what each is for.
+// table ([Families]); docs/metrics.md tells what each is for.
 //
 // A family is filled in one of two ways. Events are counted when they happen: the packages that
 // know of them call a function that the wiring has given them ([Metrics.Observe],

@@ -64,7 +64,7 @@ func inSeconds(all []time.Duration) []float64 {
 }
 
 // The buckets, in seconds unless a name says otherwise. 1.5 and 0.05 are the limits of the service
-// levels in docs/operations.md.
+// levels in docs/alerts.md.
 var (
 	untilAudio = []float64{.01, .025, .05, .1, .2, .3, .5, .7, 1, 1.5, 2, 3, 5, 8, 15}
 	fast       = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}

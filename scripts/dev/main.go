@@ -1,7 +1,7 @@
 // Command dev holds the programs that developers of voicegw run, mostly through the Makefile and scripts:
 //
 //	go run ./scripts/dev count                         print the size of the code and its limits
-//	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/operations.md
+//	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/metrics.md
 //	go run ./scripts/dev faultproxy -target HOST:PORT  run a TCP proxy that fails on command
 //	go run ./scripts/dev slowsched GOROOT FOLDER       write a Go scheduler that delays goroutines
 package main

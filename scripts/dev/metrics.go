@@ -10,10 +10,10 @@ import (
 	"voicegw/internal/metrics"
 )
 
-// page is the page for operators.
-const page = "docs/operations.md"
+// page is the page of the metrics.
+const page = "docs/metrics.md"
 
-// metricsList writes the list of metrics in docs/operations.md from the table in internal/metrics. With --check it
+// metricsList writes the list of metrics in docs/metrics.md from the table in internal/metrics. With --check it
 // fails if the page is out of date.
 func metricsList(args []string) error {
 	check := len(args) == 1 && args[0] == "--check"
