@@ -62,7 +62,7 @@ fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 	./scripts/fuzz $${FUZZTIME:-60s}
 
 bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
-	./scripts/bench/run
+	./scripts/bench
 
 bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
 	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
@@ -70,8 +70,8 @@ bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memor
 bench-traces: ## Sessions that talk beside collectors of traces that hang, refuse or are slow (TRACES_SESSIONS=200, TRACES_FOR=10s)
 	go test -run '^$$' -bench Traces -benchtime 1x -timeout 30m ./e2e
 
-bench-compare: ## CPU and memory beside those of the last release (beside nginx: scripts/bench/compare.sh)
-	./scripts/bench/compare.sh check
+bench-compare: ## Compare CPU and memory of the relay with the last release (ARGS=revision)
+	./scripts/bench-compare $(ARGS)
 
 bench-web: ## Figures of the page in real Chromium (BENCH_MINUTES=2)
 	./scripts/bench-web.sh

@@ -29,8 +29,6 @@ var mayConnect = map[string]string{
 	"transport/openai/transport.go":         "makes the client that ws.Dial copies",
 	"transport/transporttest/suite.go":      "is the suite of tests of the adapters",
 	"internal/testutil/main.go":             "looks at the answers of servers of tests",
-	"scripts/bench/relay.go":                "is a benchmark that asks the program beside it",
-	"scripts/bench/tls.go":                  "makes the client that ws.Dial copies, in a benchmark",
 }
 
 // connects are the names of net/http that connect without a bound.
