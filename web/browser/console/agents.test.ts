@@ -33,11 +33,11 @@ test("an agent from its first word to its end", async () => {
   // All problems at once, each at its field.
   await field("Id").fill("Sales Desk");
   await field("Language").fill("german!");
-  await field("Voice: calls in all").fill("many");
+  await field("Voice: all calls").fill("many");
   await console.press("Create", sheet);
   await sheet.getByText("Not saved: 5 fields need a change.").waitFor();
   await console.focusOn("Id"); // the first of them
-  for (const name of ["Id", "Name", "Playbook", "Language", "Voice: calls in all"]) {
+  for (const name of ["Id", "Name", "Playbook", "Language", "Voice: all calls"]) {
     expect(await field(name).getAttribute("aria-invalid"), name).toBe("true");
   }
   await looks.take("agents-problems");
@@ -49,11 +49,11 @@ test("an agent from its first word to its end", async () => {
   await field("Name").fill("Sales");
   await field("Playbook").fill("You sell bicycles.");
   await field("Language").fill("en");
-  await field("Voice: calls in all").fill("3");
+  await field("Voice: all calls").fill("3");
   await field("All tools").uncheck();
   await field("kb_search").check();
   await console.press("Create", sheet);
-  await sheet.getByText("Created. New conversations may ask for it.").waitFor();
+  await sheet.getByText("Created. New conversations can use it.").waitFor();
   await looks.take("agents-form");
 
   // Somebody else is faster.
@@ -63,14 +63,14 @@ test("an agent from its first word to its end", async () => {
   await others.getByRole("button", { name: /^Sales/ }).click();
   await others.getByLabel("Description", { exact: true }).fill("Theirs");
   await other.press("Save", others);
-  await others.getByText("Saved. New conversations have it.").waitFor();
+  await others.getByText("Saved. New conversations use it.").waitFor();
   await other.leave();
   await field("Description").fill("Mine");
   await console.press("Save", sheet);
   await sheet.getByText("someone else changed this agent").waitFor();
   await looks.take("agents-conflict");
-  await console.press("Save mine over theirs", sheet);
-  await sheet.getByText("Saved. New conversations have it.").waitFor();
+  await console.press("Overwrite theirs with mine", sheet);
+  await sheet.getByText("Saved. New conversations use it.").waitFor();
 
   // What others switch to is not deleted.
   await console.press("All agents", sheet);
@@ -80,7 +80,7 @@ test("an agent from its first word to its end", async () => {
   await field("Playbook").fill("You greet.");
   await field("sales").check();
   await console.press("Create", sheet);
-  await sheet.getByText("Created. New conversations may ask for it.").waitFor();
+  await sheet.getByText("Created. New conversations can use it.").waitFor();
   await console.press("All agents", sheet);
   await sheet.getByRole("button", { name: /^Sales/ }).click();
   await console.press("Delete", sheet);
@@ -110,7 +110,7 @@ test("the agent of a running call is switched", async () => {
   await sheet.getByLabel("Name", { exact: true }).fill("Billing");
   await sheet.getByLabel("Playbook", { exact: true }).fill("You answer questions about invoices.");
   await console.press("Create", sheet);
-  await sheet.getByText("Created. New conversations may ask for it.").waitFor();
+  await sheet.getByText("Created. New conversations can use it.").waitFor();
   await console.press("All agents", sheet);
   await sheet.getByRole("button", { name: /^default/ }).click();
   await console.press("Type to it", sheet);
@@ -119,7 +119,7 @@ test("the agent of a running call is switched", async () => {
   await console.press("Agents");
   await sheet.getByRole("button", { name: /^Billing/ }).click();
   await console.press("Switch the call to it", sheet);
-  await sheet.getByText("It has the call.").waitFor();
+  await sheet.getByText("It is on the call now.").waitFor();
   await new Looks(page).take("agents-switched");
   await page.keyboard.press("Escape");
   await console.line("Switched from default to billing: asked for in the console");

@@ -37,14 +37,14 @@ describe.concurrent("the test of the devices", () => {
   test("hears who speaks, and gives the microphone back", async () => {
     const { console, test, close } = await settings();
     await console.press("Test the microphone", test);
-    await console.shows(test, "You are heard.");
+    await console.shows(test, "The microphone works.");
     await console.press("Stop the test", test);
     await test.getByRole("button", { name: "Test the microphone", exact: true }).waitFor();
-    expect(await test.getByText("You are heard.").count()).toBe(0);
+    expect(await test.getByText("The microphone works.").count()).toBe(0);
     await console.visitor.released();
     // Settings that are closed do not listen.
     await console.press("Test the microphone", test);
-    await console.shows(test, "You are heard.");
+    await console.shows(test, "The microphone works.");
     await console.page.keyboard.press("Escape");
     await console.visitor.released();
     await close();
@@ -67,14 +67,14 @@ describe.concurrent("the test of the devices", () => {
     await console.shows(test, "The microphone is blocked. Allow it in the address bar, then turn it on again.");
     await console.visitor.allow(true);
     await console.press("Test the microphone", test);
-    await console.shows(test, "You are heard.");
+    await console.shows(test, "The microphone works.");
     await close();
   });
 
   test("leaves the devices to a call", async () => {
     const { console, gateway, test, close } = await settings();
     await console.press("Test the microphone", test);
-    await console.shows(test, "You are heard.");
+    await console.shows(test, "The microphone works.");
     await console.page.keyboard.press("Escape");
     await console.press("Start talking");
     await gateway.welcome();

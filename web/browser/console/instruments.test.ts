@@ -84,7 +84,7 @@ describe.concurrent("the instruments", () => {
     const faults = await console.tab("Faults");
     await console.press("Drop the provider's connection", faults);
     await faults.getByRole("status").getByText("triggered").waitFor();
-    // The gateway replaces the connection to the provider, and the call goes on.
+    // The gateway replaces the connection to the provider, and the call continues.
     await console.type("Are you there?");
     await console.says("Speaking");
     await take(console, looks, "instruments-faults");

@@ -57,9 +57,9 @@ describe.concurrent("a call", () => {
     expect(console.hasSaid("Reconnecting")).toBe(false);
     await visitor.pass(200);
     await console.says("Reconnecting");
-    await console.call.getByText("What you say is kept.").waitFor();
+    await console.call.getByText("Your speech is saved.").waitFor();
     await visitor.pass(14_000);
-    await console.call.getByText("What you say now is not heard.").waitFor();
+    await console.call.getByText("Your speech is not saved any more.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
     gateway.front.away = false;
     await visitor.goOn();

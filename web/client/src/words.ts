@@ -16,7 +16,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   microphone_dismissed: { message: "The microphone was not allowed.", advice: "Turn it on again and choose Allow. Or type." },
   microphone_system: { message: "Your system blocks the microphone.", advice: "Allow this browser to use it in the system's settings. Or type." },
   microphone_frame: { message: "This frame may not use the microphone.", advice: 'Its iframe needs allow="microphone"; a sandbox needs allow-same-origin. Or type.' },
-  microphone_policy: { message: "This site turns the microphone off.", advice: "Its Permissions-Policy header must allow it. Or type." },
+  microphone_policy: { message: "This site's policy disables the microphone.", advice: "Its Permissions-Policy header must allow it. Or type." },
   microphone_revoked: { message: "The microphone permission was revoked.", advice: "Allow it in the address bar, then turn it on again. Or type." },
   microphone_missing: { message: "No microphone was found.", advice: "Connect one, then turn it on again. Or type." },
   microphone_busy: { message: "The microphone is in use.", advice: "Close other programs that use it, then turn it on again. Or type." },
@@ -25,13 +25,13 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   microphone_silenced: { message: "No sound is coming from the microphone.", advice: "It may be switched off, or in use by a call. Or type." },
   speaker_failed: { message: "This loudspeaker cannot be used.", advice: "Choose another one, or read the answers." },
   audio_unavailable: { message: "Audio did not start.", advice: "Reload the page and try again. Or type." },
-  audio_suspended: { message: "The browser has stopped the sound.", advice: "Press anywhere on the page to hear the answers." },
+  audio_suspended: { message: "The browser stopped the sound.", advice: "Press anywhere on the page to hear the answers." },
   worklets_blocked: { message: "The page's security policy blocks audio.", advice: "Its script-src must allow the worklets. Or type." },
   worklets_missing: { message: "The audio worklets could not be loaded.", advice: "The site must serve them: see the option worklets. Or type." },
   echo_possible: { message: "The model may hear itself.", advice: "If it interrupts itself, use headphones." },
-  image: { message: "The picture cannot be shown to the agent.", advice: "Try another one, or say what is on it." },
+  image: { message: "The picture cannot be shown to the agent.", advice: "Try another one, or describe it." },
   too_long: { message: "The answer is too long.", advice: "Its end will not be heard. The text is complete." },
-  no_browser: { message: "A conversation needs a page in a browser.", advice: "Begin it there, from a click or a key press." },
+  no_browser: { message: "A conversation needs a browser page.", advice: "Start it there, on a click or a key press." },
   unreachable: { message: "The gateway cannot be reached.", advice: "Check your network, and the gateway's address and certificate." },
   offline: { message: "You are offline.", advice: "Check your network, then start again." },
   invalid_url: { message: "The gateway's address is not valid.", advice: "It must be a ws:, wss:, http: or https: address." },
@@ -44,7 +44,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   full: { message: "The gateway isn't accepting new calls.", advice: "It is starting, stopping or full. Start again in a moment." },
   lost: { message: "The connection was lost.", advice: "Check your network, then start again." },
   slow: { message: "Your connection is too slow.", advice: "Parts of what you say are lost. A better network helps." },
-  no_start: { message: "The gateway opened no session.", advice: "Start again in a moment." },
+  no_start: { message: "The gateway did not open a session.", advice: "Start again in a moment." },
   resume_refused: { message: "The previous call could not be resumed.", advice: "You can start again." },
   moved: { message: "The conversation moved to another tab.", advice: "Continue in the other tab." },
   ticket: { message: "This ticket was already used.", advice: "Start again from your application." },
@@ -52,7 +52,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   empty: { message: "There is nothing to send.", advice: "Type something first." },
   unsent: { message: "Your last message may not have arrived.", advice: "If there is no answer, send it again." },
   aborted: { message: "The conversation was ended.", advice: "You can start again." },
-  protocol: { message: "The gateway's answer cannot be read.", advice: "Reload the page: it may be older than the gateway." },
+  protocol: { message: "The gateway's answer is not readable.", advice: "Reload the page: it may be older than the gateway." },
   gateway: { message: "The gateway reports an error.", advice: "Trying again may help." },
   closed: { message: "The session was closed.", advice: "Start again in a moment." },
 };
@@ -64,7 +64,7 @@ const CLOSE: Readonly<Record<number, Words>> = {
   4003: WORDS.slow,
   4004: { message: "The call was idle for too long.", advice: "Start again when you like." },
   4005: { message: "The call reached its maximum length.", advice: "Start again to continue." },
-  4007: { message: "The gateway is stopping.", advice: "The call continues at another one." },
+  4007: { message: "The gateway is stopping.", advice: "The call continues on another one." },
 };
 
 /** Replacements for gateway messages that are written for programmers. */
@@ -83,7 +83,7 @@ const GATEWAY: Readonly<Record<string, Words>> = {
 export function ofGateway(said: ErrorMessage): Words {
   const until = Date.parse(said.until ?? "");
   if (said.code === "blocked" && !Number.isNaN(until)) {
-    return { message: `You are blocked until ${timeOf(until)}.`, advice: "Come back then." };
+    return { message: `You are blocked until ${timeOf(until)}.`, advice: "Try again then." };
   }
   if (Object.hasOwn(GATEWAY, said.code)) {
     return GATEWAY[said.code]!;

@@ -10,7 +10,7 @@ export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   asking: { title: "One moment", advice: "Your browser may ask to use the microphone. Allow it." },
   connecting: { title: "Connecting", advice: "Calling the voice agent." },
   reconnecting: { title: "Reconnecting", advice: "The connection to the gateway was lost. Reconnecting." },
-  restoring: { title: "Reconnecting", advice: "The gateway lost its connection to the model. What you say is kept for a few seconds." },
+  restoring: { title: "Reconnecting", advice: "The gateway lost its connection to the model. Your speech is saved for a few seconds." },
   listening: { title: "Listening", advice: "Say something." },
   waiting: { title: "Ready", advice: "Hold the button or the space bar while you talk." },
   hearing: { title: "You are speaking", advice: "Pause when you are done." },
@@ -19,13 +19,13 @@ export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   muted: { title: "Muted", advice: "The voice agent hears silence. You can still type." },
   silenced: { title: "Microphone silent", advice: "It is switched off, or muted by your system. You can still type." },
   typing: { title: "Ready", advice: "The microphone is off. Type, or turn it on." },
-  ending: { title: "Hanging up", advice: "Telling the text agent what was said." },
+  ending: { title: "Hanging up", advice: "Sending the conversation to the text agent." },
   failed: { title: "Not connected", advice: "You can start again." },
   ended: { title: "Ended", advice: "You can start again, or continue in writing." },
 };
 
 /** Replaces the advice of "hearing" if a button ends the turn. */
-export const LET_GO = "Let go when you are done.";
+export const LET_GO = "Release when you are done.";
 
 export const TEXT_ACTIVITY = {
   ready: "Ready",
@@ -38,10 +38,10 @@ export const LANES = { text: "Text agent", voice: "Voice agent" } as const;
 
 export const EMPTY = {
   title: "Talk or type",
-  text: "One conversation with two agents. The text agent writes, the voice agent speaks, and each knows what was said to the other.",
+  text: "One conversation with two agents. The text agent writes, the voice agent speaks, and both know the whole conversation.",
   start: "Start talking",
   hint: "Or type below. No microphone needed.",
-  simulated: "The built-in simulator stands in for the models. It understands no speech: whatever you say, it follows its script. It does understand these examples:",
+  simulated: "The built-in simulator replaces the models. It follows a script and does not understand speech, but it answers these examples:",
 };
 
 /** Labels of buttons and fields. */
@@ -128,8 +128,8 @@ export const GOES_ON = "The page was reloaded. The call continues.";
 export const MOVED = "The call moved to another tab and continues there.";
 export const STOPPED = "Stopped before the answer began.";
 export const WAIT_FOR_ANSWER = "Wait for the answer, or press Stop.";
-export const RECALLED = "This is what was said before. Continue by typing or talking, or start a new conversation.";
-export const NOT_RECALLED = "The conversation continues, but what was said before cannot be shown here.";
+export const RECALLED = "This is your earlier conversation. Continue by typing or talking, or start a new one.";
+export const NOT_RECALLED = "The conversation continues, but its earlier part cannot be shown here.";
 
 const ENDING: Readonly<Record<string, string>> = {
   length_limit: "It reaches the maximum length of a call. You can start again then.",
@@ -147,7 +147,7 @@ export function endingNotice(reason: string | undefined, after: number | undefin
 /** timeout: the end of the block, in ms since the epoch. */
 export function shutOut(until: number | undefined): string {
   if (until === undefined || !Number.isFinite(until)) {
-    return "You are blocked for a while.";
+    return "You are temporarily blocked.";
   }
   return `You are blocked until ${clock(until)}.`;
 }
@@ -155,7 +155,7 @@ export function shutOut(until: number | undefined): string {
 const ENDED: Readonly<Record<string, string>> = {
   server_shutdown: "The gateway is stopping. Start again in a moment.",
   tool_ended: "The voice agent said goodbye. You can start again.",
-  blocked: "You are blocked for a while.",
+  blocked: "You are temporarily blocked.",
   idle: "The call was idle for too long. You can start again.",
   moved: "It continues in another tab.",
   length_limit: "The call reached its maximum length. You can start again.",
@@ -185,7 +185,7 @@ export function whatIsSaid({ microphone, retry }: VoiceState, now: number): stri
   if (retry === null || microphone !== "live") {
     return "";
   }
-  return now < retry.keptUntil ? "What you say is kept." : "What you say now is not heard.";
+  return now < retry.keptUntil ? "Your speech is saved." : "Your speech is not saved any more.";
 }
 
 // Tools.
@@ -282,7 +282,7 @@ export const EXACT_ARGUMENTS = "Exact arguments";
 
 /** The announcement of a new question to screen readers. */
 export function askedAloud(question: Question): string {
-  return `${ASKS[question.side]}: ${question.preview} Press Approve or Decline, above the text field. The key Q goes there.`;
+  return `${ASKS[question.side]}: ${question.preview} Press Approve or Decline, above the text field. Press Q to go there.`;
 }
 
 /** The time left to answer a question, or its answer. */
@@ -326,11 +326,11 @@ export function callLength({ turns, ms }: Handoff): string {
 export const ANSWERED_FIRST = "First question";
 export const INVITATION_OVER = "The invitation has expired. Ask the text agent again.";
 export const NOT_HANDED_OVER = "The voice agent could not be reached. Your question is still here.";
-export const CALL_LOST = "The connection did not come back. The text agent was not told what was said, and the end of it may be missing here.";
+export const CALL_LOST = "The connection was not restored. The text agent did not receive this conversation, and its end may be missing here.";
 export const ASK_BY_VOICE = "Ask by voice";
 export const TALK = "Talk";
 export const TIME_IS_UP = "Expired";
-export const HANDED_BACK = "What the text agent was told";
+export const HANDED_BACK = "Sent to the text agent";
 
 // Settings and help.
 
@@ -379,9 +379,9 @@ export const SETUP = {
   all: "Everything that is said",
   shortcuts: "Single-key shortcuts",
   link: "Link with these settings",
-  linkHint: "Opens this page as it is set now, but for devices, volume and first question.",
+  linkHint: "Opens this page with the current settings, except devices, volume and first question.",
   code: "Code for this configuration",
-  codeHint: "Opens a call with these settings in a page of your own. It contains no key: your server asks for a ticket.",
+  codeHint: "Starts a call with these settings in your own page. It contains no key: your server requests a ticket.",
   codeFor: "For",
   javascript: "JavaScript",
   react: "React",
@@ -394,9 +394,9 @@ export const DEVICE_TEST = {
     off: "",
     asking: "Allow the microphone in the address bar.",
     none: "Say a few words.",
-    heard: "You are heard.",
+    heard: "The microphone works.",
     faint: "You are too quiet. Speak louder, move closer, or turn the microphone up.",
-    silent: "No sound comes from this microphone. It may be muted. Turn it on, or choose another one.",
+    silent: "No sound is coming from this microphone. It may be muted. Turn it on, or choose another one.",
   },
   speaker: {
     off: "",
@@ -418,7 +418,7 @@ export function rate(hertz: number): string {
 export const HELP = {
   title: KEYS,
   keys: [
-    ["Esc", "Stop the agent, whether it speaks or writes"],
+    ["Esc", "Stop the agent's speech or text"],
     ["Space", "With push-to-talk: hold to talk"],
     ["M", "Mute and unmute the microphone"],
     ["Q", "Go to the action that needs your approval"],

@@ -94,9 +94,9 @@ test("while the connection is restored there is a countdown and a way to try at 
   const retry = { attempt: 3, at: Date.now() + 1900, lostAt: Date.now() };
   const hint = (): string => find(".status-hint").textContent!;
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() + 60_000 } });
-  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). What you say is kept.");
+  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). Your speech is saved.");
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() - 5000 } });
-  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). What you say now is not heard.");
+  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). Your speech is not saved any more.");
   show({ ...OPEN, phase: "reconnecting", microphone: "muted", retry: { ...retry, keptUntil: 0 } });
   assert.equal(hint(), "Reconnecting in 2 s (attempt 3).");
   assert.ok([...document.querySelectorAll("button")].some((button) => button.textContent === "Try now"));

@@ -93,8 +93,8 @@ test("a fault is shown from its start to its end, with its effects", async () =>
   assert.deepEqual(shown(), [
     "the gateway replaces the connection to the provider (lost)",
     "a turn ended (completed)",
-    "connected again after 420 ms; the gateway has told it the conversation again",
-    "over: the connection to the provider is back",
+    "connected again after 420 ms; the gateway replayed the conversation",
+    "over: reconnected to the provider",
   ]);
 
   const armed = gateway(() => Response.json({ when: "next_call" })).faults;

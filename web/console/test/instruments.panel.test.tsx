@@ -122,7 +122,7 @@ test("the state is told in words", async () => {
   await take(...recorded());
   await click(named("[role=tab]", /State/));
   const facts = new Map(all(".i-fact").map((fact) => [fact.querySelector("dt")!.textContent, fact.querySelector("dd")!.textContent]));
-  assert.deepEqual(["Phase", "User", "Pending calls", "Provider", "Resumed"].map((name) => facts.get(name)), ["Ended", "not listened to any more", "0", "openai", "no"]);
+  assert.deepEqual(["Phase", "User", "Pending calls", "Provider", "Resumed"].map((name) => facts.get(name)), ["Ended", "no longer listened to", "0", "openai", "no"]);
   assert.ok(named(".i-intents li", /END_VOICE_SESSION/).textContent.includes("done"));
 });
 

@@ -94,7 +94,7 @@ test("a call has used the tokens of its turns and costs what the gateway says, a
   turns.take(received(50, "inspect.state", { phase: "active", cost: { usd_micros: 1500 } }));
   turns.take(received(60, "inspect.state", { phase: "active", cost: { usd_micros: 1700, unpriced: 1 } })); // more is reported after the last turn
   assert.deepEqual([turns.ofThisCall, turns.spent], [2, { input_tokens: 300, output_tokens: 20, estimated: true, cost: { usd_micros: 1700, unpriced: 1 } }]);
-  assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0017 and a part without a known price");
+  assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0017 plus usage without a known price");
   turns.take(opened(70));
   turns.take(end(80, 1, usage(1)));
   assert.deepEqual(turns.spent, { input_tokens: 1, output_tokens: 10 }, "the cost of the call before is not this one's");

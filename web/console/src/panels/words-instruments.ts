@@ -50,7 +50,7 @@ export interface Chip {
 }
 
 const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
-  VALIDATION: ["wrong arguments", "The arguments did not fit the tool. The model was told which, and may try again."],
+  VALIDATION: ["wrong arguments", "The arguments are not valid for this tool. The model received the errors and may try again."],
   NOT_FOUND: ["no such tool", "The model called a tool that does not exist."],
   INTERNAL: ["internal error", "The tool failed unexpectedly."],
   MODE_RESTRICTED: ["not allowed here", "The tool may not be used in this kind of conversation."],
@@ -59,26 +59,26 @@ const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
   SESSION_ACTIVE: ["session already open", "The tool would open a session, and one is already open."],
   TRANSIENT: ["temporarily unavailable", "It failed this time. The same call may succeed later."],
   PERMANENT: ["cannot be done", "It failed, and would fail again."],
-  CONFLICT: ["may already be done", "It was not run, because the same may already have been done."],
+  CONFLICT: ["may already be done", "It was not run, because the action may already have been done."],
   AUTH: ["access denied", "The service behind the tool denied access."],
   RATE_LIMIT: ["too many requests", "It was called too often, or the service behind the tool accepts no more requests for now."],
-  UNAVAILABLE: ["not available now", "The tool is available only at other times, or not in this conversation any more. Nothing was run."],
+  UNAVAILABLE: ["not available now", "The tool is available only at other times, or no longer in this conversation. Nothing was run."],
 };
 
 const ANSWERED: Readonly<Record<string, Chip>> = {
-  approved: { text: "you approved", tone: "good", title: "Exactly the arguments that you saw were run, as a separate call." },
+  approved: { text: "you approved", tone: "good", title: "The tool ran with exactly the arguments you saw, as a separate call." },
   denied: { text: "you declined", tone: "plain", title: "Nothing was run." },
   expired: { text: "expired", tone: "warn", title: "Not answered in time. Nothing was run." },
-  lost: { text: "not answered", tone: "plain", title: "The session ended before the question was answered. Nothing was run." },
-  unknown: { text: "ended unseen", tone: "plain", title: "The question ended while the connection was lost: answered, or too late. The calls below show what was run." },
-  used: { text: "answered elsewhere", tone: "plain", title: "Somebody else had answered the question before." },
+  lost: { text: "not answered", tone: "plain", title: "The session ended before you answered. Nothing was run." },
+  unknown: { text: "ended unseen", tone: "plain", title: "The request was answered or expired while the connection was lost. The calls below show what ran." },
+  used: { text: "answered elsewhere", tone: "plain", title: "Someone else answered first." },
 };
 
 const APPROVED_BY: Readonly<Record<string, string>> = { client: "by button", api: "by another program", spoken: "aloud" };
 
 const NOT_DELIVERED: Readonly<Record<string, string>> = {
-  cancelled: "the model took the call back",
-  superseded: "the user went on talking",
+  cancelled: "the model cancelled the call",
+  superseded: "the user kept talking",
   repeated: "the call was already answered",
   session_over: "the session had ended",
 };
@@ -95,7 +95,7 @@ function refusalChips(call: Call): Chip[] {
   }
   const [text, title] = Object.hasOwn(REFUSAL, type) ? REFUSAL[type]! : ["failed", "The tool failed."];
   const partial = call.error?.partialSideEffects === true;
-  return [{ text: partial ? `${text}, part may be done` : text, tone: "bad", title: partial ? `${title} Something may have been changed all the same.` : title }];
+  return [{ text: partial ? `${text}, part may be done` : text, tone: "bad", title: partial ? `${title} Some changes may have been made.` : title }];
 }
 
 function changeChips(call: Call): Chip[] {
@@ -124,7 +124,7 @@ function questionChips(call: Call): Chip[] {
     }
   }
   if (call.approvedBy !== undefined) {
-    chips.push({ text: `approved ${APPROVED_BY[call.approvedBy] ?? call.approvedBy}`, tone: "good", title: "A person has approved exactly these arguments." });
+    chips.push({ text: `approved ${APPROVED_BY[call.approvedBy] ?? call.approvedBy}`, tone: "good", title: "A person approved exactly these arguments." });
   }
   return chips;
 }
@@ -195,9 +195,9 @@ export function storyOf(call: Call, parts: readonly Segment[]): string[] {
 
 /** How to get permission to inspect. */
 export const ACCESS = {
-  shut: "Talking works. To look inside as well (arguments, answers, state, faults, a conversation from before), open the link that voicegw serve printed, or that voicegw console prints on the gateway's machine.",
-  refused: "This link has been used, or is older than 15 minutes. Talking works; to look inside, open a new one: voicegw console prints it on the gateway's machine.",
-  ended: "Your access has expired. Calls still work. To see the inside again, open a new link: run voicegw console on the gateway's machine.",
+  shut: "Calls work without it. To inspect arguments, answers, state, faults and past conversations, open the link that voicegw serve printed, or run voicegw console on the gateway's machine for a new one.",
+  refused: "This link was already used, or is older than 15 minutes. Calls still work. To inspect them, run voicegw console on the gateway's machine for a new link.",
+  ended: "Your access has expired. Calls still work. To inspect them again, run voicegw console on the gateway's machine for a new link.",
 } as const;
 
 export const TOOLS = {
@@ -242,7 +242,7 @@ export function turnRemark({ by, status }: Turn): string {
 
 /** Usage and its cost. Usage without a price is not free, so it is mentioned. */
 export function used({ input_tokens, output_tokens, estimated, cost }: Spent): string {
-  const money = cost === undefined ? "" : (cost.unpriced ?? 0) === 0 ? `, ${dollars(cost.usd_micros)}` : cost.usd_micros === 0 ? ", price unknown" : `, ${dollars(cost.usd_micros)} and a part without a known price`;
+  const money = cost === undefined ? "" : (cost.unpriced ?? 0) === 0 ? `, ${dollars(cost.usd_micros)}` : cost.usd_micros === 0 ? ", price unknown" : `, ${dollars(cost.usd_micros)} plus usage without a known price`;
   return `${estimated === true ? "about " : ""}${input_tokens} ${input_tokens === 1 ? "token" : "tokens"} in, ${output_tokens} out${money}`;
 }
 
@@ -260,13 +260,13 @@ export const LATENCY = {
   empty: "No response times yet. Talk or type, and each part of the wait is shown here.",
   title: "Response time: from your last sound to the first sound that the gateway sent",
   heard: (ms: number): string => `You heard the answer ${duration(ms)} after your last sound: the response time, the network and the jitter buffer.`,
-  partial: "This page could not measure when the answer sounded here.",
+  partial: "This page could not measure when the answer began to play.",
   plot: "Response times of the last turns",
   plotAloud: "Response times of the last turns. The table has the figures.",
   plotEmpty: "The chart starts with the second answer.",
   median: "median (p50)",
   slow: "95th percentile (p95)",
-  kept: "Audio of the turns of the last 10 minutes is kept in this page and nowhere else.",
+  kept: "The audio of the last 10 minutes is kept only in this page.",
   nothing: "No audio was recorded for this turn.",
 } as const;
 
@@ -293,9 +293,9 @@ export const WHOLE_CALL = {
   title: "Sound of the whole call",
   save: "Whole call (WAV)",
   making: "Preparing …",
-  means: "You on the left, the voice agent on the right, as it sounded. It is kept in this page only, until the next call or until the page is loaded again.",
+  means: "You on the left, the voice agent on the right, as it sounded. It is kept only in this page, until the next call or a reload.",
   full: "The recording ends after 30 minutes.",
-  goesOn: "What was said before the page was loaded again is missing.",
+  goesOn: "The part before the page was reloaded is missing.",
 } as const;
 
 // Events.
@@ -366,7 +366,7 @@ export const STATE = {
 export const FACT = {
   phase: "Phase",
   user: "User",
-  userMuted: "not listened to any more",
+  userMuted: "no longer listened to",
   userSpeaks: "speaking",
   userSilent: "silent",
   model: "Model",
@@ -409,26 +409,26 @@ export const FACT = {
 
 /** The effect of each fault, by its name. */
 const WATCH: Readonly<Record<string, string>> = {
-  drop: "The provider's connection breaks without a word. The gateway opens another one in the same call and repeats what was not answered.",
-  close: "The provider closes its connection with a code. The gateway opens another one in the same call, unless the code says that trying again is useless.",
-  goaway: "The provider announces that it will close the connection, and then closes it. The gateway replaces the connection before that, if it can between two answers.",
+  drop: "The provider's connection breaks without a close message. The gateway opens another one in the same call and repeats unanswered input.",
+  close: "The provider closes its connection with a code. The gateway opens another one in the same call, unless the code rules out a retry.",
+  goaway: "The provider warns that it will disconnect, then does. The gateway replaces the connection before that, if it can between two answers.",
   expire: "The provider's session reaches its maximum length and ends. The gateway opens another one in the same call.",
-  delay: "Everything that the provider sends arrives late. The model's part of the next response time grows.",
-  silence: "Everything that the model says is lost for a while. The gateway asks again after 10 s, and the turn fails after 15 s if nothing has come.",
-  slow_read: "The provider reads slowly. Your audio waits in the gateway, which drops the oldest of it if too much waits.",
+  delay: "Everything the provider sends arrives late. The model's share of the next response time grows.",
+  silence: "Everything the model says is lost for a while. The gateway asks again after 10 s, and the turn fails after 15 s without an answer.",
+  slow_read: "The provider reads slowly. Your audio waits in the gateway, which drops the oldest part if too much is queued.",
   duplicate_call: "The next tool call is sent twice. It runs once, and both get the same answer.",
   late_call: "The next tool call comes after its turn has ended. It still counts against that turn's budget.",
   cancel_call: "The provider withdraws the next tool call. The model gets no answer to it, and the audit records that.",
   missing_id: "The next tool call has no id. The gateway gives it one.",
-  malformed: "The provider sends a broken frame. The gateway ignores it, and the call goes on.",
-  unknown_event: "The provider sends an event of an unknown type. The gateway ignores it, and the call goes on.",
-  quota: "The provider reports that its quota is used up. The call shows the error.",
-  deaf: "The provider hears you, but does not answer on this connection again. The gateway asks again after 10 s, and the turn fails after 15 s if nothing has come.",
-  refuse_resume: "The provider refuses to resume the conversation the next time that its connection is replaced. The gateway then tells the new connection the conversation again.",
+  malformed: "The provider sends a broken frame. The gateway ignores it, and the call continues.",
+  unknown_event: "The provider sends an event of an unknown type. The gateway ignores it, and the call continues.",
+  quota: "The provider reports that its quota is exhausted. The call shows the error.",
+  deaf: "The provider hears you, but never answers on this connection again. The gateway asks again after 10 s, and the turn fails after 15 s without an answer.",
+  refuse_resume: "The provider refuses to resume the conversation the next time its connection is replaced. The gateway then replays the conversation to the new connection.",
   amnesia: "The provider accepts the next resumption, but has forgotten the conversation. The gateway notices that no answer comes and replaces the connection again.",
-  late_handle: "The provider sends the handles for resumption late. A connection that breaks meanwhile resumes from an older one.",
-  no_handle: "The provider sends no more handles for resumption. The gateway tells the next connection the conversation again.",
-  busy_handle: "The provider sends handles for resumption also during answers. Nothing changes in the call.",
+  late_handle: "The provider sends resumption handles late. A connection that breaks before then resumes from an older one.",
+  no_handle: "The provider sends no more resumption handles. The gateway replays the conversation to the next connection.",
+  busy_handle: "The provider sends resumption handles during answers too. Nothing changes in the call.",
 };
 
 export function watchFor(fault: string): string {
@@ -436,7 +436,7 @@ export function watchFor(fault: string): string {
 }
 
 export const FAULTS = {
-  intro: "A simulator stands in for the provider. Trigger a fault and watch how the conversation goes on.",
+  intro: "A simulator replaces the provider. Trigger a fault and watch how the call recovers.",
   idle: "Start a call first.",
   lasting: "Duration",
   before: "Earlier faults",
@@ -445,15 +445,15 @@ export const FAULTS = {
 } as const;
 
 const FAULT_OVER: { [O in NonNullable<Committed["over"]>]: string } = {
-  restored: "over: the connection to the provider is back",
+  restored: "over: reconnected to the provider",
   answered: "over: a turn was answered after it",
   ended: "over: the call has ended",
 };
 
 const WENT_ON: Readonly<Record<string, string>> = {
   resumed: "the provider remembers the conversation",
-  replayed: "the gateway has told it the conversation again",
-  fresh: "it knows nothing of the conversation",
+  replayed: "the gateway replayed the conversation",
+  fresh: "it does not know the conversation",
 };
 
 /** One effect of a fault on the call. */
