@@ -104,38 +104,3 @@ func (m *machine) watchAway() {
 		m.end(EndGone)
 	}
 }
-
-// now returns the time on the line. It stands still while the client is lost, because the user's playback is unknown.
-func (l line) now(at time.Time) time.Time {
-	if !l.stopped.IsZero() && at.After(l.stopped) {
-		return l.stopped
-	}
-	return at
-}
-
-// goOn resumes the line after a pause.
-func (l *line) goOn(still time.Duration) {
-	l.stopped = time.Time{}
-	later := func(t *time.Time) {
-		if !t.IsZero() {
-			*t = t.Add(still)
-		}
-	}
-	later(&l.passed)
-	for i := range l.items {
-		later(&l.items[i].until)
-		later(&l.items[i].reportedAt)
-	}
-}
-
-// again records that the client has only a part of an item's sent audio.
-func (l *line) again(a Again) {
-	i := l.index(a.Item)
-	if i < 0 || l.items[i].done || a.Has >= l.items[i].sent {
-		return
-	}
-	it := &l.items[i]
-	it.until = it.until.Add(a.Has - it.sent)
-	it.sent = a.Has
-	it.playedMS = min(it.playedMS, a.Has.Milliseconds())
-}

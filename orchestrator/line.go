@@ -25,17 +25,6 @@ func (c *PlayClock) Cut(at time.Time) {
 	}
 }
 
-// Allowances for playback beyond the clock.
-const (
-	// cushion is for a client that sends no playback reports: browsers buffer up to 400 ms, and network and loudspeaker
-	// may add more than a second. Until then an item can be flushed and keeps the session open.
-	cushion = 2 * time.Second
-	// playGrace is when the turn of such a client ends.
-	playGrace = 300 * time.Millisecond
-	// reportPatience is the wait for a client that has sent reports before.
-	reportPatience = 12 * time.Second
-)
-
 // Hold records that playback stood still for the duration still, and that audio of length less was lost and is sent
 // again.
 func (c *PlayClock) Hold(still, less time.Duration) { c.until = c.until.Add(still - less) }
@@ -77,12 +66,6 @@ func (it item) unsent() time.Duration {
 	return max(time.Duration(it.audioMS)*time.Millisecond-it.sent, 0)
 }
 
-// clone returns a copy that shares nothing that is changed in place.
-func (l line) clone() line {
-	l.items = slices.Clone(l.items)
-	return l
-}
-
 func (l line) index(id string) int {
 	return slices.IndexFunc(l.items, func(it item) bool { return it.id == id })
 }
@@ -102,39 +85,6 @@ func (l *line) meet(id string) bool {
 // newest returns at most most of the latest elements, with one added. It does not change all.
 func newest[T any](all []T, one T, most int) []T {
 	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
-}
-
-// begin adds an item at the end. It returns false if there is no room.
-func (l *line) begin(id string, turn int, at time.Time) bool {
-	if len(l.items) >= maxItems {
-		return false
-	}
-	l.items = append(l.items, item{id: id, turn: turn, began: at})
-	l.note(id, turn)
-	return true
-}
-
-// send records the amount sent of an item. It returns false for an unknown item.
-func (l *line) send(in AudioSent) (it item, ok bool) {
-	i := l.index(in.Item)
-	if i < 0 {
-		return item{}, false
-	}
-	if in.Sent > l.items[i].sent {
-		l.items[i].sent, l.items[i].until = in.Sent, in.Until
-	}
-	return l.items[i], true
-}
-
-// end records that the model has sent the whole item. It returns false for an item that is unknown or has ended.
-func (l *line) end(id string, audioMS int64) (it item, ok bool) {
-	i := l.index(id)
-	if i < 0 || l.items[i].ended {
-		return item{}, false
-	}
-	l.items[i].ended, l.items[i].audioMS = true, audioMS
-	l.renote(id, func(it *SpokenItem) { it.Ended, it.MS = true, audioMS })
-	return l.items[i], true
 }
 
 // report applies the client's report on an item, limited to what was sent and not less than its earlier report. Hearing
@@ -318,6 +268,210 @@ func (l line) emptyBy() time.Time {
 	return by
 }
 
+// now returns the time on the line. It stands still while the client is lost, because the user's playback is unknown.
+func (l line) now(at time.Time) time.Time {
+	if !l.stopped.IsZero() && at.After(l.stopped) {
+		return l.stopped
+	}
+	return at
+}
+
+// goOn resumes the line after a pause.
+func (l *line) goOn(still time.Duration) {
+	l.stopped = time.Time{}
+	later := func(t *time.Time) {
+		if !t.IsZero() {
+			*t = t.Add(still)
+		}
+	}
+	later(&l.passed)
+	for i := range l.items {
+		later(&l.items[i].until)
+		later(&l.items[i].reportedAt)
+	}
+}
+
+// again records that the client has only a part of an item's sent audio.
+func (l *line) again(a Again) {
+	i := l.index(a.Item)
+	if i < 0 || l.items[i].done || a.Has >= l.items[i].sent {
+		return
+	}
+	it := &l.items[i]
+	it.until = it.until.Add(a.Has - it.sent)
+	it.sent = a.Has
+	it.playedMS = min(it.playedMS, a.Has.Milliseconds())
+}
+
+// SpokenItem is an item spoken lately. Checkpoints contain its JSON form.
+type SpokenItem struct {
+	Item string `json:"item"`
+	Turn int    `json:"turn"`
+	// MS is its length so far; the whole length with Ended.
+	MS    int64 `json:"ms,omitempty"`
+	Ended bool  `json:"ended,omitempty"`
+	// Cut means that it was flushed, or that the transcript has only the received part.
+	Cut bool `json:"cut,omitempty"`
+	// Seq is the seq of its announcement to the client; zero if not sent.
+	Seq int64 `json:"seq,omitempty"`
+}
+
+// Received describes what a returning client has.
+type Received struct {
+	// Item is its newest item with audio, and MS the received part; may be empty.
+	Item string
+	MS   int64
+	// Seq is the highest seq received.
+	Seq int64
+}
+
+// Unheard is an item of which the client has only the first HasMS of MS.
+type Unheard struct {
+	Item      string
+	HasMS, MS int64
+}
+
+// Allowances for playback beyond the clock.
+const (
+	// cushion is for a client that sends no playback reports: browsers buffer up to 400 ms, and network and loudspeaker
+	// may add more than a second. Until then an item can be flushed and keeps the session open.
+	cushion = 2 * time.Second
+	// playGrace is when the turn of such a client ends.
+	playGrace = 300 * time.Millisecond
+	// reportPatience is the wait for a client that has sent reports before.
+	reportPatience = 12 * time.Second
+)
+
+const (
+	// maxSpoken is how many items are remembered for a client that returns to another process.
+	maxSpoken = 8
+	// leastUnheard is how much of an answer must be missing to be repeated, in ms. Answers end in silence, and a model
+	// asked for half a syllable says a sentence.
+	leastUnheard = 250
+)
+
+// note adds an item to the latest ones.
+func (l *line) note(id string, turn int) {
+	l.recent = newest(l.recent, SpokenItem{Item: id, Turn: turn}, maxSpoken)
+}
+
+// renote changes the memory of a recent item.
+func (l *line) renote(id string, change func(*SpokenItem)) {
+	if i := slices.IndexFunc(l.recent, func(it SpokenItem) bool { return it.Item == id }); i >= 0 {
+		l.recent = slices.Clone(l.recent)
+		change(&l.recent[i])
+	}
+}
+
+// received returns how much of the item at index i the client has, if its newest item is at index newest; negative if
+// it has none.
+func (has Received) received(all []SpokenItem, i, newest int) int64 {
+	it := all[i]
+	switch {
+	case it.Cut:
+		return it.MS
+	case i == newest:
+		return min(max(has.MS, 0), it.MS)
+	case newest >= 0:
+		if i < newest {
+			return it.MS
+		}
+		return 0
+	case it.Seq != 0 && it.Seq <= has.Seq:
+		// It has begun the item. If it names no audio, that was lost with a page, as on any
+		// connection; otherwise it has come to a newer item than this one.
+		return it.MS
+	case has.Item != "" && it.Seq == 0:
+		return it.MS // the item that it names is newer than everything that is remembered
+	}
+	return 0
+}
+
+// Heard returns the estimate of how much of an item the client has heard, in ms. ok is false if the item is not
+// playing.
+func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
+	i := s.line.index(id)
+	if i < 0 || s.line.over(i, now) {
+		return 0, false
+	}
+	return s.line.heard(i, now), true
+}
+
+// Heard returns the memory adjusted to what the client has received. If a part of the last answer is missing, its turn
+// counts as open: the model must answer again or continue from there. unheard are the items that the client has only in
+// part. If nothing is missing, the turn counts as answered.
+func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
+	t := m.Open
+	if t == nil {
+		t = m.Answered
+	}
+	if t == nil || t.Number != m.Turn {
+		return m, nil
+	}
+	all := slices.Clone(m.Spoken)
+	newest := slices.IndexFunc(all, func(it SpokenItem) bool { return it.Item == has.Item })
+	some, last := false, -1
+	for i := range all {
+		it := &all[i]
+		if it.Turn != t.Number {
+			continue
+		}
+		last = i
+		got := has.received(all, i, newest)
+		some = some || got > 0
+		if it.Cut || it.MS-got < leastUnheard && (got > 0 || it.MS == 0 && it.Ended) {
+			continue
+		}
+		unheard = append(unheard, Unheard{Item: it.Item, HasMS: got, MS: it.MS})
+		it.Cut, it.MS, it.Ended = true, got, true
+	}
+	switch {
+	case len(unheard) > 0:
+		open := *t
+		open.Spoke, open.Untold = some, false
+		m.Open, m.Answered, m.Spoken = &open, nil, all
+	case last >= 0 && t.Spoke && all[last].Ended && !all[last].Cut && !m.Calls.UnderWay(t.Number):
+		// Some models report the end of an answer only when they think that it was played.
+		answered := *t
+		answered.Untold = answered.Untold || m.Open != nil
+		m.Open, m.Answered = nil, &answered
+	}
+	return m, unheard
+}
+
+// send records the amount sent of an item. It returns false for an unknown item.
+func (l *line) send(in AudioSent) (it item, ok bool) {
+	i := l.index(in.Item)
+	if i < 0 {
+		return item{}, false
+	}
+	if in.Sent > l.items[i].sent {
+		l.items[i].sent, l.items[i].until = in.Sent, in.Until
+	}
+	return l.items[i], true
+}
+
+// begin adds an item at the end. It returns false if there is no room.
+func (l *line) begin(id string, turn int, at time.Time) bool {
+	if len(l.items) >= maxItems {
+		return false
+	}
+	l.items = append(l.items, item{id: id, turn: turn, began: at})
+	l.note(id, turn)
+	return true
+}
+
+// end records that the model has sent the whole item. It returns false for an item that is unknown or has ended.
+func (l *line) end(id string, audioMS int64) (it item, ok bool) {
+	i := l.index(id)
+	if i < 0 || l.items[i].ended {
+		return item{}, false
+	}
+	l.items[i].ended, l.items[i].audioMS = true, audioMS
+	l.renote(id, func(it *SpokenItem) { it.Ended, it.MS = true, audioMS })
+	return l.items[i], true
+}
+
 // settle removes the items that are over.
 func (l *line) settle(now time.Time) {
 	first := 0
@@ -336,12 +490,8 @@ func (l *line) settle(now time.Time) {
 	l.items = kept
 }
 
-// Heard returns the estimate of how much of an item the client has heard, in ms. ok is false if the item is not
-// playing.
-func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
-	i := s.line.index(id)
-	if i < 0 || s.line.over(i, now) {
-		return 0, false
-	}
-	return s.line.heard(i, now), true
+// clone returns a copy that shares nothing that is changed in place.
+func (l line) clone() line {
+	l.items = slices.Clone(l.items)
+	return l
 }

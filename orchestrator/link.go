@@ -3,48 +3,17 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/prompts"
 	"voicegw/transport"
 )
+
+// linkControl closes the connection to the model and plans its replacements.
+type linkControl struct{ turnControl }
 
 // LinkReason says why the connection to the model is replaced.
 type LinkReason string
 
-// Values of LinkReason.
-const (
-	LinkExpired    LinkReason = "expiring"     // it was about to end
-	LinkBroken     LinkReason = "lost"         // it ended
-	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not answer
-	LinkMoving     LinkReason = "moving"       // the session was to move to another process
-	LinkAgent      LinkReason = "agent_switch" // another agent takes over and needs a new connection
-)
-
 // LinkHow says what the model knows on its new connection.
 type LinkHow string
-
-// Values of LinkHow.
-const (
-	LinkResumed  LinkHow = "resumed"  // the provider remembers the conversation
-	LinkReplayed LinkHow = "replayed" // the history was replayed
-	LinkFresh    LinkHow = "fresh"    // nothing
-)
-
-const (
-	// linkPatience limits a row of attempts, and the wait of a turn that a lost connection has interrupted. Then the
-	// session, or the turn, ends with an error.
-	linkPatience = 30 * time.Second
-	// linkSilent is how long a connection may be lost without the client's knowledge.
-	linkSilent = 500 * time.Millisecond
-	// handlePatience is how long a planned replacement waits for an up-to-date resume handle.
-	handlePatience = 5 * time.Second
-	// lateTime before the deadline of a planned replacement, it no longer waits until the user has heard the answer,
-	// only until the model has finished. For a provider that gives little notice, a quarter of the notice counts
-	// instead.
-	lateTime = 25 * time.Second
-	// proofPatience is how long a resumed conversation may take to answer the user's first words. Some resumed
-	// conversations transcribe and never answer (voiceclaw PR 255).
-	proofPatience = 8 * time.Second
-)
 
 // link is the state of the connection to the model.
 type link struct {
@@ -80,12 +49,6 @@ type link struct {
 // proof says whether a resumed conversation has shown that it continues.
 type proof uint8
 
-const (
-	proven  proof = iota // or not needed
-	unasked              // nothing has been said since it was resumed
-	asked                // the model has something to answer
-)
-
 // down reports whether there is no connection to the model.
 func (s State) down() bool { return !s.link.lostAt.IsZero() }
 
@@ -98,34 +61,16 @@ func Replaceable(caps transport.Capabilities) bool {
 	return caps.Resume || caps.History != transport.HistoryNone
 }
 
-// ofLink handles inputs about the connection to the model.
-func (m *machine) ofLink(in Input) {
-	switch in := in.(type) {
-	case LinkExpiring:
-		if m.replaceable() && !m.down() {
-			m.expiring(in.From, in.By)
-		}
-	case Move:
-		m.moveBy(in.By)
-	case LinkLost:
-		m.linkLost(LinkBroken, Loss{Kind: in.Kind, After: in.After})
-	case LinkBack:
-		m.linkBack(in)
-	case LinkFailed:
-		m.linkFailed(Loss{Kind: in.Kind, After: in.After})
-	}
-}
-
 // expiring plans a replacement unless an earlier one is planned.
-func (m *machine) expiring(from, by time.Time) {
-	if l := &m.link; l.by.IsZero() || by.Before(l.by) {
+func (l *link) expiring(from, by time.Time) {
+	if l.by.IsZero() || by.Before(l.by) {
 		l.from, l.by = from, by
 	}
 }
 
 // goAway plans a replacement after the provider's notice. Some providers give no time and some close early, so it is
 // planned a third of the time before, at least 4 s and at most 15 s.
-func (m *machine) goAway(left time.Duration) {
+func (m *linkControl) goAway(left time.Duration) {
 	if !m.replaceable() {
 		m.do(Ending{Reason: EndProvider, After: left})
 		return
@@ -140,11 +85,11 @@ func (m *machine) goAway(left time.Duration) {
 		// after the other.
 		from = m.at.Add(by.Sub(m.at) * 3 / 4)
 	}
-	m.expiring(from, by)
+	m.link.expiring(from, by)
 }
 
 // changed records that the resume handle is out of date.
-func (m *machine) changed() { m.link.fresh = false }
+func (l *link) changed() { l.fresh = false }
 
 // lateAt returns from when a planned replacement waits only until the model is idle.
 func (l link) lateAt() time.Time {
@@ -153,7 +98,7 @@ func (l link) lateAt() time.Time {
 
 // rotate hands off the session, or replaces an expiring connection: at the first quiet moment, later as soon as the
 // model is idle, and at the deadline in any case.
-func (m *machine) rotate() {
+func (m *linkControl) rotate() {
 	l := &m.link
 	l.seen = m.at
 	if m.phase != PhaseActive {
@@ -184,14 +129,14 @@ func (m *machine) rotate() {
 }
 
 // unlinkPlanned replaces a working connection. It draws on the budget of attempts.
-func (m *machine) unlinkPlanned(why LinkReason) {
+func (m *linkControl) unlinkPlanned(why LinkReason) {
 	wait := min(max(m.link.tries.due(m.at).Sub(m.at), 0), longestPause)
 	m.link.tries.Planned(m.at)
 	m.unlink(why, Attempt{After: wait})
 }
 
 // awaitsHandle reports whether a replacement at this quiet moment should wait for an up-to-date handle.
-func (m *machine) awaitsHandle() bool {
+func (m *linkControl) awaitsHandle() bool {
 	l := &m.link
 	if !m.caps.Resume || l.fresh {
 		return false
@@ -203,48 +148,15 @@ func (m *machine) awaitsHandle() bool {
 }
 
 // quiet reports whether a replacement of the connection would go unnoticed.
-func (m *machine) quiet() bool {
+func (m *linkControl) quiet() bool {
 	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
 }
 
 // idle reports whether the model owes nothing and is sent nothing. A replacement then loses only the report of how much
 // of the answer was heard.
-func (m *machine) idle() bool {
+func (m *linkControl) idle() bool {
 	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
-}
-
-// linkLost handles the loss of the connection. If the connection had not proved itself, this is a failed attempt.
-func (m *machine) linkLost(why LinkReason, f Loss) {
-	if m.down() || m.phase == PhaseEnded {
-		return
-	}
-	m.link.kind = f.Kind
-	if !m.replaceable() {
-		m.breakOff(EndLost)
-		return
-	}
-	f.Other = m.policy.Failover
-	try := m.link.tries.Lost(m.at, f)
-	if try.Over && !m.ending() {
-		m.breakOff(EndLost)
-		return
-	}
-	m.unlink(why, try)
-}
-
-// linkFailed handles a failed attempt to open a connection.
-func (m *machine) linkFailed(f Loss) {
-	if !m.down() || m.phase == PhaseEnded {
-		return
-	}
-	f.Other = m.policy.Failover
-	m.link.kind = f.Kind
-	if try := m.link.tries.Lost(m.at, f); try.Over {
-		m.breakOff(EndLost)
-	} else {
-		m.do(Redial{After: try.After, Other: try.Other})
-	}
 }
 
 // LastAttempt reports whether no attempt would follow if the current one failed with this kind.
@@ -255,7 +167,7 @@ func (s State) LastAttempt(at time.Time, f Loss) bool {
 
 // unlink closes the connection and asks for another one according to try. Its words so far still play; the rest
 // is asked for on the next connection.
-func (m *machine) unlink(why LinkReason, try Attempt) {
+func (m *linkControl) unlink(why LinkReason, try Attempt) {
 	l := &m.link
 	calls, deferred := m.calls.UnderWay(), l.deferred
 	handle := ""
@@ -295,7 +207,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 }
 
 // noMoreWords completes the transcript of the model's utterance. On another connection it continues as another item.
-func (m *machine) noMoreWords() {
+func (m *linkControl) noMoreWords() {
 	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
 		d.Final = true
 		m.do(d)
@@ -303,42 +215,14 @@ func (m *machine) noMoreWords() {
 }
 
 // tellAway informs the client that the connection is lost.
-func (m *machine) tellAway() {
+func (m *linkControl) tellAway() {
 	m.link.told = true
 	m.do(Reconnecting{Reason: m.link.reason})
 }
 
-// linkBack continues on a new connection. The commands of this step precede everything said during the loss.
-func (m *machine) linkBack(in LinkBack) {
-	l := &m.link
-	if !m.down() || m.phase == PhaseEnded {
-		return
-	}
-	m.caps = in.Caps
-	l.tries.open(m.at)
-	away := m.at.Sub(l.lostAt)
-	l.lostAt = time.Time{}
-	if l.told {
-		m.do(Reconnected{Reason: l.reason, Lost: away, How: in.How})
-	}
-	if l.proof = proven; in.How == LinkResumed {
-		l.proof = unasked
-	}
-	m.response, m.stop.pending, m.signAt = response{}, false, m.at
-	m.giveAnew()
-	if l.pressed {
-		m.send(transport.ActivityStart{})
-	}
-	if l.midway {
-		m.goOnSpeaking(in.Kept)
-	}
-	m.askAgain(in)
-	l.pressed, l.midway, l.speech = false, false, false
-}
-
 // goOnSpeaking replays speech that was cut off by the loss. If it was not kept, the model has heard nothing and the
 // user must start again.
-func (m *machine) goOnSpeaking(kept bool) {
+func (m *linkControl) goOnSpeaking(kept bool) {
 	switch {
 	case kept:
 		m.sayAgain()
@@ -351,130 +235,9 @@ func (m *machine) goOnSpeaking(kept bool) {
 }
 
 // sayAgain replays the user's speech to the new connection.
-func (m *machine) sayAgain() {
+func (m *linkControl) sayAgain() {
 	m.asked()
 	m.do(SayAgain{Over: !m.link.midway})
-}
-
-// askAgain asks for the answer that the user is waiting for.
-func (m *machine) askAgain(in LinkBack) {
-	t, how := m.turn, in.How
-	switch {
-	case t == nil || t.stage == done || t.cut != uncut:
-		m.askForSpeech(in)
-		return
-	case t.queued == m.link.count, m.calls.Owed(t.number):
-		// The user's words, or a result that opens the answer, go to the new connection.
-	case t.spoke && (how == LinkResumed || m.user.speaks()):
-		t.stage = done // the provider considers everything said, or the user continues
-	case m.user.speaks():
-		// Their speech will bring the answer.
-	case t.spoke:
-		t.spoke = false
-		m.sendText(m.marked(m.mayCall(t, prompts.GoOnAfterBreak)))
-	case t.told != "":
-		m.sendText(m.repeats(t, t.told))
-	case how == LinkResumed || m.user.worded >= t.number:
-		m.ask(t, how)
-	case in.Kept:
-		m.sayAgain()
-	default:
-		m.failTurn(FailureNoAnswer, true) // the user's words are unknown
-		return
-	}
-	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
-}
-
-// ask requests the answer of a turn on a new connection by repeating the user's request. A model that answers only on
-// request finds it in the replayed history.
-func (m *machine) ask(t *turn, how LinkHow) {
-	m.asked()
-	words := m.user.wording.of(t.number)
-	switch {
-	case m.caps.RespondNeeded && (how != LinkFresh || words == ""):
-		m.respond(t)
-	case words != "":
-		m.sendText(m.repeats(t, m.mark.Foreign(words)))
-	default:
-		m.sendText(m.marked(m.mayCall(t, prompts.NudgeNotice)))
-	}
-}
-
-// repeats returns the request whose answer is not complete, for a new connection.
-func (m *machine) repeats(t *turn, request string) string {
-	var before []string
-	if t.given {
-		before = append(before, prompts.ResultsBefore)
-	}
-	if before = m.mayCall(t, before...); len(before) == 0 {
-		return request
-	}
-	return m.marked(before) + "\n" + request
-}
-
-// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model has
-// not been told.
-func (m *machine) mayCall(t *turn, words ...string) []string {
-	if t.toolsOff && !m.caps.ToolsOff {
-		words = append(words, prompts.WithoutTools)
-	}
-	return words
-}
-
-// askForSpeech asks for the answer to speech without a turn. If neither its words nor its audio are known, the user
-// must repeat it.
-func (m *machine) askForSpeech(in LinkBack) {
-	kept, how := in.Kept, in.How
-	switch {
-	case m.user.speaks():
-	case !m.link.speech:
-		if kept && m.user.settled.owed { // the client has resent speech that no model has noticed
-			m.do(SayAgain{})
-		}
-	case m.user.worded > m.turns.last:
-		m.openSpokenTurn()
-		m.ask(m.turn, how)
-		m.turn.owedFrom = m.at
-	case kept:
-		m.openSpokenTurn()
-		m.sayAgain()
-		m.turn.owedFrom, m.turn.owedBy = m.at, m.link.awayAt.Add(linkPatience)
-	default:
-		m.answers()
-		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
-	}
-}
-
-// asked records that a resumed conversation has something to answer.
-func (m *machine) asked() {
-	if l := &m.link; l.proof != proven && !m.down() {
-		l.proof, l.proofBy = asked, m.at.Add(proofPatience)
-	}
-}
-
-// proves handles a sign that the model answers, and reports whether the step continues with it. A resumed conversation
-// that speaks unasked has lost its memory and greets.
-func (m *machine) proves() bool {
-	l := &m.link
-	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
-		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})
-		return false
-	}
-	l.proof, l.proofBy = proven, time.Time{}
-	return true
-}
-
-// watchLink reports a long loss to the client, and closes a resumed conversation that does not answer.
-func (m *machine) watchLink() {
-	l := &m.link
-	switch {
-	case m.down():
-		if !l.told && !m.ending() && !m.at.Before(l.lostAt.Add(linkSilent)) {
-			m.tellAway()
-		}
-	case l.proof == asked && !m.ending() && !m.user.speaks() && !m.at.Before(l.proofBy):
-		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})
-	}
 }
 
 // linkDue calls sooner with each time at which the connection needs attention.
@@ -520,3 +283,112 @@ func (s State) linkDue(sooner func(time.Time)) {
 		}
 	}
 }
+
+// Move asks the session to leave this process for another: at the first moment at which the move goes unnoticed, and at
+// By in any case. Without a client the session leaves at once, unless a call runs. The newest Move counts. A session
+// that is ending stays, and so does one whose model's connection cannot be replaced; see [Replaceable].
+type Move struct{ By time.Time }
+
+// Moving hands the session off. The connection to the model is closed as by SwitchLink; Handle is the provider's resume
+// handle, or empty if the history must be replayed. If another process takes the session, it ends here; otherwise a new
+// connection is opened and LinkBack or LinkFailed reports the result.
+type Moving struct{ Handle string }
+
+func (Move) input()    {}
+func (Moving) action() {}
+
+// move is the state of a Move.
+type move struct {
+	by time.Time // when the session leaves in any case; zero if it stays
+}
+
+// moves reports whether the session will leave this process.
+func (s State) moves() bool { return !s.move.by.IsZero() }
+
+// leaving reports whether the session was handed off and may be gone.
+func (s State) leaving() bool { return s.down() && s.link.reason == LinkMoving }
+
+// moveBy plans the move.
+func (m *linkControl) moveBy(by time.Time) {
+	if m.replaceable() {
+		m.move.by = by
+	}
+}
+
+// leaves reports whether the session should leave now.
+func (m *linkControl) leaves() bool {
+	switch {
+	case !m.moves():
+		return false
+	case !m.at.Before(m.move.by):
+		return true
+	case m.away():
+		return m.calls.UnderWay() == 0 && !m.atWork()
+	case m.down() || !m.quiet():
+		m.link.quietAt = time.Time{}
+		return false
+	}
+	return !m.awaitsHandle()
+}
+
+// leave hands the session off.
+func (m *linkControl) leave() {
+	m.move = move{}
+	if m.down() {
+		m.do(Moving{})
+		return
+	}
+	m.unlink(LinkMoving, Attempt{})
+}
+
+// speechOver records the end of the user's speech, at endAt, which the gateway learns now. Every way in which speech
+// ends comes here, because a turn's latency uses both times. unsure means that the last sound came some time before
+// endAt.
+func (m *linkControl) speechOver(endAt time.Time, unsure bool) {
+	if unsure && m.user.heardEnd() {
+		endAt, unsure = m.user.quiet, false
+	}
+	m.user.voice, m.user.since, m.user.known, m.user.unsure = silent, endAt, m.at, unsure
+	if l := &m.link; l.proof == asked { // the model has time to prove itself from now on
+		l.proofBy = m.at.Add(proofPatience)
+	}
+}
+
+// Values of LinkReason.
+const (
+	LinkExpired    LinkReason = "expiring"     // it was about to end
+	LinkBroken     LinkReason = "lost"         // it ended
+	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not answer
+	LinkMoving     LinkReason = "moving"       // the session was to move to another process
+	LinkAgent      LinkReason = "agent_switch" // another agent takes over and needs a new connection
+)
+
+// Values of LinkHow.
+const (
+	LinkResumed  LinkHow = "resumed"  // the provider remembers the conversation
+	LinkReplayed LinkHow = "replayed" // the history was replayed
+	LinkFresh    LinkHow = "fresh"    // nothing
+)
+
+const (
+	// linkPatience limits a row of attempts, and the wait of a turn that a lost connection has interrupted. Then the
+	// session, or the turn, ends with an error.
+	linkPatience = 30 * time.Second
+	// linkSilent is how long a connection may be lost without the client's knowledge.
+	linkSilent = 500 * time.Millisecond
+	// handlePatience is how long a planned replacement waits for an up-to-date resume handle.
+	handlePatience = 5 * time.Second
+	// lateTime before the deadline of a planned replacement, it no longer waits until the user has heard the answer,
+	// only until the model has finished. For a provider that gives little notice, a quarter of the notice counts
+	// instead.
+	lateTime = 25 * time.Second
+	// proofPatience is how long a resumed conversation may take to answer the user's first words. Some resumed
+	// conversations transcribe and never answer (voiceclaw PR 255).
+	proofPatience = 8 * time.Second
+)
+
+const (
+	proven  proof = iota // or not needed
+	unasked              // nothing has been said since it was resumed
+	asked                // the model has something to answer
+)

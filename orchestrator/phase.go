@@ -3,30 +3,19 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts"
 	"voicegw/registry"
-	"voicegw/transport"
 )
 
 // Phase is the stage of a session. It only moves down this list.
 type Phase string
-
-// Phases.
-const (
-	PhaseConnecting Phase = "connecting" // until Began
-	PhaseActive     Phase = "active"
-	PhaseEnding     Phase = "ending" // the session ends after the farewell
-	PhaseEnded      Phase = "ended"  // running calls are still recorded
-)
 
 // Phase returns the session's phase.
 func (s State) Phase() Phase { return s.phase }
 
 // applyAll applies a tool's intents in order, for a call of that turn, and returns the refused ones with reasons.
 // wanted means that the model waits for the call's answer.
-func (m *machine) applyAll(turn int, intents []registry.Intent, wanted bool) (e calls.Effect) {
+func (m *callControl) applyAll(turn int, intents []registry.Intent, wanted bool) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
 		no := m.apply(intent, wanted)
@@ -41,7 +30,7 @@ func (m *machine) applyAll(turn int, intents []registry.Intent, wanted bool) (e 
 }
 
 // apply applies one intent, or returns the reason for its refusal.
-func (m *machine) apply(intent registry.Intent, wanted bool) (refusal string) {
+func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string) {
 	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
 		return "the session is " + string(m.phase)
 	}
@@ -69,7 +58,7 @@ func (m *machine) apply(intent registry.Intent, wanted bool) (refusal string) {
 }
 
 // endAfter ends the session now, with the turn, or after the farewell.
-func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
+func (m *callControl) endAfter(after registry.EndAfter) (refusal string) {
 	if after == registry.EndNow {
 		m.endNow = true
 		return ""
@@ -92,14 +81,6 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 		m.mute()
 	}
 	return ""
-}
-
-// mute ignores the user, so that nothing cuts the farewell off.
-func (m *machine) mute() {
-	if m.user.voice != muted {
-		m.user.voice = muted
-		m.do(MuteUser{})
-	}
 }
 
 // maxFarewell is how much longer than Policy.FarewellWait a session lasts if the model keeps speaking or the client
@@ -131,25 +112,32 @@ func (s State) lastWordSaid() bool {
 // ending reports whether the session ends after its farewell.
 func (s State) ending() bool { return s.phase == PhaseEnding }
 
-// began opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
-// silently.
-func (m *machine) began(in Began) {
-	m.phase = PhaseActive
-	switch {
-	case !textutil.IsBlank(in.PendingRequest):
-		m.openUserTurn(m.at)
-		if in.Context == "" {
-			m.say("pending_request", in.PendingRequest)
-			return
-		}
-		m.show("pending_request", in.PendingRequest)
-		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.AnswerFirst(in.PendingRequest))
-	case in.Context != "":
-		m.openUserTurn(m.at)
-		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.GoOnByVoice)
-	case in.Greeting != "":
-		m.openUserTurn(m.at)
-		m.turn.told = m.mark.Foreign(in.Greeting)
-		m.send(transport.UserText{Text: in.Greeting})
+// breakOff ends the session during playback: an answer that was not heard in full counts as interrupted.
+func (m *callControl) breakOff(reason EndReason) {
+	if t := m.turn; m.flush(FlushSessionEnd) && t.cut == uncut {
+		t.cut = cutOff
 	}
+	m.end(reason)
 }
+
+func (m *callControl) end(reason EndReason) {
+	if m.turn != nil {
+		m.endTurn()
+	}
+	m.phase = PhaseEnded
+	m.keepContexts()
+	end := End{Reason: reason}
+	if reason == EndLost {
+		end.Kind = m.link.kind
+	}
+	m.do(end)
+	m.nothingMore()
+}
+
+// Phases.
+const (
+	PhaseConnecting Phase = "connecting" // until Began
+	PhaseActive     Phase = "active"
+	PhaseEnding     Phase = "ending" // the session ends after the farewell
+	PhaseEnded      Phase = "ended"  // running calls are still recorded
+)

@@ -6,8 +6,13 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/textutil"
+	"voicegw/prompts"
 	"voicegw/transport"
 )
+
+// speechControl handles what the user and the model say.
+type speechControl struct{ callControl }
 
 // minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
 const minSpeech = 400 * time.Millisecond
@@ -16,7 +21,7 @@ const minSpeech = 400 * time.Millisecond
 const quietTime = 1500 * time.Millisecond
 
 // speech handles the inputs about the user's speech.
-func (m *machine) speech(in Input) {
+func (m *speechControl) speech(in Input) {
 	switch in := in.(type) {
 	case UserSpeechStarted:
 		m.speechStarted(in)
@@ -30,7 +35,7 @@ func (m *machine) speech(in Input) {
 		}
 	case UserQuiet:
 		m.user.quiet = in.EndAt
-		if t := m.turn; t != nil && t.unheard && m.heardEnd() && in.EndAt.Before(t.startedAt) {
+		if t := m.turn; t != nil && t.unheard && m.user.heardEnd() && in.EndAt.Before(t.startedAt) {
 			// The model has answered before it reported the end of the speech.
 			t.inputEnd, t.unheard = in.EndAt, false
 		}
@@ -38,21 +43,19 @@ func (m *machine) speech(in Input) {
 }
 
 // heardEnd reports whether the gateway's detector has heard an end of the latest speech.
-func (m *machine) heardEnd() bool {
-	return !m.user.quiet.Before(m.user.spokenAt) && !m.user.quiet.IsZero()
-}
+func (u user) heardEnd() bool { return !u.quiet.Before(u.spokenAt) && !u.quiet.IsZero() }
 
-func (m *machine) speechStarted(in UserSpeechStarted) {
+func (m *speechControl) speechStarted(in UserSpeechStarted) {
 	if m.user.voice == muted {
 		return
 	}
-	m.changed()
+	m.link.changed()
 	m.user.voice, m.user.acted, m.user.unanswered, m.user.certain = speaking, true, false, false
 	m.lastActive, m.user.spokenAt = m.at, in.At
 	m.user.earAt, m.user.earMS = m.at, in.AudioMS
 	m.user.item, m.user.since = in.Item, in.At
 	m.user.settled.begins(in.AudioMS)
-	m.remember(in.Item, m.nextTurn(), in.At)
+	m.user.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	if !m.caps.InterruptNotice {
 		// This model stops automatically when it hears the user, and sends no notice of it.
@@ -60,7 +63,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 	}
 }
 
-func (m *machine) speechStopped(in UserSpeechStopped) {
+func (m *speechControl) speechStopped(in UserSpeechStopped) {
 	if m.user.voice == muted {
 		return
 	}
@@ -99,19 +102,6 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	m.user.unanswered = true
 }
 
-// speechOver records the end of the user's speech, at endAt, which the gateway learns now. Every way in which speech
-// ends comes here, because a turn's latency uses both times. unsure means that the last sound came some time before
-// endAt.
-func (m *machine) speechOver(endAt time.Time, unsure bool) {
-	if unsure && m.heardEnd() {
-		endAt, unsure = m.user.quiet, false
-	}
-	m.user.voice, m.user.since, m.user.known, m.user.unsure = silent, endAt, m.at, unsure
-	if l := &m.link; l.proof == asked { // the model has time to prove itself from now on
-		l.proofBy = m.at.Add(proofPatience)
-	}
-}
-
 // speechLostAt returns when the user's speech counts as over without a report; zero if the user is not speaking.
 func (s State) speechLostAt() time.Time {
 	if s.user.voice != speaking {
@@ -122,7 +112,7 @@ func (s State) speechLostAt() time.Time {
 
 // watchSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an
 // open turn it also reports to the user that no answer comes.
-func (m *machine) watchSpeech() {
+func (m *speechControl) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
 	}
@@ -138,7 +128,7 @@ func (m *machine) watchSpeech() {
 }
 
 // userActivity handles push-to-talk. Pressing the button interrupts at once.
-func (m *machine) userActivity(in UserActivity) {
+func (m *speechControl) userActivity(in UserActivity) {
 	if m.user.voice == muted {
 		return
 	}
@@ -166,7 +156,7 @@ const minPress = 200 * time.Millisecond
 
 // released handles the end of a press at audioMS on the client's audio clock. A tap begins no turn, and an answer that
 // it has not stopped is asked for again.
-func (m *machine) released(audioMS int64, tap bool) {
+func (m *speechControl) released(audioMS int64, tap bool) {
 	m.speechOver(m.at, false)
 	m.user.settled.stops(audioMS)
 	m.user.quietAt = m.at.Add(quietTime)
@@ -181,12 +171,12 @@ func (m *machine) released(audioMS int64, tap bool) {
 		m.stop.pending, m.stop.at = true, m.at // this model may answer noise
 	}
 	if t := m.turn; t != nil && t.stage != done && t.cut == uncut && !t.spoke && !m.calls.Owed(t.number) {
-		m.waitOn(t)
+		t.waitOn(m.at)
 	}
 }
 
 // userInterrupt handles the stop button.
-func (m *machine) userInterrupt() {
+func (m *speechControl) userInterrupt() {
 	if m.ending() {
 		m.flush(FlushUserStop)
 		m.end(m.endReason())
@@ -205,43 +195,10 @@ func (m *machine) userInterrupt() {
 	}
 }
 
-// cancel asks the model to stop, if it can.
-func (m *machine) cancel() {
-	if m.caps.Cancel {
-		m.send(transport.Interrupt{})
-	}
-}
-
-// interrupt stops the answer: it drops unplayed audio and holds back the rest of the response.
-func (m *machine) interrupt(reason FlushReason) {
-	if m.user.voice == muted {
-		return // the user hears the farewell to its end
-	}
-	m.settleTurn()
-	m.carryOut(m.calls.Interrupted(m.beside))
-	if m.flush(reason) {
-		m.turn.interrupt(m.at)
-	}
-	if !m.response.underWay() {
-		return
-	}
-	m.response.hold()
-	if t := m.turn; t != nil && t.response == m.response.id && (reason != FlushUserSpeech || m.stopped(t)) {
-		// Otherwise the notice is about a response of an earlier turn, or the model alone has heard something.
-		t.interrupt(m.at)
-	}
-	if reason == FlushUserStop {
-		m.cancel()
-		if m.underWay() {
-			m.turn.stopSent = m.caps.Cancel
-		}
-	}
-}
-
 // talkedOver flushes an answer that the user speaks over while the client still plays it, for a model that reports no
 // interruption once it has finished. An answer that began after the user did is kept, because it may already answer
 // them.
-func (m *machine) talkedOver() {
+func (m *speechControl) talkedOver() {
 	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay() || m.ending() || m.away() {
 		return
 	}
@@ -254,215 +211,226 @@ func (m *machine) talkedOver() {
 	}
 }
 
-// flush drops every item that the user may not have heard in full. It reports whether the open turn loses audio.
-func (m *machine) flush(reason FlushReason) (cutOff bool) {
-	return m.flushThose(reason, func(item) bool { return true })
-}
-
-// flushThose is flush for some of the items.
-func (m *machine) flushThose(reason FlushReason, which func(item) bool) (cutOff bool) {
-	m.line.settle(m.at)
-	var kept []item
-	for i, it := range m.line.items {
-		if !which(it) {
-			kept = append(kept, it)
-			continue
-		}
-		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(m.policy.ReportWait)}
-		if it.ended {
-			c.audioMS = it.audioMS
-		}
-		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
-		m.cuts = append(m.cuts, c)
-		m.line.renote(it.id, func(it *SpokenItem) { it.Cut = true })
-		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
-	}
-	m.line.items = kept
-	return cutOff
-}
-
 // whole reports whether the item was heard in full before it was flushed.
 func (c cut) whole() bool { return c.heardMS == c.audioMS }
 
-// settleCut reports the heard part of a flushed item to the model, unless all of it was.
-func (m *machine) settleCut(c cut) {
-	if m.caps.Truncate && !c.whole() {
-		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
-	}
-}
-
-func (m *machine) audioBegan(in AudioBegan) {
-	if !m.line.meet(in.Item) || m.response.held() || m.lastWordSaid() {
-		return
-	}
-	if m.turn == nil || m.turn.stage == done {
-		m.openTurnMidway()
-	}
-	if m.turn.modelAt.IsZero() {
-		m.turn.modelAt = m.at
-	}
-	m.turn.spoke = true
-	m.answers()
-	if m.suppressed.audio && (!m.ending() || m.farewell.item != "") {
-		return
-	}
-	if !m.line.begin(in.Item, m.turn.number, m.at) {
-		m.response.hold() // too many items wait already: the rest of the response is dropped
-		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
-		return
-	}
-	if m.ending() && m.farewell.item == "" && !m.preamble() {
-		m.farewell.item = in.Item
-	}
-	m.remember(in.Item, m.turn.number, m.at)
-	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
-}
-
-// preamble reports whether the current response began before the result of the tool that ends the session, and so
-// cannot contain the farewell.
-func (m *machine) preamble() bool {
-	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
-}
-
-func (m *machine) audioEnded(in AudioEnded) {
-	m.changed()
-	if it, ok := m.line.end(in.Item, in.AudioMS); ok {
-		m.do(EndItem{Item: it.id, Turn: it.turn, AudioMS: it.audioMS})
-	}
-}
-
-func (m *machine) audioSent(in AudioSent) {
-	it, ok := m.line.send(in)
-	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
-		m.turn.clientAt = m.at
-		m.turn.late = m.turn.late || m.absence.back.After(m.turn.modelAt)
-	}
-}
-
-func (m *machine) played(in Played) {
-	if m.line.report(in, m.at) {
-		return
-	}
-	i := slices.IndexFunc(m.cuts, func(c cut) bool { return c.item == in.Item })
-	if i < 0 {
-		return
-	}
-	m.line.reports = true
-	c := &m.cuts[i]
-	c.heardMS = min(max(in.MS, c.leastMS), c.sentMS)
-	c.leastMS = c.heardMS
-	if in.Done {
-		m.settleCut(*c)
-		m.cuts = slices.Delete(m.cuts, i, i+1)
-	}
-}
-
-func (m *machine) transcript(ev transport.Transcript) {
-	if m.unwanted(ev) {
-		return
-	}
-	turn := m.turns.last
-	switch {
-	case ev.Role == transport.RoleUser:
-		m.lastActive, m.user.acted = m.at, true
-		turn = m.userTurn()
-		m.asked()
-	case m.ending() && m.farewell.item == "" && m.farewell.written == "" && !m.known(ev.Item) && !m.preamble():
-		m.farewell.written = ev.Item
-	}
-	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
-	if ev.Role == transport.RoleUser && strings.TrimSpace(ev.Text) != "" {
-		m.user.worded = max(m.user.worded, u.turn)
-		m.user.wording = m.user.wording.with(u.turn, ev.Item, ev.Text)
-		if ev.Final {
-			m.words(ev.Item, u.turn)
-		}
-		if !u.since.Before(m.user.spokenAt) { // the words are of the latest speech
-			m.user.certain = true
-			m.talkedOver()
-		}
-	}
-	told := Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since}
-	m.do(told)
-	switch {
-	case ev.Role != transport.RoleAssistant:
-	case !ev.Final:
-		m.link.draft = told
-	case m.link.draft.ID == ev.Item:
-		m.link.draft = Transcript{}
-	}
-	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
-		// A model that answers in text alone has answered. Late words that it said before it called
-		// a tool do not answer the tool's result.
-		t.spoke = true
-		m.answers()
-	}
-}
-
-// unwanted reports whether a transcript must not reach the client.
-func (m *machine) unwanted(ev transport.Transcript) bool {
-	// The farewell may be text only, or its text may come before its audio.
-	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
-		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
-	switch {
-	case m.suppressed.transcript && !farewell:
-		return true
-	case ev.Role == transport.RoleUser || m.known(ev.Item):
-		return false
-	case m.response.held(), m.lastWordSaid():
-		return true
-	default:
-		return m.suppressed.audio && m.ending() && !farewell
-	}
-}
-
-// userTurn returns the turn of an utterance that is known only by its transcript: the open turn, unless the user has
-// spoken again since.
-func (m *machine) userTurn() int {
-	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
-		return m.turn.number
-	}
-	return m.nextTurn()
-}
-
-// utteranceStart estimates when an utterance that is known only by its transcript began.
-func (m *machine) utteranceStart(role transport.Role) time.Time {
-	if role == transport.RoleUser && !m.user.since.IsZero() {
-		return m.user.since
-	}
-	return m.at
-}
-
 // remember returns where an utterance began, and records a new one.
-func (m *machine) remember(item string, turn int, since time.Time) utterance {
-	for _, u := range m.user.utterances {
-		if u.item == item && item != "" {
-			return u
+func (u *user) remember(item string, turn int, since time.Time) utterance {
+	for _, o := range u.utterances {
+		if o.item == item && item != "" {
+			return o
 		}
 	}
-	u := utterance{item: item, turn: turn, since: since}
+	o := utterance{item: item, turn: turn, since: since}
 	if item != "" {
-		m.user.utterances = newest(m.user.utterances, u, maxUtterances)
+		u.utterances = newest(u.utterances, o, maxUtterances)
 	}
-	return u
+	return o
 }
 
-func (m *machine) known(item string) bool {
-	return slices.ContainsFunc(m.user.utterances, func(u utterance) bool { return u.item == item })
+func (u *user) knows(item string) bool {
+	return slices.ContainsFunc(u.utterances, func(o utterance) bool { return o.item == item })
 }
 
-// nextTurn returns the turn of the user's current words: the open turn until the model begins to answer it, then the
-// next.
-func (m *machine) nextTurn() int {
-	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
-		return t.number
-	}
-	return m.turns.last + 1 + m.turns.skip
-}
-
-func (m *machine) textID(id string) string {
+// textID returns the transcript's ID of typed text: the client's own, if it gave one.
+func textID(id string, turn int) string {
 	if id != "" {
 		return id
 	}
-	return "text_" + strconv.Itoa(m.turns.last)
+	return "text_" + strconv.Itoa(turn)
+}
+
+// watchOverlooked opens a turn for overlooked speech and asks for its answer.
+func (m *speechControl) watchOverlooked() {
+	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
+		m.openSpokenTurn()
+		m.turn.owedFrom = m.at
+		m.nudge(m.turn)
+	}
+}
+
+func (m *speechControl) inputCommitted(ev transport.InputCommitted) {
+	if m.user.voice == muted {
+		return // it was said before the farewell, which is the last answer
+	}
+	told := !m.user.speaks() // the end of the speech is already known
+	if !told {
+		m.speechOver(m.at, true)
+	}
+	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
+		// The gateway opened this turn itself, when the speech stopped.
+		return
+	}
+	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
+		m.openSpokenTurn()
+		if m.at.Sub(m.user.since) >= m.policy.NudgeAfter {
+			m.turn.owedFrom = m.at // the model has only now taken notice of the speech
+		}
+		return
+	}
+	if !told {
+		m.openSpokenTurn()
+		return
+	}
+	m.openUserTurn(m.at)
+}
+
+func (m *speechControl) userText(in UserText) {
+	if m.ending() {
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	m.user.spokenAt, m.user.acted = m.at, true
+	m.interrupt(FlushUserText)
+	if m.phase == PhaseActive && m.overspent() {
+		m.spending.over, m.spending.turn = true, 0 // this step says goodbye instead of an answer
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	m.typed(in.ID, in.Text)
+}
+
+// typed opens a turn with typed text.
+func (m *speechControl) typed(id, text string) {
+	m.openUserTurn(m.at)
+	m.say(id, text)
+}
+
+// began opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
+// silently.
+func (m *speechControl) began(in Began) {
+	m.phase = PhaseActive
+	switch {
+	case !textutil.IsBlank(in.PendingRequest):
+		m.openUserTurn(m.at)
+		if in.Context == "" {
+			m.say("pending_request", in.PendingRequest)
+			return
+		}
+		m.show("pending_request", in.PendingRequest)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.AnswerFirst(in.PendingRequest))
+	case in.Context != "":
+		m.openUserTurn(m.at)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.GoOnByVoice)
+	case in.Greeting != "":
+		m.openUserTurn(m.at)
+		m.turn.told = m.mark.Foreign(in.Greeting)
+		m.send(transport.UserText{Text: in.Greeting})
+	}
+}
+
+// settled is the position up to which the user's speech needs no replay, in ms on the client's audio clock: its words
+// are known, it was answered, or the user was asked to repeat it.
+type settled struct {
+	upTo   int64 // everything before it is settled
+	owed   bool  // speech that began at from is not settled
+	from   int64
+	start  int64 // start of the latest speech
+	end    int64 // end of the latest finished speech
+	before int64 // end of the speech before the latest
+
+	answered answeredSpeech
+}
+
+// answeredSpeech is speech from fromMS on that the model began to answer before its words were known. If the answer
+// does not reach the client, the speech is replayed.
+type answeredSpeech struct {
+	turn   int
+	fromMS int64
+}
+
+// leadTime is how long before its report speech may have begun, in ms.
+const leadTime = 1000
+
+// begins records the beginning of speech.
+func (s *settled) begins(ms int64) {
+	s.start, s.before = ms, s.end
+	if !s.owed {
+		s.owed, s.from = true, ms
+	}
+}
+
+// stops records the end of speech.
+func (s *settled) stops(ms int64) { s.end = max(ms, s.start) }
+
+// settle records that all speech is settled or, if more was said since, all before the latest.
+func (s *settled) settle(all bool) {
+	if all {
+		s.upTo, s.owed = max(s.upTo, s.end), false
+		return
+	}
+	s.upTo = max(s.upTo, s.before)
+	if s.owed {
+		s.from = max(s.from, s.start)
+	}
+}
+
+// words records that the transcript of an utterance is complete.
+func (u *user) words(item string, turn int) {
+	u.final = max(u.final, turn)
+	u.settled.settle(!u.speaks() && (item == u.item || u.item == ""))
+}
+
+// Settled returns the position up to which the user's speech is settled, in ms on the client's audio clock, which is at
+// now. Speech may be beginning unreported in the last second.
+func (s State) Settled(now int64) int64 {
+	u := s.user.settled
+	if u.owed {
+		now = u.from
+	}
+	return u.wanted(now)
+}
+
+// wanted returns the position from which speech that begins at ms must be heard.
+func (s settled) wanted(ms int64) int64 { return max(s.upTo, ms-leadTime) }
+
+// wording is what the user said or typed in a turn, to repeat it on a new connection. It is immutable.
+type wording struct {
+	turn  int
+	parts []utteredText // in the order of their beginning
+}
+
+// utteredText is the text of one item.
+type utteredText struct{ item, text string }
+
+// maxWording limits the words, in bytes. A longer request is not repeated; the model is asked to continue with it.
+const maxWording = 32 << 10
+
+// with returns the words including all of an item so far. Words of an older turn are ignored, and those of a newer one
+// replace the others. w may be nil.
+func (w *wording) with(turn int, item, text string) *wording {
+	if strings.TrimSpace(text) == "" || w != nil && turn < w.turn {
+		return w
+	}
+	next := &wording{turn: turn}
+	if w != nil && turn == w.turn {
+		next.parts = slices.Clone(w.parts)
+	}
+	at := slices.IndexFunc(next.parts, func(p utteredText) bool { return p.item == item })
+	if at < 0 {
+		next.parts = append(next.parts, utteredText{item, text})
+	} else {
+		next.parts[at].text = text
+	}
+	return next
+}
+
+// of returns the words of a turn; empty if unknown.
+func (w *wording) of(turn int) string {
+	if w == nil || turn != w.turn {
+		return ""
+	}
+	if len(w.parts) == 1 && len(w.parts[0].text) <= maxWording {
+		return w.parts[0].text
+	}
+	var words []string
+	length := 0
+	for _, p := range w.parts {
+		words = append(words, strings.TrimSpace(p.text))
+		length += len(p.text)
+	}
+	if length > maxWording {
+		return ""
+	}
+	return strings.Join(words, " ")
 }

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -151,17 +152,6 @@ type response struct {
 
 type responseState uint8
 
-// States of a response.
-const (
-	idle    responseState = iota // no response
-	open                         // a response is under way
-	dropped                      // a response is under way and nothing more of it reaches the client
-	stray                        // no response; stray pieces of the last one do not reach the client
-)
-
-// underWay reports whether a response of the model is under way.
-func (r response) underWay() bool { return r.state == open || r.state == dropped }
-
 // held reports whether nothing more of the response may reach the client.
 func (r response) held() bool { return r.state == dropped || r.state == stray }
 
@@ -215,14 +205,6 @@ type user struct {
 // voice is the state of the user's voice.
 type voice uint8
 
-// Values of voice.
-const (
-	silent   voice = iota
-	speaking       // the model or the gateway hears the user
-	pressing       // the user holds the push-to-talk button
-	muted          // the gateway ignores the user
-)
-
 // speaks reports whether the user is speaking.
 func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
 
@@ -274,32 +256,11 @@ type turn struct {
 // stage is the progress of a turn's answer.
 type stage uint8
 
-// Stages of an answer.
-const (
-	answering stage = iota // the model answers, or is expected to
-	owing                  // the response is over; tool results or an answer are still owed
-	done                   // the answer is complete
-)
-
 // nudging says whether a silent model has been asked again.
 type nudging uint8
 
-// States of a nudge.
-const (
-	nudgeLater nudging = iota // after a long silence
-	nudgeSoon                 // the answer ended without speech: at nudgeAt
-	nudged                    // it has been asked
-)
-
 // cutting says whether and how an answer was cut off.
 type cutting uint8
-
-// Values of cutting.
-const (
-	uncut     cutting = iota
-	cutOff            // by another turn, or by the model itself
-	cutByUser         // by the user
-)
 
 // cut is a flushed item that waits for the client's playback report.
 type cut struct {
@@ -320,17 +281,6 @@ type utterance struct {
 
 // suppressed is the state of capabilities that a tool has switched off.
 type suppressed struct{ audio, transcript bool }
-
-// Limits of what State remembers.
-const (
-	maxUtterances = 32
-	// maxItems limits the spoken items that wait to be heard.
-	maxItems   = 256
-	maxBegun   = 64
-	maxNotices = 8
-	// maxContexts limits the page texts that wait for the model.
-	maxContexts = 8
-)
 
 // NewState returns the state of a session that starts now with these tools, which may be nil. own is the mark that the
 // model's prompt declares as the gateway's: Step puts it before its own words to the model and removes it from all
@@ -483,3 +433,98 @@ func (s State) turnFailsAt() time.Time {
 	}
 	return by
 }
+
+// View is a summary of a session's state for the inspector. Views are comparable.
+type View struct {
+	// Turn is the number of the open turn; 0 between turns.
+	Turn  int
+	Phase Phase
+	// Speaking: the user is speaking. Responding: a response of the model is under way.
+	Speaking, Responding bool
+	// Muted: the gateway ignores the user.
+	Muted bool
+	// Awaiting counts the calls the model waits for, Questions the open confirmations, Notices the texts for the next
+	// turn.
+	Awaiting, Questions, Notices int
+	// AudioOff and TranscriptOff: a tool has switched these off.
+	AudioOff, TranscriptOff bool
+	// Spent is the cost of the session so far.
+	Spent cost.Amount
+
+	// used and limit are the open turn's use and budget; zero between turns.
+	used   calls.Account
+	budget calls.Budget
+}
+
+// View returns the summary of s.
+func (s State) View() View {
+	v := View{
+		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay(), Muted: s.user.voice == muted,
+		Questions: s.calls.Questions(), Awaiting: s.calls.Awaited(), Notices: len(s.notices),
+		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
+		Spent: s.Spent(),
+	}
+	if s.turn != nil {
+		v.used, v.budget = s.calls.Book().Account(), s.calls.Book().Budget()
+	}
+	return v
+}
+
+// Budget returns the account of the open turn, in the audit's form; nil between turns.
+func (v View) Budget() json.RawMessage {
+	if v.Turn == 0 {
+		return nil
+	}
+	return v.used.Encode(v.budget)
+}
+
+// States of a response.
+const (
+	idle    responseState = iota // no response
+	open                         // a response is under way
+	dropped                      // a response is under way and nothing more of it reaches the client
+	stray                        // no response; stray pieces of the last one do not reach the client
+)
+
+// Values of voice.
+const (
+	silent   voice = iota
+	speaking       // the model or the gateway hears the user
+	pressing       // the user holds the push-to-talk button
+	muted          // the gateway ignores the user
+)
+
+// Stages of an answer.
+const (
+	answering stage = iota // the model answers, or is expected to
+	owing                  // the response is over; tool results or an answer are still owed
+	done                   // the answer is complete
+)
+
+// States of a nudge.
+const (
+	nudgeLater nudging = iota // after a long silence
+	nudgeSoon                 // the answer ended without speech: at nudgeAt
+	nudged                    // it has been asked
+)
+
+// Values of cutting.
+const (
+	uncut     cutting = iota
+	cutOff            // by another turn, or by the model itself
+	cutByUser         // by the user
+)
+
+// Limits of what State remembers.
+const (
+	maxUtterances = 32
+	// maxItems limits the spoken items that wait to be heard.
+	maxItems   = 256
+	maxBegun   = 64
+	maxNotices = 8
+	// maxContexts limits the page texts that wait for the model.
+	maxContexts = 8
+)
+
+// underWay reports whether a response of the model is under way.
+func (r response) underWay() bool { return r.state == open || r.state == dropped }

@@ -1,11 +1,15 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
 	"slices"
-	"strings"
 	"time"
 
-	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
 
@@ -13,7 +17,8 @@ import (
 // carry out. Step is pure: equal arguments give equal results, and s is unchanged. Times must not run backwards between
 // calls.
 func Step(s State, at time.Time, in Input) (State, []Action) {
-	m := machine{State: s.clone(), at: at}
+	var m machine
+	m.State, m.at = s.clone(), at
 	if s.phase == PhaseEnded {
 		m.afterwards(in)
 		return m.State, m.actions
@@ -24,103 +29,28 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 	return m.State, m.actions
 }
 
-// afterwards handles inputs after the session's end: running calls are recorded, and approved calls still run.
-func (m *machine) afterwards(in Input) {
-	if in, ok := in.(OfCall); ok {
-		m.ofCall(in.In)
-	}
-	m.actions = slices.DeleteFunc(m.actions, func(a Action) bool {
-		if c, ok := a.(AboutCall); ok {
-			_, runs := c.Do.(calls.Run)
-			return !runs
-		}
-		_, audits := a.(Audit)
-		return !audits
-	})
-}
-
-// machine is one step in progress.
-type machine struct {
+// step is one step in progress: the state so far and the actions for the session.
+//
+// A machine is made of layers. Each embeds the layer below it and calls nothing above it:
+//
+//	machine        dispatches the input and checks every deadline
+//	speechControl  what the user and the model say
+//	callControl    tool calls, their effects, and the end of the session
+//	linkControl    the connection to the model and the current agent
+//	turnControl    turns, from the first input to the end of the answer
+//	sender         text and commands for the model
+//	step           state, time and actions
+type step struct {
 	State
 	at      time.Time
 	actions []Action
 	endNow  bool // the session ends with this step
 }
 
-func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
+func (m *step) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
-// send sends a command to the model. Its text comes from outside (the user, a tool, a web page), so the gateway's mark
-// is removed from it. Without a connection, only what opens a turn is kept for the next one.
-func (m *machine) send(cmd transport.Command) {
-	switch c := cmd.(type) {
-	case transport.UserText:
-		c.Text = m.mark.Foreign(c.Text)
-		m.sendText(c.Text)
-		return
-	case transport.ToolResult:
-		c.Output = m.mark.JSON(c.Output)
-		cmd = c
-		m.resulted(m.at)
-		m.changed()
-	case transport.ActivityStart, transport.ActivityEnd:
-		m.giveBefore()
-		m.changed()
-		m.do(Command{cmd})
-		return
-	}
-	if !m.down() {
-		m.do(Command{cmd})
-	}
-}
-
-// sendText sends text that the model answers.
-func (m *machine) sendText(text string) {
-	m.giveBefore()
-	m.changed()
-	m.asked()
-	if m.down() && m.turn != nil {
-		m.turn.queued = m.link.count
-	}
-	m.do(Command{transport.UserText{Text: text}})
-}
-
-// sendNotice sends the gateway's own words to the model, each with the mark. If they open a turn, or are its latest
-// news, they are repeated on a new connection.
-func (m *machine) sendNotice(words ...string) {
-	text := m.marked(words)
-	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
-		t.told = text
-	}
-	m.sendText(text)
-}
-
-// marked returns the gateway's own words, each with the mark.
-func (m *machine) marked(words []string) string {
-	var all []string
-	for _, w := range words {
-		all = append(all, m.mark.Notice(w))
-	}
-	return strings.Join(all, "\n")
-}
-
-// counts reports whether an input counts. Inputs from a closed connection do not, except the end of an item, which
-// still plays.
-func (m *machine) counts(in Input) bool {
-	switch in.(type) {
-	case FromModel, AudioBegan:
-		if m.down() {
-			return false
-		}
-		m.signAt = m.at
-	case AudioEnded:
-		m.signAt = m.at
-	case Used:
-		if !m.down() {
-			m.signAt = m.at
-		}
-	}
-	return true
-}
+// machine is the top layer of a step.
+type machine struct{ speechControl }
 
 func (m *machine) take(in Input) {
 	if !m.counts(in) {
@@ -163,33 +93,23 @@ func (m *machine) take(in Input) {
 	}
 }
 
-// ofUser handles client inputs other than speech.
-func (m *machine) ofUser(in Input) {
-	switch in := in.(type) {
-	case UserText:
-		m.userText(in)
-	case UserImage:
-		m.userImage(in)
-	case UserContext:
-		m.userContext(in)
-	case UserInterrupt:
-		m.userInterrupt()
-	case UserActivity:
-		m.userActivity(in)
-	}
-}
-
-// ofAudio handles inputs about the model's audio.
-func (m *machine) ofAudio(in Input) {
-	switch in := in.(type) {
-	case AudioBegan:
-		m.resulted(time.Time{})
-		m.audioBegan(in)
+// counts reports whether an input counts. Inputs from a closed connection do not, except the end of an item, which
+// still plays.
+func (m *machine) counts(in Input) bool {
+	switch in.(type) {
+	case FromModel, AudioBegan:
+		if m.down() {
+			return false
+		}
+		m.signAt = m.at
 	case AudioEnded:
-		m.audioEnded(in)
-	case AudioSent:
-		m.audioSent(in)
+		m.signAt = m.at
+	case Used:
+		if !m.down() {
+			m.signAt = m.at
+		}
 	}
+	return true
 }
 
 func (m *machine) fromModel(ev transport.Event) {
@@ -225,41 +145,56 @@ func (m *machine) fromModel(ev transport.Event) {
 	case transport.Reconfigured:
 		m.reconfigured(ev)
 	case transport.TranscriptFailed:
-		m.do(Failed{Turn: m.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
+		m.do(Failed{Turn: m.user.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
 	case transport.Problem:
 		m.problem(ev)
 	}
 	// Truncated changes nothing here. Audio, speech and usage have their own inputs.
 }
 
-func (m *machine) problem(ev transport.Problem) {
-	switch ev.Err.Kind {
-	case transport.KindIgnore:
-	default:
-		m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
+// ofUser handles client inputs other than speech.
+func (m *machine) ofUser(in Input) {
+	switch in := in.(type) {
+	case UserText:
+		m.userText(in)
+	case UserImage:
+		m.userImage(in)
+	case UserContext:
+		m.userContext(in)
+	case UserInterrupt:
+		m.userInterrupt()
+	case UserActivity:
+		m.userActivity(in)
 	}
 }
 
-// breakOff ends the session during playback: an answer that was not heard in full counts as interrupted.
-func (m *machine) breakOff(reason EndReason) {
-	if t := m.turn; m.flush(FlushSessionEnd) && t.cut == uncut {
-		t.cut = cutOff
+// ofAudio handles inputs about the model's audio.
+func (m *machine) ofAudio(in Input) {
+	switch in := in.(type) {
+	case AudioBegan:
+		m.resulted(time.Time{})
+		m.audioBegan(in)
+	case AudioEnded:
+		m.audioEnded(in)
+	case AudioSent:
+		m.audioSent(in)
 	}
-	m.end(reason)
 }
 
-func (m *machine) end(reason EndReason) {
-	if m.turn != nil {
-		m.endTurn()
+// ofOthers handles inputs that neither the client nor the model caused.
+func (m *machine) ofOthers(in Input) {
+	switch in := in.(type) {
+	case Lapse:
+		m.lapses(in)
+	case AgentFound:
+		m.switching.found = in.Agent
+	case JobEnded:
+		m.jobEnded(in)
+	case SwitchAgent:
+		if m.phase == PhaseActive {
+			m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""
+		}
 	}
-	m.phase = PhaseEnded
-	m.keepContexts()
-	end := End{Reason: reason}
-	if reason == EndLost {
-		end.Kind = m.link.kind
-	}
-	m.do(end)
-	m.nothingMore()
 }
 
 // tick does everything that has become due. Each wait for the model, the client or a tool has a
@@ -337,62 +272,6 @@ func (m *machine) tick() {
 	m.watchLimits()
 }
 
-// settleCuts stops waiting for overdue client reports.
-func (m *machine) settleCuts() {
-	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
-		due := !m.at.Before(c.deadline)
-		if due {
-			m.settleCut(c)
-		}
-		return due
-	})
-}
-
-// watchSpeechOwed guarantees that every turn ends in speech or in an error.
-func (m *machine) watchSpeechOwed() {
-	since := m.owedSince()
-	if since.IsZero() {
-		return
-	}
-	mayNudge := m.mayNudge()
-	if m.turn.nudge == nudgeSoon && !m.at.Before(m.afterWork(m.turn.nudgeAt)) && mayNudge {
-		m.nudge(m.turn)
-	}
-	waited := m.at.Sub(since)
-	if by := m.turnFailsAt(); waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
-		m.failTurn(FailureNoAnswer, true)
-		return
-	}
-	if waited >= m.policy.NudgeAfter && mayNudge && m.turn.nudge != nudged {
-		m.nudge(m.turn)
-	}
-}
-
-func (m *machine) watchLimits() {
-	if p := m.policy; p.MaxLength > 0 {
-		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
-		if left <= 0 {
-			m.breakOff(EndLength)
-			return
-		}
-		if left <= p.warning() && !m.warned {
-			m.warned = true
-			m.do(Ending{Reason: EndLength, After: left})
-		}
-	}
-	m.watchLapse()
-	if m.phase == PhaseEnded {
-		return
-	}
-	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
-		if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() {
-			m.lastActive = m.at
-			return
-		}
-		m.end(EndIdle)
-	}
-}
-
 // settle ends a turn whose answer is complete and heard, and removes items that are over.
 func (m *machine) settle() {
 	if m.phase == PhaseEnded {
@@ -414,17 +293,6 @@ func (m *machine) settle() {
 	}
 }
 
-func (m *machine) settleTurn() {
-	m.line.settle(m.at)
-	heard := !m.Audible(m.at)
-	if m.ending() {
-		heard = len(m.line.items) == 0 // the session closes with the turn: no item may still be playing
-	}
-	if t := m.turn; t != nil && t.stage == done && (t.cut != uncut || heard) {
-		m.endTurn()
-	}
-}
-
 // betweenTurns does everything that waited for the end of a turn.
 func (m *machine) betweenTurns() {
 	if m.ending() {
@@ -440,5 +308,23 @@ func (m *machine) betweenTurns() {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)
+	}
+}
+
+// ofLink handles inputs about the connection to the model.
+func (m *machine) ofLink(in Input) {
+	switch in := in.(type) {
+	case LinkExpiring:
+		if m.replaceable() && !m.down() {
+			m.link.expiring(in.From, in.By)
+		}
+	case Move:
+		m.moveBy(in.By)
+	case LinkLost:
+		m.linkLost(LinkBroken, Loss{Kind: in.Kind, After: in.After})
+	case LinkBack:
+		m.linkBack(in)
+	case LinkFailed:
+		m.linkFailed(Loss{Kind: in.Kind, After: in.After})
 	}
 }

@@ -30,24 +30,8 @@ type switching struct {
 	confirmBy time.Time // deadline of the confirmation; zero if none is awaited
 }
 
-// ofOthers handles inputs that neither the client nor the model caused.
-func (m *machine) ofOthers(in Input) {
-	switch in := in.(type) {
-	case Lapse:
-		m.lapses(in)
-	case AgentFound:
-		m.switching.found = in.Agent
-	case JobEnded:
-		m.jobEnded(in)
-	case SwitchAgent:
-		if m.phase == PhaseActive {
-			m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""
-		}
-	}
-}
-
 // toolSwitches accepts a tool's SWITCH_AGENT, or returns the reason for its refusal.
-func (m *machine) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
+func (m *linkControl) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
 	found := m.switching.found
 	m.switching.found = nil
 	switch {
@@ -68,17 +52,17 @@ func (m *machine) toolSwitches(intent registry.Intent, wanted bool) (refusal str
 }
 
 // switchDue reports whether an accepted switch can take place now.
-func (m *machine) switchDue() bool {
+func (m *linkControl) switchDue() bool {
 	return m.switching.next != nil && m.phase == PhaseActive && m.calls.Awaited() == 0
 }
 
 // switchRelinks reports whether the due switch needs a new connection.
-func (m *machine) switchRelinks() bool {
+func (m *linkControl) switchRelinks() bool {
 	return m.down() || m.switching.next.Elsewhere || m.caps.Reconfigure != transport.ReconfigureLive
 }
 
 // becomes makes the next agent the current one.
-func (m *machine) becomes() (next *NextAgent, words string) {
+func (m *linkControl) becomes() (next *NextAgent, words string) {
 	s := m.switching
 	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
 	m.calls.Book().Switch(s.next.From, calls.Agent{Name: s.next.Name, Version: s.next.Version}, s.next.Tools, s.next.Budget)
@@ -87,16 +71,16 @@ func (m *machine) becomes() (next *NextAgent, words string) {
 }
 
 // reconfigure sends the next agent's instructions and tools on the current connection.
-func (m *machine) reconfigure() {
+func (m *linkControl) reconfigure() {
 	next, _ := m.becomes()
-	m.changed()
+	m.link.changed()
 	m.do(Command{transport.Reconfigure{Instructions: next.Instructions, Tools: next.Declared}})
 	m.switching.confirmBy = m.at.Add(confirmPatience)
 }
 
 // relinkAs replaces the connection by one that begins as the next agent, and returns the notice for that agent. If the
 // connection is lost already, the next one begins so anyway.
-func (m *machine) relinkAs() (notice string) {
+func (m *linkControl) relinkAs() (notice string) {
 	next, words := m.becomes()
 	if !m.down() {
 		if next.Elsewhere {
@@ -109,7 +93,7 @@ func (m *machine) relinkAs() (notice string) {
 
 // answerElsewhere lets the next agent answer on a new connection. The call's result is part of the history, unless the
 // call was the switch.
-func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
+func (m *callControl) answerElsewhere(a calls.Answer, record audit.Record) {
 	words := []string{m.relinkAs()}
 	if a.Tool != spec.AgentSwitch {
 		words = append(words, prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode())))
@@ -125,7 +109,7 @@ func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 }
 
 // switchLater makes a switch that no call waits for: an operator's, or one whose call the user has overtaken.
-func (m *machine) switchLater() {
+func (m *linkControl) switchLater() {
 	switch {
 	case !m.switchDue():
 	case !m.switchRelinks():
@@ -140,10 +124,12 @@ func (m *machine) switchLater() {
 }
 
 // awaitsAgent reports whether the open turn's answer waits for the model's confirmation.
-func (m *machine) awaitsAgent() bool { return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero() }
+func (m *linkControl) awaitsAgent() bool {
+	return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero()
+}
 
 // reconfigured handles the model's confirmation. After a refusal the agent continues on a new connection.
-func (m *machine) reconfigured(ev transport.Reconfigured) {
+func (m *callControl) reconfigured(ev transport.Reconfigured) {
 	if m.switching.confirmBy.IsZero() {
 		return
 	}
@@ -155,14 +141,14 @@ func (m *machine) reconfigured(ev transport.Reconfigured) {
 }
 
 // watchSwitch stops waiting for an overdue confirmation.
-func (m *machine) watchSwitch() {
+func (m *callControl) watchSwitch() {
 	if by := m.switching.confirmBy; !by.IsZero() && !m.at.Before(by) {
 		m.goOnAs()
 	}
 }
 
 // goOnAs asks for the answer that waited for the next agent.
-func (m *machine) goOnAs() {
+func (m *callControl) goOnAs() {
 	m.switching.confirmBy = time.Time{}
 	if t := m.turn; t != nil {
 		m.settleCalls(t, m.calls.Owed(t.number))

@@ -7,33 +7,11 @@ import (
 	"voicegw/transport"
 )
 
-// openSpokenTurn begins the turn of the user's latest speech.
-func (m *machine) openSpokenTurn() {
-	m.openUserTurn(m.user.since)
-	m.turn.knownAt, m.turn.unheard = m.user.known, m.user.unsure
-}
-
-// openUserTurn begins a turn that the user asked for: its calls get a new budget, and calls of earlier turns are
-// answered first.
-func (m *machine) openUserTurn(inputEnd time.Time) {
-	m.openTurn(inputEnd)
-	m.supersede()
-	m.calls.Book().BeginTurn()
-}
-
-// openCausedTurn begins a turn caused by an answered or expired confirmation, a late result or a tool's message. It
-// keeps the previous budget, because otherwise each answer would let the model ask again without limit.
-func (m *machine) openCausedTurn() {
-	acted := m.user.acted
-	m.user.acted = false
-	m.openTurn(m.at)
-	m.turn.caused = true
-	m.supersede()
-	m.user.acted = acted
-}
+// turnControl opens and ends turns.
+type turnControl struct{ sender }
 
 // openTurn begins the next turn and ends an open one. A turn that the model begins unasked keeps the previous budget.
-func (m *machine) openTurn(inputEnd time.Time) {
+func (m *turnControl) openTurn(inputEnd time.Time) {
 	if m.user.acted {
 		m.calls.Book().BeginTurn()
 	}
@@ -59,13 +37,13 @@ func (m *machine) openTurn(inputEnd time.Time) {
 }
 
 // openModelTurn begins a turn with the model's answer to speech that has no turn yet, or unasked.
-func (m *machine) openModelTurn() {
+func (m *turnControl) openModelTurn() {
 	answers := m.user.unanswered && m.at.Sub(m.user.since) < m.policy.NudgeAfter
 	m.openTurn(m.at)
 	m.turn.owedFrom = m.at
 	m.turn.unheard = true
 	switch {
-	case m.user.speaks() && m.heardEnd():
+	case m.user.speaks() && m.user.heardEnd():
 		m.turn.inputEnd, m.turn.unheard = m.user.quiet, false
 	case answers:
 		m.turn.inputEnd, m.turn.knownAt, m.turn.unheard = m.user.since, m.user.known, m.user.unsure
@@ -74,7 +52,7 @@ func (m *machine) openModelTurn() {
 
 // openTurnMidway begins a turn when the model acts outside of one. The rest of the current response belongs to the new
 // turn.
-func (m *machine) openTurnMidway() {
+func (m *turnControl) openTurnMidway() {
 	m.openModelTurn()
 	if m.response.underWay() {
 		m.turn.response = m.response.id
@@ -82,7 +60,7 @@ func (m *machine) openTurnMidway() {
 }
 
 // endTurn closes the open turn.
-func (m *machine) endTurn() {
+func (m *turnControl) endTurn() {
 	t := m.turn
 	m.turn = nil
 	m.lastActive = m.at
@@ -98,7 +76,7 @@ func (m *machine) endTurn() {
 }
 
 // failTurn ends the open turn with an error. Until the user acts, the model keeps the budget of this turn.
-func (m *machine) failTurn(f Failure, retryable bool) {
+func (m *turnControl) failTurn(f Failure, retryable bool) {
 	t := m.turn
 	m.turn = nil
 	m.lastActive = m.at
@@ -124,7 +102,7 @@ func (s State) abandonedAt() time.Time {
 }
 
 // watchInterrupted ends an interrupted turn whose end the model never reports.
-func (m *machine) watchInterrupted() {
+func (m *turnControl) watchInterrupted() {
 	if at := m.abandonedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.endTurn()
 	}
@@ -150,7 +128,7 @@ func (s State) unfinishedAt() time.Time {
 }
 
 // watchUnfinished ends a turn after a long silence, because the report of its end may be lost.
-func (m *machine) watchUnfinished() {
+func (m *turnControl) watchUnfinished() {
 	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.turn.stage = done
 	}
@@ -172,7 +150,7 @@ func (s State) unendedAt() time.Time {
 }
 
 // watchUnended completes an item after a long silence, because the report of its end may be lost.
-func (m *machine) watchUnended() {
+func (m *turnControl) watchUnended() {
 	if at := m.unendedAt(); at.IsZero() || m.at.Before(at) {
 		return
 	}
@@ -191,15 +169,6 @@ func (s State) overlookedAt() time.Time {
 		return time.Time{}
 	}
 	return s.afterWork(s.user.known).Add(s.policy.NudgeAfter)
-}
-
-// watchOverlooked opens a turn for overlooked speech and asks for its answer.
-func (m *machine) watchOverlooked() {
-	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.openSpokenTurn()
-		m.turn.owedFrom = m.at
-		m.nudge(m.turn)
-	}
 }
 
 // underWay reports whether the open turn's own response is under way. Responses of earlier turns may never report their
@@ -226,115 +195,9 @@ func (t *turn) latency() *Latency {
 	}
 }
 
-func (m *machine) inputCommitted(ev transport.InputCommitted) {
-	if m.user.voice == muted {
-		return // it was said before the farewell, which is the last answer
-	}
-	told := !m.user.speaks() // the end of the speech is already known
-	if !told {
-		m.speechOver(m.at, true)
-	}
-	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
-		// The gateway opened this turn itself, when the speech stopped.
-		return
-	}
-	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
-		m.openSpokenTurn()
-		if m.at.Sub(m.user.since) >= m.policy.NudgeAfter {
-			m.turn.owedFrom = m.at // the model has only now taken notice of the speech
-		}
-		return
-	}
-	if !told {
-		m.openSpokenTurn()
-		return
-	}
-	m.openUserTurn(m.at)
-}
-
-func (m *machine) responseStarted(ev transport.ResponseStarted) {
-	m.changed()
-	if !m.proves() {
-		return
-	}
-	m.response.begin(ev.ID)
-	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.voice == pressing || m.user.speaks() && m.caps.SpeechEvents) {
-		// The user pressed stop, or only tapped the button for talking, before this answer began, and it cannot answer anything that they
-		// have said since.
-		m.stop.pending = false
-		m.response.hold()
-		if m.user.voice != pressing { // the press has stopped it
-			m.cancel()
-		}
-		return
-	}
-	if m.lastWordSaid() {
-		m.response.hold() // the farewell was the last answer
-		m.cancel()
-		return
-	}
-	if t := m.turn; t != nil && t.cut != uncut && m.user.speaks() && m.caps.SpeechEvents {
-		m.response.hold() // requested before the user spoke: it belongs to the answer that they stopped
-		m.cancel()
-		return
-	}
-	if t := m.turn; t != nil && m.answersBeside(t) {
-		t.stage = done
-	}
-	if m.turn == nil || m.turn.stage == done || m.turn.cut != uncut {
-		m.openModelTurn()
-	}
-	t := m.turn
-	t.response, t.calls, t.stage = ev.ID, 0, answering
-	if t.nudge == nudgeSoon {
-		t.nudge = nudgeLater
-	}
-}
-
-// answersBeside reports whether the new response answers words said while a background call ran: the turn has already
-// had its own answer.
-func (m *machine) answersBeside(t *turn) bool {
-	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
-}
-
-func (m *machine) responseDone(ev transport.ResponseDone) {
-	if ev.ID == m.response.id {
-		m.response.state = idle
-	}
-	t := m.turn
-	if t == nil || t.response != ev.ID {
-		return // it belongs to a turn that is over
-	}
-	switch {
-	case m.failed(t, ev):
-		return
-	case ev.Status == transport.ResponseInterrupted && m.user.voice == muted:
-		t.cut = uncut // the user hears the farewell, as far as it has come, to its end
-	case ev.Status == transport.ResponseInterrupted && (t.cut != uncut || m.stopped(t)):
-		if t.cut == uncut {
-			t.cut = cutOff
-		}
-	case ev.Status == transport.ResponseInterrupted:
-		m.waitOn(t)
-		return
-	case t.calls > 0 && m.caps.RespondNeeded || m.calls.Owed(t.number):
-		// The model waits for results, or must be asked for its answer.
-		t.stage = owing
-		m.settleCalls(t, m.calls.Owed(t.number))
-		return
-	}
-	if t.stopSent && ev.Status == transport.ResponseCompleted && !m.caps.RespondNeeded {
-		// The response was already over when the stop arrived. A model that answers without being
-		// asked may take the stop for a user's turn, and answer that.
-		m.stop.pending, m.stop.at = true, t.cutAt
-	}
-	t.stage = done
-	m.missesSpeech(t)
-}
-
 // nothingSaid handles a model turn without an answer. If the user waits for one, it is requested as after an empty
 // answer.
-func (m *machine) nothingSaid() {
+func (m *turnControl) nothingSaid() {
 	t := m.turn
 	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() || m.calls.Owed(t.number) {
 		return
@@ -344,12 +207,12 @@ func (m *machine) nothingSaid() {
 
 // stopped reports whether the user can have stopped an answer that the model broke off: it has spoken or called a tool,
 // or the user spoke after the turn began. Otherwise the model is expected to continue.
-func (m *machine) stopped(t *turn) bool {
+func (m *turnControl) stopped(t *turn) bool {
 	return t.spoke || t.calls > 0 || m.user.speaks() && m.user.spokenAt.After(t.startedAt)
 }
 
 // missesSpeech handles an answer without speech: the model is asked once more, then the turn fails.
-func (m *machine) missesSpeech(t *turn) {
+func (m *turnControl) missesSpeech(t *turn) {
 	switch {
 	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
 	case m.atWork() && t.nudge == nudged:
@@ -357,15 +220,15 @@ func (m *machine) missesSpeech(t *turn) {
 	case t.nudge == nudged:
 		m.failTurn(FailureNoAnswer, true)
 	default:
-		m.waitOn(t)
+		t.waitOn(m.at)
 	}
 }
 
 // waitOn waits for another response to the turn. The model is asked for it once.
-func (m *machine) waitOn(t *turn) {
+func (t *turn) waitOn(at time.Time) {
 	t.stage = answering
 	if t.nudge != nudged {
-		t.nudge, t.nudgeAt = nudgeSoon, m.at.Add(nudgeGrace)
+		t.nudge, t.nudgeAt = nudgeSoon, at.Add(nudgeGrace)
 	}
 }
 
@@ -374,7 +237,7 @@ func (m *machine) waitOn(t *turn) {
 const nudgeGrace = time.Second
 
 // nudge asks a silent model once more for its answer.
-func (m *machine) nudge(t *turn) {
+func (m *turnControl) nudge(t *turn) {
 	t.nudge = nudged
 	switch {
 	case !m.caps.RespondNeeded:
@@ -387,7 +250,7 @@ func (m *machine) nudge(t *turn) {
 	}
 }
 
-func (m *machine) used(in Used) {
+func (m *turnControl) used(in Used) {
 	m.spending.amount = m.spending.amount.Plus(in.Cost).Minus(in.Estimate)
 	if in.Late {
 		return
@@ -403,50 +266,196 @@ func (m *machine) used(in Used) {
 	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)
 }
 
-func (m *machine) userText(in UserText) {
+// watchSpeechOwed guarantees that every turn ends in speech or in an error.
+func (m *turnControl) watchSpeechOwed() {
+	since := m.owedSince()
+	if since.IsZero() {
+		return
+	}
+	mayNudge := m.mayNudge()
+	if m.turn.nudge == nudgeSoon && !m.at.Before(m.afterWork(m.turn.nudgeAt)) && mayNudge {
+		m.nudge(m.turn)
+	}
+	waited := m.at.Sub(since)
+	if by := m.turnFailsAt(); waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
+		m.failTurn(FailureNoAnswer, true)
+		return
+	}
+	if waited >= m.policy.NudgeAfter && mayNudge && m.turn.nudge != nudged {
+		m.nudge(m.turn)
+	}
+}
+
+func (m *turnControl) settleTurn() {
+	m.line.settle(m.at)
+	heard := !m.Audible(m.at)
 	if m.ending() {
-		m.do(Failed{Failure: FailureEnding})
-		return
+		heard = len(m.line.items) == 0 // the session closes with the turn: no item may still be playing
 	}
-	m.user.spokenAt, m.user.acted = m.at, true
-	m.interrupt(FlushUserText)
-	if m.phase == PhaseActive && m.overspent() {
-		m.spending.over, m.spending.turn = true, 0 // this step says goodbye instead of an answer
-		m.do(Failed{Failure: FailureEnding})
-		return
+	if t := m.turn; t != nil && t.stage == done && (t.cut != uncut || heard) {
+		m.endTurn()
 	}
-	m.typed(in.ID, in.Text)
 }
 
-// userImage sends an image to the model. It is not repeated on another connection.
-func (m *machine) userImage(in UserImage) {
+// flush drops every item that the user may not have heard in full. It reports whether the open turn loses audio.
+func (m *turnControl) flush(reason FlushReason) (cutOff bool) {
+	return m.flushThose(reason, func(item) bool { return true })
+}
+
+// flushThose is flush for some of the items.
+func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cutOff bool) {
+	m.line.settle(m.at)
+	var kept []item
+	for i, it := range m.line.items {
+		if !which(it) {
+			kept = append(kept, it)
+			continue
+		}
+		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(m.policy.ReportWait)}
+		if it.ended {
+			c.audioMS = it.audioMS
+		}
+		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
+		m.cuts = append(m.cuts, c)
+		m.line.renote(it.id, func(it *SpokenItem) { it.Cut = true })
+		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
+	}
+	m.line.items = kept
+	return cutOff
+}
+
+// userTurn returns the turn of an utterance that is known only by its transcript: the open turn, unless the user has
+// spoken again since.
+func (m *turnControl) userTurn() int {
+	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
+		return m.turn.number
+	}
+	return m.nextTurn()
+}
+
+// nextTurn returns the turn of the user's current words: the open turn until the model begins to answer it, then the
+// next.
+func (m *turnControl) nextTurn() int {
+	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
+		return t.number
+	}
+	return m.turns.last + 1 + m.turns.skip
+}
+
+// LinkFailing means that the model's answers fail, and the other provider takes over.
+const LinkFailing LinkReason = "failing"
+
+// failTurnBy ends the open turn with the error of the cause.
+func (m *turnControl) failTurnBy(l Loss) {
+	told := failedBy(m.turn.number, l)
+	m.failTurn(told.Failure, told.Retryable)
+	for i, a := range m.actions {
+		if f, ok := a.(Failed); ok && f.Turn == told.Turn && f.Failure == told.Failure {
+			m.actions[i] = told
+		}
+	}
+}
+
+// failedBy returns the client's error for a failure.
+func failedBy(turn int, l Loss) Failed {
+	row := l.Kind.Failure()
+	return Failed{Turn: turn, Failure: Failure(row.Code), Retryable: row.Later, Kind: l.Kind, After: l.After}
+}
+
+// retryDue returns when a failed answer is retried; zero if none is. A user who speaks brings another answer instead.
+func (s State) retryDue() time.Time {
+	t := s.turn
+	if t == nil || t.cut != uncut || t.stage != answering || s.down() || s.away() || s.user.speaks() || s.user.spokenAt.After(t.startedAt) || s.response.underWay() {
+		return time.Time{}
+	}
+	return t.retryAt
+}
+
+// mayNudge reports whether the model may be asked again for the answer to the open turn: not while the user speaks or a
+// retry is pending.
+func (s State) mayNudge() bool {
+	return s.turn.nudge != nudged && !s.user.speaks() && s.turn.retryAt.IsZero()
+}
+
+// watchFailed retries a failed answer when it is due.
+func (m *turnControl) watchFailed() {
+	at := m.retryDue()
+	if at.IsZero() || m.at.Before(at) {
+		return
+	}
+	t := m.turn
+	t.retryAt = time.Time{}
+	if t.spoke {
+		t.spoke, t.owedFrom = false, m.at
+		m.sendNotice(prompts.GoOnAfterBreak)
+		return
+	}
+	m.ask(t, LinkResumed)
+}
+
+// workPatience is how long a model counts as working after its last report. A provider that never reports the end
+// delays timeouts by no more than this.
+const workPatience = 2 * time.Minute
+
+// work is until when the model works, or worked, without sending an answer: in the future while it works, in the past
+// afterwards. It is immutable.
+type work struct{ until time.Time }
+
+// workedUntil returns that time; zero if the current connection's model never worked. Every wait for the model begins
+// then at the earliest.
+func (s State) workedUntil() (at time.Time) {
+	if s.work != nil {
+		return s.work.until
+	}
+	return at
+}
+
+// atWork reports whether the model works without sending an answer.
+func (m *step) atWork() bool { return m.at.Before(m.workedUntil()) }
+
+// afterWork returns the later of at and the end of the model's work; zero if at is zero.
+func (s State) afterWork(at time.Time) time.Time {
+	if at.IsZero() {
+		return at
+	}
+	return latest(at, s.workedUntil())
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// interaction handles the model's report of whether it is working. A silent answer ends with the work.
+func (m *turnControl) interaction(ev transport.Interaction) {
+	was := m.atWork()
 	switch {
-	case m.ending():
-		m.do(Failed{Failure: FailureEnding})
-	case !m.caps.Images:
-		m.do(Failed{Failure: FailureNotAvailable})
-	case m.down():
-		m.do(Failed{Failure: FailureUnsent, Retryable: true})
+	case ev.InProgress:
+		m.work = &work{m.at.Add(workPatience)}
+	case was:
+		m.work = &work{m.at}
 	default:
-		m.send(transport.Image(in))
+		return
+	}
+	if l := &m.link; l.proof == asked {
+		l.proofBy = m.workedUntil().Add(proofPatience)
+	}
+	if t := m.turn; t != nil && t.nudge == nudgeSoon {
+		t.nudgeAt = latest(t.nudgeAt, m.at.Add(nudgeGrace))
+	}
+	if t := m.turn; !ev.InProgress && t != nil && t.stage == answering && t.response != "" && t.response == m.response.id && !m.response.underWay() {
+		t.stage = done
+		m.missesSpeech(t)
 	}
 }
 
-// typed opens a turn with typed text.
-func (m *machine) typed(id, text string) {
-	m.openUserTurn(m.at)
-	m.say(id, text)
-}
-
-// say sends text on the user's behalf to the model and shows it to the client.
-func (m *machine) say(id, text string) {
-	m.show(id, text)
-	m.send(transport.UserText{Text: text})
-}
-
-// show shows text on the user's behalf to the client.
-func (m *machine) show(id, text string) {
-	m.user.worded, m.user.final = m.turns.last, m.turns.last
-	m.user.wording = m.user.wording.with(m.turns.last, m.textID(id), text)
-	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
+// answers records that the user's speech is answered, except speech that continues or has no turn yet.
+func (m *turnControl) answers() {
+	if s := &m.user.settled; m.turn != nil && s.owed && s.answered.turn != m.turn.number {
+		s.answered = answeredSpeech{turn: m.turn.number, fromMS: s.wanted(s.from)}
+	}
+	m.user.settled.settle(!m.user.speaks() && !m.user.unanswered)
 }

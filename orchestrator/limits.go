@@ -2,11 +2,91 @@ package orchestrator
 
 import (
 	"cmp"
+	"time"
 
 	"voicegw/internal/cost"
 	"voicegw/prompts"
 	"voicegw/registry"
 )
+
+func (m *machine) watchLimits() {
+	if p := m.policy; p.MaxLength > 0 {
+		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
+		if left <= 0 {
+			m.breakOff(EndLength)
+			return
+		}
+		if left <= p.warning() && !m.warned {
+			m.warned = true
+			m.do(Ending{Reason: EndLength, After: left})
+		}
+	}
+	m.watchLapse()
+	if m.phase == PhaseEnded {
+		return
+	}
+	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
+		if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() {
+			m.lastActive = m.at
+			return
+		}
+		m.end(EndIdle)
+	}
+}
+
+// Lapse sets when the session must end because the client's credentials expire. It replaces an earlier Lapse.
+type Lapse struct {
+	// At is the expiry; zero means never.
+	At time.Time
+}
+
+func (Lapse) input() {}
+
+// lapse is the expiry of the client's credentials. It is immutable.
+type lapse struct {
+	at     time.Time
+	warned bool // the client knows
+}
+
+// lapseWarning is how long before the expiry the client is warned.
+const lapseWarning = time.Minute
+
+func (m *machine) lapses(in Lapse) {
+	switch {
+	case in.At.IsZero():
+		m.lapse = nil
+	case m.lapse == nil || !in.At.Equal(m.lapse.at):
+		m.lapse = &lapse{at: in.At}
+	}
+	m.watchLapse()
+}
+
+// watchLapse warns the client before its credentials expire, and then ends the session.
+func (m *machine) watchLapse() {
+	if m.lapse == nil || m.phase == PhaseEnded {
+		return
+	}
+	left := m.lapse.at.Sub(m.at)
+	if left <= 0 {
+		m.breakOff(EndLapsed)
+		return
+	}
+	if left <= lapseWarning && !m.lapse.warned {
+		m.lapse = &lapse{at: m.lapse.at, warned: true}
+		m.do(Ending{Reason: EndLapsed, After: left})
+	}
+}
+
+// lapseDue calls sooner with the times at which watchLapse must run.
+func (s State) lapseDue(sooner func(time.Time)) {
+	if s.lapse == nil {
+		return
+	}
+	if !s.lapse.warned {
+		sooner(s.lapse.at.Add(-lapseWarning))
+	}
+	sooner(s.lapse.at)
+}
 
 // Spending reports the use of the limits that the session's user and key share with their other sessions. It comes when
 // that changes.
@@ -61,7 +141,7 @@ func (s State) overspent() bool {
 
 // mindSpending warns the model when a limit is near and ends the conversation with a farewell once it is reached. The
 // open turn is still answered. Without a client there is no farewell.
-func (m *machine) mindSpending() {
+func (m *callControl) mindSpending() {
 	if m.phase != PhaseActive {
 		return
 	}
@@ -85,7 +165,7 @@ func (m *machine) mindSpending() {
 }
 
 // sayFarewell makes the model say goodbye; the session ends once the user has heard it.
-func (m *machine) sayFarewell() {
+func (m *callControl) sayFarewell() {
 	if m.turn != nil {
 		m.interrupt(FlushSessionEnd)
 	}

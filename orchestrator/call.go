@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/internal/audit"
@@ -11,16 +12,12 @@ import (
 	"voicegw/transport"
 )
 
-// Limits on the calls of a session.
-const (
-	maxCalls = 64
-	// maxConfirmations limits the open confirmations.
-	maxConfirmations = 8
-)
+// callControl handles tool calls and their results.
+type callControl struct{ linkControl }
 
 // toolCall handles a call of the model, which belongs to the open turn or begins one.
-func (m *machine) toolCall(ev transport.ToolCall) {
-	m.changed()
+func (m *callControl) toolCall(ev transport.ToolCall) {
+	m.link.changed()
 	late := m.lastWordSaid() // no turn follows in which the answer could be used
 	if !late && (m.turn == nil || m.turn.stage == done) {
 		m.openTurnMidway()
@@ -35,7 +32,7 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 }
 
 // carryOut handles actions about calls that concern turns and the model, and passes the others on.
-func (m *machine) carryOut(do []calls.Action) {
+func (m *callControl) carryOut(do []calls.Action) {
 	for _, a := range do {
 		switch a := a.(type) {
 		case calls.Answer:
@@ -62,7 +59,7 @@ func (m *machine) carryOut(do []calls.Action) {
 }
 
 // ofCall handles the result of a running call or of a confirmation.
-func (m *machine) ofCall(in calls.Input) {
+func (m *callControl) ofCall(in calls.Input) {
 	switch in := in.(type) {
 	case calls.Finished:
 		if do, ok := m.calls.Finished(in); ok {
@@ -81,7 +78,7 @@ func (m *machine) ofCall(in calls.Input) {
 }
 
 // confirmationAnswer handles the user's answer from the client.
-func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
+func (m *callControl) confirmationAnswer(in ConfirmationAnswer) {
 	if m.calls.Waits(in.Token) {
 		if m.ending() {
 			m.do(Failed{Turn: m.Turn(), Failure: FailureEnding})
@@ -93,7 +90,7 @@ func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 }
 
 // approved begins a turn for an approved call and runs it.
-func (m *machine) approved(a calls.Approved) {
+func (m *callControl) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
 		if m.response.underWay() {
@@ -105,7 +102,7 @@ func (m *machine) approved(a calls.Approved) {
 }
 
 // conclude ends a call: it applies intents, writes the audit, and informs the model and the client.
-func (m *machine) conclude(a calls.Answer) {
+func (m *callControl) conclude(a calls.Answer) {
 	if a.OverBudget {
 		m.turn.toolsOff = true
 	}
@@ -128,7 +125,7 @@ func (m *machine) conclude(a calls.Answer) {
 
 // deliver sends the answer of a call to the model, now, later or not at all, and audits it. It returns the record,
 // whether the model gets the answer, and whether as a notice.
-func (m *machine) deliver(a calls.Answer, effect calls.Effect, wanted bool) (record audit.Record, delivered, byNotice bool) {
+func (m *callControl) deliver(a calls.Answer, effect calls.Effect, wanted bool) (record audit.Record, delivered, byNotice bool) {
 	record, byNotice = a.Record(m.at, effect), a.ByNotice()
 	switch {
 	case !wanted:
@@ -171,7 +168,7 @@ const sessionOver = "session_over"
 
 // answered continues a turn after another result. A call that ran gives the model new time to answer. A refused call
 // does not, or the model could continue without limit.
-func (m *machine) answered(t *turn, a calls.Answer) {
+func (m *callControl) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
 	}
@@ -183,7 +180,7 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 }
 
 // settleCalls asks for the turn's answer once the response is over and no other result is awaited.
-func (m *machine) settleCalls(t *turn, owed bool) {
+func (m *callControl) settleCalls(t *turn, owed bool) {
 	if t.stage != owing || owed {
 		return
 	}
@@ -205,14 +202,8 @@ func (m *machine) settleCalls(t *turn, owed bool) {
 	}
 }
 
-// respond requests the answer of a turn.
-func (m *machine) respond(t *turn) {
-	m.giveBefore()
-	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
-}
-
 // toolCancelled handles the model's withdrawal of calls.
-func (m *machine) toolCancelled(ev transport.ToolCancelled) {
+func (m *callControl) toolCancelled(ev transport.ToolCancelled) {
 	m.carryOut(m.calls.Withdrawn(ev.Calls))
 	if t := m.turn; t != nil {
 		m.settleCalls(t, m.calls.Owed(t.number))
@@ -220,7 +211,7 @@ func (m *machine) toolCancelled(ev transport.ToolCancelled) {
 }
 
 // supersede answers the calls of earlier turns, for a model that does not withdraw them itself.
-func (m *machine) supersede() {
+func (m *callControl) supersede() {
 	if !m.caps.ToolCancelNotice {
 		m.carryOut(m.calls.Superseded())
 	}
@@ -237,3 +228,149 @@ func (s State) beside(p *registry.Prepared) bool {
 		return false
 	}
 }
+
+// openSpokenTurn begins the turn of the user's latest speech.
+func (m *callControl) openSpokenTurn() {
+	m.openUserTurn(m.user.since)
+	m.turn.knownAt, m.turn.unheard = m.user.known, m.user.unsure
+}
+
+// openUserTurn begins a turn that the user asked for: its calls get a new budget, and calls of earlier turns are
+// answered first.
+func (m *callControl) openUserTurn(inputEnd time.Time) {
+	m.openTurn(inputEnd)
+	m.supersede()
+	m.calls.Book().BeginTurn()
+}
+
+// openCausedTurn begins a turn caused by an answered or expired confirmation, a late result or a tool's message. It
+// keeps the previous budget, because otherwise each answer would let the model ask again without limit.
+func (m *callControl) openCausedTurn() {
+	acted := m.user.acted
+	m.user.acted = false
+	m.openTurn(m.at)
+	m.turn.caused = true
+	m.supersede()
+	m.user.acted = acted
+}
+
+// interrupt stops the answer: it drops unplayed audio and holds back the rest of the response.
+func (m *callControl) interrupt(reason FlushReason) {
+	if m.user.voice == muted {
+		return // the user hears the farewell to its end
+	}
+	m.settleTurn()
+	m.carryOut(m.calls.Interrupted(m.beside))
+	if m.flush(reason) {
+		m.turn.interrupt(m.at)
+	}
+	if !m.response.underWay() {
+		return
+	}
+	m.response.hold()
+	if t := m.turn; t != nil && t.response == m.response.id && (reason != FlushUserSpeech || m.stopped(t)) {
+		// Otherwise the notice is about a response of an earlier turn, or the model alone has heard something.
+		t.interrupt(m.at)
+	}
+	if reason == FlushUserStop {
+		m.cancel()
+		if m.underWay() {
+			m.turn.stopSent = m.caps.Cancel
+		}
+	}
+}
+
+// notice is text that the model gets as a user's turn although the user has not typed it: the result of an approved
+// action, the outcome of a confirmation, or a tool's message.
+type notice struct {
+	turn  int    // number of its turn, used while that is open
+	text  string // for the model
+	shown bool   // a tool wrote the text: the client shows it as the user's
+	now   bool   // does not wait for the end of a turn
+	// record is the audit record of the call that this notice answers; may be nil. It is immutable.
+	record *audit.Record
+	job    string // id of the job whose end this reports; may be empty
+}
+
+// notify sends a notice at once if its turn waits for it or if it may interrupt, otherwise with the next turn. It
+// returns false if the session is ending and the model will never get it.
+func (m *callControl) notify(n notice) bool {
+	t := m.turn
+	switch {
+	case m.phase == PhaseEnded, m.phase == PhaseEnding && m.down():
+		return false
+	case t != nil && t.number == n.turn && t.stage != done && !n.now && !m.user.speaks():
+		t.owedFrom, t.spoke, t.owedBy = m.at, false, time.Time{}
+		m.sendAnswer(n)
+	case m.phase == PhaseEnding:
+		return false
+	case n.now && !m.user.speaks() && !m.away():
+		m.interrupt(FlushUserAction)
+		m.tell(n)
+	case len(m.notices) < maxNotices:
+		m.notices = append(m.notices, n)
+	default:
+		return false
+	}
+	return true
+}
+
+// tell opens a turn with a notice.
+func (m *callControl) tell(n notice) {
+	m.openCausedTurn()
+	if n.shown {
+		m.say("pending_message", n.text)
+		return
+	}
+	m.sendAnswer(n)
+}
+
+// nothingMore audits, at the end of a session, the answers of turns that will never come and the calls that have not
+// begun.
+func (m *callControl) nothingMore() {
+	for _, n := range m.notices {
+		if n.record != nil {
+			r := *n.record
+			r.Delivered, r.NotDelivered = false, sessionOver
+			m.do(Audit{Record: r})
+		}
+	}
+	m.notices = nil
+	m.carryOut(m.calls.Over())
+}
+
+// jobEnded reports the end of a job to the model at the next quiet moment. An ending session leaves it to the next
+// session of the conversation.
+func (m *callControl) jobEnded(in JobEnded) {
+	if m.phase != PhaseActive || m.TellsOf(in.Job) || len(m.notices) >= maxNotices {
+		return
+	}
+	m.notices = append(m.notices, notice{job: in.Job, text: prompts.JobNotice(in.Name, in.Tool, in.Job, m.mark.JSON(in.Result))})
+}
+
+// TellsOf reports whether the model will learn of the end of a job.
+func (s State) TellsOf(job string) bool {
+	return slices.ContainsFunc(s.notices, func(n notice) bool { return n.job == job })
+}
+
+// afterwards handles inputs after the session's end: running calls are recorded, and approved calls still run.
+func (m *callControl) afterwards(in Input) {
+	if in, ok := in.(OfCall); ok {
+		m.ofCall(in.In)
+	}
+	m.actions = slices.DeleteFunc(m.actions, func(a Action) bool {
+		if c, ok := a.(AboutCall); ok {
+			_, runs := c.Do.(calls.Run)
+			return !runs
+		}
+		_, audits := a.(Audit)
+		return !audits
+	})
+}
+
+// Limits on the calls of a session.
+const (
+	maxCalls = 64
+	// maxConfirmations limits the open confirmations.
+	maxConfirmations = 8
+)

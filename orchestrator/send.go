@@ -1,0 +1,369 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+// sender sends text and commands to the model.
+type sender struct{ step }
+
+// send sends a command to the model. Its text comes from outside (the user, a tool, a web page), so the gateway's mark
+// is removed from it. Without a connection, only what opens a turn is kept for the next one.
+func (m *sender) send(cmd transport.Command) {
+	switch c := cmd.(type) {
+	case transport.UserText:
+		c.Text = m.mark.Foreign(c.Text)
+		m.sendText(c.Text)
+		return
+	case transport.ToolResult:
+		c.Output = m.mark.JSON(c.Output)
+		cmd = c
+		m.resulted(m.at)
+		m.link.changed()
+	case transport.ActivityStart, transport.ActivityEnd:
+		m.giveBefore()
+		m.link.changed()
+		m.do(Command{cmd})
+		return
+	}
+	if !m.down() {
+		m.do(Command{cmd})
+	}
+}
+
+// sendText sends text that the model answers.
+func (m *sender) sendText(text string) {
+	m.giveBefore()
+	m.link.changed()
+	m.asked()
+	if m.down() && m.turn != nil {
+		m.turn.queued = m.link.count
+	}
+	m.do(Command{transport.UserText{Text: text}})
+}
+
+// sendNotice sends the gateway's own words to the model, each with the mark. If they open a turn, or are its latest
+// news, they are repeated on a new connection.
+func (m *sender) sendNotice(words ...string) {
+	text := m.marked(words)
+	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
+		t.told = text
+	}
+	m.sendText(text)
+}
+
+// marked returns the gateway's own words, each with the mark.
+func (m *sender) marked(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, m.mark.Notice(w))
+	}
+	return strings.Join(all, "\n")
+}
+
+func (m *sender) problem(ev transport.Problem) {
+	switch ev.Err.Kind {
+	case transport.KindIgnore:
+	default:
+		m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
+	}
+}
+
+// settleCuts stops waiting for overdue client reports.
+func (m *sender) settleCuts() {
+	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
+		due := !m.at.Before(c.deadline)
+		if due {
+			m.settleCut(c)
+		}
+		return due
+	})
+}
+
+// respond requests the answer of a turn.
+func (m *sender) respond(t *turn) {
+	m.giveBefore()
+	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
+}
+
+// cancel asks the model to stop, if it can.
+func (m *sender) cancel() {
+	if m.caps.Cancel {
+		m.send(transport.Interrupt{})
+	}
+}
+
+// settleCut reports the heard part of a flushed item to the model, unless all of it was.
+func (m *sender) settleCut(c cut) {
+	if m.caps.Truncate && !c.whole() {
+		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
+	}
+}
+
+// userImage sends an image to the model. It is not repeated on another connection.
+func (m *sender) userImage(in UserImage) {
+	switch {
+	case m.ending():
+		m.do(Failed{Failure: FailureEnding})
+	case !m.caps.Images:
+		m.do(Failed{Failure: FailureNotAvailable})
+	case m.down():
+		m.do(Failed{Failure: FailureUnsent, Retryable: true})
+	default:
+		m.send(transport.Image(in))
+	}
+}
+
+// say sends text on the user's behalf to the model and shows it to the client.
+func (m *sender) say(id, text string) {
+	m.show(id, text)
+	m.send(transport.UserText{Text: text})
+}
+
+// show shows text on the user's behalf to the client.
+func (m *sender) show(id, text string) {
+	m.user.worded, m.user.final = m.turns.last, m.turns.last
+	m.user.wording = m.user.wording.with(m.turns.last, textID(id, m.turns.last), text)
+	m.do(Transcript{Turn: m.turns.last, ID: textID(id, m.turns.last), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
+}
+
+// sendAnswer sends a notice to the model and audits its record.
+func (m *sender) sendAnswer(n notice) {
+	if n.record != nil {
+		m.do(Audit{Record: *n.record, Told: true})
+	}
+	if n.job != "" {
+		m.do(JobTold{Job: n.job})
+	}
+	m.sendNotice(n.text)
+}
+
+// ask requests the answer of a turn on a new connection by repeating the user's request. A model that answers only on
+// request finds it in the replayed history.
+func (m *sender) ask(t *turn, how LinkHow) {
+	m.asked()
+	words := m.user.wording.of(t.number)
+	switch {
+	case m.caps.RespondNeeded && (how != LinkFresh || words == ""):
+		m.respond(t)
+	case words != "":
+		m.sendText(m.repeats(t, m.mark.Foreign(words)))
+	default:
+		m.sendText(m.marked(m.mayCall(t, prompts.NudgeNotice)))
+	}
+}
+
+// repeats returns the request whose answer is not complete, for a new connection.
+func (m *sender) repeats(t *turn, request string) string {
+	var before []string
+	if t.given {
+		before = append(before, prompts.ResultsBefore)
+	}
+	if before = m.mayCall(t, before...); len(before) == 0 {
+		return request
+	}
+	return m.marked(before) + "\n" + request
+}
+
+// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model has
+// not been told.
+func (m *sender) mayCall(t *turn, words ...string) []string {
+	if t.toolsOff && !m.caps.ToolsOff {
+		words = append(words, prompts.WithoutTools)
+	}
+	return words
+}
+
+// asked records that a resumed conversation has something to answer.
+func (m *sender) asked() {
+	if l := &m.link; l.proof != proven && !m.down() {
+		l.proof, l.proofBy = asked, m.at.Add(proofPatience)
+	}
+}
+
+// mute ignores the user, so that nothing cuts the farewell off.
+func (m *sender) mute() {
+	if m.user.voice != muted {
+		m.user.voice = muted
+		m.do(MuteUser{})
+	}
+}
+
+// Text from the user's page waits in State.contexts until the model can take it: at once if
+// it takes an entry at any time. If an entry ends the answer that is being generated, it waits until the model is
+// silent, but not longer than until something else asks for the next answer: that ends the answer, too.
+
+// page is the state of the user's page. It is immutable; most sessions have none.
+type page struct {
+	contexts []string  // texts that the model lacks, oldest first
+	resultAt time.Time // when the model got a result that it has not answered yet; zero without one
+}
+
+// resulted records when the model got a result; zero once it has answered.
+func (m *sender) resulted(at time.Time) {
+	if !m.resultAt.Equal(at) {
+		m.page = &page{m.contexts, at}
+	}
+}
+
+// userContext handles text from the page. It changes nothing of the user's: a page cannot speak for its user.
+func (m *sender) userContext(in UserContext) {
+	switch {
+	case m.ending():
+		m.do(Failed{Failure: FailureEnding, Ref: OfContext})
+	case m.caps.AddItem == transport.AddItemNone:
+		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
+	case len(m.contexts) >= maxContexts:
+		// The oldest is not dropped instead: the page would not know.
+		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
+	default:
+		m.page = &page{append(slices.Clone(m.contexts), in.Text), m.resultAt}
+	}
+}
+
+// listens reports whether text would interrupt nothing. It does not wait for a user who is speaking: the model would
+// answer without the text.
+func (s State) listens() bool {
+	switch s.caps.AddItem {
+	case transport.AddItemLive:
+		return !s.down()
+	case transport.AddItemIdle:
+		return !s.down() && !s.deafInCall() && !s.underWay() && s.hasAnswered()
+	default:
+		return false
+	}
+}
+
+// deafInCall reports whether the model accepts no text until it has the result of a call.
+func (s State) deafInCall() bool {
+	if s.caps.AddItemBeside {
+		return s.calls.Holds(s.beside)
+	}
+	return s.calls.Awaited() > 0
+}
+
+// hasAnswered reports whether the only expected answers are those to background calls.
+func (s State) hasAnswered() bool {
+	t := s.turn
+	return t == nil || t.stage == done || t.cut != uncut || t.stage == owing && s.calls.Awaited() > 0
+}
+
+// contextAt returns until when the page's texts wait for an answer that may be about to begin; zero if they do not.
+func (s State) contextAt() (until time.Time) {
+	if len(s.contexts) == 0 {
+		return until
+	}
+	return s.entryAt()
+}
+
+// entryAt returns until when texts for a silent model also wait for an answer that may be about to begin: to speech
+// that has just ended or to the result of a call. It is zero if nothing is expected. Noise and some results are never
+// answered.
+func (s State) entryAt() (until time.Time) {
+	if s.caps.AddItem == transport.AddItemLive || !s.listens() {
+		return until
+	}
+	if s.user.unanswered && !s.user.speaks() {
+		until = s.user.since.Add(s.policy.NudgeAfter)
+	}
+	if at := s.resultAt.Add(s.policy.NudgeAfter); !s.resultAt.IsZero() && at.After(until) {
+		until = at
+	}
+	if at := s.workedUntil(); at.After(until) {
+		until = at
+	}
+	return until
+}
+
+// giveContext sends the waiting texts to a listening model.
+func (m *sender) giveContext() {
+	if m.listens() && !m.at.Before(m.contextAt()) {
+		m.give()
+	}
+}
+
+// giveBefore sends the waiting texts before a request for the next answer. They stay while a call is open, because some
+// models then close the connection.
+func (m *sender) giveBefore() {
+	if !m.down() && m.caps.AddItem != transport.AddItemNone && !m.deafInCall() {
+		m.give()
+		m.takeNews()
+	}
+}
+
+// giveAnew sends the waiting texts on a new connection, which generates nothing yet.
+func (m *sender) giveAnew() {
+	m.resulted(time.Time{})
+	if len(m.contexts) > 0 && m.caps.AddItem == transport.AddItemNone {
+		m.keepContexts() // a model with the replayed history knows
+		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
+		return
+	}
+	m.give()
+}
+
+func (m *sender) give() {
+	if len(m.contexts) == 0 {
+		return
+	}
+	for _, text := range m.contexts {
+		m.link.changed()
+		m.do(ContextGiven{text}, Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.PageContext(text))}}})
+	}
+	m.page = &page{nil, m.resultAt}
+}
+
+// keepContexts leaves the waiting texts to the conversation, because this model will not get them.
+func (m *sender) keepContexts() {
+	m.do(m.Ungiven()...)
+	m.page = &page{nil, m.resultAt}
+}
+
+// Ungiven returns a ContextGiven for each waiting text, for a session that ends without a step.
+func (s State) Ungiven() (all []Action) {
+	for _, text := range s.contexts {
+		all = append(all, ContextGiven{text})
+	}
+	return all
+}
+
+// A tool's progress reaches the model as text without a turn, like a page's context, and waits for the same moments. Only
+// the newest progress of a running call is sent. A model that accepts no text during a call gets none.
+
+// newsAt returns when the model gets the progress of calls; zero if there is no news, or if another event must
+// come first.
+func (s State) newsAt() (at time.Time) {
+	if s.phase != PhaseActive || !s.listens() {
+		return at
+	}
+	if at = s.calls.NewsAt(); at.IsZero() {
+		return at
+	}
+	if until := s.entryAt(); until.After(at) {
+		return until
+	}
+	return at
+}
+
+// giveNews sends the progress of calls to a listening model.
+func (m *sender) giveNews() {
+	if at := m.newsAt(); !at.IsZero() && !m.at.Before(at) {
+		m.takeNews()
+	}
+}
+
+// takeNews sends the progress of calls that the model has not heard about for a while. A resume handle need not include
+// it.
+func (m *sender) takeNews() {
+	if m.phase != PhaseActive {
+		return
+	}
+	for _, n := range m.calls.TakeNews(m.at) {
+		m.do(Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.Progress(n.Tool, n.Text, n.Fraction))}}})
+	}
+}
