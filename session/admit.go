@@ -112,7 +112,7 @@ func (m *Manager) back(how Coming) bool {
 		return len(m.sessions) > 0 || m.options().Cluster != nil
 	}
 	for _, s := range m.sessions {
-		if s.attached.Load() == nil {
+		if s.client.attachment() == nil {
 			return true
 		}
 	}

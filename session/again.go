@@ -16,11 +16,11 @@ func (s *session) hearAgain(settled int64, has *protocol.ResumeInput) bool {
 		from = max(from, has.FromMS, has.ToMS-lookLong.Milliseconds())
 		again = time.Duration(has.ToMS-from) * time.Millisecond
 	}
-	s.clock.goOn(from, again)
-	s.hearing.Lock()
-	s.earFrom = from
-	s.hearing.Unlock()
-	s.again = audio.Bytes(s.start.InputRate, again)
+	s.mic.clock.goOn(from, again)
+	s.ear.mu.Lock()
+	s.ear.from = from
+	s.ear.mu.Unlock()
+	s.mic.again = audio.Bytes(s.start.InputRate, again)
 	if again > 0 {
 		s.log().Info("the client sends again what the model may not have heard", "from_ms", from, "audio_ms", again.Milliseconds())
 	}
@@ -31,9 +31,9 @@ func (s *session) hearAgain(settled int64, has *protocol.ResumeInput) bool {
 // The caller must hold inbound.
 func (s *session) hearRest(has *protocol.ResumeInput) bool {
 	rest := 0
-	if at := s.clock.ms(); s.again > 0 && has != nil {
-		rest = min(s.again, audio.Bytes(s.start.InputRate, time.Duration(has.ToMS-at)*time.Millisecond))
+	if at := s.mic.clock.ms(); s.mic.again > 0 && has != nil {
+		rest = min(s.mic.again, audio.Bytes(s.start.InputRate, time.Duration(has.ToMS-at)*time.Millisecond))
 	}
-	s.again = max(rest, 0)
-	return s.again > 0
+	s.mic.again = max(rest, 0)
+	return s.mic.again > 0
 }

@@ -1,11 +1,30 @@
 package session
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"voicegw/orchestrator"
 	"voicegw/store"
 )
+
+// clientSide is what a session has for its client, whichever connection it uses.
+type clientSide struct {
+	// attached is nil while the client is away. It is stored under mu, and a new one also under inbound.
+	attached atomic.Pointer[attachment]
+	leaving  sync.WaitGroup // goroutines that close or greet a connection; added to under mu until the end
+	behind   atomic.Bool    // more waits for the client than may; lagged acts on it
+	count    int32          // the attachments so far; guarded by mu
+	errors   errorGate
+	control  *rate.Limiter // of the client's messages; nil before the first; guarded by inbound
+
+	// Guarded by mu.
+	tokens tokens
+	recall recall
+}
 
 // attachment is one client's connection of a session. A session has at most one at a time, which
 // its field attached names; each has a higher gen than the one before. What an older attachment
@@ -26,16 +45,16 @@ type attachment struct {
 // attach makes c the session's client. Its connection is not heard before start is called. The
 // caller must hold inbound and mu.
 func (s *session) attach(c Client) *attachment {
-	s.attachments++
-	a := &attachment{s: s, gen: int(s.attachments), conn: c}
-	s.attached.Store(a)
+	s.client.count++
+	a := &attachment{s: s, gen: int(s.client.count), conn: c}
+	s.client.attached.Store(a)
 	s.readers.Add(1)
 	return a
 }
 
 // current reports whether a is the session's attachment. The answer holds for as long as the
 // caller holds mu; if it is false, it stays so.
-func (a *attachment) current() bool { return a.s.attached.Load() == a }
+func (a *attachment) current() bool { return a.s.client.attachment() == a }
 
 // start lets the connection call hear from now on.
 func (a *attachment) start() { a.conn.Notify(a.hear) }
@@ -101,7 +120,7 @@ func (a *attachment) cannotWrite(err error) {
 // detach takes the session's attachment away, and closes its connection. The caller must hold mu.
 func (a *attachment) detach(cause *Cause) {
 	s := a.s
-	s.attached.Store(nil)
+	s.client.attached.Store(nil)
 	s.down.Detach()
 	s.seat.vacate()
 	s.place.Update(func(r *store.SessionRecord) { r.State = store.SessionDetached })
@@ -109,7 +128,7 @@ func (a *attachment) detach(cause *Cause) {
 		s.happened(Slow{})
 	}
 	s.log().Info("client lost", "reason", cause.Reason, "attachment", a.gen)
-	s.leaving.Go(func() { dismiss(a.conn, cause) })
+	s.client.leaving.Go(func() { dismiss(a.conn, cause) })
 }
 
 // dismiss closes a connection. A client that is gone or stuck is given no time.
@@ -126,17 +145,20 @@ func dismiss(c Client, cause *Cause) {
 // lagged is called after a step: a client that has fallen too far behind loses its connection. The
 // caller must hold mu.
 func (s *session) lagged() {
-	if !s.behind.Swap(false) {
+	if !s.client.behind.Swap(false) {
 		return
 	}
-	if a := s.attached.Load(); a != nil {
+	if a := s.client.attachment(); a != nil {
 		a.lostNow(causeSlow)
 	}
 }
 
 // fellBehind is called when more audio waits for the client than may.
 func (s *session) fellBehind() {
-	if a := s.attached.Load(); a != nil {
+	if a := s.client.attachment(); a != nil {
 		a.lost(causeSlow)
 	}
 }
+
+// attachment returns the session's attachment; nil while the client is away.
+func (c *clientSide) attachment() *attachment { return c.attached.Load() }

@@ -16,7 +16,7 @@ func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
 		older, model := st.started()
 		synctest.Wait()
 		s := st.only()
-		old := s.attached.Load()
+		old := s.client.attachment()
 		newer := newTestClient()
 		s.inbound.Lock()
 		s.mu.Lock()

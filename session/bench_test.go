@@ -67,11 +67,11 @@ func quietSessionOf(tb testing.TB, inRate, outRate int, budget *downlink.Budget)
 
 // walkUp takes one frame of the client through the gateway to the model.
 func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []upEntry {
-	s.clock.start = time.Now().Add(-time.Hour) // never ahead
+	s.mic.clock.start = time.Now().Add(-time.Hour) // never ahead
 	s.clientAudio(pcm, time.Time{})
 	batch, _ = s.up.take(batch)
 	for _, e := range batch {
-		if _, err := s.linked.Load().sendEntry(e, in); err != nil {
+		if _, err := s.model.link().sendEntry(e, in); err != nil {
 			panic("the model does not fail")
 		}
 	}
@@ -81,9 +81,9 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 
 // walkDown takes one piece of the model's speech through the gateway to the client.
 func walkDown(s *session, ev *transport.AudioOut) {
-	s.linked.Load().event(ev)
+	s.model.link().event(ev)
 	for {
-		e, ok := s.down.Pop(s.attached.Load().gen)
+		e, ok := s.down.Pop(s.client.attachment().gen)
 		if !ok {
 			return
 		}
@@ -107,11 +107,11 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
 		}
-		s.look = &lookback{rate: 16000, all: s.opts.looked}
+		s.model.look = &lookback{rate: 16000, all: s.opts.looked}
 		speech := testutil.Tone(rates[0], 300, -12, 20*time.Millisecond)
 		for _, what := range []string{"noise", "speech"} {
 			if what == "speech" {
-				s.look.speaks(false)
+				s.model.look.speaks(false)
 			}
 			for range 500 {
 				batch = walkUp(s, batch, &in, speech) // until as much is kept as may be

@@ -12,8 +12,8 @@ import (
 func (s *session) carryOut(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.Command:
-		told := s.telling
-		s.telling = nil
+		told := s.records.telling
+		s.records.telling = nil
 		s.command(a.Command, told)
 	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
 		s.sound(a)
@@ -41,7 +41,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
 		s.unlink(a)
 	case orchestrator.MuteUser:
-		s.muted.Store(true)
+		s.mic.muted.Store(true)
 	case orchestrator.End:
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:

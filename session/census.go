@@ -35,9 +35,9 @@ func (m *Manager) Census() Census {
 	c.Waiting = max(len(m.admitted)-m.running-m.carrying, 0)
 	m.mu.Unlock()
 	for _, s := range all {
-		l := s.linked.Load()
+		l := s.model.link()
 		who := l.info().Provider
-		if s.attached.Load() == nil {
+		if s.client.attachment() == nil {
 			c.Detached[who]++
 		} else {
 			c.Attached[who]++

@@ -43,10 +43,16 @@ type remembered struct {
 	Unplaced cost.Amount `json:"unplaced,omitzero"`
 }
 
+// checkpoints is when a session is saved. The session's mu guards it.
+type checkpoints struct {
+	at    time.Time // when the latest was made
+	again bool      // another one follows once the audit log has caught up
+}
+
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
 // mu.
 func (s *session) keepsCheckpoints() bool {
-	return s.movable() && s.story != nil && s.redial.Load() != nil && !s.isOver()
+	return s.movable() && s.story != nil && s.model.redial.Load() != nil && !s.isOver()
 }
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
@@ -58,7 +64,7 @@ func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	case !s.movable():
 		return
 	case tells(in) || changes(actions):
-	case slices.ContainsFunc(actions, isTranscript) && time.Since(s.notedAt) >= wordsEvery:
+	case slices.ContainsFunc(actions, isTranscript) && time.Since(s.saved.at) >= wordsEvery:
 	default:
 		return
 	}
@@ -81,7 +87,7 @@ func (s *session) noteNow() error {
 	c, err := s.checkpoint("")
 	if err == nil {
 		s.place.Note(c)
-		s.notedAt = time.Now()
+		s.saved.at = time.Now()
 		s.noteOnceWritten()
 	}
 	return err
@@ -90,11 +96,11 @@ func (s *session) noteNow() error {
 // noteOnceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
 // takeover does not write them again. The goroutine ends with the session. The caller must hold mu.
 func (s *session) noteOnceWritten() {
-	owed := s.unwritten.Records()
-	if len(owed) == 0 || s.notesAgain {
+	owed := s.records.unwritten.Records()
+	if len(owed) == 0 || s.saved.again {
 		return
 	}
-	s.notesAgain = true
+	s.saved.again = true
 	go func() {
 		for _, r := range owed {
 			select {
@@ -105,7 +111,7 @@ func (s *session) noteOnceWritten() {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.notesAgain = false
+		s.saved.again = false
 		if s.isOver() {
 			return
 		}
@@ -166,10 +172,10 @@ func changes(actions []orchestrator.Action) bool {
 func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
-	memory.Unsent = s.unwritten.Records()
+	memory.Unsent = s.records.unwritten.Records()
 	memory.Unsent = memory.Unsent[max(len(memory.Unsent)-orchestrator.MaxUnsent, 0):]
 	trim(&memory)
-	questions, err := sealed(memory.Calls.Questions, s.id, s.tokens.keys())
+	questions, err := sealed(memory.Calls.Questions, s.id, s.client.tokens.keys())
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
@@ -180,9 +186,9 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 			is.MS = s.queuedMS(is.Item)
 		}
 	}
-	settled := s.state.Settled(s.clock.ms())
-	was := remembered{State: memory, Questions: questions, Mark: s.redial.Load().mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.follower.Start.String()}
-	used := s.sum
+	settled := s.state.Settled(s.mic.clock.ms())
+	was := remembered{State: memory, Questions: questions, Mark: s.model.redial.Load().mark.Code(), Transcripts: s.client.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.watch.follower.Start.String()}
+	used := s.usage.sum
 	used.VoiceMS += (now.Sub(s.startedAt) - s.elsewhere).Milliseconds()
 	was.Used = &used
 	history, items, dropped := s.story.History()

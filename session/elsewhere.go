@@ -179,7 +179,7 @@ func (s *session) movable() bool { return s.place != nowhere{} }
 
 // record returns what other nodes may know of the session when it begins.
 func (s *session) record() store.SessionRecord {
-	info, who := s.linked.Load().info(), s.principal.Value()
+	info, who := s.model.link().info(), s.principal.Value()
 	r := store.SessionRecord{
 		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(), Versions: s.tools.Load().Drawn(),
@@ -190,6 +190,6 @@ func (s *session) record() store.SessionRecord {
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)
 	}
-	s.tokens.enter(&r)
+	s.client.tokens.enter(&r)
 	return r
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +15,14 @@ type ending struct {
 	ends  sync.Mutex // guards the following fields
 	why   *Cause     // nil until the end
 	after func()     // called on a goroutine of its own, once done; may be nil
+
+	// blockedUntil is set by a tool that locks the user out.
+	blockedUntil atomic.Pointer[time.Time]
+
+	readers  sync.WaitGroup  // each link and each attachment, until it has seen its connection's end
+	visitors sync.WaitGroup  // callers that hold the session; new ones come only while the Manager knows it
+	handed   <-chan struct{} // closed when the conversation has been handed back; goodbye sets it for settle
+	left     chan struct{}   // closed when nothing of the session is left
 }
 
 // end ends the session; the first cause counts.

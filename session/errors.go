@@ -25,8 +25,8 @@ const (
 type errorGate struct {
 	mu     sync.Mutex // guards the following fields
 	recent []time.Time
-	own    int           // the client's own errors so far
 	faults *rate.Limiter // limits other errors; nil before the first
+	own    int32         // the client's own errors so far
 	told   bool          // some were left out
 }
 
@@ -84,7 +84,7 @@ func (s *session) tellError(m *protocol.Error) {
 	if clientsFault(m.Code) {
 		s.happened(Rejected{m.Code})
 	}
-	switch v, first := s.errors.pass(m.Code, time.Now()); v {
+	switch v, first := s.client.errors.pass(m.Code, time.Now()); v {
 	case errorIsFlood:
 		s.end(causeFlood)
 		return

@@ -48,7 +48,7 @@ func (t *talked) settle(in orchestrator.Input, actions []orchestrator.Action) {
 
 // overhear counts what a step has taken and decided. The caller must hold mu.
 func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action) {
-	t := &s.talked
+	t := &s.usage.talked
 	switch in := in.(type) {
 	case orchestrator.UserSpeechStarted:
 		t.speaks, t.fromMS = true, in.AudioMS
@@ -56,9 +56,9 @@ func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action)
 		t.heard(in.AudioMS)
 	case orchestrator.UserActivity:
 		if !in.Active {
-			t.heard(s.clock.ms())
+			t.heard(s.mic.clock.ms())
 		} else {
-			t.speaks, t.fromMS = true, s.clock.ms()
+			t.speaks, t.fromMS = true, s.mic.clock.ms()
 		}
 	}
 	for _, a := range actions {
@@ -96,7 +96,7 @@ func (t *talked) heard(ms int64) {
 // estimate returns a turn that has ended with what it has probably used and cost, if its model reports
 // nothing of that; then it is counted, and s.guessed has it until the next step. The caller must hold mu.
 func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded {
-	t, l := &s.talked, s.linked.Load()
+	t, l := &s.usage.talked, s.model.link()
 	bytes := s.down.SentBytes() + s.down.FlushedBytes()
 	t.now.Spoken += audio.Duration(s.start.OutputRate, int(bytes-t.bytes))
 	t.bytes = bytes
@@ -113,10 +113,10 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), usage)
 	amount.Estimated = 1
 	counted := cost.Sum{Amount: amount, Tokens: usage}
-	s.account.Used(amount, usage)
-	s.sum = s.sum.Plus(counted)
+	s.usage.meter.Used(amount, usage)
+	s.usage.sum = s.usage.sum.Plus(counted)
 	s.charge(l, amount)
-	s.guessed = s.guessed.Plus(amount)
+	s.usage.guessed = s.usage.guessed.Plus(amount)
 	t.guess = &guess{turn: ended.Turn, of: l, counted: counted, open: s.state.Responding()}
 	s.costs(ended.Turn, amount)
 	ended.Usage, ended.Cost = tokens, amount

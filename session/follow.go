@@ -88,12 +88,12 @@ func (m *Manager) follow(g *guest, provider, model, refused string) Followed {
 func (s *session) followed(f Followed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.follower = f
+	s.watch.follower = f
 }
 
 // tellFollower tells whoever follows the session of an event. The caller must hold mu.
 func (s *session) tellFollower(e Event) {
-	if s.follower.Take != nil {
-		s.follower.Take(Step{At: time.Now(), Event: e})
+	if s.watch.follower.Take != nil {
+		s.watch.follower.Take(Step{At: time.Now(), Event: e})
 	}
 }

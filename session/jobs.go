@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"voicegw/internal/conversation"
@@ -18,6 +19,15 @@ type Jobs interface {
 	Job(ctx context.Context, id string) (store.Job, error)
 	// Told notes that the conversation of a job was told of its end; of several who note it one gets true.
 	Told(ctx context.Context, id string) (first bool, err error)
+}
+
+// jobReports is what a session knows of its jobs that have ended.
+type jobReports struct {
+	reading atomic.Bool // a goroutine reads them
+
+	// Guarded by the session's mu.
+	source   Jobs            // nil until a job has ended
+	reported map[string]bool // ids of the jobs whose end this process reported to the model; nil before the first
 }
 
 // jobTime bounds reading and noting one job.
@@ -35,11 +45,11 @@ func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 	defer m.mu.Unlock()
 	for _, s := range m.sessions {
 		ids := of[cmp.Or(s.start.ConversationID, s.id)]
-		if len(ids) == 0 || !s.askingJobs.CompareAndSwap(false, true) {
+		if len(ids) == 0 || !s.jobs.reading.CompareAndSwap(false, true) {
 			continue
 		}
 		s.visitors.Go(func() {
-			defer s.askingJobs.Store(false)
+			defer s.jobs.reading.Store(false)
 			for _, id := range ids {
 				s.jobEnded(id, from)
 			}
@@ -66,8 +76,8 @@ func (s *session) jobEnded(id string, from Jobs) {
 	ctx, cancel := context.WithTimeout(s.context(), jobTime)
 	defer cancel()
 	s.mu.Lock()
-	s.jobs = from
-	told, waits := s.jobsTold[id], s.state.TellsOf(id)
+	s.jobs.source = from
+	told, waits := s.jobs.reported[id], s.state.TellsOf(id)
 	s.mu.Unlock()
 	switch {
 	case told:
@@ -98,16 +108,16 @@ func (s *session) noteJob(ctx context.Context, id string, with Jobs) {
 
 // jobTold notes that the model was told of a job. The caller must hold mu.
 func (s *session) jobTold(a orchestrator.JobTold) {
-	if s.jobsTold == nil {
-		s.jobsTold = map[string]bool{}
+	if s.jobs.reported == nil {
+		s.jobs.reported = map[string]bool{}
 	}
-	s.jobsTold[a.Job] = true
+	s.jobs.reported[a.Job] = true
 	s.log().Info("the model was told of the end of a job", "job", a.Job)
-	if s.jobs == nil {
+	if s.jobs.source == nil {
 		return // the process before has queued it; JobsEnded notes it
 	}
-	with := s.jobs
-	s.leaving.Go(func() {
+	with := s.jobs.source
+	s.client.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context()), jobTime)
 		defer cancel()
 		s.noteJob(ctx, a.Job, with)

@@ -44,7 +44,7 @@ func (m *Manager) clients() []*attachment {
 	defer m.mu.Unlock()
 	all := make([]*attachment, 0, len(m.sessions))
 	for _, s := range m.sessions {
-		if a := s.attached.Load(); a != nil {
+		if a := s.client.attachment(); a != nil {
 			all = append(all, a)
 		}
 	}

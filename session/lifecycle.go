@@ -36,7 +36,7 @@ func (m *Manager) tellOf(s *session, entry Entry, over *Over) {
 	if tell == nil || over == nil && entry == EntryTakeover {
 		return
 	}
-	to := s.linked.Load().info()
+	to := s.model.link().info()
 	name := ""
 	if !s.user.Anonymous() {
 		name = s.user.String()

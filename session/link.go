@@ -10,6 +10,23 @@ import (
 	"voicegw/transport"
 )
 
+// modelSide is what a session has for its model, whichever connection it uses.
+type modelSide struct {
+	linked atomic.Pointer[link] // stored under mu, and while nothing sends to the model
+	look   *lookback            // fixed; nil if the session ends with its first connection
+	// redial opens other connections for the present agent; nil if the session ends with its first one. It
+	// is stored under mu.
+	redial atomic.Pointer[redialer]
+	parts  struct { // what look and redial point to at first
+		look   lookback
+		redial redialer
+	}
+
+	// Guarded by mu.
+	relink *way    // to another link; nil while the session keeps its link
+	giving *giving // nil unless the session is being given up
+}
+
 // link is a session's connection to a model. A session has at most one at a time, which its field
 // linked names; each has a higher gen than the one before. What an older link still says is dropped
 // under mu, so that no connection speaks for the one after it.
@@ -59,7 +76,7 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 	l.over.Add(1)
 	info := l.info()
 	l.told = s.opts.Observe(info.Provider, info.Model)
-	if before := s.linked.Load(); before != nil && before.info().Model == info.Model {
+	if before := s.model.link(); before != nil && before.info().Model == info.Model {
 		l.reports.Store(before.reports.Load())
 	}
 	if gen > 1 {
@@ -74,7 +91,7 @@ func (l *link) info() transport.Info { return l.conn.Info() }
 
 // current reports whether l is the session's link and has not been given up. The caller must hold
 // mu, and the answer holds for as long.
-func (l *link) current() bool { return l.s.linked.Load() == l && !l.gone }
+func (l *link) current() bool { return l.s.model.link() == l && !l.gone }
 
 // ours returns the session's name for an id of the model; an empty id stays empty. The first link
 // keeps the model's ids, except one that looks like another link's.
@@ -179,3 +196,6 @@ func looksNamed(id string) bool {
 	_, theirs := splitID(id)
 	return len(theirs) < len(id)
 }
+
+// link returns the session's link.
+func (m *modelSide) link() *link { return m.linked.Load() }

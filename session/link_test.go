@@ -117,8 +117,8 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.readers.Add(1)
-		older := s.linked.Load()
-		s.linked.Store(newer)
+		older := s.model.link()
+		s.model.linked.Store(newer)
 		newer.start()
 		old.Emit(transport.SpeechStarted{Item: "u"}, transport.InputCommitted{Item: "u"}, transport.ToolCall{Call: "c1", Name: "f"})
 		synctest.Wait()

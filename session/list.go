@@ -92,10 +92,10 @@ func (m *Manager) Providers() []Provider {
 func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := s.linked.Load().info()
+	info := s.model.link().info()
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version, ConversationID: s.start.ConversationID,
-		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
+		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.client.attachment() == nil,
 		Principal: s.principal.Value(), Cost: s.state.Spent(),
 	}
 	if !s.isOver() {

@@ -222,20 +222,20 @@ func (l *lookback) resample(r *audio.Resampler, rate int) {
 func (s *session) lookAt(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SpeechStarted:
-		s.look.speaks(s.manual())
+		s.model.look.speaks(s.manual())
 	case orchestrator.SpeechStopped:
-		s.look.stops()
+		s.model.look.stops()
 	case orchestrator.SayAgain:
 		s.sayAgain(a)
 	case orchestrator.OpenItem:
-		s.look.answered()
+		s.model.look.answered()
 	case orchestrator.Transcript:
 		if a.Role == transport.RoleAssistant && a.Turn == s.state.Turn() {
-			s.look.answered()
+			s.model.look.answered()
 		}
 	case orchestrator.AboutCall:
 		if _, runs := a.Do.(calls.Run); runs {
-			s.look.answered()
+			s.model.look.answered()
 		}
 	}
 }

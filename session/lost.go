@@ -183,7 +183,7 @@ func (s *session) endAgain(at *restoring, cause *Cause) {
 	s.end(cause)
 	at.was.State.Phase = orchestrator.PhaseEnded // the step asks for no model
 	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.given()}, time.Now())
-	s.attached.Load().start()
+	s.client.attachment().start()
 }
 
 // noClient stands for the client of a session that is ended without one.

@@ -170,14 +170,14 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		return nil
 	}
 	s.happened(g.started())
-	to := s.linked.Load().info()
+	to := s.model.link().info()
 	s.followed(m.follow(g, to.Provider, to.Model, ""))
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.tellOf(s, g.entry, nil)
-	s.parts.redial = m.redialer(g)
-	s.redial.Store(&s.parts.redial)
+	s.model.parts.redial = m.redialer(g)
+	s.model.redial.Store(&s.model.parts.redial)
 	token := m.enroll(s)
 	m.begun(s, g)
 	s.begin(token)
@@ -191,7 +191,7 @@ func (m *Manager) enroll(s *session) (token string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token = s.tokens.next("", time.Now())
+	token = s.client.tokens.next("", time.Now())
 	if m.options().Cluster != nil {
 		s.place = m.options().Cluster.Enter(s.record())
 	}
@@ -226,8 +226,8 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 		m.mu.Unlock()
 	}
 	sum := m.bill(s, came, cause)
-	stats := s.linked.Load().conn.Stats()
-	s.linked.Load().tellSkipped()
+	stats := s.model.link().conn.Stats()
+	s.model.link().tellSkipped()
 	ended := Ended{Reason: cause.Reason, Lasted: time.Since(came)}
 	s.mu.Lock()
 	s.sumSound()
@@ -238,7 +238,7 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	}
 	s.happened(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
-		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
+		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(), "turns", s.turns(),
 		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.FlushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }

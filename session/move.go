@@ -65,11 +65,11 @@ func (s *session) moveOut(a orchestrator.Moving) {
 	if s.isOver() {
 		return // it has left, or ends
 	}
-	s.giving = &giving{handle: a.Handle, over: make(chan struct{})}
-	if s.way == nil {
+	s.model.giving = &giving{handle: a.Handle, over: make(chan struct{})}
+	if s.model.relink == nil {
 		s.switchLink(orchestrator.SwitchLink{Reason: orchestrator.LinkMoving, Handle: a.Handle})
 	} else {
-		s.way.stop() // it is on the way to another connection, and gives the session up instead
+		s.model.relink.stop() // it is on the way to another connection, and gives the session up instead
 	}
 }
 
@@ -77,7 +77,7 @@ func (s *session) moveOut(a orchestrator.Moving) {
 func (s *session) given() *giving {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.giving
+	return s.model.giving
 }
 
 // give gives the session up, and reports whether it has left: also if another process has it already, which has
@@ -148,11 +148,11 @@ func (s *session) whyEnded() *Cause {
 func (s *session) goOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.giving
+	g := s.model.giving
 	if g == nil {
 		return
 	}
-	s.giving = nil
+	s.model.giving = nil
 	if g.dropped > 0 {
 		s.log().Warn("the client did too much while the session was given up", "dropped", g.dropped)
 	}
@@ -172,8 +172,8 @@ func (s *session) goOn() {
 func (s *session) voiceLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.giving != nil {
-		s.giving.voiceLost = true
+	if s.model.giving != nil {
+		s.model.giving.voiceLost = true
 		return
 	}
 	s.end(causeVoiceLost)

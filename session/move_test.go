@@ -786,8 +786,8 @@ func TestResultWhenASessionHasLeft(t *testing.T) {
 		n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
 		s := n.only()
 		s.mu.Lock()
-		s.giving = &giving{over: make(chan struct{}), left: true}
-		close(s.giving.over)
+		s.model.giving = &giving{over: make(chan struct{}), left: true}
+		close(s.model.giving.over)
 		s.end(causeMoving)
 		s.step(orchestrator.OfCall{In: calls.Finished{Call: "call_1", Envelope: registry.Envelope{OK: true}}}, time.Now())
 		s.mu.Unlock()

@@ -199,21 +199,29 @@ func (o *Options) watchers() map[string]func(Event) {
 	return all
 }
 
+// watcher is what observers know of a session. The session's mu guards it.
+type watcher struct {
+	follower Followed
+	sounded  sounded
+	spokeAt  time.Time // when the user began to speak last
+	nudges   int32     // reported so far
+}
+
 // happened tells the observer of something in the session.
-func (s *session) happened(e Event) { s.linked.Load().told(e) }
+func (s *session) happened(e Event) { s.model.link().told(e) }
 
 // observe tells the observer what a step has decided. The caller must hold mu.
 func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, now time.Time) {
 	if spoke, ok := in.(orchestrator.UserSpeechStarted); ok {
-		s.spokeAt = spoke.At
+		s.watch.spokeAt = spoke.At
 	}
-	nudged := int32(s.state.Nudges()) != s.nudges
+	nudged := int32(s.state.Nudges()) != s.watch.nudges
 	if nudged {
-		s.nudges = int32(s.state.Nudges())
+		s.watch.nudges = int32(s.state.Nudges())
 		s.happened(Nudged{})
 	}
-	if s.follower.Take != nil {
-		s.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
+	if s.watch.follower.Take != nil {
+		s.watch.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
 	}
 	cut := false // an interruption may flush several items
 	for _, a := range actions {
@@ -235,8 +243,8 @@ func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, 
 // interruption returns what is told of a flush. The caller must hold mu.
 func (s *session) interruption(a orchestrator.FlushItem, now time.Time) Interrupted {
 	cut := Interrupted{By: a.Reason, HeardMS: a.HeardMS, SentMS: a.SentMS}
-	if a.Reason == orchestrator.FlushUserSpeech && !s.spokeAt.IsZero() {
-		cut.After = max(now.Sub(s.spokeAt), 0)
+	if a.Reason == orchestrator.FlushUserSpeech && !s.watch.spokeAt.IsZero() {
+		cut.After = max(now.Sub(s.watch.spokeAt), 0)
 	}
 	return cut
 }
@@ -246,13 +254,13 @@ type sounded struct{ upMS, down, backlog, ahead, unheard int64 }
 
 // sumSound tells how much audio has passed since the last call. The caller must hold mu.
 func (s *session) sumSound() {
-	was := s.sounded
-	s.sounded = sounded{upMS: s.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
-	now, out := s.sounded, s.start.OutputRate
+	was := s.watch.sounded
+	s.watch.sounded = sounded{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
+	now, out := s.watch.sounded, s.start.OutputRate
 	s.happened(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,
 		Down:    audio.Duration(out, int(now.down-was.down)),
-		Backlog: audio.Duration(s.linked.Load().info().InputRate, int(now.backlog-was.backlog)),
+		Backlog: audio.Duration(s.model.link().info().InputRate, int(now.backlog-was.backlog)),
 		Ahead:   audio.Duration(s.start.InputRate, int(now.ahead-was.ahead)),
 		Unheard: audio.Duration(out, int(now.unheard-was.unheard)),
 	})

@@ -14,18 +14,18 @@ const pauseAfter = 2 * time.Second
 
 // audioFlows records that audio has arrived.
 func (s *session) audioFlows() {
-	if s.manual() || s.flows.Load() {
+	if s.manual() || s.mic.flows.Load() {
 		return
 	}
-	s.flows.Store(true)
+	s.mic.flows.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.isOver():
-	case s.pauseWatch == nil:
-		s.pauseWatch = time.AfterFunc(pauseAfter, s.watchPause)
+	case s.mic.pauseWatch == nil:
+		s.mic.pauseWatch = time.AfterFunc(pauseAfter, s.watchPause)
 	default:
-		s.pauseWatch.Reset(pauseAfter)
+		s.mic.pauseWatch.Reset(pauseAfter)
 	}
 }
 
@@ -34,15 +34,15 @@ func (s *session) watchPause() {
 	if s.isOver() {
 		return
 	}
-	if left := pauseAfter - time.Since(s.clock.newest()); left > 0 {
+	if left := pauseAfter - time.Since(s.mic.clock.newest()); left > 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.isOver() {
-			s.pauseWatch.Reset(left)
+			s.mic.pauseWatch.Reset(left)
 		}
 		return
 	}
-	s.flows.Store(false) // a frame that arrives now may be missed; the next one is not
+	s.mic.flows.Store(false) // a frame that arrives now may be missed; the next one is not
 	s.command(transport.AudioPause{}, nil)
 	s.earPauses()
 }

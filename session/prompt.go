@@ -30,7 +30,7 @@ func (m *Manager) Prompt(id string) (Prompt, error) {
 	if s == nil {
 		return Prompt{}, ErrNotHere
 	}
-	r := s.redial.Load()
+	r := s.model.redial.Load()
 	if r == nil {
 		return Prompt{}, ErrNoModel
 	}

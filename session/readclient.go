@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -10,7 +11,26 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/transport"
 )
+
+// microphone is the user's audio on its way from the client to the uplink. Unless it says otherwise, the session's
+// inbound guards it.
+type microphone struct {
+	clock     audioClock       // used concurrently
+	resampler *audio.Resampler // nil if the rates are equal
+	buf       []byte
+	direct    transport.AudioIn
+	again     int         // bytes that the client sends again; see beginAgain
+	tooFastAt time.Time   // when the client was last told that its audio comes too fast
+	dropped   int32       // frames dropped since then
+	muted     atomic.Bool // the session ends and no longer listens
+
+	aheadBytes atomic.Int64 // dropped because it came too fast
+
+	flows      atomic.Bool // audio comes without a pause
+	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first; guarded by mu
+}
 
 // clientFrame takes one frame, which arrived after the time since; zero means that it arrived now.
 // The caller must hold inbound.
@@ -22,10 +42,10 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 		s.clientAudio(f.Data, since)
 		return
 	}
-	if s.control == nil {
-		s.control = rate.NewLimiter(controlRate, controlBurst)
+	if s.client.control == nil {
+		s.client.control = rate.NewLimiter(controlRate, controlBurst)
 	}
-	if !s.control.Allow() {
+	if !s.client.control.Allow() {
 		s.tooMany()
 		return
 	}
@@ -37,7 +57,7 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 		}
 		return
 	}
-	if !s.control.AllowN(time.Now(), price(m)-1) {
+	if !s.client.control.AllowN(time.Now(), price(m)-1) {
 		s.tooMany()
 		return
 	}
@@ -86,25 +106,25 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 		return
 	}
 	now := s.opts.now()
-	if last := s.clock.newest(); !last.IsZero() {
+	if last := s.mic.clock.newest(); !last.IsZero() {
 		if hole := min(now.Sub(last), longestHole); hole > leastHole {
-			s.up.afterHole(audio.Bytes(s.linked.Load().info().InputRate, hole))
+			s.up.afterHole(audio.Bytes(s.model.link().info().InputRate, hole))
 		}
 	}
-	if ahead, ok := s.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
-		s.aheadBytes.Add(int64(len(pcm)))
+	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
+		s.mic.aheadBytes.Add(int64(len(pcm)))
 		s.tooFast(ahead)
 		return
 	}
-	again := s.again > 0
-	s.again = max(s.again-len(pcm), 0)
-	if s.muted.Load() {
+	again := s.mic.again > 0
+	s.mic.again = max(s.mic.again-len(pcm), 0)
+	if s.mic.muted.Load() {
 		return
 	}
 	s.audioFlows()
-	if s.resampleIn != nil {
-		s.upBuf = s.resampleIn.Process(s.upBuf[:0], pcm)
-		pcm = s.upBuf
+	if s.mic.resampler != nil {
+		s.mic.buf = s.mic.resampler.Process(s.mic.buf[:0], pcm)
+		pcm = s.mic.buf
 	}
 	if len(pcm) == 0 {
 		return
@@ -124,13 +144,13 @@ const tooFastEvery = floodWindow / (floodErrors + 5)
 
 // tooFast records that a frame was dropped because the audio would be that far ahead.
 func (s *session) tooFast(ahead time.Duration) {
-	s.dropped++
-	if time.Since(s.tooFastAt) < tooFastEvery {
+	s.mic.dropped++
+	if time.Since(s.mic.tooFastAt) < tooFastEvery {
 		return
 	}
 	s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
-		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
-	s.tooFastAt, s.dropped = time.Now(), 0
+		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.mic.dropped)
+	s.mic.tooFastAt, s.mic.dropped = time.Now(), 0
 }
 
 // clientMessage takes one message.
@@ -152,7 +172,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
-		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.clock.ms()})
+		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.mic.clock.ms()})
 	case *protocol.Interrupt:
 		s.dispatch(orchestrator.UserInterrupt{})
 	case *protocol.Playback:

@@ -72,7 +72,7 @@ func (l *link) event(ev transport.Event) {
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
 		at := s.speechStart(l.offsetMS, ev)
-		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.clock.when(at, time.Now())})
+		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.mic.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
 		s.take(l, s.speechEnd(l.offsetMS, ev))
 	case transport.Transcript:
@@ -222,7 +222,7 @@ func (s *session) queueAudio(item string, pcm []byte) {
 				return
 			}
 		}
-		if s.attached.Load() == nil {
+		if s.client.attachment() == nil {
 			s.down.Crowd()
 		}
 		pcm = pcm[n:]

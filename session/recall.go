@@ -86,6 +86,6 @@ func (r *recall) messages() []protocol.ServerMessage {
 // recallAction notes an action, if clients may come back. The caller must hold mu.
 func (s *session) recallAction(a orchestrator.Action) {
 	if s.opts.Policy.ResumeGrace > 0 {
-		s.recall.note(a)
+		s.client.recall.note(a)
 	}
 }

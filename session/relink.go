@@ -50,7 +50,7 @@ func (l *link) lost(op string, err error) {
 		l.told(breakOf(err))
 		s.log().Log(context.Background(), levelOf(err), "model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
-	begun := s.redial.Load() != nil
+	begun := s.model.redial.Load() != nil
 	if !begun {
 		s.end(endCause(orchestrator.End{Reason: orchestrator.EndLost, Kind: transport.KindOf(l.failed)}))
 	}
@@ -119,13 +119,13 @@ func (s *session) unlink(a orchestrator.Action) {
 // switchLink gives up the session's link and starts the way to the next one. The caller must hold
 // mu.
 func (s *session) switchLink(a orchestrator.SwitchLink) {
-	old := s.linked.Load()
+	old := s.model.link()
 	old.gone = true
 	provider := s.agentsProvider(a.Reason)
 	s.up.hold()
-	w := &way{s: s, redial: s.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {},
+	w := &way{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {},
 		provider: provider, next: &orchestrator.Redial{After: a.After, Other: a.Other}}
-	s.way = w
+	s.model.relink = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred, "wait_ms", a.After.Milliseconds())
 	s.readers.Go(w.walk)
@@ -133,12 +133,12 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 
 // past returns what a new connection is told of the conversation so far. The caller must hold mu.
 func (s *session) past() []transport.Past {
-	if s.redial.Load() == nil {
+	if s.model.redial.Load() == nil {
 		return nil
 	}
-	past := s.story.Past(s.redial.Load().mark, time.Since(s.startedAt))
+	past := s.story.Past(s.model.redial.Load().mark, time.Since(s.startedAt))
 	if s.before != "" {
-		note := transport.PastNote{Text: s.redial.Load().mark.Notice(prompts.WrittenBefore(s.before))}
+		note := transport.PastNote{Text: s.model.redial.Load().mark.Notice(prompts.WrittenBefore(s.before))}
 		past = append([]transport.Past{note}, past...)
 	}
 	return past
@@ -198,9 +198,9 @@ func (w *way) failed(err error) (again bool) {
 	}
 	s.dispatch(orchestrator.LinkFailed{Kind: kind, After: after})
 	s.mu.Lock()
-	again = w.next != nil || s.giving != nil
+	again = w.next != nil || s.model.giving != nil
 	if !again {
-		s.way = nil
+		s.model.relink = nil
 	}
 	s.mu.Unlock()
 	if !again {
@@ -212,8 +212,8 @@ func (w *way) failed(err error) (again bool) {
 
 // redialed takes the step's decision on the next attempt. The caller must hold mu.
 func (s *session) redialed(a orchestrator.Redial) {
-	if s.way != nil {
-		s.way.next = &a
+	if s.model.relink != nil {
+		s.model.relink.next = &a
 	}
 }
 
@@ -232,11 +232,11 @@ func (w *way) reach() error {
 	w.stop = cancel
 	next := w.next
 	w.next = nil
-	if now := s.redial.Load(); now != w.redial {
+	if now := s.model.redial.Load(); now != w.redial {
 		w.redial, w.handle, w.past = now, "", s.past()
 		w.provider = s.agentsProvider(orchestrator.LinkAgent)
 	}
-	leaving := s.giving != nil
+	leaving := s.model.giving != nil
 	s.mu.Unlock()
 	if leaving {
 		return errLeaving
@@ -257,7 +257,7 @@ func (w *way) reach() error {
 func (w *way) stopped(err error) error {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	if w.s.giving != nil {
+	if w.s.model.giving != nil {
 		return errLeaving
 	}
 	return err
@@ -287,7 +287,7 @@ func (w *way) wait(ctx context.Context, next orchestrator.Redial) error {
 // agentsProvider returns the provider to ask for a connection: that of the last one, or the agent's own
 // if another agent goes on.
 func (s *session) agentsProvider(why orchestrator.LinkReason) string {
-	own, last := s.redial.Load().provider, s.linked.Load().info().Provider
+	own, last := s.model.redial.Load().provider, s.model.link().info().Provider
 	if _, ok := s.opts.Transports[last]; !ok || why == orchestrator.LinkAgent {
 		return own
 	}
@@ -296,7 +296,7 @@ func (s *session) agentsProvider(why orchestrator.LinkReason) string {
 
 // otherProvider returns the provider that takes over from another one; empty without one.
 func (s *session) otherProvider(from string) string {
-	switch own := s.redial.Load().provider; {
+	switch own := s.model.redial.Load().provider; {
 	case s.opts.Fallback == "":
 		return ""
 	case from != s.opts.Fallback:
@@ -406,17 +406,17 @@ func (s *session) install(l *link, w *way, how orchestrator.LinkHow) error {
 	switch {
 	case s.isOver():
 		return s.cause()
-	case s.giving != nil:
+	case s.model.giving != nil:
 		return errLeaving
-	case s.redial.Load() != w.redial:
+	case s.model.redial.Load() != w.redial:
 		return errOtherAgent
 	}
-	s.way = nil
-	s.linked.Store(l)
+	s.model.relink = nil
+	s.model.linked.Store(l)
 	s.up.first()
-	kept, waits := s.look.ms(), audio.MS(l.info().InputRate, s.up.queued())
+	kept, waits := s.model.look.ms(), audio.MS(l.info().InputRate, s.up.queued())
 	s.step(orchestrator.LinkBack{Caps: l.info().Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
-	l.offsetMS = s.clock.ms() - waits - (kept - s.look.ms())
+	l.offsetMS = s.mic.clock.ms() - waits - (kept - s.model.look.ms())
 	s.up.flow()
 	s.showState()
 	s.wind()
@@ -429,9 +429,9 @@ const leastKept = 200
 // sayAgain puts what the user has said before everything that waits for the model. The caller must
 // hold mu, and nobody may be sending.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
-	s.log().Info("the model hears again what the user said", "audio_ms", s.look.ms())
+	s.log().Info("the model hears again what the user said", "audio_ms", s.model.look.ms())
 	var entries []upEntry
-	for _, f := range s.look.take() {
+	for _, f := range s.model.look.take() {
 		entries = append(entries, upEntry{frame: f, again: true})
 	}
 	if a.Over && s.manual() {
@@ -444,10 +444,10 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 // adapt makes what comes from the client fit a link with other rates or without speech detection.
 // The caller must hold inbound.
 func (s *session) adapt(l *link) error {
-	s.hearing.Lock()
-	s.modelHears = l.info().Capabilities.SpeechEvents
-	s.hearing.Unlock()
-	was, rate := s.linked.Load().info().InputRate, l.info().InputRate
+	s.ear.mu.Lock()
+	s.ear.modelHears = l.info().Capabilities.SpeechEvents
+	s.ear.mu.Unlock()
+	was, rate := s.model.link().info().InputRate, l.info().InputRate
 	if was == rate {
 		return nil
 	}
@@ -459,14 +459,14 @@ func (s *session) adapt(l *link) error {
 	if err != nil {
 		return err
 	}
-	s.resampleIn = in
-	s.look.resample(waiting, rate)
+	s.mic.resampler = in
+	s.model.look.resample(waiting, rate)
 	s.up.resample(waiting, audio.Bytes(rate, upBacklog), audio.Bytes(rate, longestQueued))
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
-	if s.ear != nil {
-		s.earFrom += s.ear.ClockMS()
-		s.ear = nil
+	s.ear.mu.Lock()
+	defer s.ear.mu.Unlock()
+	if s.ear.detector != nil {
+		s.ear.from += s.ear.detector.ClockMS()
+		s.ear.detector = nil
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 func (s *session) restore(at *restoring) {
 	r, c := at.taken.Record, at.taken.Checkpoint
 	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
-	l := s.linked.Load()
+	l := s.model.link()
 	l.gone = true
 	l.seenOver()
 	var newer []conversation.Entry
@@ -71,23 +71,23 @@ func (s *session) restore(at *restoring) {
 	}
 	s.down.GoOnAfter(seq + seqLeftOut)
 	if !at.taken.given() && at.was.Used != nil {
-		s.sum = *at.was.Used // the process that died has told nobody
+		s.usage.sum = *at.was.Used // the process that died has told nobody
 	}
-	s.recall.transcripts = at.was.Transcripts
-	for _, m := range s.recall.transcripts {
+	s.client.recall.transcripts = at.was.Transcripts
+	for _, m := range s.client.recall.transcripts {
 		if m.Role == string(transport.RoleAssistant) {
 			m.Final = true // what the next model says is another item
 		}
 	}
 	if o := at.open(); o != nil {
-		s.recall.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
+		s.client.recall.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
 	}
 	for _, q := range at.was.State.Calls.Questions {
 		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args, ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
 		if e := q.Told.Error; e != nil && e.ConfirmationRequest != nil {
 			m.Preview = e.ConfirmationRequest.Preview
 		}
-		s.recall.questions = append(s.recall.questions, m)
+		s.client.recall.questions = append(s.client.recall.questions, m)
 	}
 }
 
@@ -188,7 +188,7 @@ func (s *session) settleDraft(at *restoring, settled int64, again bool) {
 		o.Worded = true
 	}
 	m.Worded = m.Worded || m.Unanswered && draft.Turn > m.Turn
-	for _, said := range s.recall.transcripts {
+	for _, said := range s.client.recall.transcripts {
 		if said.Role == string(transport.RoleUser) && said.Turn == draft.Turn {
 			said.Final = true
 		}
@@ -209,19 +209,19 @@ func (s *session) beginAgain(at *restoring) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleDraft(at, settled, again)
-	token := s.tokens.next(at.back.Token, now)
+	token := s.client.tokens.next(at.back.Token, now)
 	s.place.Update(func(is *store.SessionRecord) {
-		s.tokens.enter(is)
+		s.client.tokens.enter(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
 		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
 		is.Mark, is.PrincipalExpires = s.principal.Value().Mark, s.principal.Value().Expires
 		is.Agent, is.AgentVersion = s.agent.Load().Name, s.agent.Load().Version
 	})
-	safe := s.tokens.saved(s.place.Written())
+	safe := s.client.tokens.saved(s.place.Written())
 	started := s.startedMessage(token, true, true)
 	started.InputAgain = again
-	first := append([]protocol.ServerMessage{started}, s.recall.messages()...)
+	first := append([]protocol.ServerMessage{started}, s.client.recall.messages()...)
 	if has := at.back.Audio; has != nil {
 		// The item may never have been finished, and nothing more of it comes.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
@@ -235,7 +235,7 @@ func (s *session) beginAgain(at *restoring) {
 		handle = at.taken.Checkpoint.Handle
 	}
 	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle, Unheard: at.unheard,
-		SettledMS: s.clock.ms(), SaidAgain: again}, now)
+		SettledMS: s.mic.clock.ms(), SaidAgain: again}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	for _, q := range at.was.State.Calls.Questions {
 		if outcome, over := at.fates[q.Token]; over {
@@ -244,7 +244,7 @@ func (s *session) beginAgain(at *restoring) {
 	}
 	s.showState()
 	s.wind()
-	a := s.attached.Load()
+	a := s.client.attachment()
 	s.welcome(a.gen, safe)
 	a.start()
 }
@@ -254,11 +254,11 @@ func (s *session) beginAgain(at *restoring) {
 func (s *session) givesBack(w *way, why orchestrator.Loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.giving != nil || !s.state.LastAttempt(time.Now(), why) {
+	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.model.giving != nil || !s.state.LastAttempt(time.Now(), why) {
 		return false
 	}
 	w.gaveBack = true
-	s.giving, s.way = &giving{away: true, over: make(chan struct{})}, w
+	s.model.giving, s.model.relink = &giving{away: true, over: make(chan struct{})}, w
 	return true
 }
 

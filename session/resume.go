@@ -86,7 +86,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	if c.Gone() {
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
-	if !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
+	if !s.client.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
 		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
 		return nil, causeResume
 	}
@@ -102,7 +102,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 			return nil, blocked(until)
 		}
 	}
-	if old := s.attached.Load(); old != nil {
+	if old := s.client.attachment(); old != nil {
 		s.takeSent(now)
 		old.detach(causeElsewhere)
 		s.step(orchestrator.ClientLost{}, now)
@@ -115,18 +115,18 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	away := now.Sub(s.state.AwaySince())
 	back := s.down.Resume(r.LastSeq, r.Audio, away, s.barelyHeard)
 	at := s.attach(c)
-	token := s.tokens.next(r.Token, now)
+	token := s.client.tokens.next(r.Token, now)
 	who := s.principal.Value()
 	if sameCredentials(a.Principal, who) {
 		who.Expires, who.Mark = a.Principal.Expires, a.Principal.Mark // a token may have been renewed
 		s.principal = unique.Make(who)
 	}
 	s.place.Update(func(r *store.SessionRecord) {
-		s.tokens.enter(r)
+		s.client.tokens.enter(r)
 		r.State, r.PrincipalExpires, r.Mark = store.SessionLive, who.Expires, who.Mark
 	})
-	safe := s.tokens.saved(s.place.Written())
-	recalled := s.recall.messages() // what the next step tells, it tells as well
+	safe := s.client.tokens.saved(s.place.Written())
+	recalled := s.client.recall.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.Again, Gone: back.Gone}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
@@ -165,9 +165,9 @@ func (s *session) barelyHeard(item string) bool {
 // here. The session may have left since the client has found it. The caller must hold mu.
 func (s *session) mayBeElsewhere() *Cause {
 	switch over := s.isOver(); {
-	case !over && s.giving == nil:
+	case !over && s.model.giving == nil:
 		return nil
-	case !over, s.hasLeft(s.giving):
+	case !over, s.hasLeft(s.model.giving):
 		return causeMoving // the client tries again in a moment, when it is known where the session is
 	}
 	return causeResume
@@ -232,8 +232,8 @@ func sameRates(start *startMessage, input, output int) *Cause {
 func (s *session) confirmToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tokens.received() {
-		s.place.Update(s.tokens.enter)
+	if s.client.tokens.received() {
+		s.place.Update(s.client.tokens.enter)
 	}
 }
 
@@ -309,7 +309,7 @@ func (m *Manager) detached() []*session {
 	defer m.mu.Unlock()
 	var away []*session
 	for _, s := range m.sessions {
-		if s.attached.Load() == nil {
+		if s.client.attachment() == nil {
 			away = append(away, s)
 		}
 	}

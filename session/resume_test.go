@@ -291,7 +291,7 @@ func TestTokens(t *testing.T) {
 		r.read(-1)
 		pass(tokenOverlap)
 		refused(t, r, "a token that is too old", strings.Replace(r.start(""), r.token, second, 1), "")
-		if s := r.st.only(); s.isOver() || s.attached.Load() == nil {
+		if s := r.st.only(); s.isOver() || s.client.attachment() == nil {
 			t.Error("refused attempts have ended the session, or its connection")
 		}
 	})
@@ -650,11 +650,11 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 		all[i] = s
 	}
 	for _, s := range all {
-		s.attached.Load().lost(causeGone)
+		s.client.attachment().lost(causeGone)
 	}
 	for range 100 { // 20 s that it does not hear
 		for _, s := range all {
-			s.linked.Load().event(ev)
+			s.model.link().event(ev)
 		}
 	}
 	used := heap() - before
@@ -666,7 +666,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 		t.Errorf("the longest away keeps %d bytes of audio, the last %d", peek(first, "audio"), peek(last, "audio"))
 	}
 	for _, s := range all {
-		s.leaving.Wait()
+		s.client.leaving.Wait()
 		s.clockwork.Stop()
 		s.down.Lose()
 	}

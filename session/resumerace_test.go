@@ -109,8 +109,8 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			if winner == nil {
 				t.Fatal("no client has the session")
 			}
-			if int(s.attachments) != 1+len(comers) {
-				t.Errorf("there were %d attachments, of %d clients that came back", s.attachments, len(comers))
+			if int(s.client.count) != 1+len(comers) {
+				t.Errorf("there were %d attachments, of %d clients that came back", s.client.count, len(comers))
 			}
 			for i, c := range comers {
 				c.conn.say(fmt.Sprintf(`{"type":"input.text","text":"client %d"}`, i))

@@ -9,13 +9,11 @@ import (
 	"unique"
 
 	"github.com/coder/websocket"
-	"golang.org/x/time/rate"
 
 	"voicegw/audio"
 	"voicegw/internal/audit"
 	"voicegw/internal/auth"
 	"voicegw/internal/cost"
-	"voicegw/internal/meter"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
@@ -45,164 +43,75 @@ type Client interface {
 	Abort()
 }
 
-// session is one conversation, from session.start to its end. What it needs for as long is part of it and not
-// a piece of memory of its own: between small pieces that stay, those that only the beginnings of sessions
-// need leave room that nothing fills again while sessions are idle. Links and attachments are pieces of their
-// own, because a session may have many, and each holds its connection.
+// session is one conversation, from session.start to its end. Its parts are values in one allocation: small
+// separate ones that live as long would leave gaps in memory that nothing fills while sessions are idle.
+//
+// The locks are taken in this order: inbound, ear.mu, mu.
 type session struct {
+	identity
+	ending
+
 	// Fixed after newSession.
+	seat     *Admission
+	place    Place    // in the directory; nowhere if no other node may know the session
+	opts     *Options // the Manager's
+	start    *protocol.Start
+	voice    string // requested from the model; empty for its default
+	up       uplink
+	down     downlink.Queue
+	calls    execute.Runner
+	byClient *clientCalls // runs the client's tools; nil if it declared none
+
+	// The current agent and its tools, which are nil if it has none. Both are stored under mu.
+	agent atomic.Pointer[Agent]
+	tools atomic.Pointer[registry.Snapshot]
+
+	model  modelSide
+	client clientSide
+
+	inbound sync.Mutex // held while the client is heard
+	mic     microphone
+	ear     listener
+
+	mu        sync.Mutex                    // guards the following fields
+	principal unique.Handle[auth.Principal] // what let the client in; it expires with the newest credentials
+	clockwork *time.Timer                   // fires the next tick; nil before the first
+	state     orchestrator.State
+	story     *handoff.Story  // nil if the session does not continue a conversation
+	keeper    *handoff.Keeper // nil with story
+	saved     checkpoints
+	records   auditTrail
+	shown     *orchestrator.View // the view that an inspecting client got last; nil before the first
+	watch     watcher
+	usage     usage
+	jobs      jobReports
+}
+
+// identity says whose session it is. It is fixed after newSession.
+type identity struct {
 	id        string
 	user      user.User // who speaks
 	scopes    []string  // from the ticket
 	vouched   bool      // from the ticket
-	inspect   bool      // the client may see the inside
+	inspect   bool      // the client may see the session's inner state
 	origin    string    // of the client's page; empty without one
-	seat      *Admission
-	place     Place  // in the directory; nowhere if no other node may know the session
-	epoch     uint64 // counts the processes that have run the session, from 1
-	before    string // what was said before the session, for the model
+	epoch     uint64    // counts the processes that have run the session, from 1
+	before    string    // what was said before the session, for the model
 	startedAt time.Time
 	elsewhere time.Duration // from startedAt to its beginning in this process
-	opts      *Options      // the Manager's
-	start     *protocol.Start
-	up        uplink
-	look      *lookback // nil if the session ends with its first connection to the model
-	down      downlink.Queue
-	clock     audioClock
-	calls     execute.Runner
-	byClient  *clientCalls   // runs the client's tools; nil if it has declared none
-	voice     string         // requested from the model; empty for its default
-	account   *meter.Session // counts what is used; nil if nobody does
-
-	ending
-
-	readers sync.WaitGroup // the pumps that read: each link's and each attachment's hear, until each has seen the end
-
-	// agent is with whom the user speaks, as it was when that began; tools are the agent's, nil if it has
-	// none. redial opens other connections to the model, for that agent; it is nil if the session ends with
-	// the first one. They are stored under mu, in newSession and when another agent goes on.
-	agent  atomic.Pointer[Agent]
-	tools  atomic.Pointer[registry.Snapshot]
-	redial atomic.Pointer[redialer]
-
-	parts struct { // what look and redial point to
-		look   lookback
-		redial redialer
-	}
-
-	// linked is the session's link. It is stored under mu, and while nobody sends to the model.
-	linked atomic.Pointer[link]
-
-	// attached is the session's attachment; nil while its client is away. It is stored under mu, and
-	// a new attachment also under inbound.
-	attached atomic.Pointer[attachment]
-
-	// leaving counts older attachments whose connections are being closed, and new ones that wait for
-	// welcome; under mu until the end.
-	leaving sync.WaitGroup
-
-	inbound    sync.Mutex       // held while an attachment is heard; guards the following fields; taken before hearing and mu
-	resampleIn *audio.Resampler // nil if the rates are equal
-	upBuf      []byte
-	directIn   transport.AudioIn
-	again      int       // bytes that the client sends again; see beginAgain
-	tooFastAt  time.Time // when the client was last told that its audio comes too fast
-	dropped    int32     // frames dropped since then
-
-	// attachments counts them. mu guards it; the space is free here.
-	attachments int32
-
-	control *rate.Limiter // of the client's messages; nil before the first
-
-	errors errorGate // errors to the client
-
-	// aheadBytes counts the client's audio that was dropped because it came too fast.
-	aheadBytes atomic.Int64
-
-	// behind is set when more waits for the client than may; lagged then acts on it.
-	behind atomic.Bool
-
-	// muted is set when the session ends and the user is no longer listened to.
-	muted atomic.Bool
-
-	// modelHears means that the model reports where the user speaks: by its capabilities, or because it
-	// has done so. hearing guards it; it stands here because the space is free.
-	modelHears bool
-
-	// notesAgain means that another checkpoint follows once the audit log has caught up. mu guards it.
-	notesAgain bool
-
-	// nudges is how many nudges the observer was told of. mu guards it; the space is free here, too.
-	nudges int32
-
-	// blockedUntil is set by a tool that locks the user out.
-	blockedUntil atomic.Pointer[time.Time]
-
-	// visitors are calls of Manager.Confirm that bring an answer. New ones can come only while
-	// the Manager knows the session.
-	visitors sync.WaitGroup
-
-	// left is closed when nothing of the session is left.
-	left chan struct{}
-
-	// handed is closed when the conversation has been handed back; goodbye sets it for settle.
-	handed <-chan struct{}
-
-	// askingJobs is set while a goroutine reads jobs of the session that have ended.
-	askingJobs atomic.Bool
-
-	// flows is set while the client sends audio without a pause.
-	flows atomic.Bool
-
-	hearing    sync.Mutex      // guards the following fields; taken before mu
-	ear        *audio.Detector // nil before the first audio
-	earFrom    int64           // where the detector's clock began, ms
-	speechFrom int64           // where the detector heard the speech begin, ms
-	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
-	reportedMS int64           // where the model last reported the beginning of speech, ms
-
-	mu         sync.Mutex                    // guards the following fields
-	principal  unique.Handle[auth.Principal] // what let the client in; its Expires is that of what was shown last
-	clockwork  *time.Timer                   // fires the next tick; nil before the first
-	pauseWatch *time.Timer                   // checks whether audio still arrives; nil before the first
-	state      orchestrator.State
-	tokens     tokens
-	recall     recall
-	notedAt    time.Time          // when a checkpoint was last made
-	story      *handoff.Story     // nil if the session does not continue a conversation
-	keeper     *handoff.Keeper    // nil with story
-	unwritten  audit.Unwritten    // records of the session that the audit log may not have written
-	telling    *audit.Record      // the record that the next command makes true; nil without one
-	giving     *giving            // nil unless the session is being given up
-	way        *way               // to another link; nil while the session keeps its link
-	shown      *orchestrator.View // the view that an inspecting client got last; nil before the first
-
-	// What the observer was told: how much audio. spokeAt is when the user began to speak last.
-	sounded sounded
-	spokeAt time.Time
-	// sum is what the session has used in this process, and in those before that have died.
-	sum       cost.Sum
-	uncharged cost.Micros // of sum, what Charged has not told yet; below zero after an estimate that was too high
-	talked    talked
-	guessed   cost.Amount // what estimate has counted since the last step
-
-	follower Followed // what follows the session
-
-	jobs     Jobs            // nil until a job of the session has ended
-	jobsTold map[string]bool // ids of the jobs of whose end the model was told in this process; nil before
 }
 
 func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
-		voice: g.voice, inspect: g.Inspect, principal: unique.Make(g.principal), place: nowhere{},
-		account: g.account,
-		left:    make(chan struct{}),
+		identity: identity{id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, inspect: g.Inspect, before: g.Context, startedAt: time.Now().UTC(), epoch: 1},
+		ending:   ending{done: make(chan struct{}), left: make(chan struct{})},
+		opts:     opts, start: start, voice: g.voice, principal: unique.Make(g.principal), place: nowhere{},
+		usage: usage{meter: g.account},
 	}
 	s.agent.Store(cmp.Or(g.agent, &opts.Agent))
 	s.tools.Store(g.tools)
-	s.clock.rate = start.InputRate
+	s.mic.clock.rate = start.InputRate
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = s.untold
 	s.down.Begin(downlink.Bounds{
@@ -212,25 +121,23 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	if opts.Policy.ResumeGrace > 0 {
 		s.down.Keep(opts.budget, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
 	}
-	s.done = make(chan struct{})
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
 	var err error
-	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
+	if s.mic.resampler, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
 	}
 	l := new(link)
 	if err := l.begin(s, g.firstLink(), model); err != nil {
 		return nil, err
 	}
-	s.linked.Store(l)
-	s.modelHears = info.Capabilities.SpeechEvents
-	s.epoch = 1
+	s.model.linked.Store(l)
+	s.ear.modelHears = info.Capabilities.SpeechEvents
 	s.story = newStory(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
-		s.look = &s.parts.look
-		s.look.begin(info.InputRate, opts.looked)
+		s.model.look = &s.model.parts.look
+		s.model.look.begin(info.InputRate, opts.looked)
 	}
 	if g.restoring != nil {
 		s.epoch = g.restoring.taken.Record.Epoch
@@ -239,7 +146,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.log())
 	}
-	s.talked.before.Read = g.instructed + int64(len(g.Context))
+	s.usage.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
 	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
@@ -301,14 +208,14 @@ func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnD
 // begin starts the conversation: from now on, each connection calls its pump when something has
 // arrived. With token the client can come back; it is empty if the client cannot.
 func (s *session) begin(token string) {
-	a := s.attached.Load()
+	a := s.client.attachment()
 	s.announce(a.gen, token)
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
-	s.linked.Load().start()
-	s.expires(s.linked.Load())
+	s.model.link().start()
+	s.expires(s.model.link())
 }
 
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is
@@ -316,14 +223,14 @@ func (s *session) begin(token string) {
 func (s *session) finish() *Cause {
 	cause := s.whyEnded()
 	s.goodbye(cause)
-	if err := s.linked.Load().conn.Close(); err != nil {
+	if err := s.model.link().conn.Close(); err != nil {
 		s.log().Debug("closing the model's connection", "error", err)
 	}
 	s.up.close()
 	s.up.wait()
 	s.readers.Wait()
-	s.leaving.Wait()
-	s.look.forget()
+	s.client.leaving.Wait()
+	s.model.look.forget()
 	return cause
 }
 
@@ -340,7 +247,7 @@ func (s *session) announce(gen int, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued(true, s.down.Lead(s.startedMessage(token, false, false)))
-	s.welcome(gen, s.tokens.saved(s.place.Written()))
+	s.welcome(gen, s.client.tokens.saved(s.place.Written()))
 }
 
 // startedMessage returns the first message to an attachment. The caller must hold mu.
@@ -352,12 +259,12 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	if lapse := s.lapses(); !lapse.IsZero() && (expires.IsZero() || lapse.Before(expires.Time)) {
 		expires.Time = lapse
 	}
-	info := s.linked.Load().info()
+	info := s.model.link().info()
 	return &protocol.SessionStarted{
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
 		Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentsVersion: s.agent.Load().All, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
-		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
+		InputMS: s.mic.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
 		Context: info.Capabilities.AddItem != transport.AddItemNone,
 	}
 }
@@ -397,7 +304,7 @@ func (s *session) goodbye(cause *Cause) {
 		s.log().Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
-	a := s.attached.Load()
+	a := s.client.attachment()
 	if a == nil {
 		s.down.Lose()
 		s.down.Wait()
@@ -446,7 +353,7 @@ func (s *session) tick() {
 func (s *session) wind() {
 	at := s.state.WakeAt()
 	switch {
-	case at.IsZero() || s.isOver() || s.giving != nil:
+	case at.IsZero() || s.isOver() || s.model.giving != nil:
 		if s.clockwork != nil {
 			s.clockwork.Stop()
 		}
@@ -506,8 +413,8 @@ func (s *session) takeSent(now time.Time) {
 // it is known whether the session stays or, if it does not, until Over has ended it here. The caller must
 // hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
-	if _, over := in.(orchestrator.Over); s.giving != nil && !over {
-		s.giving.hold(in)
+	if _, over := in.(orchestrator.Over); s.model.giving != nil && !over {
+		s.model.giving.hold(in)
 		return
 	}
 	next, actions := orchestrator.Step(s.state, now, in)
@@ -525,11 +432,11 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.lookAt(a)
 		s.carryOut(a)
 	}
-	s.talked.settle(in, actions)
+	s.usage.talked.settle(in, actions)
 	s.note(in, actions)
 	s.observe(in, actions, now)
-	if guessed := s.guessed; guessed != (cost.Amount{}) {
-		s.guessed = cost.Amount{}
+	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
+		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)
 	}
 }
@@ -552,7 +459,7 @@ func (s *session) queued(ok bool, err error) {
 	switch {
 	case ok:
 	case s.opts.Policy.ResumeGrace > 0:
-		s.behind.Store(true)
+		s.client.behind.Store(true)
 	default:
 		s.end(causeSlow)
 	}

@@ -13,6 +13,15 @@ import (
 	"voicegw/transport"
 )
 
+// usage is what a session uses and costs. The session's mu guards it.
+type usage struct {
+	meter     *meter.Session // fixed; nil if nothing counts usage
+	sum       cost.Sum       // in this process, and in those before that have died
+	uncharged cost.Micros    // of sum, not yet in a Charged; below zero after an estimate that was too high
+	talked    talked
+	guessed   cost.Amount // counted by estimate since the last step
+}
+
 // spender returns whose usage the client's session is.
 func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String(), Key: g.principal.ID} }
 
@@ -56,7 +65,7 @@ func limited(no *meter.Refusal) *Cause {
 
 // watchSpending tells the session when its user or key come near a limit, or reach it.
 func (s *session) watchSpending() {
-	s.account.Watch(func(is meter.State) {
+	s.usage.meter.Watch(func(is meter.State) {
 		s.dispatch(orchestrator.Spending{Near: is >= meter.Near, Over: is == meter.Spent})
 	})
 }
@@ -67,26 +76,26 @@ func (l *link) used(t transport.Tokens) {
 	l.reports.Store(true)
 	in := orchestrator.Used{Tokens: t, Cost: s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)}
 	s.mu.Lock()
-	if g := s.talked.guess; g != nil && g.of == l {
+	if g := s.usage.talked.guess; g != nil && g.of == l {
 		in.Late, in.Estimate = true, g.counted.Amount
 		tokens = tokens.Minus(g.counted.Tokens)
 		g.counted = cost.Sum{}
 		s.costs(g.turn, in.Cost.Minus(in.Estimate))
 	}
 	more := cost.Sum{Amount: in.Cost.Minus(in.Estimate), Tokens: tokens}
-	s.sum = s.sum.Plus(more)
+	s.usage.sum = s.usage.sum.Plus(more)
 	s.charge(l, more.Amount)
 	s.mu.Unlock()
-	s.account.Used(more.Amount, more.Tokens)
+	s.usage.meter.Used(more.Amount, more.Tokens)
 	s.dispatch(in)
 }
 
 // charge tells the observer what the session has cost more. A report that is lower than its estimate is
 // taken off what comes next. The caller must hold mu.
 func (s *session) charge(l *link, more cost.Amount) {
-	if s.uncharged = s.uncharged.Plus(more.Micros); s.uncharged > 0 {
-		l.told(Charged{Cost: s.uncharged})
-		s.uncharged = 0
+	if s.usage.uncharged = s.usage.uncharged.Plus(more.Micros); s.usage.uncharged > 0 {
+		l.told(Charged{Cost: s.usage.uncharged})
+		s.usage.uncharged = 0
 	}
 }
 
@@ -97,8 +106,8 @@ func (s *session) ends(a orchestrator.Action, m protocol.ServerMessage) {
 	if !ok {
 		return
 	}
-	s.account.Turn()
-	s.sum.Turns++
+	s.usage.meter.Turn()
+	s.usage.sum.Turns++
 	if m, ok := m.(*protocol.TurnEnded); ok && s.inspect {
 		m.Usage.Cost = &protocol.Cost{USDMicros: int64(ended.Cost.Micros), Unpriced: ended.Cost.Unpriced}
 	}
@@ -107,7 +116,7 @@ func (s *session) ends(a orchestrator.Action, m protocol.ServerMessage) {
 // bill writes what this process has counted of a session that is over, or goes on elsewhere.
 func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	s.mu.Lock()
-	sum := s.sum
+	sum := s.usage.sum
 	s.mu.Unlock()
 	sum.VoiceMS += time.Since(since).Milliseconds()
 	if m.options().Audit == nil || s.opts.Prices == nil {

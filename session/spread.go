@@ -38,7 +38,7 @@ func (m *Manager) DrainState() DrainState {
 	defer m.mu.Unlock()
 	at := DrainState{Draining: m.draining, Sessions: m.running, Moved: m.moved, Carried: m.carrying}
 	for _, s := range m.sessions {
-		if s.attached.Load() == nil {
+		if s.client.attachment() == nil {
 			at.Away++
 		}
 	}
@@ -129,7 +129,7 @@ func (p *spread) slot(now time.Time, i, n int, later time.Duration) time.Time {
 // move asks those to move whose time has come, and those whose client is away.
 func (p *spread) move(now time.Time) {
 	for s, at := range p.due {
-		if at.After(now) && s.attached.Load() != nil {
+		if at.After(now) && s.client.attachment() != nil {
 			continue
 		}
 		p.due[s] = now.Add(moveAgain)

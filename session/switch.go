@@ -60,7 +60,7 @@ func WhyNot(err error) string {
 // successor returns the agent of that name, as it is now, or the reason why it cannot go on, as the end of
 // a sentence. Its Source is the redialer of its connections.
 func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
-	was := s.redial.Load()
+	was := s.model.redial.Load()
 	if was == nil {
 		return nil, errors.New("the session has not begun")
 	}
@@ -77,7 +77,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	r := *was
 	r.agent, r.tools = a, m.equip(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
 	r.provider = m.providerOf(&r.wish)
-	now := s.linked.Load().info()
+	now := s.model.link().info()
 	setup := m.setup(&r.wish, r.provider)
 	next := &orchestrator.NextAgent{
 		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
@@ -100,7 +100,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	version := s.agent.Load().Version
 	s.agent.Store(r.agent)
 	s.tools.Store(r.tools)
-	s.redial.Store(r)
+	s.model.redial.Store(r)
 	s.calls.As(a.To)
 	s.place.Update(func(is *store.SessionRecord) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider

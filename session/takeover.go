@@ -207,8 +207,8 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		g.leave()
 		return nil, false, causeInternal
 	}
-	s.parts.redial = m.redialer(g)
-	s.redial.Store(&s.parts.redial)
+	s.model.parts.redial = m.redialer(g)
+	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
 	s.followed(m.follow(g, g.provider, r.Model, ""))
 	m.begun(s, g)

@@ -92,14 +92,14 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 		}
 	default:
 	}
-	s.leaving.Go(func() {
+	s.client.leaving.Go(func() {
 		defer s.down.Speak(gen)
 		ctx, cancel := context.WithTimeout(s.context(), safeTime)
 		defer cancel()
 		select {
 		case <-safe:
 			s.mu.Lock()
-			s.tokens.known(safe)
+			s.client.tokens.known(safe)
 			s.mu.Unlock()
 		case <-ctx.Done():
 		}

@@ -86,6 +86,12 @@ func (s *session) toolsVersion() string {
 	return tools.ToolsVersion()
 }
 
+// auditTrail is what a session owes to the audit log. The session's mu guards it.
+type auditTrail struct {
+	unwritten audit.Unwritten // records that the audit log may not have written; used concurrently
+	telling   *audit.Record   // the record that the next command makes true; nil without one
+}
+
 // decided takes an audit record: it is written at once, or when its answer is. It also settles the
 // approved action that the record is about. The caller must hold mu.
 func (s *session) decided(a orchestrator.Audit) {
@@ -94,7 +100,7 @@ func (s *session) decided(a orchestrator.Audit) {
 	}
 	s.owe(&a.Record)
 	if a.Told {
-		s.telling = &a.Record
+		s.records.telling = &a.Record
 		return
 	}
 	s.audit(a.Record)
@@ -102,7 +108,7 @@ func (s *session) decided(a orchestrator.Audit) {
 
 // owe holds a record until the audit log has written it.
 func (s *session) owe(r *audit.Record) {
-	if s.opts.Audit != nil && s.unwritten.Add(r) > orchestrator.MaxUnsent {
+	if s.opts.Audit != nil && s.records.unwritten.Add(r) > orchestrator.MaxUnsent {
 		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies now", "records", orchestrator.MaxUnsent)
 	}
 }
@@ -113,7 +119,7 @@ const auditWait = 5 * time.Second
 
 // waitForAudit waits until the session's records are written, at most for a time.
 func (s *session) waitForAudit(limit time.Duration) {
-	if left := s.unwritten.Wait(limit); left > 0 {
+	if left := s.records.unwritten.Wait(limit); left > 0 {
 		s.log().Warn("the session leaves this gateway before the audit log has written its last records", "records", left)
 	}
 }

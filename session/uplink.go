@@ -33,8 +33,8 @@ type uplink struct {
 	busy     bool  // somebody is sending: the writer, or the holder of a claim
 	held     bool  // nothing is sent, because there is no connection
 	inFront  bool  // commands go before what waits, at front
-	front    int
 	closed   bool
+	front    int
 }
 
 // upEntry is audio or a command.

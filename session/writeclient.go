@@ -8,7 +8,7 @@ import "time"
 
 // writeClient is the pump from the downlink to an attachment; it runs while something is queued.
 func (s *session) writeClient(gen int) {
-	a := s.attached.Load()
+	a := s.client.attachment()
 	if a == nil || a.gen != gen {
 		return // it was lost before it could begin
 	}
@@ -50,7 +50,7 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 // queued and the network accepts it at once. It reports whether it wrote the audio. Such audio can
 // no longer be flushed, but it is only one frame.
 func (s *session) writeDirect(item string, pcm []byte) bool {
-	a := s.attached.Load()
+	a := s.client.attachment()
 	if a == nil || !a.conn.Ready() || !s.down.Claim(a.gen, item, pcm) {
 		return false
 	}

@@ -12,7 +12,7 @@ const modelStalled = 15 * time.Second
 
 // writeModel is the pump from the uplink to the model; it runs while something is queued.
 func (s *session) writeModel() {
-	l := s.linked.Load()
+	l := s.model.link()
 	stuck := time.AfterFunc(modelStalled, l.stalled)
 	defer stuck.Stop()
 	var batch []upEntry
@@ -54,7 +54,7 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	}
 	in.PCM = e.frame.PCM
 	err = l.conn.Send(noDeadline, in)
-	l.s.look.sent(e.frame.PCM, e.again)
+	l.s.model.look.sent(e.frame.PCM, e.again)
 	e.frame.Free()
 	return true, err
 }
@@ -63,16 +63,16 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 // queued and the network accepts it at once; again is that of uplink.pushAudio. It reports whether it
 // sent the audio.
 func (s *session) sendDirect(pcm []byte, again bool) bool {
-	if l := s.linked.Load(); !l.conn.Ready() || !s.up.claim() {
+	if l := s.model.link(); !l.conn.Ready() || !s.up.claim() {
 		return false
 	}
 	defer s.up.release()
 	// While the caller has the claim, no other link takes over.
-	l := s.linked.Load()
-	s.directIn.PCM = pcm
+	l := s.model.link()
+	s.mic.direct.PCM = pcm
 	// The connection keeps what the network does not accept.
-	err := l.conn.Send(noDeadline, &s.directIn)
-	s.look.sent(pcm, again)
+	err := l.conn.Send(noDeadline, &s.mic.direct)
+	s.model.look.sent(pcm, again)
 	if err != nil {
 		l.lost("send", err)
 	}

@@ -27,12 +27,11 @@ type Queue struct {
 	mu       sync.Mutex // guards the following fields
 	idle     sync.Cond  // signals that no writer runs and the queue is empty
 	entries  []Entry
-	head     int  // index of the oldest entry still queued
-	audio    int  // bytes of audio in entries
-	waiting  int  // messages in entries
-	words    int  // bytes of messages in entries
-	bytes    int  // memory that entries take, in bytes
-	full     bool // too much was queued
+	head     int // index of the oldest entry still queued
+	audio    int // bytes of audio in entries
+	waiting  int // messages in entries
+	words    int // bytes of messages in entries
+	bytes    int // memory that entries take, in bytes
 	seq      int64
 	items    []outgoing // items with audio or an announcement still to come or be written, oldest first
 	clock    orchestrator.PlayClock
@@ -40,6 +39,7 @@ type Queue struct {
 	sent     int64 // bytes written
 	busy     bool  // the writer runs, or a caller holds a claim
 	finished bool  // nothing more is accepted
+	full     bool  // too much was queued
 
 	gen     int      // the current attachment; writers of older ones are ignored
 	silent  bool     // the attachment receives nothing yet; see Lead
