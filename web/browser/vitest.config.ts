@@ -1,14 +1,14 @@
-// The tests in real Chromium. scripts/test-web.sh builds what they need and runs them.
+// The tests in Chromium. scripts/test-web.sh builds their programs and runs them.
 import { cpus } from "node:os";
 import { defineConfig } from "vitest/config";
 
-/** Those that look: they take every core, and no time of theirs matters. */
+/** Tests of looks: they use every core and don't depend on time. */
 const LOOKING = ["console/looks-*.test.ts", "console/instruments.test.ts", "console/text.test.ts"];
 
-/** For so long it is looked at how busy the machine is, in ms. */
+/** How long the load of the machine is measured, in ms. */
 const LOOK_MS = 2000;
 
-/** The share of the processors that other programs take now, but for those that give way (nice). */
+/** The share of the processors that other programs use now, except niced ones. */
 async function taken(): Promise<number> {
   const ticks = () => cpus().map(({ times: { user, nice, sys, irq, idle } }) => [user + sys + irq, idle + nice] as const);
   const before = ticks();
@@ -18,7 +18,10 @@ async function taken(): Promise<number> {
   return busy / Math.max(1, busy + idle);
 }
 
-/** How many files of tests talk at once: on busy processors pages are late. This file is read for each project; it is looked at once. */
+/**
+ * The number of talking test files that run at once; busy processors make pages late. Vitest reads this file for each
+ * project, so the measurement is cached.
+ */
 async function atOnce(): Promise<number> {
   const share = Number((process.env["VOICEGW_TAKEN"] ??= String(await taken())));
   if (share >= 0.5 && process.env["VOICEGW_TAKEN_SAID"] === undefined) {
@@ -31,16 +34,16 @@ const together = await atOnce();
 
 export default defineConfig({
   test: {
-    maxConcurrency: 1, // two stories of a file at once made pages late on two idle cores, too
+    maxConcurrency: 1, // two tests of a file at once made pages late on two idle cores, too
     pool: "forks",
     testTimeout: 600_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
     setupFiles: ["harness/cleanup.ts"],
     projects: [
-      // Those that talk mostly wait, for what is said and heard in real time. More at once than two files are late.
+      // Talking tests mostly wait for real-time audio. More than two files at once are late.
       { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: together, sequence: { groupOrder: 0 } } },
-      // A browser and a gateway take about a core; more of them would only wait for each other.
+      // A browser and a gateway take about a core; more would only wait for each other.
       { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
     ],
   },

@@ -1,4 +1,4 @@
-// What the console costs while somebody talks: main thread and memory.
+// Measures the console's main thread and memory during a call.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser, CDPSession, Page } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -11,13 +11,13 @@ import { print } from "./table.ts";
 
 const MINUTES = Number(process.env["BENCH_MINUTES"] ?? 2);
 
-/** Main thread while talking, at most, in ms a second; the machine must be idle. BENCH_MAIN_MS: another bound. */
+/** Limit of main-thread time during speech, in ms per second; needs an idle machine. BENCH_MAIN_MS overrides it. */
 const MAIN_MS = Number(process.env["BENCH_MAIN_MS"] ?? 60);
 
-/** A trace of ten seconds before the last minute is written there, for a person (the performance panel, or ui.perfetto.dev). */
+/** The file for a ten-second trace from before the last minute, for the performance panel or ui.perfetto.dev. */
 const PROFILE = process.env["BENCH_PROFILE"];
 
-/** Every utterance is answered at some length; the next one comes before the answer is over. */
+/** Every utterance gets a long answer; the next one interrupts it. */
 const TALKATIVE = `
 name: talkative
 rules:
@@ -58,7 +58,7 @@ async function cost(session: CDPSession): Promise<Cost> {
   };
 }
 
-/** As the panel of figures tells it; the panel is not open while anything is measured. */
+/** Reads the jitter buffer from the State tab, which stays closed during measurements. */
 async function jitterBuffer(console: ConsolePage): Promise<string> {
   const state = await console.tab("State");
   const told = await state.locator(".i-fact", { hasText: "Jitter buffer" }).locator("dd").innerText();
@@ -66,7 +66,7 @@ async function jitterBuffer(console: ConsolePage): Promise<string> {
   return told;
 }
 
-/** Writes where the main thread's time goes meanwhile. */
+/** Traces the main thread while `meanwhile` runs. */
 async function traced(page: Page, path: string, meanwhile: () => Promise<void>): Promise<void> {
   await browser.startTracing(page, { path, categories: ["toplevel", "blink", "cc", "v8", "mojom", "ipc", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
   await meanwhile();
@@ -75,10 +75,10 @@ async function traced(page: Page, path: string, meanwhile: () => Promise<void>):
 
 test("main thread and memory while talking", async () => {
   const console = await ConsolePage.open(browser, gateway, { spied: false });
-  // As most people see it: the waveform moves.
+  // Most users have the moving waveform.
   await console.page.emulateMedia({ reducedMotion: "no-preference" });
   const session = await console.visitor.context.newCDPSession(console.page);
-  // Of the thread's own time: what others do on the machine is not the page's.
+  // Counts the thread's own time only.
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
   const rows = [["the console, talking", "tasks per s", "scripts", "styles and layout", "heap after gc", "DOM nodes", "listeners", "jitter buffer"]];
   const kept: Kept[] = [];
@@ -98,7 +98,7 @@ test("main thread and memory while talking", async () => {
   await console.press("Start talking");
   await console.says("Speaking");
   let before = await cost(session);
-  // Fractions of a minute are for a first look.
+  // A fraction of a minute is for a quick look.
   for (let minute = Math.min(1, MINUTES); minute <= MINUTES; minute++) {
     if (PROFILE !== undefined && kept.length === Math.min(1, MINUTES - 1)) {
       await traced(console.page, PROFILE, () => console.page.waitForTimeout(10_000));

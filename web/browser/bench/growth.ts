@@ -1,19 +1,22 @@
-// Whether a page has settled: what it keeps must not grow for ever.
+// Checks that a page's memory stops growing.
 
-/** What a page keeps at the end of a minute, after the garbage was collected. */
+/** A page's size at the end of a minute, after a garbage collection. */
 export interface Kept {
   heapMb: number;
   nodes: number;
   listeners: number;
 }
 
-/** By then all that is bounded is full: the turns' audio, the log, the wave. */
+/** By then every bounded buffer is full: the turns' audio, the log, the waveform. */
 export const SETTLED_MINUTES = 10;
 
-/** So much one minute may have more than another, without anything growing. */
+/** The tolerance between two minutes. */
 const SLACK: Kept = { heapMb: 0.75, nodes: 60, listeners: 20 };
 
-/** What has grown after the tenth minute, in words: the least of the last two minutes against the most of the tenth and the eleventh. Too few minutes tell nothing. */
+/**
+ * Lists the values that grew after the tenth minute: the lower of the last two minutes against the higher of the
+ * tenth and the eleventh. Empty if there are too few minutes.
+ */
 export function grown(minutes: readonly Kept[]): string[] {
   const later = minutes.slice(SETTLED_MINUTES - 1);
   if (later.length < 4) {

@@ -1,4 +1,4 @@
-// How soon an answer sounds, how soon it is silent, and how whole it is on a bad network.
+// Measures the time to the first sound, the time to silence, and gaps on a bad network.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -9,7 +9,7 @@ import { TalkPage } from "../harness/talkpage.ts";
 import { print, spread } from "./table.ts";
 
 const ROUNDS = 40;
-/** Of speech at each jitter. */
+/** Seconds of speech for each jitter. */
 const SECONDS = Number(process.env["BENCH_SECONDS"] ?? 60);
 const RATE = 24_000;
 const FRAME_MS = 40;
@@ -28,7 +28,7 @@ async function opened(gateway: FakeGateway): Promise<{ page: TalkPage; visit: Vi
   return { page, visit };
 }
 
-/** Sends speech in real time; each frame is late by up to so much, and none overtakes another. */
+/** Sends speech in real time. Each frame is late by up to jitterMs; none overtakes another. */
 async function speak(visit: Visit, seconds: number, jitterMs: number): Promise<void> {
   const pcm = pcm16(babble, RATE, seconds);
   const frame = (RATE * FRAME_MS) / 1000;

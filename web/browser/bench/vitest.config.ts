@@ -1,4 +1,4 @@
-// The measurements in real Chromium: scripts/bench-web.sh runs them, one after the other.
+// The measurements in Chromium; scripts/bench-web.sh runs them one after the other.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-// The page of agents: an agent is made, changed, tried and deleted, and what is refused is explained.
+// The agents page: creates, changes, tries and deletes an agent, with its errors.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -16,13 +16,12 @@ afterAll(() => browser.close());
 test("an agent from its first word to its end", async () => {
   const gateway = await Gateway.open();
   const console = await ConsolePage.open(browser, gateway);
-  console.visitor.expect(/Failed to load resource/); // what is refused
+  console.visitor.expect(/Failed to load resource/); // refused changes
   const { page } = console;
   const sheet = page.getByRole("dialog", { name: "Agents" });
   const field = (name: string) => sheet.getByLabel(name, { exact: true });
   const looks = new Looks(page);
 
-  // By keyboard alone.
   await page.getByRole("button", { name: "Agents", exact: true }).focus();
   await page.keyboard.press("Enter");
   await sheet.getByText("default").first().waitFor();
@@ -36,7 +35,7 @@ test("an agent from its first word to its end", async () => {
   await field("Voice: all calls").fill("many");
   await console.press("Create", sheet);
   await sheet.getByText("Not saved: 5 fields need a change.").waitFor();
-  await console.focusOn("Id"); // the first of them
+  await console.focusOn("Id"); // the first problem
   for (const name of ["Id", "Name", "Playbook", "Language", "Voice: all calls"]) {
     expect(await field(name).getAttribute("aria-invalid"), name).toBe("true");
   }
@@ -56,7 +55,7 @@ test("an agent from its first word to its end", async () => {
   await sheet.getByText("Created. New conversations can use it.").waitFor();
   await looks.take("agents-form");
 
-  // Somebody else is faster.
+  // Another operator saves first.
   const other = await ConsolePage.open(browser, gateway);
   await other.press("Agents");
   const others = other.page.getByRole("dialog", { name: "Agents" });
@@ -72,7 +71,7 @@ test("an agent from its first word to its end", async () => {
   await console.press("Overwrite theirs with mine", sheet);
   await sheet.getByText("Saved. New conversations use it.").waitFor();
 
-  // What others switch to is not deleted.
+  // An agent that others switch to is not deleted.
   await console.press("All agents", sheet);
   await console.press("New agent", sheet);
   await field("Id").fill("desk");

@@ -1,4 +1,4 @@
-// The page of calls: somebody else's call is found, followed, saved and ended, and is a past call then.
+// The calls page: an operator finds, follows, saves and ends someone else's call, which then is a past call.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
@@ -16,16 +16,16 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-test("an operator follows the call of somebody else, saves what was said, and hangs up", async () => {
+test("an operator follows someone else's call, saves its transcript and hangs up", async () => {
   const gateway = await Gateway.open();
   const caller = await ConsolePage.open(browser, gateway);
   const operator = await ConsolePage.open(browser, gateway);
-  operator.visitor.expect(/Failed to load resource/); // the conversation of a call in which nothing was said yet
+  operator.visitor.expect(/Failed to load resource/); // a call without a conversation yet
   const { page } = operator;
   const sheet = page.getByRole("dialog", { name: "Calls" });
   const looks = new Looks(page);
 
-  // By keyboard alone, before there is any call.
+  // By keyboard alone, before any call.
   await page.getByRole("button", { name: "Calls", exact: true }).focus();
   await page.keyboard.press("Enter");
   await sheet.getByText("No call is running.").waitFor();
@@ -39,7 +39,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   await sheet.getByText(/default · .* · 1 turn · \$0\.\d{4}/).waitFor();
   await looks.take("calls-list");
 
-  // What is said is shown as it is said.
+  // The transcript is live.
   await call.focus();
   await page.keyboard.press("Enter");
   const log = sheet.getByRole("group", { name: "Transcript", exact: true });
@@ -67,7 +67,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   await operator.press("All calls", sheet);
   await sheet.getByText("No call is running.").waitFor();
 
-  // It is a past call now: listed by its first words, with what is kept of it.
+  // Now it is a past call, listed by its first words.
   const past = sheet.getByRole("region", { name: "Past" });
   const kept = past.getByRole("button", { name: /My favourite colour is green\..* · voice · default · 2 turns · \$0\.\d{4}/ });
   await kept.waitFor();
@@ -84,7 +84,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   await operator.press("All calls", sheet);
   await past.waitFor();
 
-  // The page that has made the call has its sound, too; no other one has.
+  // Only the page that made the call has its sound.
   await caller.press("Calls");
   const own = caller.page.getByRole("dialog", { name: "Calls" });
   await own.getByRole("button", { name: /My favourite colour is green\..* · voice · default · 2 turns/ }).click();
@@ -92,7 +92,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   expect([rate, channels.length, channels[1]!.some((x) => Math.abs(x) > 1000)]).toEqual([24000, 2, true]);
   await new Looks(caller.page).take("calls-past-own");
 
-  // A gateway that has no such list is served all the same.
+  // The console works with a gateway that has no such list.
   await page.route(/\/v1\/conversations\?/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "There is no endpoint." } } }));
   await eventually("a page without past calls", () => past.count(), (count) => count === 0);
   await sheet.getByText("No call is running.").waitFor();

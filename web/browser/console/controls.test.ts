@@ -1,5 +1,4 @@
-// The console's buttons and keys, devices and questions, in front of a gateway whose voice
-// sessions the test plays.
+// The console's buttons, keys, devices and approvals, with a fake gateway.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium, type VisitorOptions } from "../harness/chromium.ts";
@@ -31,7 +30,6 @@ async function opened(options: VisitorOptions & { host?: string } = {}) {
   return { gateway, console, close };
 }
 
-/** A call that is open. */
 async function calling(options: VisitorOptions = {}) {
   const all = await opened(options);
   await all.console.press("Start talking");
@@ -54,13 +52,13 @@ function ended(token: string, outcome: string): Sent {
 }
 
 describe.concurrent("in a call", () => {
-  test("the keyboard is never lost, and Escape stops what sounds", async () => {
+  test("the focus is never lost, and Escape stops the sound", async () => {
     const { gateway, console, close } = await opened();
     await console.page.getByRole("button", { name: "Start talking" }).focus();
     await console.page.keyboard.press("Enter");
     const visit = await gateway.welcome();
     await console.says("Listening");
-    // The button that was pressed has gone. A second press must do no harm.
+    // The pressed button has disappeared. A second press must do no harm.
     await console.focusOn("Mute");
     answer(visit, "item_1", 20);
     await console.says("Speaking");
@@ -77,7 +75,7 @@ describe.concurrent("in a call", () => {
     await close();
   });
 
-  test("Stop is silence at once, whatever is still on its way", async () => {
+  test("Stop silences at once, even with audio in flight", async () => {
     const { console, visit, close } = await calling();
     answer(visit, "item_1", 20);
     await console.says("Speaking");
@@ -87,7 +85,7 @@ describe.concurrent("in a call", () => {
     visit.sendAudio(pcm16(tone(440), 24000, 0.5));
     visit.send({ type: "audio.flush", turn: 1, item_id: "item_1", reason: "user_stop" });
     await visit.report("item_1", true);
-    // The page is silent, and says so, before the gateway's answer has come.
+    // The page is silent, and says so, before the gateway's answer arrives.
     const flushed = await console.visitor.arrived("audio.flush", "item_1");
     const { rate, blocks } = await console.visitor.sound();
     expect(blocks.filter(({ frame }) => frame > flushed)).toEqual([]);
@@ -95,7 +93,7 @@ describe.concurrent("in a call", () => {
     await close();
   });
 
-  test("Mute sends silence on", async () => {
+  test("Mute sends silence", async () => {
     const { console, visit, close } = await calling();
     await console.press("Mute");
     await console.says("Muted");
@@ -108,7 +106,7 @@ describe.concurrent("in a call", () => {
     await close();
   });
 
-  test("a microphone that goes away is missed, and used again when it is back", async () => {
+  test("a disconnected microphone is reported, and used again when it returns", async () => {
     const { console, visit, close } = await calling();
     await visit.hears(3200);
     await console.page.evaluate(() => window.spy.plug?.(false));
@@ -134,9 +132,9 @@ describe.concurrent("in a call", () => {
 });
 
 describe.concurrent("without a voice", () => {
-  test("a call without a microphone asks for none, until it is wanted", async () => {
+  test("a call without a microphone asks for one only when the user turns it on", async () => {
     const { gateway, console, close } = await opened({ plain: false });
-    // Something was said: the call has its place beside the text.
+    // After the first words, the call is next to the text.
     await console.write("Hello there");
     await console.line("What can I do for you?");
     await console.press("Start without a microphone");
@@ -153,7 +151,7 @@ describe.concurrent("without a voice", () => {
     await visit.hears(3200);
     expect(await console.page.evaluate(() => window.spy.wishes[0]?.audio)).toMatchObject({ echoCancellation: true, noiseSuppression: true, autoGainControl: true });
     await console.page.evaluate(() => void window.dispatchEvent(new PageTransitionEvent("pagehide")));
-    // The page may come back, so the session is not ended; the microphone is let go.
+    // The page may resume, so the session does not end; the microphone is released.
     await console.visitor.released();
     await close();
   });
@@ -174,11 +172,11 @@ describe.concurrent("without a voice", () => {
 });
 
 describe.concurrent("a question of the voice agent", () => {
-  test("is answered by a click, while the agent goes on speaking", async () => {
+  test("is answered by a click, while the agent keeps speaking", async () => {
     const { console, visit, close } = await calling();
     answer(visit, "item_1", 60);
     await console.says("Speaking");
-    // A press in the moment in which it comes was meant for what was there before.
+    // A press in a request's first moments was meant for something else.
     await console.page.evaluate(() => {
       new MutationObserver(() => {
         for (const button of document.querySelectorAll("[role=alertdialog] button")) {
@@ -199,7 +197,7 @@ describe.concurrent("a question of the voice agent", () => {
     expect(await question.getByRole("button", { disabled: true }).count()).toBe(2);
     await console.now("Speaking");
 
-    // The gateway could not record it: the same buttons ask again.
+    // The gateway could not record the answer: the same buttons ask again.
     visit.send({ type: "error", code: "store_unavailable", message: "no", retryable: true, ref: "t1" });
     await console.press("Approve", question);
     await visit.next("confirmation.resolve");
@@ -209,7 +207,7 @@ describe.concurrent("a question of the voice agent", () => {
     await close();
   });
 
-  test("gives the keyboard on to the next question, not to an answer of it", async () => {
+  test("passes the focus to the next question, not to its buttons", async () => {
     const { console, visit, close } = await calling();
     visit.send(asks("t1", "Book lunch?"));
     visit.send(asks("t2", "Cancel dinner?"));
@@ -227,7 +225,7 @@ describe.concurrent("a question of the voice agent", () => {
     await close();
   });
 
-  test("cannot be answered when its time is up, and ends when the gateway says so", async () => {
+  test("cannot be answered after it expires, and ends when the gateway says so", async () => {
     const { console, visit, close } = await calling();
     visit.send(asks("t1", "Book lunch?", 1500));
     const question = console.questions.getByRole("group", { name: "Book lunch?" });
@@ -248,14 +246,14 @@ test("a long call shows its newest lines and follows them; earlier ones come on 
     await console.line(`Line ${n} of many.`);
   };
   const shown = async () => (await console.lines()).filter((line) => line.includes("of many"));
-  // All of them have the same height: where one goes at the top when one comes at the end, the list keeps its size.
+  // All lines have the same height, so the list keeps its size when one replaces another.
   for (let n = 1; n <= 60; n++) {
     await say(n);
   }
   const fromEnd = () => console.log.evaluate((log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight));
   expect(await fromEnd(), "pixels between the end and what is seen").toBeLessThan(2);
   expect(await shown()).toHaveLength(30);
-  // With the line that says that the call began.
+  // Including the line for the start of the call.
   await console.press("Show earlier (31)");
   await console.line("Line 1 of many.");
   await console.focusOn("Conversation");
@@ -272,7 +270,7 @@ test("a long call shows its newest lines and follows them; earlier ones come on 
   await close();
 });
 
-test("settings come with the address, and go on as a link", async () => {
+test("settings come from the address and become a link", async () => {
   const { console, gateway, close } = await opened();
   const { page } = console;
   await page.goto(`${gateway.url}?theme=dark&turns=pushToTalk&inputRate=8000&voice=marin&pendingRequest=Delete+all`);

@@ -1,5 +1,4 @@
-// The settings try the microphone and the speaker before a call, and say what to do where they do
-// not work.
+// The settings test the microphone and the speaker before a call and give advice on failures.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium, type VisitorOptions } from "../harness/chromium.ts";
@@ -20,7 +19,7 @@ afterAll(async () => {
   await real.close();
 });
 
-/** The devices' test in the settings of a console that is not in a call. */
+/** The device test in the settings, without a call. */
 async function settings(options: VisitorOptions = {}) {
   const gateway = await FakeGateway.open(real);
   const console = await ConsolePage.open(browser, gateway, options);
@@ -34,7 +33,7 @@ async function settings(options: VisitorOptions = {}) {
 }
 
 describe.concurrent("the test of the devices", () => {
-  test("hears who speaks, and gives the microphone back", async () => {
+  test("hears the user and releases the microphone", async () => {
     const { console, test, close } = await settings();
     await console.press("Test the microphone", test);
     await console.shows(test, "The microphone works.");
@@ -42,7 +41,7 @@ describe.concurrent("the test of the devices", () => {
     await test.getByRole("button", { name: "Test the microphone", exact: true }).waitFor();
     expect(await test.getByText("The microphone works.").count()).toBe(0);
     await console.visitor.released();
-    // Settings that are closed do not listen.
+    // Closed settings do not listen.
     await console.press("Test the microphone", test);
     await console.shows(test, "The microphone works.");
     await console.page.keyboard.press("Escape");
@@ -50,7 +49,7 @@ describe.concurrent("the test of the devices", () => {
     await close();
   });
 
-  test("plays a tone, and says what to do where it was not heard", async () => {
+  test("plays a tone and gives advice if it was not heard", async () => {
     const { console, test, close } = await settings();
     await console.press("Play a test tone", test);
     await console.shows(test, /^The tone has ended\. If you did not hear it, choose another speaker or turn up the volume\.$/);
@@ -61,7 +60,7 @@ describe.concurrent("the test of the devices", () => {
     await close();
   });
 
-  test("says what to do where the microphone is blocked, and hears once it is allowed", async () => {
+  test("gives advice if the microphone is blocked, and hears once it is allowed", async () => {
     const { console, test, close } = await settings({ microphone: false });
     await console.press("Test the microphone", test);
     await console.shows(test, "The microphone is blocked. Allow it in the address bar, then turn it on again.");
@@ -71,7 +70,7 @@ describe.concurrent("the test of the devices", () => {
     await close();
   });
 
-  test("leaves the devices to a call", async () => {
+  test("is disabled during a call", async () => {
     const { console, gateway, test, close } = await settings();
     await console.press("Test the microphone", test);
     await console.shows(test, "The microphone works.");

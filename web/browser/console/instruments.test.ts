@@ -1,4 +1,4 @@
-// What the console shows of the inside of a conversation, through the real gateway.
+// The console's instruments with the real gateway.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** A picture of the instruments, which narrow windows show instead of the conversation. */
+/** Takes a screenshot of the instruments, which replace the conversation in narrow windows. */
 async function take(console: ConsolePage, looks: Looks, state: string): Promise<void> {
   const { width, height } = console.page.viewportSize()!;
   await console.page.setViewportSize({ width: 390, height: 844 });
@@ -33,7 +33,7 @@ describe.concurrent("the instruments", () => {
     await console.press("Approve", await console.question(/design review/));
     await console.line(/calendar_create_event done in/);
     await console.press("Start talking");
-    // A text that crosses the model's first answer on the wire would get that answer.
+    // A text sent before the end of the model's first answer would get that answer.
     await console.line(/Voice agent:.*You can go on/s);
     await console.type("Tell me about the font library");
     await console.line(/kb_search done in/);
@@ -65,7 +65,7 @@ describe.concurrent("the instruments", () => {
     await take(console, looks, "instruments-events");
     await events.getByRole("searchbox").fill("");
 
-    // What is saved of it holds all of it, and no secret.
+    // The saved file has all of it and no secret.
     const saved = readFileSync(await console.save("Save", events), "utf8");
     const types = saved.trim().split("\n").map((line) => (JSON.parse(line) as { type?: string }).type);
     expect(types.length).toBeGreaterThan(20);
@@ -75,7 +75,7 @@ describe.concurrent("the instruments", () => {
     await gateway.close();
   });
 
-  test("make the provider fail, and show what becomes of it", async () => {
+  test("make the provider fail and show the effects", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     const looks = new Looks(console.page);
@@ -84,7 +84,7 @@ describe.concurrent("the instruments", () => {
     const faults = await console.tab("Faults");
     await console.press("Drop the provider's connection", faults);
     await faults.getByRole("status").getByText("triggered").waitFor();
-    // The gateway replaces the connection to the provider, and the call continues.
+    // The gateway replaces the provider's connection and the call continues.
     await console.type("Are you there?");
     await console.says("Speaking");
     await take(console, looks, "instruments-faults");

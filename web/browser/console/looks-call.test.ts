@@ -1,5 +1,5 @@
-// The console in every state of a call: how it looks in light and dark, wide and narrow, that
-// all of it fits and nothing jumps, and that axe finds nothing. The pictures are in out/.
+// The console in every state of a call, light and dark, wide and narrow: everything fits, nothing jumps, axe finds
+// nothing. Screenshots are in out/.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -13,7 +13,7 @@ import { babble, pcm16 } from "../harness/signals.ts";
 
 let browser: Browser;
 let real: Gateway;
-/** Made before there is a call: a gateway that computes it for seconds answers no ping meanwhile. */
+/** Made before the call: a fake gateway that computes it for seconds answers no ping. */
 let speech: Int16Array;
 beforeAll(async () => {
   speech = pcm16(babble, 24000, 60);
@@ -35,7 +35,7 @@ function asks(token: string, preview: string, args: Record<string, unknown>): Se
   return { type: "confirmation.request", turn: 2, token, tool: "calendar_create_event", args, args_source: "", preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
 }
 
-/** A console in front of a gateway whose voice sessions the test plays. */
+/** Opens a console with a fake gateway. */
 async function opened(options: VisitorOptions = {}) {
   const gateway = await FakeGateway.open(real);
   const console = await ConsolePage.open(browser, gateway, options);
@@ -81,7 +81,7 @@ describe.concurrent("a call", () => {
       title: "Lunch", start: "2026-11-27T12:00:00Z", attendees: ["ada@example.org"],
       description: "Every word of what is approved is here to be read. https://example.org/a/very/long/address/that/cannot/be/broken/anywhere",
     }));
-    // What is approved can be read where it is approved.
+    // An approval request shows all of its arguments.
     const question = await console.question("Lunch with Ada");
     await looks.take("question", [question.getByText("Book “Lunch with Ada”"), ...(await question.getByRole("button").all())]);
     visit.send(asks("t2", "Cancel dinner?", {}));
@@ -127,7 +127,7 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  test("whose connection broke, and whose session another gateway has taken over", async () => {
+  test("whose connection broke and whose session moved to another gateway", async () => {
     const { gateway, console, looks, close } = await opened();
     await console.press("Start talking");
     const visit = await gateway.welcome();
@@ -153,7 +153,7 @@ describe.concurrent("a call", () => {
     other.send(said("u1", "user", 1, "Book lunch with Ada, and tell me who she was."));
     other.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00?", { title: "Lunch" }));
     other.send({ type: "provider.reconnected", reason: "node_lost", lost_ms: 2600, how: "replayed" });
-    // What had come of the answer sounds on.
+    // The received part of the answer keeps playing.
     await console.says("Speaking");
     await console.line("kb_search not finished");
     await looks.take("taken-over");
@@ -164,7 +164,7 @@ describe.concurrent("a call", () => {
     moved.send({ type: "speech.started", turn: 2, audio_ms: 8000 });
     await console.says("You are speaking");
     await looks.take("moved");
-    // A session that is gone: the conversation goes on in another one.
+    // The session is lost: the conversation continues in another one.
     moved.cut();
     const refused = await gateway.visit();
     await refused.started();
@@ -176,8 +176,8 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  // A clock that can be stopped runs late timers all at once, so it has a test that has little else.
-  test("that cannot be reached any more is given up in the end", async () => {
+  // A stoppable clock runs late timers all at once, so this is a test of its own.
+  test("that stays unreachable ends", async () => {
     const { gateway, console, looks, close } = await opened({ stoppable: true });
     await console.press("Start talking");
     const visit = await gateway.welcome();
@@ -196,7 +196,7 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  test("that goes on in another tab", async () => {
+  test("that continues in another tab", async () => {
     const { gateway, console, looks, close } = await opened();
     await console.press("Start talking");
     const visit = await gateway.welcome();
@@ -213,7 +213,7 @@ describe.concurrent("a call", () => {
     const { gateway, console, looks, close } = await opened({ microphone: false });
     await console.press("Start talking");
     const visit = await gateway.welcome();
-    // Without a microphone nothing else matters: it is the headline.
+    // Without a microphone, that is the headline.
     await console.says("The microphone is blocked");
     await looks.take("microphone-blocked");
     visit.send({ type: "timeout", turn: 1, timeoutUntil: Date.now() + 300_000, durationSeconds: 300, message: "Let us talk again in five minutes." });

@@ -1,5 +1,4 @@
-// The console in text, and on the way to voice and back: as looks-call.test.ts, with nothing
-// said into the microphone.
+// The console's looks in text and during handoffs, without speech; see looks-call.test.ts.
 import { afterAll, beforeAll, describe, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -15,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** So that there is time to look while it writes. */
+/** Long enough to look at while it is being written. */
 const LONG = `
   - when: {text: wait a moment}
     do:

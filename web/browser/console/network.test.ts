@@ -1,4 +1,4 @@
-// What happens to a call in the console when the network, the gateway or the page goes away.
+// A call in the console when the network, the gateway or the page fails.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 describe.concurrent("a call", () => {
-  test("goes on without a word when the connection is cut for a moment", async () => {
+  test("continues silently when the connection is cut for a moment", async () => {
     const gateway = await Gateway.open({ settings: { "sim.speed": 30 } });
     const console = await ConsolePage.open(browser, gateway, { stoppable: true });
     const { visitor } = console;
@@ -22,7 +22,7 @@ describe.concurrent("a call", () => {
     await console.says("Listening");
     await console.type("My favourite animal is the otter.");
     await console.says("Speaking");
-    // With nothing queued an outage would be heard, and told.
+    // With no queued audio, the user would hear the outage, and the page would report it.
     await visitor.came("audio.end", 1);
     await visitor.stopTime();
     gateway.front.cut();
@@ -41,7 +41,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("says that nobody hears the user while the connection is away for longer, and goes on", async () => {
+  test("says that the user is not heard during a longer outage, and continues", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway, { stoppable: true });
     const { visitor } = console;
@@ -71,7 +71,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test.each(["restarted", "killed, and started again"])("goes on in the same session when the gateway was %s", async (how) => {
+  test.each(["restarted", "killed, and started again"])("continues in the same session when the gateway was %s", async (how) => {
     const gateway = await Gateway.open({ settings: { "sim.speed": 30 } });
     const console = await ConsolePage.open(browser, gateway);
     const { visitor } = console;
@@ -100,7 +100,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("goes on when the page is loaded again, with all that was said", async () => {
+  test("continues after a reload with the whole conversation", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write("My favourite animal is the otter.");
@@ -123,7 +123,7 @@ describe.concurrent("a call", () => {
     await console.line(/You said:.*seven.*all I can say/s);
     await console.press("Hang up");
     await console.says("Ended");
-    // It is one conversation, and hung up it does not come back.
+    // It is one conversation, and it does not resume after hanging up.
     await console.write("What did we talk about?");
     await console.line(/We talked about this.*otter.*green.*seven/s);
     await console.reload();
@@ -133,7 +133,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("shows its tools, response times and events again when the page is loaded again", async () => {
+  test("shows its tools, response times and events after a reload", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     const { page } = console;
@@ -160,7 +160,7 @@ describe.concurrent("a call", () => {
     await events.getByRole("searchbox").fill("font library input.text");
     await events.getByRole("option", { name: /input\.text/ }).first().waitFor();
     await events.getByRole("searchbox").fill("");
-    // The session goes on in the same turns.
+    // The session continues with the same turns.
     await console.type("Tell me about the robotics lab");
     await console.line(/Voice agent:.*robot/is);
     await console.tab("Tools");
@@ -175,7 +175,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("goes on after a restart of the gateway during an outage: says what was lost, and counts turns on", async () => {
+  test("continues after a restart of the gateway during an outage: says what was lost, and keeps counting turns", async () => {
     const gateway = await Gateway.open({ settings: { "limits.resume_grace": "0s" } });
     const console = await ConsolePage.open(browser, gateway);
     console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
@@ -201,7 +201,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("does not begin where the gateway is gone, and says so", async () => {
+  test("does not begin if the gateway is gone, and says so", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);

@@ -1,5 +1,4 @@
-// What one must be able to reach and to see, however the page is used: by keyboard alone, in a
-// narrow or a magnified window, with the system's own colours.
+// The console by keyboard alone, in narrow and magnified windows, and in the system's colours.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium, type VisitorOptions } from "../harness/chromium.ts";
@@ -37,7 +36,7 @@ function asks(token: string): Sent {
   return { type: "confirmation.request", turn: 1, token, tool: "calendar_create_event", args, args_source: JSON.stringify(args), preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
 }
 
-/** The pixels of a canvas, as RGBA. A worker draws it: the page has only what is to be seen. */
+/** The pixels of a canvas as RGBA, from a screenshot, because a worker draws it. */
 async function drawnOn(console: ConsolePage, selector: string): Promise<Buffer> {
   const base64 = await console.page.locator(selector).evaluate((canvas: HTMLCanvasElement) => {
     const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
@@ -53,7 +52,7 @@ async function drawnOn(console: ConsolePage, selector: string): Promise<Buffer> 
   return Buffer.from(base64, "base64");
 }
 
-/** The colour of the first pixel through which nothing is seen, as a style sheet has it. */
+/** The colour of the first opaque pixel, in CSS syntax. */
 function opaque(pixels: Buffer): string | undefined {
   for (let i = 0; i < pixels.length; i += 4) {
     if (pixels[i + 3] === 255) {
@@ -84,7 +83,7 @@ describe("by keyboard", () => {
     await close();
   });
 
-  test("whoever goes back from the composer meets no answer", async () => {
+  test("going back from the composer reaches no answer button", async () => {
     const { gateway, console, close } = await opened();
     await console.press("Start talking");
     const visit = await gateway.welcome();
@@ -94,7 +93,7 @@ describe("by keyboard", () => {
     await console.page.keyboard.press("Shift+Tab");
     await console.page.keyboard.press("Enter");
     await console.page.keyboard.press(" ");
-    // The card itself, and from there Decline and Approve.
+    // The card itself, then Decline and Approve.
     await console.questions.getByRole("group", { name: /Design review/ }).focus();
     // The arguments may be folded.
     for (let i = 0; i < 4 && (await console.focused()) !== "Decline"; i++) {
@@ -109,7 +108,7 @@ describe("by keyboard", () => {
     await close();
   });
 
-  test("an example keeps the keyboard", async () => {
+  test("an example keeps the focus", async () => {
     const { console, close } = await opened();
     await console.page.getByRole("button", { name: "Tell me about the font library" }).focus();
     await console.page.keyboard.press("Enter");
@@ -137,7 +136,8 @@ describe("in any window", () => {
         expect(seen, `${name} in a window of ${size.width} x ${size.height}`).toBe(true);
       }
       await question.locator("details").evaluate((details: HTMLDetailsElement) => (details.open = false));
-      // How many whole lines of what is approved are read at once, and whether all of it fits beside nothing.
+      // The number of whole lines of the arguments that are visible at once, and whether anything is cut off at the
+      // side.
       const { whole, total, wide } = await question.locator(".preview").evaluate((preview) => {
         preview.closest(".questions")!.scrollTop = 0;
         const text = document.createRange();
@@ -188,7 +188,7 @@ describe("in any window", () => {
     await close();
   });
 
-  test("an unused composer leaves its room to a call", async () => {
+  test("an unused composer makes room for a call", async () => {
     const { gateway, console, close } = await opened();
     const field = console.page.getByRole("textbox", { name: "Write to the text agent" });
     const size = async () => (await field.boundingBox())!;
@@ -229,7 +229,7 @@ describe("in any window", () => {
       try {
         return canvas.getContext("2d") === null;
       } catch {
-        return true; // A canvas that was given to a worker has no context here.
+        return true; // A canvas given to a worker has no context here.
       }
     });
     expect(given).toBe(drawer === "worker");
@@ -237,7 +237,7 @@ describe("in any window", () => {
     await gateway.close();
   });
 
-  test("the system's own colours keep what is chosen, and the meters", async () => {
+  test("the system's own colours show the selection and the meters", async () => {
     const { gateway, console, close } = await opened();
     await console.page.emulateMedia({ forcedColors: "active" });
     await console.press("Start talking");

@@ -1,4 +1,4 @@
-// Talking in the console, through the real gateway and the simulator, on both wires.
+// Speech in the console, with the real gateway and the simulator, on both wires.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -9,14 +9,14 @@ import { likeness, pcm16, recorded } from "../harness/signals.ts";
 import { readWav } from "../harness/wav.ts";
 import { STORY, utterances } from "../harness/scenarios.ts";
 
-/** When they are said, in seconds of the recording. */
+/** Times of the utterances, in seconds of the recording. */
 const FIRST = [2.2, 4.1] as const;
 const SECOND = [10, 11.4] as const;
 
 let browser: Browser;
 const gateways: Gateway[] = [];
 beforeAll(async () => {
-  // A sentence, and another one while the story is told.
+  // One sentence, and another one during the story.
   browser = await openChromium(recording(utterances([...FIRST], [...SECOND]), 30));
 });
 afterAll(async () => {
@@ -32,7 +32,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     await console.press("Start talking");
     await console.says("Listening");
     await console.says("You are speaking");
-    // A page that is held up while the user speaks gets all frames at once.
+    // A page that is blocked while the user speaks gets all frames at once.
     await console.page.evaluate(() => {
       for (const until = performance.now() + 300; performance.now() < until; );
     });
@@ -49,7 +49,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     await console.line("Back to text");
     await console.visitor.released();
 
-    // Of the story nothing sounds after its flush.
+    // Nothing of the story sounds after its flush.
     const { blocks } = await console.visitor.sound();
     const arrivals = await console.page.evaluate(() => window.spy.arrivals);
     const flush = arrivals.findIndex(({ type }) => type === "audio.flush");
@@ -59,7 +59,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     expect(blocks.some(({ frame }) => frame < flushed)).toBe(true);
     expect(blocks.some(({ frame }) => frame > next)).toBe(true);
 
-    // What is kept of the first turn is what was said, and what was heard of the story.
+    // The first turn's audio has the user's words and the part of the story that was heard.
     const latency = await console.tab("Latency");
     await latency.getByRole("button", { name: /^Turn 1\b/ }).click();
     const { rate: kept, channels } = readWav(await console.save("Both", latency.getByRole("group", { name: "Audio of turn 1" })));
@@ -70,7 +70,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     expect(correlation).toBeGreaterThan(0.98);
     expect(channels[1]!.some((x) => Math.abs(x) > 1000)).toBe(true);
 
-    // The whole call is what was sent on the left and what sounded on the right, each at its time.
+    // The whole call has the uplink on the left and the sound on the right, each at its time.
     const whole = readWav(await console.save("Whole call (WAV)", latency.getByRole("group", { name: "Sound of the whole call" })));
     expect([whole.rate, whole.channels.length]).toEqual([24000, 2]);
     const [left, right] = whole.channels as [Int16Array, Int16Array];

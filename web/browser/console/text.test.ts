@@ -1,5 +1,5 @@
-// The text agent in the console, and the way from it to voice and back, through the real
-// gateway with the simulator's own scenario.
+// The text agent in the console, and handoffs to voice and back, with the real gateway and the simulator's own
+// scenario.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -15,13 +15,13 @@ afterAll(() => browser.close());
 
 const BOOKING = "Book a design review tomorrow at 10 with ada@example.org";
 
-/** How often the tool was run. */
+/** How often the tool ran. */
 async function ran(gateway: Gateway, tool: string): Promise<number> {
   return (await gateway.audit()).filter((record) => record.toolId === tool && record.ok).length;
 }
 
 describe.concurrent("the text agent", () => {
-  test("asks before it acts, and acts once when Approve is pressed", async () => {
+  test("asks before it acts, and acts once on Approve", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write(BOOKING);
@@ -45,7 +45,7 @@ describe.concurrent("the text agent", () => {
     await console.write(BOOKING);
     await console.question(/design review/);
     await console.page.getByRole("button", { name: "Send to the text agent" }).waitFor();
-    // Whoever writes goes on writing; nothing but a button answers.
+    // The focus stays in the text field; only a button answers.
     await console.focusOn("Write to the text agent");
     await console.page.keyboard.press("Escape");
     await console.log.focus();
@@ -68,7 +68,7 @@ describe.concurrent("the text agent", () => {
     await gateway.close();
   });
 
-  test("hands over to voice, which answers first what was asked in text, and gets the conversation back", async () => {
+  test("hands over to voice, which answers the text question first, and gets the conversation back", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write("Switch to voice and tell me about the robotics lab");
@@ -89,7 +89,7 @@ describe.concurrent("the text agent", () => {
     await gateway.close();
   });
 
-  test("can do all that the page offers to try", async () => {
+  test("handles all examples on the page", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     const shown: [example: string, line: RegExp][] = [
@@ -109,7 +109,7 @@ describe.concurrent("the text agent", () => {
     await gateway.close();
   });
 
-  test("shows a picture, and forgets all with a new conversation", async () => {
+  test("shows a picture, and forgets everything in a new conversation", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write("Draw a lighthouse at dusk");

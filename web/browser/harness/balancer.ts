@@ -1,13 +1,13 @@
-// A TCP balancer in front of several gateways. It asks each one whether it is ready, as balancers
-// do, and passes new connections on to those that are, in turn.
+// A TCP balancer in front of several gateways. It polls their readiness and passes new connections to the ready ones
+// in turn.
 import { request } from "node:http";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 
-/** How often each gateway is asked, and how long its answer may take, in ms. */
+/** Interval and timeout of the readiness checks, in ms. */
 const ASK_EVERY_MS = 100;
 const ASK_TIMEOUT_MS = 1000;
 
-/** One of the gateways, whose address (host:port) may change when it is started again. */
+/** A gateway. Its address (host:port) may change on a restart. */
 export interface Backend {
   readonly address: string;
 }
@@ -34,7 +34,7 @@ export class Balancer {
     return balancer;
   }
 
-  /** Where clients connect, as host:port. */
+  /** The balancer's host:port. */
   get address(): string {
     return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
@@ -61,7 +61,7 @@ export class Balancer {
     }
   }
 
-  /** Gives a connection to the next gateway that is ready and takes it; without one, it is refused. */
+  /** Passes a connection to the next ready gateway that accepts it, or refuses it. */
   private pass(client: Socket): void {
     this.keep(client);
     const turn = this.next++;

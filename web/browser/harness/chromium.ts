@@ -1,4 +1,4 @@
-// Debian's Chromium with a file as its microphone, and pages that must be quiet.
+// Chromium with a file as its microphone. Unexpected page errors fail the test.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
@@ -19,10 +19,7 @@ const FLAGS = [
   "--autoplay-policy=no-user-gesture-required",
 ];
 
-/**
- * Starts it. `microphone` is a WAV file, played from when a page opens the microphone: once,
- * or in a loop.
- */
+/** Starts Chromium. `microphone` is a WAV file, played once or in a loop from when a page opens the microphone. */
 export async function openChromium(microphone: string, { flags = [], loop = false, devices = true }: { flags?: string[]; loop?: boolean; devices?: boolean } = {}): Promise<Browser> {
   if (!existsSync(PROGRAM)) {
     throw new Error(`${PROGRAM} is not there; install Debian's package chromium, or set CHROMIUM to one that is`);
@@ -32,33 +29,33 @@ export async function openChromium(microphone: string, { flags = [], loop = fals
 }
 
 export interface VisitorOptions {
-  /** Whether the microphone is allowed. Default true. */
+  /** Whether the page may use the microphone. Default true. */
   microphone?: boolean;
-  /** Default true: the browser's own processing is off, so that samples can be compared. */
+  /** Disables the browser's audio processing, so that samples can be compared. Default true. */
   plain?: boolean;
-  /** Default true: what goes to the loudspeaker is kept, in the page's memory. */
+  /** Records the loudspeaker in the page's memory. Default true. */
   spied?: boolean;
-  /** What the browser will complain about, and rightly; see Visitor.expect. */
+  /** Errors that the test expects; see Visitor.expect. */
   complaints?: RegExp[];
-  /** Default false: the page's timers can be stopped; see Visitor.stopTime. */
+  /** Lets the test stop the page's timers; see Visitor.stopTime. Default false. */
   stoppable?: boolean;
 }
 
-/** So long audio that has come to a busy page may be on its way to the audio thread, in seconds. */
+/** How long audio may take from a busy page to its audio thread, in seconds. */
 const ON_ITS_WAY = 0.15;
 
-/** Samples that an audio thread renders at a time. */
+/** Samples per rendering quantum. */
 const BLOCK = 128;
 
-/** One of them, and where it begins on the audio clock. */
+/** A block and its first frame on the audio clock. */
 export interface Block {
   frame: number;
   samples: number[];
 }
 
-/** One person with one page: a context of its own, with nothing of another one's in it. */
+/** A user with one page in a browser context of its own. */
 export class Visitor {
-  /** What the page complained about: exceptions, console, policy violations, other origins. */
+  /** The page's errors: exceptions, console output, policy violations, requests to other origins. */
   private readonly trouble = new Mailbox<string>((text) => text);
   private readonly expected: RegExp[] = [];
 
@@ -68,7 +65,7 @@ export class Visitor {
     private readonly origin: string,
   ) {}
 
-  /** Comes to an address; its page is not loaded yet. */
+  /** Creates a visitor for an address without loading the page. */
   static async come(browser: Browser, url: string, options: VisitorOptions = {}): Promise<Visitor> {
     const context = await browser.newContext({
       permissions: options.microphone === false ? [] : ["microphone"],
@@ -79,7 +76,7 @@ export class Visitor {
     return Visitor.at(context, url, options);
   }
 
-  /** The same person in another tab. Leaving one leaves both; each has its own complaints. */
+  /** Opens another tab for the same user, with its own errors. Leaving one leaves both. */
   async another(options: VisitorOptions = {}): Promise<Visitor> {
     return Visitor.at(this.context, this.origin, options);
   }
@@ -99,27 +96,27 @@ export class Visitor {
     return visitor;
   }
 
-  /** What the test does on purpose, and the browser complains about. */
+  /** Expects an error that the test provokes. */
   expect(trouble: RegExp): void {
     this.expected.push(trouble);
   }
 
-  /** Waits until the page has complained about something. */
+  /** Waits for an error of the page. */
   async complained(about: RegExp): Promise<void> {
     await this.trouble.next(`a complaint about ${about}`, (text) => about.test(text));
   }
 
-  /** Takes the microphone away, as a person does in the address bar, or allows it again. */
+  /** Revokes or grants the microphone permission, as in the address bar. */
   async allow(microphone: boolean): Promise<void> {
     await (microphone ? this.context.grantPermissions(["microphone"]) : this.context.clearPermissions());
   }
 
   /**
-   * Stops the page's clock: how long something takes is then for the test to say, however busy
-   * the machine is. Sound and the network go on. The page must have been opened `stoppable`.
+   * Stops the page's clock, so that the test decides how long things take even on a busy machine. Sound and the
+   * network continue. Needs the option `stoppable`.
    */
   async stopTime(): Promise<void> {
-    // It can only be stopped at a time that is not past, and a busy machine passes it meanwhile.
+    // The pause must be in the future; a busy machine may already be past it.
     for (let aheadMs = 500; ; aheadMs *= 2) {
       const at = (await this.page.evaluate(() => Date.now())) + aheadMs;
       try {
@@ -132,34 +129,34 @@ export class Visitor {
     }
   }
 
-  /** While the clock stands: so many ms pass at once. */
+  /** Advances the stopped clock by ms. */
   async pass(ms: number): Promise<void> {
     await this.page.clock.runFor(ms);
   }
 
-  /** The clock goes on. */
+  /** Restarts the clock. */
   async goOn(): Promise<void> {
     await this.page.clock.resume();
   }
 
-  /** Waits until so many messages of a type have come from the gateway; `closed` is a connection that has ended. */
+  /** Waits for `count` messages of a type from the gateway. `closed` counts closed connections. */
   async came(type: string, count: number): Promise<void> {
     await eventually(`${count} messages ${type}`, () => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), (n) => n >= count);
   }
 
-  /** Waits until the taps of what runs listen: what sounds before that is not kept. */
+  /** Waits until all taps record; earlier sound is not recorded. */
   async listens(): Promise<void> {
     await this.page.waitForFunction(() => window.spy.taps.every(({ context, listens }) => listens || context.state !== "running"), undefined, { timeout: PATIENCE });
   }
 
-  /** What went to the loudspeaker: blocks in order, without silence; and the clock's rate. */
+  /** Returns the loudspeaker's blocks in order, without silence, and the clock's rate. */
   async sound(): Promise<{ rate: number; blocks: Block[] }> {
     return this.blocks("sound");
   }
 
   /**
-   * Fails where an item that was flushed sounds on: when it is silent after the flush, it stays so until a frame. How soon it
-   * is silent depends on how busy the machine is; library/interruption.test.ts measures it.
+   * Fails if a flushed item sounds again before frame `until`. Time to silence depends on the machine;
+   * library/interruption.test.ts measures it.
    */
   async staysSilent(flushed: number, until: number): Promise<void> {
     const { blocks } = await this.sound();
@@ -170,9 +167,8 @@ export class Visitor {
   }
 
   /**
-   * What the browser gave of the microphone, from its first sound on. A browser that shares its
-   * cores loses blocks of its device before any page has them: what became of the microphone is
-   * compared with this.
+   * Returns the microphone as the browser delivered it, from its first sound. On a busy machine the browser drops
+   * blocks before any page gets them, so tests compare with this rather than with the file.
    */
   async microphone(): Promise<Sound> {
     const { rate, blocks } = await this.blocks("microphone");
@@ -182,7 +178,7 @@ export class Visitor {
     return recorded(samples, rate);
   }
 
-  /** What a tap has kept. As text that costs the page little: one that is held up for long loses its connection. */
+  /** Reads a tap as text, because a page that blocks for long loses its connection. */
   private async blocks(of: "sound" | "microphone"): Promise<{ rate: number; blocks: Block[] }> {
     const { rate, frames, text } = await this.page.evaluate(async (of) => {
       const blocks = window.spy[of];
@@ -199,7 +195,7 @@ export class Visitor {
     return { rate, blocks: frames.map((frame, i) => ({ frame, samples: [...all.subarray(i * BLOCK, (i + 1) * BLOCK)] })) };
   }
 
-  /** What was sent to the gateway of the microphone: PCM16, from its first sound on. */
+  /** Returns the uplink: PCM16 of the microphone, from its first sound. */
   async uplink(): Promise<Int16Array> {
     const text = await this.page.evaluate(async () => {
       const reader = new FileReader();
@@ -213,7 +209,7 @@ export class Visitor {
     return all.slice(Math.max(0, all.findIndex((x) => x !== 0)));
   }
 
-  /** Waits for a message about an item, and returns the audio clock's frame at which it came to the page. */
+  /** Waits for a message about an item and returns the audio frame of its arrival. */
   async arrived(type: string, item: string): Promise<number> {
     const found = await this.page.waitForFunction(([type, item]) => window.spy.arrivals.find((a) => a.type === type && a.item === item), [type, item] as const, { timeout: PATIENCE });
     const { frame } = (await found.jsonValue())!;
@@ -221,8 +217,8 @@ export class Visitor {
   }
 
   /**
-   * Which audio came too late to sound without a gap, whatever is made of it: the first sample that came has sounded at the
-   * frame `begins`, and each one is due when those before it have sounded. Empty where all came in time.
+   * Lists audio that arrived too late to play without a gap. The first sample played at frame `begins`; each sample
+   * is due when those before it have played. Empty if all arrived in time.
    */
   async late(begins: number): Promise<string> {
     const { rate, came } = await this.page.evaluate(() => ({
@@ -232,7 +228,7 @@ export class Visitor {
     const seconds = (frame: number) => ((frame - begins) / rate).toFixed(2);
     let due = begins;
     for (const { frame, samples } of came) {
-      const onItsWay = Math.min(ON_ITS_WAY * rate, (due - begins) / 4); // little waits when an answer begins
+      const onItsWay = Math.min(ON_ITS_WAY * rate, (due - begins) / 4); // the page buffers little at the start of an answer
       if (due > begins && frame + onItsWay > due) {
         return `the audio that is due after ${seconds(due)} s of the answer came after ${seconds(frame)} s`;
       }
@@ -241,7 +237,7 @@ export class Visitor {
     return "";
   }
 
-  /** Waits until everything is given back: closing a context takes the browser a moment. */
+  /** Waits until the page has released everything; closing an audio context takes a moment. */
   async released(): Promise<void> {
     await this.page.waitForFunction(() => window.spy.contexts.every((c) => c.state === "closed") && window.spy.streams.every((s) => s.getTracks().every((t) => t.readyState === "ended")));
   }

@@ -1,5 +1,4 @@
-// Vitest loads this before each file of tests: what a test that failed has left running, and every folder, goes
-// when the file's tests are over.
+// Vitest loads this before each test file. It stops leftover processes and removes folders after the file's tests.
 import { afterAll } from "vitest";
 import { end } from "./folder.ts";
 

@@ -1,18 +1,18 @@
-// The console, as a person finds things in it: by their roles and names.
+// The console, with its elements found by role and name.
 import type { Browser, Locator } from "playwright-core";
 import { Visitor, type VisitorOptions } from "./chromium.ts";
 import { eventually } from "./eventually.ts";
 import { Mailbox } from "./mailbox.ts";
 
 export class ConsolePage {
-  /** What the call is doing and what one can do about it. */
+  /** The call: its activity and its buttons. */
   readonly call: Locator;
-  /** All that was said, in its lines. */
+  /** The lines of the conversation. */
   readonly log: Locator;
-  /** The questions that wait for an answer. */
+  /** The open approval requests. */
   readonly questions: Locator;
 
-  /** What the call has said of itself, one after another. */
+  /** The titles of the call's activity, in order. */
   private readonly said = new Mailbox<string>((words) => words);
 
   private constructor(readonly visitor: Visitor) {
@@ -21,7 +21,7 @@ export class ConsolePage {
     this.questions = this.page.getByRole("alertdialog");
   }
 
-  /** Opens it at a gateway. `host`: another name of the gateway's machine. */
+  /** Opens the console of a gateway. `host` replaces the host name. */
   static async open(browser: Browser, gateway: { url: string; code?(): Promise<string> }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<ConsolePage> {
     const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
     const console = new ConsolePage(await Visitor.come(browser, url, options));
@@ -36,80 +36,79 @@ export class ConsolePage {
     return this.visitor.page;
   }
 
-  /** Loads the page again. */
   async reload(): Promise<void> {
     await this.page.reload();
     this.said.skip();
   }
 
-  /** Presses a button, once it can be pressed. */
+  /** Presses a button once it is enabled. */
   async press(name: string, within: Locator | this["page"] = this.page): Promise<void> {
     await within.getByRole("button", { name, exact: true }).click();
   }
 
-  /** Waits until the call says so of itself ("Listening", "Speaking"), however shortly, after what was waited for before. */
+  /**
+   * Waits for a title of the call's activity ("Listening", "Speaking") after the one waited for last, however briefly
+   * it shows.
+   */
   async says(title: string): Promise<void> {
     await this.said.next(`the call saying ${title}`, (said) => said.startsWith(`${title}. `));
   }
 
-  /** Whether the call has said so of itself since the page was opened. */
+  /** Whether the call has shown this title since the page opened. */
   hasSaid(title: string): boolean {
     return this.said.all.some((said) => said.startsWith(`${title}. `));
   }
 
-  /** Waits until the call says so now. */
+  /** Waits until the call shows this title. */
   async now(title: string): Promise<void> {
     await this.said.until(`the call saying ${title} now`, () => this.said.all.at(-1)?.startsWith(`${title}. `) === true);
   }
 
-  /** Waits for a line that holds the text, and returns it. */
+  /** Waits for a line with the text. */
   async line(text: string | RegExp): Promise<Locator> {
     const line = this.log.getByRole("listitem").filter({ hasText: text }).first();
     await this.appears(line, `a line with ${text}`);
     return line;
   }
 
-  /** Waits for the question whose preview holds the text, and until a press on it counts. */
+  /** Waits for the approval request whose preview contains the text, until it accepts presses. */
   async question(preview: string | RegExp): Promise<Locator> {
     const question = this.questions.getByRole("group", { name: preview });
     await this.appears(question, `a question with ${preview}`);
-    // A press in the moment in which it comes was meant for what was there before.
+    // The console ignores presses in a request's first moments, because they were meant for something else.
     await this.page.waitForFunction((at) => performance.now() > at + 550, await this.page.evaluate(() => performance.now()));
     return question;
   }
 
-  /** The lines as they read, one after another. */
+  /** Returns the text of each line. */
   async lines(): Promise<string[]> {
     const all = await this.log.getByRole("listitem").allInnerTexts();
     return all.map((text) => text.replace(/\s+/g, " ").trim());
   }
 
-  /** Writes to the text agent. */
   async write(text: string): Promise<void> {
     await this.page.getByRole("textbox", { name: "Write to the text agent" }).fill(text);
     await this.press("Send to the text agent");
   }
 
-  /** Types to the voice agent, while a call runs. */
   async type(text: string): Promise<void> {
     await this.page.getByRole("textbox", { name: "Type to the voice agent" }).fill(text);
     await this.press("Send to the voice agent");
   }
 
-  /** Opens a tab of the instruments. */
   async tab(name: string): Promise<Locator> {
     await this.page.getByRole("tab", { name, exact: true }).click();
     return this.page.getByRole("tabpanel", { name, exact: true });
   }
 
-  /** Presses a button that saves a file; its path. */
+  /** Presses a button that saves a file and returns its path. */
   async save(name: string | RegExp, within: Locator): Promise<string> {
     const saving = this.page.waitForEvent("download");
     await within.getByRole("button", { name }).click();
     return (await saving).path();
   }
 
-  /** The name of what has the focus. */
+  /** Returns the name of the focused element. */
   async focused(): Promise<string> {
     return this.page.evaluate(() => {
       const active = document.activeElement;
@@ -118,12 +117,12 @@ export class ConsolePage {
     });
   }
 
-  /** Waits until what has this name has the focus: it moves when the page has been drawn. */
+  /** Waits until the element with this name has the focus, which moves after the page is drawn. */
   async focusOn(name: string): Promise<void> {
     await eventually(`the focus on ${name}`, () => this.focused(), (focused) => focused === name);
   }
 
-  /** Waits until a panel holds a text; it tells what it holds where that does not come. */
+  /** Waits until a panel contains a text; the error has the panel's contents. */
   async shows(panel: Locator, text: string | RegExp): Promise<void> {
     await panel.getByText(text).first().waitFor().catch(async (cause: unknown) => {
       throw new Error(`waited for ${text}; there is:\n${await panel.innerText()}\nthe lines are:\n${(await this.lines()).join("\n")}`, { cause });
@@ -141,7 +140,7 @@ export class ConsolePage {
   }
 }
 
-/** Runs in the page: tells of each new title of the call, and what is said below it. */
+/** Runs in the page: reports each new title of the call and its advice. */
 function tellTitles(): void {
   let last = "";
   new MutationObserver(() => {

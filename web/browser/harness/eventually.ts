@@ -1,11 +1,10 @@
-// Waiting for what a page tells only when it is asked. `expect.poll` does not know to which test it belongs
-// while several run at once.
+// Polls a page. `expect.poll` does not know its test when several run at once.
 import { PATIENCE } from "./mailbox.ts";
 
-/** Between two questions, in ms. */
+/** The polling interval, in ms. */
 const PAUSE = 50;
 
-/** Asks again and again until the answer is wanted, and returns it. The error of somebody who waited in vain has the last one. */
+/** Asks until the answer is wanted, and returns it. The timeout error has the last answer. */
 export async function eventually<T>(what: string, ask: () => T | Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
   const late = Date.now() + PATIENCE;
   for (;;) {

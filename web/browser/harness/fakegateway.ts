@@ -1,5 +1,4 @@
-// A gateway whose part a test plays by hand: it takes sessions of voicegw.v1, records the
-// uplink, and sends what it is told to.
+// A gateway that the test controls: it accepts voicegw.v1 sessions, records the uplink and sends what the test sends.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
@@ -9,22 +8,22 @@ import { passOn } from "./front.ts";
 import type { Gateway } from "./gateway.ts";
 import { Mailbox } from "./mailbox.ts";
 
-/** The page of an application that uses the library may be this strict. */
+/** A strict policy, which an application's page may have. */
 const STRICT = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Why a gateway refuses a handshake, by its status (docs/protocol.md). */
+/** Why a gateway refuses a handshake, by status (docs/protocol.md). */
 const REASONS: Readonly<Record<number, string>> = { 403: "origin", 421: "host", 429: "limit", 503: "draining" };
 
-/** A message without what the gateway fills in. */
+/** A message without the fields that the gateway adds. */
 export type Sent = { [M in ServerMessage as M["type"]]: Omit<M, "seq"> }[ServerMessage["type"]];
 
-/** Of a turn that cost nothing. */
+/** The usage of a free turn. */
 export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0, input: { text: 0, audio: 0, cached_text: 0, cached_audio: 0 }, output: { text: 0, audio: 0 } };
 
 export class FakeGateway {
-  /** Each connection that was opened, in order. */
+  /** The connections, in order. */
   readonly visits = new Mailbox<Visit>((visit) => `a session that said ${visit.texts.all.length} messages`);
-  /** Refuse handshakes with this status while it is set. */
+  /** If set, handshakes fail with this status. */
   refusing: number | undefined;
 
   private constructor(
@@ -33,14 +32,14 @@ export class FakeGateway {
     private readonly behind: Gateway | undefined,
   ) {}
 
-  /** What opens the console once, of the real gateway behind. */
+  /** A one-time console code of the gateway behind. */
   async code(): Promise<string> {
     return (await this.behind?.code()) ?? "";
   }
 
   /**
-   * `behind` is a real one that has the console and everything else but the voice sessions.
-   * `headers` are those of the page, in place of a strict content security policy.
+   * `behind` is a real gateway, which serves everything except voice sessions. `headers` replaces the page's strict
+   * content security policy.
    */
   static async open(behind?: Gateway, headers: Record<string, string> = { "Content-Security-Policy": STRICT }): Promise<FakeGateway> {
     const server = createServer((request, response) => {
@@ -72,26 +71,26 @@ export class FakeGateway {
     return gateway;
   }
 
-  /** Answers a GET of the voice endpoint: why a handshake is refused, or that it would not be. Pages of any origin may read it. */
+  /** Answers a GET of the voice endpoint with the reason a handshake would fail. Pages of any origin may read it. */
   private explain({ headers: { origin = "*" } }: IncomingMessage, response: ServerResponse): void {
     const status = this.refusing ?? 426;
     const code = REASONS[status] ?? "upgrade";
     response.writeHead(status, { "Content-Type": "application/json", "Access-Control-Allow-Origin": origin }).end(JSON.stringify({ error: { code, message: `This gateway says ${code}.` } }));
   }
 
-  /** So many samples of the uplink have come of the newest session, on all its connections. */
+  /** Samples of the newest session's uplink, over all its connections. */
   private heardSamples(): number {
     const all = this.visits.all;
     const first = all.findLastIndex((visit) => visit.opened);
     return all.slice(Math.max(0, first)).reduce((sum, visit) => sum + visit.samples, 0);
   }
 
-  /** The next session of the page. */
+  /** The page's next connection. */
   async visit(): Promise<Visit> {
     return this.visits.next("a session of the page", () => true);
   }
 
-  /** The next session, opened. */
+  /** The next connection, with its session started. */
   async welcome(more: Partial<Extract<Sent, { type: "session.started" }>> = {}): Promise<Visit> {
     const visit = await this.visit();
     await visit.welcome(more);
@@ -107,23 +106,23 @@ export class FakeGateway {
   }
 }
 
-/** One frame of the uplink. */
+/** An uplink frame. */
 export interface Heard {
-  /** When it came: performance.now(). */
+  /** Time of arrival: performance.now(). */
   at: number;
   pcm: Int16Array;
 }
 
-/** One connection of the page. */
+/** A connection of the page. */
 export class Visit {
   readonly texts = new Mailbox<ClientMessage>((message) => JSON.stringify(message));
   readonly frames = new Mailbox<Heard>((frame) => `${frame.pcm.length} samples`);
-  /** Resolves when the connection has ended, with its close code. */
+  /** Resolves with the close code when the connection has ended. */
   readonly gone: Promise<number>;
-  /** It has opened a session, and does not go on with one. */
+  /** It started a new session rather than resuming one. */
   opened = false;
   private seq = 0;
-  /** Nothing that comes now is heard any more. */
+  /** Ignores everything that arrives from now on. */
   private over = false;
 
   constructor(
@@ -146,7 +145,6 @@ export class Visit {
     this.gone = new Promise((gone) => ws.on("close", gone));
   }
 
-  /** The page's first message. */
   async started(): Promise<SessionStart> {
     await this.texts.until("session.start", () => this.texts.all.length > 0);
     const start = this.texts.all[0]!;
@@ -156,7 +154,7 @@ export class Visit {
     return start;
   }
 
-  /** Opens the session as it was asked for; one that is resumed goes on counting. */
+  /** Starts the session as requested. A resumed session continues its sequence numbers. */
   async welcome(more: Partial<Extract<Sent, { type: "session.started" }>> = {}): Promise<void> {
     const start = await this.started();
     this.seq = more.resumed === true ? (start.resume?.last_seq ?? 0) : 0;
@@ -174,18 +172,18 @@ export class Visit {
     return this.texts.next(type, (message): message is Extract<ClientMessage, { type: T }> => message.type === type);
   }
 
-  /** The next report of an item that is done, or is not. */
+  /** The next playback report of an item with this `done`. */
   async report(item: string, done: boolean): Promise<Extract<ClientMessage, { type: "playback" }>> {
     return this.texts.next(`playback of ${item}, done: ${done}`, (m): m is Extract<ClientMessage, { type: "playback" }> =>
       m.type === "playback" && m.item_id === item && m.done === done);
   }
 
-  /** Sends a message, also one of a type that the library does not know. */
+  /** Sends a message; its type may be unknown to the library. */
   send(message: Sent | { type: `shiny.${string}`; [field: string]: unknown }): void {
     this.ws.send(JSON.stringify({ seq: ++this.seq, ...message }));
   }
 
-  /** Sends audio at once, in frames of so many samples. */
+  /** Sends audio at once, in frames of `frame` samples. */
   sendAudio(pcm: Int16Array, frame = 960): void {
     for (let at = 0; at < pcm.length; at += frame) {
       this.sendFrame(pcm.subarray(at, at + frame));
@@ -196,7 +194,7 @@ export class Visit {
     this.ws.send(Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength));
   }
 
-  /** All of the uplink so far. */
+  /** Returns the uplink so far. */
   heard(): Int16Array {
     const all = new Int16Array(this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0));
     let at = 0;
@@ -207,12 +205,12 @@ export class Visit {
     return all;
   }
 
-  /** So many samples of the uplink have come. */
+  /** Samples of the uplink so far. */
   get samples(): number {
     return this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0);
   }
 
-  /** Waits for so many samples of the uplink in all. */
+  /** Waits for this many samples of the uplink in total. */
   async hears(samples: number): Promise<Int16Array> {
     await this.frames.until(`${samples} samples`, () => this.samples >= samples);
     return this.heard();
@@ -231,7 +229,7 @@ export class Visit {
     this.ws.close(code, reason);
   }
 
-  /** Ends the connection without a word, as a broken network does. */
+  /** Cuts the connection without a close frame, as a broken network does. */
   cut(): void {
     this.over = true;
     this.ws.terminate();

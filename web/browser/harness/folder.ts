@@ -7,24 +7,24 @@ import { writeWav } from "./wav.ts";
 
 const ends: (() => void)[] = [];
 
-/** Does something when the tests of a file are over, however they ended. */
-export function atEnd(deed: () => void): void {
-  ends.push(deed);
+/** Registers a cleanup for the end of a test file. */
+export function atEnd(cleanup: () => void): void {
+  ends.push(cleanup);
 }
 
-/** Does it; harness/cleanup.ts calls this. A process of tests is killed when they are over: it has no end of its own. */
+/** Runs the cleanups; harness/cleanup.ts calls this, because Vitest kills its test processes. */
 export function end(): void {
-  ends.splice(0).reverse().forEach((deed) => deed());
+  ends.splice(0).reverse().forEach((cleanup) => cleanup());
 }
 
-/** A folder of a test's own. It goes when the tests of the file are over. */
+/** Creates a folder that is removed after the test file. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "voicegw-browser-"));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A file for the microphone, mono at 16 kHz: seconds of a sound. */
+/** Writes a file for the microphone: seconds of a sound, mono at 16 kHz. */
 export function recording(sound: Sound, seconds: number): string {
   const path = `${ownFolder()}/microphone.wav`;
   writeWav(path, 16000, [pcm16(sound, 16000, seconds)]);

@@ -1,14 +1,14 @@
-// What stands between the browser and the real gateway: it has the test's own files, passes
-// everything else on unchanged, and can cut the connections as a broken network does.
+// A proxy between the browser and the real gateway. It serves the test's files, passes everything else on, and can
+// cut connections as a broken network does.
 import { createServer, request as httpRequest, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { serveTestFile } from "./files.ts";
 
 export class Front {
-  /** Where the gateway is, as host:port. */
+  /** The gateway's host:port. */
   target = "";
-  /** Nobody gets through, as between two networks. */
+  /** Refuses all connections, as between two networks. */
   away = false;
   private readonly open = new Set<Duplex>();
 
@@ -26,14 +26,14 @@ export class Front {
     return front;
   }
 
-  /** Ends every WebSocket without a word. */
+  /** Cuts every WebSocket without a close frame. */
   cut(): void {
     for (const socket of this.open) {
       socket.destroy();
     }
   }
 
-  /** As cut, and for so long nobody gets through. */
+  /** Cuts, and refuses connections for ms. */
   async cutFor(ms: number): Promise<void> {
     this.away = true;
     this.cut();
@@ -75,7 +75,7 @@ export class Front {
   }
 }
 
-/** Gives a request to another server (host:port), and its answer back, as it comes. */
+/** Proxies a request to another server (host:port). */
 export function passOn(request: IncomingMessage, response: ServerResponse, target: string): void {
   const { method, url: path, headers } = request;
   const onward = httpRequest(`http://${target}`, { method, path, headers }, (answer) => {

@@ -1,4 +1,4 @@
-// The real gateway with the simulator as its provider, in a process of its own.
+// The real gateway in a process of its own, with the simulator as its provider.
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { Front } from "./front.ts";
 import { PATIENCE } from "./mailbox.ts";
 
 export interface GatewayOptions {
-  /** The simulator's script (docs/simulator.md), as YAML; without one, its own. */
+  /** The simulator's script (docs/simulator.md), as YAML. Default: the simulator's own. */
   scenario?: string;
   faults?: string;
   /** Settings of docs/configuration.md, such as "sim.speed". */
@@ -30,7 +30,7 @@ export interface LogLine {
 
 export class Gateway {
   private said = "";
-  /** What was said before the process was started again. */
+  /** The log of earlier processes. */
   private saidBefore = "";
   private child: ChildProcess | undefined;
   private ended: Promise<number | null> = Promise.resolve(null);
@@ -48,12 +48,12 @@ export class Gateway {
     return gateway;
   }
 
-  /** The console's address; it stays the same when the gateway is started again. */
+  /** The console's address; a restart does not change it. */
   get url(): string {
     return this.front.url;
   }
 
-  /** What opens the console once. */
+  /** Returns a one-time console code. */
   async code(): Promise<string> {
     const asked = spawn(program(), ["console", "--url", `http://${this.front.target}`, "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "pipe", "inherit"] });
     let out = "";
@@ -65,16 +65,16 @@ export class Gateway {
     return out.trim().replace(/^.*#/, "#");
   }
 
-  /** Ends the process and the network in front of it. */
+  /** Stops the process and the proxy in front of it. */
   async close(): Promise<void> {
     await this.front.close();
     await this.stop();
   }
 
-  /** Starts the process; also again, after stop. */
+  /** Starts the process, also after stop. */
   async start(): Promise<void> {
     const { scenario, faults, settings } = this.options;
-    // No story loses the power, and none is about a slow disk: store.sync.
+    // No test cuts the power or needs a slow disk: store.sync.
     const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "store.sync=interval", "--set", "drain_timeout=1s", "--set", "sim.use=always", "--set", "limits.exempt_loopback=true", "--set", "hosts=gateway.test"];
     for (const [name, text] of Object.entries({ scenario, faults })) {
       if (text !== undefined) {
@@ -101,7 +101,7 @@ export class Gateway {
     });
   }
 
-  /** SIGTERM; it must end in good order. Nothing where it does not run. */
+  /** Sends SIGTERM and expects a clean exit. Does nothing if the process is not running. */
   async stop(): Promise<void> {
     if (this.child === undefined) {
       return;
@@ -115,7 +115,7 @@ export class Gateway {
     this.forget();
   }
 
-  /** SIGKILL: it has no time for anything. */
+  /** Kills the process with SIGKILL. */
   async kill(): Promise<void> {
     this.child?.kill("SIGKILL");
     await this.ended;
@@ -123,7 +123,7 @@ export class Gateway {
     this.forget();
   }
 
-  /** `voicegw drain`: returns when none of its sessions is left. The process goes on. */
+  /** Runs `voicegw drain`, which returns when no session is left. The process keeps running. */
   async drain(): Promise<void> {
     const asked = spawn(program(), ["drain", "--url", `http://${this.front.target}`, "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "ignore", "pipe"] });
     let problem = "";
@@ -134,7 +134,7 @@ export class Gateway {
     }
   }
 
-  /** The lines of its log with this message, also of the processes before this one. */
+  /** Returns the log lines with this message, including those of earlier processes. */
   told(msg: string): LogLine[] {
     const lines = (this.saidBefore + this.said).split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
     return lines.map((line) => JSON.parse(line) as LogLine).filter((line) => line.msg === msg);
@@ -145,7 +145,7 @@ export class Gateway {
     this.said = "";
   }
 
-  /** The calls of its tools so far. */
+  /** Returns the tool calls so far. */
   async audit(): Promise<AuditRecord[]> {
     const reader = spawn(program(), ["audit", "--json", "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "pipe", "pipe"] });
     let out = "";

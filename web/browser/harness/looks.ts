@@ -1,11 +1,11 @@
-// How the console looks in one state: pictures of it, whether all of it fits, and what axe finds.
+// Checks the console's look in one state: screenshots, layout, and axe.
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import type { AxeResults, RunOptions } from "axe-core";
 
-/** The pictures of a test run; a folder that git does not keep. */
+/** The folder of the screenshots; git ignores it. */
 const OUT = join(import.meta.dirname, "../out");
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -16,7 +16,10 @@ const WINDOWS = [
 ] as const;
 const SCHEMES = ["light", "dark"] as const;
 
-/** Of them, and of more windows, those that axe sees: each layout, at 200 and 400 % zoom too, and both palettes. AXE=all sees all of them in both. */
+/**
+ * The layouts that axe examines: each layout, 200 and 400 % zoom, both palettes. AXE=all examines all of them in
+ * both.
+ */
 const EXAMINED = new Set(["1440 light", "1440 dark", "390 light", "390 dark"]);
 const EXAMINED_BESIDES = [
   { window: { width: 1024, height: 768 }, schemes: ["light"] },
@@ -26,7 +29,7 @@ const EXAMINED_BESIDES = [
 ] as const;
 const ALL = process.env["AXE"] === "all";
 
-/** Looks at one page in one state after another. */
+/** Checks one page in one state after another. */
 export class Looks {
   /** Where the conversation begins, by the width of the window. */
   private steadyAt: Map<number, number> | null = null;
@@ -36,9 +39,8 @@ export class Looks {
   }
 
   /**
-   * Takes pictures of the state in all windows and schemes. Throws where something is wider
-   * than the window, where axe finds anything, where what is steady has moved, and where
-   * anything of `inSight` is not, all of it.
+   * Takes screenshots of the state in all windows and schemes. Throws if something is wider than the window, axe
+   * finds a problem, a steady part moved, or an element of `inSight` is not fully visible.
    */
   async take(state: string, inSight: Locator[] = []): Promise<void> {
     const before = this.page.viewportSize()!;
@@ -74,7 +76,7 @@ export class Looks {
     await this.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   }
 
-  /** From here on the beginning of the conversation stays where it is: nothing above it may come or go. */
+  /** From now on, nothing above the conversation may appear or disappear. */
   steady(): void {
     this.steadyAt = new Map();
   }
@@ -95,7 +97,7 @@ export class Looks {
 
   private async fits(state: string, width: number): Promise<void> {
     const wide = await this.page.evaluate((width) => {
-      // What lies in something that scrolls by itself may be wider; what is for screen readers is nowhere.
+      // Content of scroll containers may be wider, and screen-reader text has no place.
       const scrolls = (element: Element | null): boolean => element !== null && (/auto|scroll/.test(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
       return [...document.querySelectorAll("body *")]
         .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > width + 0.5 && e.closest(".unseen") === null && !scrolls(e.parentElement))

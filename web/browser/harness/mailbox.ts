@@ -1,16 +1,16 @@
-/** How long anything is waited for, in ms. Only a failing test waits that long. */
+/** The timeout of every wait, in ms. Only a failing test waits that long. */
 export const PATIENCE = 60_000;
 
-/** So many entries are in the error of somebody who waited in vain. */
+/** The number of entries in a timeout error. */
 const SHOWN = 40;
 
-/** Keeps what has come, in order, and lets a test wait for what it wants. */
+/** Stores entries in order and lets a test wait for one. */
 export class Mailbox<T> {
   readonly all: T[] = [];
   private read = 0;
   private readonly waiting = new Set<() => void>();
 
-  /** `shown` is how an entry looks in the error of somebody who waited in vain; an empty text leaves it out. */
+  /** `shown` formats an entry for a timeout error; an empty text omits it. */
   constructor(private readonly shown: (entry: T) => string) {}
 
   put(entry: T): void {
@@ -20,7 +20,7 @@ export class Mailbox<T> {
     }
   }
 
-  /** The next entry that is wanted, behind the one that was returned last; others are passed over. */
+  /** Returns the next wanted entry after the one returned last, skipping others. */
   async next<W extends T>(what: string, wanted: (entry: T) => entry is W): Promise<W>;
   async next(what: string, wanted: (entry: T) => boolean): Promise<T>;
   async next(what: string, wanted: (entry: T) => boolean): Promise<T> {
@@ -35,12 +35,12 @@ export class Mailbox<T> {
     return found!;
   }
 
-  /** What has come until now is not waited for any more. */
+  /** Skips all entries so far. */
   skip(): void {
     this.read = this.all.length;
   }
 
-  /** Waits until a condition holds; it is looked at whenever something has come. */
+  /** Waits until a condition holds; checks it on each new entry. */
   async until(what: string, holds: () => boolean): Promise<void> {
     if (holds()) {
       return;

@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { babble, within, type Sound } from "./signals.ts";
 
-/** Utterances of something like speech, each from one second of the recording to another. */
+/** Returns speech-like utterances, each from one second of the recording to another. */
 export function utterances(...times: [from: number, to: number][]): Sound {
   return (t) => times.reduce((sum, [from, to]) => sum + within(babble, from, to)(t), 0);
 }
 
-/** The model tells a story to the first utterance, and tells how long the second was. */
+/** The model speaks at length after the first utterance and reports the length of the second. */
 export const STORY = `
 name: story
 rules:
@@ -25,7 +25,7 @@ rules:
 otherwise: auto
 `;
 
-/** The simulator's own scenario with one more rule, which comes first. */
+/** Returns the simulator's own scenario with `rule` before its rules. */
 export function ownScenarioAnd(rule: string): string {
   const own = readFileSync(join(import.meta.dirname, "../../../sim/scenario/default.yaml"), "utf8");
   return own.replace(/^rules:$/m, `rules:\n${rule}`);

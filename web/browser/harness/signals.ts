@@ -1,14 +1,14 @@
-// What is said into the microphone and by the gateway, and how alike two of them are.
+// Test signals for the microphone and the gateway, and a comparison of recordings.
 
-/** Samples on each side of one that say what is between it and the next. */
+/** The interpolation filter's samples on each side. */
 const HALF = 16;
 
-/** A sound without end: the value at a time in seconds, -1 to 1. */
+/** An endless sound: its value, -1 to 1, at a time in seconds. */
 export type Sound = (seconds: number) => number;
 
 /**
- * Something like speech: a voice whose pitch and vowels move, in syllables with pauses. No
- * stretch of it looks like another one, and nothing of it is above 4.2 kHz.
+ * A speech-like sound: moving pitch and vowels, in syllables with pauses. No two stretches are alike, and nothing is
+ * above 4.2 kHz.
  */
 export function babble(t: number): number {
   const pitch = 120 + 35 * Math.sin(2 * Math.PI * 0.37 * t) + 15 * Math.sin(2 * Math.PI * 1.13 * t);
@@ -29,9 +29,9 @@ export function tone(frequency: number, amplitude = 0.3): Sound {
   return (t) => amplitude * Math.sin(2 * Math.PI * frequency * t);
 }
 
-/** What was recorded at a rate in Hz, also between two samples. Nothing above 4.2 kHz is in it. */
+/** Interpolates a recording at a rate in Hz. It must have nothing above 4.2 kHz. */
 export function recorded(samples: ArrayLike<number>, rate: number): Sound {
-  // Rates in hertz have few places between two samples in common.
+  // Different rates share few positions between samples.
   const known = new Map<number, Float64Array>();
   return (t) => {
     const whole = Math.floor(t * rate);
@@ -46,40 +46,39 @@ export function recorded(samples: ArrayLike<number>, rate: number): Sound {
   };
 }
 
-/** The sound from one time to another, silence elsewhere. */
+/** The sound from one time to another, and silence elsewhere. */
 export function within(sound: Sound, from: number, to: number): Sound {
   return (t) => (t < from || t >= to ? 0 : sound(t));
 }
 
-/** Seconds from the first loud moment between two times to the last one. */
+/** Seconds from the first to the last loud moment between two times. */
 export function voiced(sound: Sound, from: number, to: number): number {
   const loud = Array.from({ length: Math.round((to - from) * 16000) }, (_, i) => i / 16000).filter((t) => Math.abs(sound(from + t)) > 0.02);
   return loud.at(-1)! - loud[0]!;
 }
 
-/** PCM16 of a sound: at a rate in Hz, of a length in seconds, from a time on. */
+/** PCM16 of a sound: rate in Hz, length and start in seconds. */
 export function pcm16(sound: Sound, rate: number, seconds: number, from = 0): Int16Array {
   return Int16Array.from({ length: Math.round(rate * seconds) }, (_, i) => Math.round(32767 * Math.max(-1, Math.min(1, sound(from + i / rate)))));
 }
 
-/** A hop that is less alike than that may lie a fraction of a sample beside where it is looked at. */
+/** Below this correlation, a hop may be shifted by a fraction of a sample. */
 const ALIKE = 0.995;
 
-/** How alike a recording is to what it is one of. */
+/** The similarity of a recording and its original. */
 export interface Likeness {
-  /** Normalised correlation, 0 to 1, of all that was found. */
+  /** Normalised correlation of the parts found, 0 to 1. */
   correlation: number;
-  /** What is missing or too much in between, in ms. */
+  /** Missing and extra time, in ms. */
   lostMs: number;
-  /** The sample of the recording with which the original begins; it may lie before it. */
+  /** The sample of the recording where the original begins; may be negative. */
   begins: number;
 }
 
 /**
- * Compares a recording with its original, both at a rate in Hz. A device begins anywhere,
- * also between two samples, and a busy machine loses a block of it here and there. So the
- * original is followed in hops of 20 ms, and where it breaks off it is looked for again;
- * the hop in which it broke off says nothing.
+ * Compares a recording with its original, both at a rate in Hz. A device may begin between two samples, and a busy
+ * machine drops blocks. So the original is followed in hops of 20 ms; where it breaks off, it is searched again, and
+ * that hop is not counted.
  */
 export function likeness(recording: Int16Array, original: Int16Array, rate: number): Likeness {
   const hop = rate / 50;
@@ -91,9 +90,9 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
   let wanted = shifted(recording, original, start, lag, 25 * hop);
   const sum = { both: 0, own: 0, other: 0 };
   let lost = 0;
-  /** The hop before, where it did not fit: it is counted unless something was lost in it. */
+  /** The previous hop, if it did not fit: counted unless something was lost in it. */
   let doubtful: Products | null = null;
-  /** The hop before fitted, and not quite. */
+  /** The previous hop fitted, but not exactly. */
   let unlike = false;
   for (let at = 0; at + 10 * hop <= original.length; at += hop) {
     let found = products(recording, at + lag, wanted.subarray(at, at + hop), 1);
@@ -105,7 +104,7 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
       lost += Math.abs(lag - before);
       doubtful = lag === before ? doubtful : null;
     }
-    // A part that comes sooner or later by less than a sample loses nothing, and is looked at where it is.
+    // A shift of less than a sample loses nothing.
     const near: boolean = found.other > 0 && coefficient(found) < ALIKE && coefficient(found) >= 0.9;
     if (near && unlike) {
       const beside = place(recording, ahead(at), at + lag - 2, at + lag + 2, 1) - at;
@@ -132,14 +131,14 @@ function add(sum: Products, more: Products | null): void {
   sum.other += more?.other ?? 0;
 }
 
-/** Where the stretch of that length with the most sound begins. */
+/** The start of the loudest stretch of that length. */
 function loudest(pcm: Int16Array, length: number): number {
   const starts = Array.from({ length: Math.floor(pcm.length / length) }, (_, i) => i * length);
   const energy = (from: number) => pcm.subarray(from, from + length).reduce((sum, x) => sum + x * x, 0);
   return starts.reduce((best, from) => (energy(from) > energy(best) ? from : best), 0);
 }
 
-/** Where between two places a part is in the recording: coarsely first, then to the sample. */
+/** Finds a part in the recording between two places: coarsely first, then to the sample. */
 function place(recording: Int16Array, part: Int16Array, from: number, to: number, step: number): number {
   const coarse = best(recording, part, from, to, step, step);
   return best(recording, part, coarse - step, coarse + step, 1, step);
@@ -158,7 +157,7 @@ function best(recording: Int16Array, part: Int16Array, from: number, to: number,
   return found;
 }
 
-/** The original, later by the tenth of a sample that fits the recording best at a stretch. */
+/** The original, delayed by the tenth of a sample that fits the recording best. */
 function shifted(recording: Int16Array, original: Int16Array, from: number, lag: number, length: number): Float64Array {
   const part = original.subarray(from, from + length);
   const fits = Array.from({ length: 11 }, (_, i) => correlate(recording, from + lag, delayed(part, (i - 5) / 10), 1));
@@ -193,7 +192,7 @@ function products(recording: Int16Array, at: number, part: ArrayLike<number>, st
   return { both, own, other };
 }
 
-/** The part later by a fraction of a sample: windowed sinc of 33 taps. */
+/** Delays a part by a fraction of a sample, with a windowed sinc of 33 taps. */
 function delayed(part: Int16Array, fraction: number): Float64Array {
   if (fraction === 0) {
     return Float64Array.from(part);
@@ -210,7 +209,6 @@ function delayed(part: Int16Array, fraction: number): Float64Array {
   return out;
 }
 
-/** The taps that delay by a fraction of a sample. */
 function sinc(fraction: number): Float64Array {
   return Float64Array.from({ length: 2 * HALF + 1 }, (_, i) => {
     const t = i - HALF - fraction;
@@ -218,7 +216,6 @@ function sinc(fraction: number): Float64Array {
   });
 }
 
-/** The middle value. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? NaN;

@@ -1,5 +1,5 @@
-// Two gateways with one store behind a balancer, and the simulator of their models, each a process of its
-// own: what one of them has begun, the other one can go on with.
+// Two gateways with one store behind a balancer, and the simulator, each in its own process. Either gateway can
+// continue the other's sessions.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import { PATIENCE } from "./mailbox.ts";
 export interface SiteOptions {
   /** The simulator's script (docs/simulator.md), as YAML. */
   scenario: string;
-  /** How fast the simulator sends its answers: 1 is as fast as they sound. */
+  /** The simulator's sending speed: 1 is real time. */
   speed: number;
 }
 
@@ -50,7 +50,7 @@ export class Site {
     return new Site(gateways, front, balancer, [simulator, store]);
   }
 
-  /** Where the page is loaded from, and its sessions are opened. */
+  /** The address of the page and its sessions. */
   get url(): string {
     return this.front.url;
   }
@@ -66,7 +66,7 @@ export class Site {
     return runs[0] === one ? [one, two] : [two, one];
   }
 
-  /** Ends everything that still runs. A gateway that was killed or has ended is left alone. */
+  /** Stops everything that still runs; ignores a gateway that was killed or has ended. */
   async close(): Promise<void> {
     await this.front.close();
     await this.balancer.close();
@@ -75,14 +75,14 @@ export class Site {
   }
 }
 
-/** A process that a test needs beside the gateways. */
+/** A process that a test needs in addition to the gateways. */
 class Helper {
   private constructor(
     private readonly child: ChildProcess,
     private readonly ended: Promise<unknown>,
   ) {}
 
-  /** Starts it and waits until it says where it serves, which comes back too. */
+  /** Starts it and waits until it prints its address, which is returned too. */
   static async start(program: string, line: readonly string[], serving: RegExp): Promise<[Helper, address: string]> {
     const child = spawn(program, line, { stdio: ["ignore", "pipe", "pipe"] });
     atEnd(() => child.kill("SIGKILL"));
@@ -125,7 +125,7 @@ async function node(settings: Record<string, string>): Promise<Gateway> {
   }
 }
 
-/** A port of this machine that is free now; somebody else may take it. */
+/** A free port of this machine; another program may take it. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -134,7 +134,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The path of a program that the environment names. */
+/** The path of a program, from the environment. */
 function needed(name: "VOICEGW" | "NATS_SERVER"): string {
   const path = process.env[name];
   if (!path) {

@@ -1,29 +1,27 @@
-// A promise about time does not hold on a machine that has none. What was measured says so, and the
-// story is told again.
+// Retries tests with time limits on a machine that is too busy to keep them.
 
-/** What is promised did not apply; the message is what was measured. */
+/** The limits did not apply; the message is the measurement. */
 class Starved extends Error {}
 
-/** So often a story is told on a machine that starves it. */
 const TRIES = 5;
 
-/** Ends the story, to be told again, where a measurement has found a reason; it must have left nothing behind. */
+/** Ends the test for a retry, unless `reason` is empty. The test must have released everything. */
 export function starvedBy(reason: string): void {
   if (reason !== "") {
-    throw new Starved(`the machine was too slow in each of ${TRIES} tries, at last: ${reason}`);
+    throw new Starved(`the machine was too slow in each of ${TRIES} tries; the last time: ${reason}`);
   }
 }
 
-/** Tells a story, and again where starvedBy has ended it. */
-export async function unlessStarved(story: () => Promise<void>): Promise<void> {
+/** Runs a test, and repeats it if starvedBy ended it. */
+export async function unlessStarved(test: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await story();
+      return await test();
     } catch (error) {
       if (!(error instanceof Starved) || tries === TRIES) {
         throw error;
       }
-      console.log(`told again: ${error.message}`);
+      console.log(`retrying: ${error.message}`);
     }
   }
 }

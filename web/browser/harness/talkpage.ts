@@ -1,10 +1,10 @@
-// The page that uses the library (page/talk.js), from a test's side.
+// The test's side of the page that uses the library (page/talk.js).
 import type { Browser } from "playwright-core";
 import type { ConnectOptions, LocalEvents } from "@voicegw/client";
 import { Visitor, type VisitorOptions } from "./chromium.ts";
 import { Mailbox } from "./mailbox.ts";
 
-/** What the library told the page. */
+/** An event that the library reported. */
 export interface Told {
   type: string;
   event: unknown;
@@ -13,13 +13,13 @@ export interface Told {
 /** Options of the library that JSON can carry. */
 export type PlainOptions = Omit<ConnectOptions, "ticket" | "key" | "url" | "worklets" | "audioContext" | "signal"> & { ticket?: string; url?: string; worklets?: { capture: string; playback: string } };
 
-/** Pings and their answers say nothing of what happened. */
+/** Pings and their answers are noise in errors. */
 function isPulse(event: unknown): boolean {
   return ["ping", "pong"].includes((event as { type?: string } | null)?.type ?? "");
 }
 
 export class TalkPage {
-  /** Every event of the library but `level`, in order. */
+  /** Every event of the library except `level`, in order. */
   readonly events = new Mailbox<Told>(({ type, event }) => (isPulse(event) ? "" : `${type} ${JSON.stringify(event)}`));
 
   private constructor(
@@ -27,7 +27,7 @@ export class TalkPage {
     private readonly url: string,
   ) {}
 
-  /** Another tab of the same person, with a copy of what this one keeps, as browsers make it. */
+  /** Opens another tab with a copy of this one's session storage, as browsers do. */
   async copy(): Promise<TalkPage> {
     const kept = await this.page.evaluate(() => JSON.stringify(sessionStorage));
     const visitor = await this.visitor.another();
@@ -38,7 +38,7 @@ export class TalkPage {
     return page;
   }
 
-  /** Opens it at a gateway, real or not. `host`: another name of the gateway's machine. */
+  /** Opens the page of a gateway, real or fake. `host` replaces the host name. */
   static async open(browser: Browser, gateway: { url: string }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<TalkPage> {
     const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
     const visitor = await Visitor.come(browser, url, options);
@@ -52,15 +52,14 @@ export class TalkPage {
     return this.visitor.page;
   }
 
-  /** Loads it, or loads it again. */
+  /** Loads or reloads the page. */
   async load(): Promise<void> {
-    // A document without scripts of its own, under the gateway's policy.
+    // A document without scripts, under the gateway's policy.
     await this.page.goto(`${this.url}readyz`);
     await this.page.addScriptTag({ url: "/page/talk.js", type: "module" });
     await this.page.waitForFunction(() => "talk" in window);
   }
 
-  /** Loads it again, as a person does, in the same tab. */
   async reload(): Promise<void> {
     await this.page.reload();
     await this.page.addScriptTag({ url: "/page/talk.js", type: "module" });
@@ -68,14 +67,14 @@ export class TalkPage {
     this.events.skip();
   }
 
-  /** Opens a session; resolves with the error if it cannot be opened. `context`: rate of an AudioContext of the page's own. */
+  /** Opens a session; resolves with the error if it fails. `context`: rate of the page's own AudioContext. */
   async connect(options: PlainOptions = {}, context?: number): Promise<unknown> {
     const error = await this.page.evaluate(([options, context]) => window.talk.open(options, context), [options, context] as const);
     await this.visitor.listens();
     return error;
   }
 
-  /** The next event of a type that is wanted. */
+  /** The next wanted event of a type. */
   async next<T extends keyof LocalEvents>(type: T, wanted: (event: LocalEvents[T]) => boolean = () => true): Promise<LocalEvents[T]> {
     const told = await this.events.next(`the event ${type} that is wanted by ${String(wanted)}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
     return told.event as LocalEvents[T];
@@ -86,7 +85,7 @@ export class TalkPage {
     return this.events.all.filter((told) => told.type === type).map((told) => told.event as LocalEvents[T]);
   }
 
-  /** From now on what comes of the model's voice is kept. */
+  /** Records the model's voice from now on. */
   async keepDownlink(): Promise<void> {
     await this.page.evaluate(() => {
       window.talk.downlink = [];
@@ -94,7 +93,7 @@ export class TalkPage {
     });
   }
 
-  /** What has come of it. A page that gave the samples as numbers would be held up for seconds, and its microphone with it. */
+  /** Returns the recorded voice. As numbers, the samples would block the page and its microphone for seconds. */
   async downlink(): Promise<Int16Array> {
     const text = await this.page.evaluate(() => window.talk.downlinkText());
     const bytes = Uint8Array.from(Buffer.from(text, "base64"));

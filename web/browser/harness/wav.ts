@@ -1,4 +1,4 @@
-// PCM16 in RIFF files: what Chromium plays as its microphone.
+// PCM16 WAV files, which Chromium plays as its microphone.
 import { readFileSync, writeFileSync } from "node:fs";
 
 /** Writes channels of the same length; rate in Hz. */
@@ -22,7 +22,6 @@ export function writeWav(path: string, rate: number, channels: readonly Int16Arr
   writeFileSync(path, file);
 }
 
-/** Reads the channels of a PCM16 file. */
 export function readWav(path: string): { rate: number; channels: Int16Array[] } {
   const file = readFileSync(path);
   let rate = 0;

@@ -13,10 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** What Chromium itself says of a handshake that fails, on purpose here. */
+/** Chromium's errors for handshakes that fail on purpose. */
 const REFUSED = /WebSocket connection to .* failed|Failed to load resource/;
 
-/** A session that is open. */
 async function opened(options: PlainOptions = {}) {
   const gateway = await FakeGateway.open();
   const page = await TalkPage.open(browser, gateway);
@@ -27,7 +26,7 @@ async function opened(options: PlainOptions = {}) {
 }
 
 describe.concurrent("a conversation", () => {
-  test("opens as it was asked for, and gives everything back at its end", async () => {
+  test("opens with its options and releases everything at its end", async () => {
     const { gateway, page, visit } = await opened({ provider: "openai", voice: "marin", conversationId: "c-7", pendingRequest: "What is new?", inspect: true });
     expect(visit.request.headers["sec-websocket-protocol"]).toBe("voicegw.v1");
     expect(visit.request.url).toBe("/v1/voice");
@@ -48,16 +47,16 @@ describe.concurrent("a conversation", () => {
     await gateway.close();
   });
 
-  test("is taken up in the same session when the connection is cut", async () => {
+  test("resumes in the same session when the connection is cut", async () => {
     const { gateway, page, visit } = await opened();
     visit.send({ type: "audio.start", turn: 1, item_id: "before" });
     visit.sendAudio(pcm16(babble, 24000, 3));
     await page.next("sounding", ({ item }) => item === "before");
-    await page.visitor.came("audio", 75); // all of it: what sounds first is only its beginning
+    await page.visitor.came("audio", 75); // all of it, not only the beginning
     visit.cut();
 
     const again = await gateway.visit();
-    // How much of the microphone it has depends on how soon that began.
+    // How much microphone audio it has depends on when that began.
     const { input, ...resume } = (await again.started()).resume!;
     expect(resume).toEqual({ session_id: "voice-1", token: "token-1", last_seq: 2, audio: { item_id: "before", received_ms: 3000 } });
     expect(input?.from_ms ?? 0).toBe(0);
@@ -69,22 +68,21 @@ describe.concurrent("a conversation", () => {
     again.send({ type: "audio.end", turn: 2, item_id: "after", audio_ms: 1000 });
     await page.next("sounding", ({ item }) => item === "after");
     expect((await again.report("after", true)).played_ms).toBe(1000);
-    // Nobody could notice it.
+    // The loss was not noticeable.
     expect([...page.all("reconnecting"), ...page.all("reconnected")]).toEqual([]);
     expect(await page.page.evaluate(() => window.talk.session?.stats().unnoticed)).toBe(1);
     await page.leave();
     await gateway.close();
   });
 
-  test("goes on in a new session where the old one cannot be taken up", async () => {
+  test("continues in a new session if the old one cannot be resumed", async () => {
     const { gateway, page, visit } = await opened({ pendingRequest: "What is new?" });
     visit.send({ type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE });
     await page.next("message", (m) => m.type === "turn.ended");
     visit.cut();
     const refused = await gateway.visit();
     expect((await refused.started()).resume).toBeDefined();
-    // Typed before the page knows of the cut, it would go with the connection, and the page be told that it may not
-    // have arrived.
+    // If typed before the page notices the cut, it would be lost with the connection, and reported as possibly lost.
     await page.page.evaluate(() => window.talk.session?.sendText("Are you there?"));
     refused.send({ type: "error", code: "resume_refused", message: "this session has ended", retryable: false });
     refused.close(4501);
@@ -96,19 +94,19 @@ describe.concurrent("a conversation", () => {
     expect(start.pending_request).toBeUndefined();
     await anew.welcome({ session_id: "voice-2" });
     expect(await page.next("reconnected")).toMatchObject({ resumed: false });
-    // What was typed meanwhile is not lost.
+    // Text typed during the outage is not lost.
     expect((await anew.next("input.text")).text).toBe("Are you there?");
     await anew.hears(8000);
     await page.leave();
     await gateway.close();
   });
 
-  test("waits for a gateway that is away for a while", async () => {
+  test("waits for a gateway that is unreachable for a while", async () => {
     const { gateway, page, visit } = await opened({ reconnect: { tries: 100, firstMs: 20, longestMs: 500 } });
     page.visitor.expect(REFUSED);
     gateway.refusing = 503;
     visit.cut();
-    // It is told when words of the user begin to be lost.
+    // Reported when the user's words begin to be lost.
     expect((await page.next("reconnecting")).lostMs).toBeGreaterThanOrEqual(2000);
     gateway.refusing = undefined;
     await (await gateway.visit()).welcome({ resumed: true });
@@ -152,7 +150,7 @@ describe.concurrent("a conversation", () => {
     await gateway.close();
   });
 
-  test("does not open where nothing answers", async () => {
+  test("does not open without a gateway", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
     page.visitor.expect(/ERR_CONNECTION_REFUSED/);

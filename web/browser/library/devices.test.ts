@@ -1,5 +1,4 @@
-// Microphones that are refused, muted, changed, lost and found, and loudspeakers that play
-// the whole of an answer.
+// Microphones that are refused, muted, changed, lost and found, and loudspeakers that play a whole answer.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -35,7 +34,7 @@ describe.concurrent("a microphone", () => {
     await gateway.close();
   });
 
-  test("is not asked for before it is wanted, and then with the browser's processing", async () => {
+  test("is requested only when it is used, and with the browser's processing", async () => {
     const { gateway, page, visit } = await opened({ plain: false }, false);
     expect(await page.page.evaluate(() => window.spy.wishes)).toEqual([]);
     await page.page.evaluate(() => window.talk.session?.microphone.start());
@@ -47,7 +46,7 @@ describe.concurrent("a microphone", () => {
     await gateway.close();
   });
 
-  test("that is muted sends silence on, and nothing else", async () => {
+  test("that is muted sends only silence", async () => {
     const { gateway, page, visit } = await opened();
     await visit.hears(8000);
     await page.page.evaluate(() => window.talk.session?.microphone.mute(true));
@@ -59,7 +58,7 @@ describe.concurrent("a microphone", () => {
     await gateway.close();
   });
 
-  test("can be another one", async () => {
+  test("can be changed", async () => {
     const { gateway, page, visit } = await opened();
     await visit.hears(3200);
     const { id, label } = await page.page.evaluate(async () => (await window.talk.listMicrophones()).at(-1)!);
@@ -84,7 +83,7 @@ describe.concurrent("a microphone", () => {
     await gateway.close();
   });
 
-  test("that the user takes away is lost, and there again when it is allowed and turned on", async () => {
+  test("that loses its permission is lost, and works again once it is allowed and turned on", async () => {
     const { gateway, page, visit } = await opened();
     await visit.hears(3200);
     await page.visitor.allow(false);
@@ -100,7 +99,7 @@ describe.concurrent("a microphone", () => {
 });
 
 describe.concurrent("a loudspeaker", () => {
-  test("plays the whole of what came, in the device's own rate", async () => {
+  test("plays all received audio at the device's rate", async () => {
     const { gateway, page, visit } = await opened();
     const said = pcm16(babble, 24000, 3);
     visit.send({ type: "audio.start", turn: 1, item_id: "answer" });
@@ -121,7 +120,7 @@ describe.concurrent("a loudspeaker", () => {
     await gateway.close();
   });
 
-  test("that an insecure address does not have leaves reading and typing", async () => {
+  test("that an insecure page cannot use leaves reading and typing", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { host: "gateway.test" });
     const connected = page.connect();
@@ -133,7 +132,7 @@ describe.concurrent("a loudspeaker", () => {
     visit.send({ type: "audio.start", turn: 1, item_id: "unheard" });
     visit.sendAudio(pcm16(babble, 24000, 0.2));
     visit.send({ type: "audio.end", turn: 1, item_id: "unheard", audio_ms: 200 });
-    // What nobody can hear is not reported as heard.
+    // Audio that could not be heard is not reported as heard.
     expect((await visit.report("unheard", true)).played_ms).toBe(0);
     await page.leave();
     await gateway.close();

@@ -1,4 +1,5 @@
-// The element <voicegw-call> in a page: who speaks, mute, send, and an approval that is announced and answered by keyboard.
+// The element <voicegw-call> in a page: speech, mute, send, and an approval that is announced and answered by
+// keyboard.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,5 +1,4 @@
-// What a page is told when something keeps it from talking: in real Chromium each cause has a code,
-// a message and an advice of its own (docs/clients.md, "What went wrong").
+// The library's errors: each cause has its own code, message and advice (docs/clients.md, "What went wrong").
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { VoiceErrorCode } from "@voicegw/client";
@@ -17,14 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** What Chromium itself says of what goes wrong here on purpose, and of requests to a second host. */
+/** Chromium's errors for failures on purpose and for requests to a second host. */
 const COMPLAINTS = [/WebSocket connection to .* failed/, /Connecting to .* violates/, /violates the following Content Security Policy/, /Failed to load resource/, /CORS policy/, /net::ERR_/, /to another host/, /[Pp]ermissions policy/, /Mixed Content/];
 
 function told(code: VoiceErrorCode) {
   return { name: "VoiceError", code, ...WORDS[code] };
 }
 
-/** A page of a gateway with these headers; what connect rejects with, null where it opens. */
+/** Opens a gateway's page with these headers and returns the error of connect, or null. */
 async function fails(options: PlainOptions, headers?: Record<string, string>, host?: string): Promise<unknown> {
   const gateway = await FakeGateway.open(undefined, headers);
   const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS, ...(host === undefined ? {} : { host }) });
@@ -78,7 +77,7 @@ describe.concurrent("a call that does not open says why:", () => {
     expect(await fails({ url: `${gone.url}v1/voice` }, {})).toMatchObject(told("unreachable"));
   });
 
-  test("what answers has no certificate", async () => {
+  test("the server has no certificate", async () => {
     const plain = await FakeGateway.open();
     expect(await fails({ url: `${plain.url.replace("http:", "wss:")}v1/voice` }, {})).toMatchObject({ ...told("unreachable"), advice: expect.stringContaining("certificate") });
     await plain.close();
@@ -109,11 +108,11 @@ describe.concurrent("a call that does not open says why:", () => {
     await gateway.close();
   });
 
-  test("the address is none", async () => {
+  test("the address is invalid", async () => {
     expect(await fails({ url: "http://:0:0/" })).toMatchObject(told("invalid_url"));
   });
 
-  test("the page's ticket endpoint is away", async () => {
+  test("the page's ticket endpoint is unreachable", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
     const error = await page.page.evaluate(() => {
@@ -145,7 +144,7 @@ describe.concurrent("a call that does not open says why:", () => {
   });
 });
 
-/** Opens a call that goes on in writing, and the first error that is told of it. */
+/** Opens a call that continues in text, and returns its first error. */
 async function warns(page: TalkPage, gateway: FakeGateway, options: PlainOptions = {}): Promise<unknown> {
   const connected = page.connect(options);
   await gateway.welcome();
@@ -157,7 +156,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
   test("the content security policy blocks the worklets", async () => {
     const gateway = await FakeGateway.open(undefined, { "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'" });
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
-    // Another origin's worklets, as from a CDN, are not in the policy.
+    // The policy does not allow another origin's worklets, as from a CDN.
     const cdn = await FakeGateway.open(undefined, {});
     const error = warns(page, gateway, { worklets: { capture: `${cdn.url}client/worklets/capture.js`, playback: `${cdn.url}client/worklets/playback.js` } });
     expect(await error).toMatchObject(told("worklets_blocked"));
@@ -168,7 +167,7 @@ describe.concurrent("a call without sound or a microphone says why:", () => {
     await gateway.close();
   });
 
-  test("the worklets are not there", async () => {
+  test("the worklets are missing", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway, { complaints: COMPLAINTS });
     expect(await warns(page, gateway, { worklets: { capture: "/gone/capture.js", playback: "/gone/playback.js" } })).toMatchObject(told("worklets_missing"));

@@ -1,6 +1,5 @@
-// What the gateway has flushed, or the user has stopped, is silent at once and stays so. The
-// audio clock is that of a context of 48 kHz and the answers come at that rate, so that every
-// sample that sounds says by its value which item it is of, and where in it it was.
+// Flushed or stopped audio is silent at once and stays silent. The audio context and the answers have 48 kHz, so each
+// sample's value identifies its item and its position.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -10,11 +9,11 @@ import { babble, median } from "../harness/signals.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 
 const RATE = 48_000;
-/** The promise: silent so long after the flush has arrived. */
+/** The limit of the time from a flush's arrival to silence. */
 const SILENT = 0.05 * RATE;
-/** A ramp against clicks at the beginning of an item may last so long. */
+/** The longest ramp against clicks at the start of an item. */
 const RAMP = 0.01 * RATE;
-/** So many values belong to an item; they are repeated. */
+/** The number of values of an item; they repeat. */
 const VALUES = 3000;
 
 let browser: Browser;
@@ -26,8 +25,8 @@ afterAll(() => browser.close());
 const item = (number: number) => `item-${number}`;
 
 /**
- * Seconds of item number n (1 to 7), from a sample on. They are sent in one frame: on a busy
- * machine the next one may come too late, and a gap is not what is asked about here.
+ * Seconds of item n (1 to 7), from a sample on. All in one frame, because on a busy machine a second one may be late,
+ * and this test is not about gaps.
  */
 function numbered(n: number, seconds: number, from = 0): Int16Array {
   return Int16Array.from({ length: seconds * RATE }, (_, i) => valueAt(n, from + i));
@@ -44,7 +43,7 @@ async function recorded(page: TalkPage): Promise<Map<number, number>> {
   return new Map(blocks.flatMap(({ frame, samples }) => samples.map((x, i): [number, number] => [frame + i, x * 32768]).filter(([, x]) => x !== 0)));
 }
 
-/** The frame at which item n begins to sound, looked for from a frame on: where it is found sounding for 10 ms. */
+/** The first frame from `from` on where item n sounds for 10 ms. */
 function beginning(sound: Map<number, number>, n: number, from: number): number {
   const runs = (frame: number, position: number) => Array.from({ length: RAMP }, (_, i) => sound.get(frame + i) === valueAt(n, position + i)).every(Boolean);
   for (const [frame, x] of sound) {
@@ -57,7 +56,7 @@ function beginning(sound: Map<number, number>, n: number, from: number): number 
   expect.fail(`${item(n)} does not sound`);
 }
 
-/** From its beginning until a frame, item n must sound without a gap, a repetition or anything else. */
+/** From its start to a frame, item n must sound without gaps, repetitions or anything else. */
 function expectWhole(sound: Map<number, number>, n: number, start: number, until: number): void {
   for (let frame = start + RAMP; frame < until; frame++) {
     if (sound.get(frame) !== valueAt(n, frame - start)) {
@@ -75,7 +74,7 @@ async function talking(gateway: FakeGateway): Promise<{ page: TalkPage; visit: V
 }
 
 describe("an answer that is cut off", () => {
-  test("is silent within 50 ms of the flush, and no sample of it comes later", async () => {
+  test("is silent within 50 ms of the flush and stays silent", async () => {
     const gateway = await FakeGateway.open();
     const { page, visit } = await talking(gateway);
     const rounds = [1, 2, 3, 4, 5, 6];
@@ -84,13 +83,13 @@ describe("an answer that is cut off", () => {
       visit.sendFrame(numbered(n, 4));
       await visit.report(item(n), false);
       visit.send({ type: "audio.flush", turn: n, item_id: item(n), reason: "user_speech" });
-      // On its way when the flush was sent: it may not sound.
+      // In flight when the flush was sent: it must not sound.
       visit.sendAudio(numbered(n, 0.4, 4 * RATE), 1920);
       const { played_ms: heard } = await visit.report(item(n), true);
       expect(heard).toBeGreaterThanOrEqual(200);
       expect(heard).toBeLessThan(4000);
     }
-    // The last one is heard to its end.
+    // The last item plays to its end.
     visit.send({ type: "audio.start", turn: 7, item_id: item(7) });
     visit.sendFrame(numbered(7, 0.5));
     visit.send({ type: "audio.end", turn: 7, item_id: item(7), audio_ms: 500 });
@@ -116,7 +115,7 @@ describe("an answer that is cut off", () => {
     await gateway.close();
   });
 
-  test("is silent at once when the user wants it, without waiting for the gateway", async () => {
+  test("is silent at once when the user stops it, without waiting for the gateway", async () => {
     const gateway = await FakeGateway.open();
     const { page, visit } = await talking(gateway);
     visit.send({ type: "audio.start", turn: 1, item_id: item(1) });
@@ -129,7 +128,7 @@ describe("an answer that is cut off", () => {
       return frame;
     });
     await visit.next("interrupt");
-    // What the gateway has sent meanwhile, and its own flush.
+    // Audio that the gateway sent in between, and its own flush.
     visit.sendAudio(numbered(1, 0.4, 4 * RATE), 1920);
     visit.send({ type: "audio.flush", turn: 1, item_id: item(1), reason: "user_stop" });
     visit.send({ type: "audio.start", turn: 2, item_id: item(2) });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { likeness, pcm16 } from "../harness/signals.ts";
 
 const RATE = 24_000;
-/** Two utterances with a second of silence between them, the second of them later by so many samples. */
+/** Two utterances with a second of silence between them; the second is delayed by `later` samples. */
 const spoken = (later: number) =>
   pcm16((t) => {
     const u = t < 1.5 ? t : t - later / RATE;
@@ -10,7 +10,7 @@ const spoken = (later: number) =>
     return loud * [310, 730, 1370, 2900, 5100].reduce((sum, hz) => sum + Math.sin(2 * Math.PI * hz * (u + 0.01 * Math.sin(7 * u))), 0);
   }, RATE, 4);
 
-test("what comes later by a part of a sample is as alike as what does not, and other sound is not", () => {
+test("a fraction of a sample's delay does not reduce the likeness, and other sound is not alike", () => {
   const original = spoken(0);
   for (const later of [0, 0.5, 1, 1.5]) {
     const { correlation, lostMs } = likeness(spoken(later), original, RATE);

@@ -1,5 +1,4 @@
-// The whole loop, through the real gateway and the simulator, on both wires: speech goes up,
-// speech comes down, and speech interrupts it.
+// The whole loop with the real gateway and the simulator, on both wires: speech up, speech down, and an interruption.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { ServerMessage } from "@voicegw/client";
@@ -10,7 +9,7 @@ import { STORY, utterances } from "../harness/scenarios.ts";
 import { voiced } from "../harness/signals.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 
-/** When the two are said, in seconds of the recording: whole syllables. The second falls into the story. */
+/** Times of the utterances, in seconds of the recording: whole syllables. The second interrupts the story. */
 const FIRST = [1.65, 4.1] as const;
 const SECOND = [9.2, 10.65] as const;
 
@@ -25,7 +24,7 @@ afterAll(async () => {
   await gateway.close();
 });
 
-/** The next message of a type that is wanted. */
+/** The next wanted message of a type. */
 async function message<T extends ServerMessage["type"]>(page: TalkPage, type: T, wanted: (m: Extract<ServerMessage, { type: T }>) => boolean = () => true) {
   const found = await page.next("message", (m) => m.type === type && wanted(m as Extract<ServerMessage, { type: T }>));
   return found as Extract<ServerMessage, { type: T }>;
@@ -36,7 +35,7 @@ describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of 
     const page = await TalkPage.open(browser, gateway);
     expect(await page.connect({ provider })).toBeNull();
     await page.next("played", ({ done }) => !done);
-    // While the story sounds, a page can look at it.
+    // A page can analyse the story while it sounds.
     await page.page.waitForFunction(() => Math.max(...window.talk.session!.speaker.frequencyData()) > 0);
     expect(await page.page.evaluate(() => window.talk.session?.agentState)).toBe("speaking");
     expect(await page.page.evaluate(() => window.talk.session?.speaker.stream?.getAudioTracks().length)).toBe(1);
@@ -53,13 +52,13 @@ describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of 
     const answers = all("transcript").filter((m) => m.role === "assistant").map(({ text }) => text);
     const heardFor = Number(/spoke for ([\d.]+) seconds/.exec(answers.at(-1) ?? "")?.[1]);
     console.log(`${provider}: the story was heard for ${heard} ms, the second utterance for ${heardFor} s`);
-    // The model hears speech of the length that was said; it tells tenths.
+    // The model hears speech of the right length; it reports tenths of a second.
     const between = (FIRST[1] + SECOND[0]) / 2 - FIRST[0];
     expect(Math.abs(heardFor - voiced(await page.visitor.microphone(), between, SECOND[1] - FIRST[0] + 1))).toBeLessThan(0.15);
     expect(all("turn.ended").map(({ status }) => status)).toEqual(["interrupted", "completed"]);
     expect(all("transcript").filter((m) => m.role === "user" && m.final).map(({ text }) => text)).toEqual(["Tell me a story.", "Stop, please."]);
     expect(page.all("agentState")).toEqual(["thinking", "speaking", "listening", "thinking", "speaking", "listening"]);
-    // After the flush nothing sounds but what belongs to the second answer.
+    // After the flush only the second answer sounds.
     const flushed = await page.visitor.arrived("audio.flush", story);
     const started = await page.visitor.arrived("audio.start", answer);
     await page.visitor.staysSilent(flushed, started);

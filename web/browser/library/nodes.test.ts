@@ -1,6 +1,5 @@
-// Two gateways with one store behind a balancer: the one that has the call is killed, drained or
-// stopped in the middle of an answer, or the network changes. The call goes on through the other one, and what
-// the user hears has no gap.
+// Two gateways with one store behind a balancer. The gateway with the call is killed, drained or stopped during an
+// answer, or the network changes. The call continues on the other one without an audible gap.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { ServerMessage } from "@voicegw/client";
@@ -12,15 +11,15 @@ import { Site } from "../harness/site.ts";
 import { starvedBy, unlessStarved } from "../harness/starved.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 
-/** When the user speaks, in seconds of the recording: whole syllables. */
+/** The time of the utterance, in seconds of the recording: whole syllables. */
 const SAID = [1.65, 4.1] as const;
 const RATE = 24_000;
-/** A ramp against clicks where an item begins may last so long, and as long the end of one is in the resampler. */
+/** The longest ramp against clicks at the start of an item; the resampler holds as much of its end. */
 const RAMP = 0.01 * RATE;
 
 /**
- * Twenty seconds, sent eight times as fast as it sounds: what waits in the page lasts through a change of the gateway. A
- * connection that is told the conversation, and hears the text of the user in it, tells the end.
+ * Twenty seconds, sent at eight times the speed of sound, so that the page's queue lasts through a change of
+ * gateways. A connection that gets the replayed conversation with the user's text tells the end.
  */
 const SPEED = 8;
 const STORY = `
@@ -50,7 +49,7 @@ function messages<T extends ServerMessage["type"]>(page: TalkPage, type: T): Ext
   return (page.all("message") as ServerMessage[]).filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
 }
 
-/** What the user has heard since the first sound: the value of each frame of the audio clock, and where the first is. */
+/** The user's audio since the first sound: the value of each frame, and the first frame. */
 async function heardBy(page: TalkPage): Promise<{ begins: number; heard: Map<number, number> }> {
   const { rate, blocks } = await page.visitor.sound();
   expect(rate).toBe(RATE);
@@ -59,8 +58,8 @@ async function heardBy(page: TalkPage): Promise<{ begins: number; heard: Map<num
 }
 
 /**
- * A page hears the beginning of a story. What `happens` to the gateway that runs its session is done; then the
- * page is asked for, by whoever runs it now.
+ * Lets a page hear the start of a story, runs `happens` on its session's gateway, and returns the page with its new
+ * gateway.
  */
 async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => Promise<void>, { taken }: { taken: boolean }): Promise<void> {
   const site = await Site.open({ scenario: STORY, speed: SPEED });
@@ -77,17 +76,17 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   const again = messages(page, "session.started")[1]!;
   expect([again.session_id, again.resumed, again.snapshot ?? false]).toEqual([session, true, taken]);
   expect(other.told("a session was taken over").length, "sessions that the other gateway has taken").toBe(taken ? 1 : 0);
-  // All that has come of the first item is heard, and the story is told on to its end.
+  // Everything received of the first item plays, and the story continues to its end.
   await page.next("played", (played) => played.item === item && played.done);
   await page.events.until("the end of the turn, and of its audio", () => {
     const items = messages(page, "audio.start").map(({ item_id }) => item_id);
     const done = new Set(page.all("played").filter((played) => played.done).map((played) => played.item));
-    // A snapshot that names no turn says that the last one is over.
+    // A snapshot without a turn means that the last one is over.
     const over = messages(page, "turn.ended").length > 0 || (taken && messages(page, "provider.reconnected").length > 0 && messages(page, "turn.started").length === 1);
     return over && items.every((id) => done.has(id));
   });
   const told = page.all("message") as ServerMessage[];
-  // To read the samples holds the page up: what is told of it is over then.
+  // Reading the samples blocks the page; by then nothing more is reported.
   const stats = await page.page.evaluate(() => window.talk.session!.stats());
   const notices = [...page.all("reconnecting"), ...page.all("reconnected"), ...page.all("error").map(({ gatewayCode, message }) => `${gatewayCode}: ${message}`)];
   const { begins, heard } = await heardBy(page);
@@ -110,7 +109,7 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && Math.abs((heard.get(begins - first + i) ?? 0) - x) > 1);
   expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
   expect(page.all("underrun")).toEqual([]);
-  // Nobody could notice it, so nobody is told.
+  // The loss was not noticeable, so it was not reported.
   expect([stats.resumes, stats.unnoticed, ...notices]).toEqual([1, 1]);
 }
 

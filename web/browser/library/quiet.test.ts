@@ -1,4 +1,4 @@
-// That the tests hear a page that is not quiet.
+// The harness notices a page's errors.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";

@@ -1,5 +1,4 @@
-// The same with the real gateway and the simulator, on both wires: what it keeps, and what it
-// says again.
+// Survival with the real gateway and the simulator, on both wires: the gateway's replay.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { ServerMessage } from "@voicegw/client";
@@ -11,13 +10,13 @@ import { likeness, pcm16, voiced } from "../harness/signals.ts";
 import { starvedBy, unlessStarved } from "../harness/starved.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 
-/** When the user speaks, in seconds of the recording: whole syllables. */
+/** The time of the utterance, in seconds of the recording: whole syllables. */
 const SAID = [1.65, 4.1] as const;
 const RATE = 24_000;
 const REPEATS = { reconnect: { tries: 100, firstMs: 100, longestMs: 200 } };
 const RAMP = 0.01 * RATE;
 
-/** The model tells how long the user has spoken, and then a story; what is typed is told back. */
+/** The model reports how long the user spoke, then tells a story; it repeats typed text. */
 const SCENARIO = `
 name: how long
 rules:
@@ -45,7 +44,7 @@ function told<T extends ServerMessage["type"]>(page: TalkPage, type: T): Extract
   return (page.all("message") as ServerMessage[]).filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
 }
 
-/** A page with a session, that keeps what comes of the model's voice, and its gateway. */
+/** A page with a session, recording the model's voice, and its gateway. */
 async function talking(provider: string): Promise<{ gateway: Gateway; page: TalkPage }> {
   const gateway = await Gateway.open({ scenario: SCENARIO, settings: { "sim.speed": 4 } });
   const page = await TalkPage.open(browser, gateway);
@@ -55,13 +54,13 @@ async function talking(provider: string): Promise<{ gateway: Gateway; page: Talk
   return { gateway, page };
 }
 
-/** Whatever was said again, the page was told of each message once. */
+/** The page got each message once, whatever was repeated on the wire. */
 function expectOnce(page: TalkPage): void {
   const seqs = (page.all("message") as ServerMessage[]).map(({ seq }) => seq);
   expect(new Set(seqs).size).toBe(seqs.length);
 }
 
-/** A page whose connection is cut for a second while the user speaks, when the model has said how long that was. */
+/** Cuts a page's connection for a second while the user speaks, and waits for the model's report of the length. */
 async function cutWhileSpeaking(provider: string) {
   const { gateway, page } = await talking(provider);
   await message(page, "speech.started");
@@ -76,7 +75,7 @@ async function cutWhileSpeaking(provider: string) {
 }
 
 describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", (provider) => {
-  test("whose connection is cut for three seconds while the model speaks sounds as if nothing had been", () => unlessStarved(async () => {
+  test("whose connection is cut for three seconds while the model speaks sounds uninterrupted", () => unlessStarved(async () => {
     const { gateway, page } = await talking(provider);
     const { item, playedMs } = await page.next("played", ({ playedMs }) => playedMs >= 3000);
     const queuedMs = ((await page.downlink()).length * 1000) / RATE - playedMs;
@@ -108,7 +107,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     gateway.front.away = true;
     gateway.front.cut();
     await page.next("played", ({ item, done }) => item === item_id && done);
-    await page.next("reconnecting"); // what the next try says is said after that
+    await page.next("reconnecting"); // the next attempt's report comes after that
     gateway.front.away = false;
     await message(page, "turn.ended", ({ status }) => status === "completed");
     expect(told(page, "audio.flush")).toEqual([]);
@@ -119,7 +118,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
 
   test("whose connection is cut for a second while the user speaks hears every word", async () => {
     let cut = await cutWhileSpeaking(provider);
-    // A busy machine may be away for longer than the 2 s of speech that are kept, which is another story.
+    // On a busy machine the cut may take longer than the 2 s of stored speech, which is not this test.
     for (let tries = 1; cut.stats.lostMs > 2000 && tries < 5; tries++) {
       await cut.end();
       cut = await cutWhileSpeaking(provider);
@@ -139,7 +138,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await cut.end();
   });
 
-  test("goes on when its page is loaded again in the middle of an answer", async () => {
+  test("resumes when its page is reloaded in the middle of an answer", async () => {
     const { gateway, page } = await talking(provider);
     const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
     const before = told(page, "session.started")[0]!.session_id;
@@ -147,7 +146,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     expect(await page.connect({ provider, resume: "only" })).toBeNull();
     const started = await message(page, "session.started");
     expect([started.session_id, started.resumed]).toEqual([before, true]);
-    // What was said is told again, and the answer that nobody can go on with is over.
+    // The user's words are repeated, and the answer that cannot continue ends.
     await message(page, "audio.flush", ({ item_id, reason }) => item_id === item && reason === "connection_lost");
     await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
@@ -159,7 +158,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.close();
   });
 
-  test("whose gateway is killed while the model speaks goes on in the next one, with the same session", async () => {
+  test("whose gateway is killed while the model speaks continues on the next one", async () => {
     const { gateway, page } = await talking(provider);
     page.visitor.expect(/Failed to load resource/);
     const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
@@ -168,7 +167,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.start();
     const started = await message(page, "session.started");
     expect([started.session_id, started.resumed, started.snapshot]).toEqual([before, true, true]);
-    // What had come of the answer is heard to its end, and nothing waits for more of it.
+    // The received part of the answer plays to its end, and nothing waits for more.
     await page.next("played", (played) => played.item === item && played.done);
     await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
@@ -177,7 +176,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.close();
   });
 
-  test("whose gateway is killed while the user speaks is answered, and the model hears all that was said", () => unlessStarved(async () => {
+  test("whose gateway is killed while the user speaks is answered, and the model hears everything", () => unlessStarved(async () => {
     const { gateway, page } = await talking(provider);
     page.visitor.expect(/Failed to load resource/);
     await message(page, "speech.started");
@@ -201,7 +200,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.close();
   }));
 
-  test("goes over to a second tab with its token, and the first one is told", async () => {
+  test("moves to a second tab with its token, and the first one reports it", async () => {
     const { gateway, page: first } = await talking(provider);
     await message(first, "session.started");
     const second = await first.copy();

@@ -1,5 +1,4 @@
-// A session outlives its network and its page: what the user hears, and what is heard of the
-// user, over a connection that is cut, a page that is loaded again, and a second tab.
+// A session survives a cut connection, a reload and a second tab, in what the user hears and what the gateway hears.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
@@ -9,15 +8,15 @@ import { babble, likeness, pcm16, within } from "../harness/signals.ts";
 import { starvedBy, unlessStarved } from "../harness/starved.ts";
 import { TalkPage, type PlainOptions } from "../harness/talkpage.ts";
 
-/** What Chromium itself says of a handshake that fails, on purpose here. */
+/** Chromium's error for handshakes that fail on purpose. */
 const REFUSED = /WebSocket connection to .* failed/;
 const REPEATS = { reconnect: { tries: 100, firstMs: 100, longestMs: 200 } };
 const RATE = 48_000;
 /** Samples of an uplink frame. */
 const FRAME = 320;
-/** A ramp against clicks at the beginning of an item may last so long. */
+/** The longest ramp against clicks at the start of an item. */
 const RAMP = 0.01 * RATE;
-/** When the user begins to speak, in seconds of the recording, and how long. */
+/** Start and length of the user's speech, in seconds of the recording. */
 const LEAD = 1.5;
 const SECONDS = 9;
 
@@ -29,12 +28,12 @@ afterAll(() => browser.close());
 
 const pause = (ms: number): Promise<void> => new Promise((over) => setTimeout(over, ms));
 
-/** Each sample says by its value where in the item it is; none of them is silence. */
+/** Each sample's value identifies its position in the item; none is silence. */
 function numbered(seconds: number, from = 0): Int16Array {
   return Int16Array.from({ length: Math.round(seconds * RATE) }, (_, i) => 1 + ((from + i) % 30_000));
 }
 
-/** What went to the loudspeaker: the value of each frame of the audio clock. */
+/** The loudspeaker's audio: the value of each frame of the audio clock. */
 async function sounded(page: TalkPage): Promise<Map<number, number>> {
   const { rate, blocks } = await page.visitor.sound();
   expect(rate).toBe(RATE);
@@ -42,7 +41,7 @@ async function sounded(page: TalkPage): Promise<Map<number, number>> {
 }
 
 describe.concurrent("a connection that is cut for three seconds", () => {
-  test("while the model speaks is not heard, where enough was queued", () => unlessStarved(async () => {
+  test("while the model speaks is inaudible if enough was queued", () => unlessStarved(async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
     page.visitor.expect(REFUSED);
@@ -50,7 +49,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     const visit = await gateway.welcome();
     expect(await connected).toBeNull();
     visit.send({ type: "audio.start", turn: 1, item_id: "item_1" });
-    // No whole number of milliseconds: what goes on goes on within one.
+    // Not a whole number of milliseconds, so that the continuation starts within one.
     const first = 5 * RATE + 17;
     visit.sendFrame(numbered(first / RATE));
     await visit.report("item_1", false);
@@ -70,7 +69,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     const [start] = [...sound].find(([, x]) => x !== 0)!;
     const late = await page.visitor.late(start);
     const underruns = page.all("underrun");
-    // The user's words of the third second were lost, and that is told.
+    // The user's words of the third second were lost, which is reported.
     expect(await page.next("reconnected")).toMatchObject({ resumed: true });
     await page.leave();
     await gateway.close();
@@ -83,7 +82,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     expect(underruns).toEqual([]);
   }));
 
-  /** Cuts the connection in the middle of a word, for so long. */
+  /** Cuts the connection in the middle of a word, for cutMs. */
   async function cutWhileSpeaking(cutMs: number, options: PlainOptions = {}) {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
@@ -105,7 +104,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     return { gateway, page, said, before: visit.heard(), after: again.heard(), stats: await stats() };
   }
 
-  test("while the user speaks costs no word, and the page says that it was away", async () => {
+  test("while the user speaks loses no word and is reported", async () => {
     const { gateway, page, said, before, after, stats } = await cutWhileSpeaking(3000);
     const { lostMs } = await page.next("reconnected");
     const alike = likeness(Int16Array.from([...before, ...after]), said, 16000);
@@ -118,10 +117,10 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     await gateway.close();
   });
 
-  test("for only one second costs no word, and nobody is told of it", async () => {
+  test("for only one second loses no word and is not reported", async () => {
     let cut = await cutWhileSpeaking(1000, REPEATS);
     for (let more = 2; more > 0 && cut.stats.lostMs >= 2000; more--) {
-      // The machine was so busy that it was more than a second.
+      // The machine was so busy that the cut took more than a second.
       await cut.page.leave();
       await cut.gateway.close();
       cut = await cutWhileSpeaking(1000, REPEATS);
@@ -138,7 +137,7 @@ describe.concurrent("a connection that is cut for three seconds", () => {
 });
 
 describe.concurrent("a page that is loaded again in the middle of an answer", () => {
-  test("goes on with the session, and says what was heard of the answer", async () => {
+  test("resumes the session and reports how much of the answer was heard", async () => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);
     const connected = page.connect();
@@ -148,7 +147,7 @@ describe.concurrent("a page that is loaded again in the middle of an answer", ()
     visit.sendAudio(pcm16(babble, 24000, 8));
     const { played_ms: heard } = await visit.report("item_1", false);
     await page.reload();
-    // Chromium may say 1005 or 1006 of a page that goes; 1000 would hang up.
+    // Chromium may send 1005 or 1006 for a closed page; 1000 would hang up.
     expect(await visit.gone).not.toBe(1000);
     expect(visit.texts.all.filter(({ type }) => type === "session.end")).toEqual([]);
 
@@ -162,7 +161,7 @@ describe.concurrent("a page that is loaded again in the middle of an answer", ()
     await again.hears(16000);
     expect(await page.page.evaluate(() => [window.talk.session?.info?.resumed, JSON.stringify(localStorage)])).toEqual([true, "{}"]);
 
-    // Hung up, nothing is left that another page could go on with.
+    // After hanging up, no other page can resume.
     await page.page.evaluate(() => void window.talk.session?.disconnect());
     await again.next("session.end");
     again.close(1000);
@@ -174,7 +173,7 @@ describe.concurrent("a page that is loaded again in the middle of an answer", ()
 });
 
 describe.concurrent("two tabs with one token", () => {
-  test("the newest has the session, and the other one does not come back for it", async () => {
+  test("the newest has the session, and the other one does not reconnect", async () => {
     const gateway = await FakeGateway.open();
     const first = await TalkPage.open(browser, gateway);
     const connected = first.connect(REPEATS);
@@ -190,7 +189,7 @@ describe.concurrent("two tabs with one token", () => {
     expect(await first.next("disconnected")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved", message: "The conversation moved to another tab." } });
     await first.visitor.released();
     await taken.hears(32000);
-    // A tab that would come back has had two seconds for it, ten times its pauses.
+    // A tab that wanted to reconnect has had two seconds, ten times its delay.
     expect(gateway.visits.all.length).toBe(2);
     expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("connected");
     await first.leave();

@@ -1,4 +1,4 @@
-// What is said into the microphone is what the gateway gets.
+// The gateway gets what is said into the microphone.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { TalkPage } from "../harness/talkpage.ts";
 import { readWav, writeWav } from "../harness/wav.ts";
 
 const SECONDS = 4;
-/** Before and after what is said: opening a session takes a moment, and behind its end a file gives nothing. */
+/** Before and after the speech: opening a session takes a moment, and the file is silent after its end. */
 const LEAD = 1.5;
 const TAIL = 2;
 const recorded = join(import.meta.dirname, "../../../../shared/audio/jfk.wav");
@@ -23,11 +23,11 @@ const file = (sound: Sound, rate: number) => pcm16(within((t) => sound(t - LEAD)
 
 const devices = [
   { name: "16 kHz mono", rate: 16000, channels: [babble], said: babble, heard: [16000] as const },
-  // Two voices: whoever takes one channel for both hears half of what is said.
+  // Two voices: a uplink of one channel would have half of the speech.
   { name: "44.1 kHz stereo", rate: 44100, channels: [left, right], said: (t: number) => (left(t) + right(t)) / 2, heard: [16000, 24000, 48000] as const },
 ];
 
-/** What a gateway has heard of a microphone, at a rate in Hz, and what the browser gave of it. */
+/** The uplink at a rate in Hz, and the microphone as the browser delivered it. */
 interface Uplink {
   rate: InputRate;
   frames: readonly number[];
@@ -35,7 +35,7 @@ interface Uplink {
   given: Sound;
 }
 
-/** Opens a session at an uplink's rate and listens until all has been said. */
+/** Opens a session at an uplink's rate and listens to the end of the recording. */
 async function listen(browser: Browser, rate: InputRate): Promise<Uplink> {
   const gateway = await FakeGateway.open();
   const page = await TalkPage.open(browser, gateway);
@@ -50,12 +50,12 @@ async function listen(browser: Browser, rate: InputRate): Promise<Uplink> {
 }
 
 /**
- * Compares what was heard with what was given. On a busy machine that takes longer than a page waits for its gateway, which is
- * in this process: no page may be open meanwhile.
+ * Compares the uplink with the microphone. On a busy machine this blocks the fake gateway, which is in this process,
+ * for longer than a page waits: no page may be open.
  */
 function expectAlike({ rate, frames, heard, given }: Uplink, said: Int16Array): void {
   expect(new Set(frames)).toEqual(new Set([rate / 50]));
-  // Some of what the browser has given is still on its way.
+  // The last of the microphone's audio is still in transit.
   const alike = likeness(heard, pcm16(given, rate, SECONDS - 1), rate);
   const file = likeness(heard, said, rate);
   console.log(`uplink at ${rate} Hz: ${frames.length} frames, correlation ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms; with the file ${file.correlation.toFixed(4)}, the browser lost ${file.lostMs.toFixed(0)} ms`);

@@ -1,5 +1,5 @@
-// What the scripts in this folder put into the page, and what the worklet's scope holds
-// beside what client/src/audio/worklets declares.
+// The globals of the scripts in this folder, and those of the worklet scope that client/src/audio/worklets does not
+// declare.
 import type { ConnectOptions, VoiceSession, Device } from "@voicegw/client";
 
 declare global {
@@ -7,37 +7,37 @@ declare global {
     spy: Spy;
     talk: {
       session: VoiceSession | null;
-      /** What came of the model's voice, where a test has listened to it. */
+      /** The model's voice, if a test records it. */
       downlink: Int16Array<ArrayBuffer>[];
       downlinkText(): Promise<string>;
       open(options: ConnectOptions, context?: number): Promise<unknown>;
       listMicrophones(): Promise<Device[]>;
     };
-    /** Told to the test: see harness/page.ts. */
+    /** Reports to the test; see harness/page.ts. */
     tell(type: string, event: unknown): void;
   }
 
-  /** What spy.js keeps. Frames count on the clock of the newest AudioContext. */
+  /** The recordings of spy.js. Frames are on the clock of the newest AudioContext. */
   interface Spy {
     contexts: AudioContext[];
     streams: MediaStream[];
     /** The constraints of each getUserMedia. */
     wishes: MediaStreamConstraints[];
-    /** What listens, and whether it does already: a worklet takes a moment to begin. */
+    /** The taps, and whether they record yet: a worklet takes a moment to begin. */
     taps: { context: BaseAudioContext; listens: boolean }[];
     /** The blocks that sounded. */
     sound: { frame: number; samples: Float32Array }[];
-    /** The same of what came from the microphone. */
+    /** The blocks of the microphone. */
     microphone: { frame: number; samples: Float32Array }[];
-    /** The frames of PCM16 that were sent. */
+    /** The PCM16 frames that were sent. */
     uplink: Int16Array[];
-    /** What came from the gateway, and when; `closed` for the end of a connection, `audio` for so many samples of it. */
+    /** The gateway's messages; `closed` is the end of a connection, `audio` a number of samples. */
     arrivals: { type: string; item?: string; samples?: number; frame: number; at: number }[];
-    /** Takes the browser's own processing out of the way, so that samples can be compared. */
+    /** Disables the browser's audio processing, so that samples can be compared. */
     plain: boolean;
-    /** No microphone is there. Set by plug. */
+    /** There is no microphone. Set by plug. */
     unplugged: boolean;
-    /** Pulls the microphone out (false), puts it back. */
+    /** Unplugs the microphone (false) or plugs it in. */
     plug?: (plugged: boolean) => void;
   }
 

@@ -1,15 +1,15 @@
-// Runs before the page's own scripts. It keeps what the page opens, so that a test can see it
-// released, and listens to what really goes to the loudspeaker, on the audio clock.
+// Runs before the page's own scripts. It tracks the page's devices, so that a test can see their release, and records
+// the loudspeaker on the audio clock.
 (() => {
   /** @type {Spy} */
   const spy = { contexts: [], streams: [], wishes: [], taps: [], sound: [], microphone: [], uplink: [], arrivals: [], plain: false, unplugged: false };
   window.spy = spy;
 
   if (!isSecureContext) {
-    return; // Neither worklets nor microphones are to be had.
+    return; // Neither worklets nor microphones are available.
   }
 
-  // The tap is loaded before anything that the page loads, so that it is there in time.
+  // Loads the tap before the page's own modules, so that it is there in time.
   const add = AudioWorklet.prototype.addModule;
   /** @type {WeakMap<AudioWorklet, Promise<void>>} */
   const taps = new WeakMap();
@@ -46,7 +46,7 @@
     // @ts-expect-error: `this` is the node.
     const from = /** @type {AudioNode} */ (this);
     if (to instanceof AudioDestinationNode || to instanceof MediaStreamAudioDestinationNode) {
-      // Where the tap does not load, what the page loads does not either.
+      // If the tap does not load, neither do the page's modules.
       listen(from, spy.sound).catch(() => undefined);
     } else if (from instanceof MediaStreamAudioSourceNode) {
       listen(from, spy.microphone).catch(() => undefined);
@@ -62,7 +62,7 @@
     }
   };
 
-  // Where the first sample of the uplink stands on the session's input clock.
+  // The uplink's first sample on the session's input clock.
   let begins = 0;
   /** @type {(to: number) => void} */
   const arrived = (to) => {
@@ -70,7 +70,7 @@
       begins = to;
     }
     let sent = begins + spy.uplink.reduce((sum, frame) => sum + frame.length, 0);
-    // What was sent beyond it was lost with its connection.
+    // Anything sent beyond it was lost with its connection.
     for (let frame = spy.uplink.at(-1); frame !== undefined && sent - frame.length / 2 > to; frame = spy.uplink.at(-1)) {
       sent -= frame.length;
       spy.uplink.pop();

@@ -1,8 +1,7 @@
-// The page under test of the library: it opens sessions as it is told to, and tells the test
-// of every event.
+// The page under test: it opens sessions for the test and reports every event.
 import { VoiceSession, listMicrophones } from "/client/index.js";
 
-/** All events of the library but `level`, which comes 25 times a second. */
+/** All events of the library except `level`, which comes 25 times a second. */
 const EVENTS = [
   "state", "connected", "agentState", "message", "sent", "sounding", "played", "silenced", "underrun", "microphone", "devices",
   "reconnecting", "reconnected", "error", "disconnected",
@@ -15,7 +14,6 @@ class Talk {
   downlink = [];
   listMicrophones = listMicrophones;
 
-  /** The downlink in base64. */
   async downlinkText() {
     const reader = new FileReader();
     const url = await new Promise((read) => {

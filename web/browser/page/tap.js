@@ -1,5 +1,5 @@
-// Tells, for every block that sounds, its first frame on the audio clock and the mean of its channels; and first, with
-// null, that it listens.
+// Reports, for every block that sounds, its first frame on the audio clock and the mean of its channels; null first,
+// when it starts.
 registerProcessor("tap", class extends AudioWorkletProcessor {
   listens = false;
 
