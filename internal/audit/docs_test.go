@@ -19,7 +19,7 @@ func TestFieldsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "## What a line holds")
+	_, section, ok := strings.Cut(string(page), "## Fields")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !ok {
 		t.Fatal("docs/audit.md has no section \"What a line holds\"")

@@ -61,7 +61,7 @@ func section(text []byte, name string, body string) ([]byte, error) {
 func metricsTable() string {
 	kinds := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Gauge: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | what it says |\n|---|---|---|---|\n")
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, f := range metrics.Families() {
 		labels := "-"
 		if len(f.Labels) > 0 {
