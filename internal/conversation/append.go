@@ -16,8 +16,7 @@ func New(id, user, agent string, now time.Time) *Conversation {
 	return &Conversation{ID: id, User: user, Agent: agent, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), Entries: []Entry{}}
 }
 
-// ValidID says whether an id may name a conversation: 1 to MaxID bytes of letters,
-// digits, dots, hyphens and underscores.
+// ValidID reports whether id is 1 to MaxID bytes of letters, digits, dots, hyphens and underscores.
 func ValidID(id string) bool {
 	if id == "" || len(id) > MaxID {
 		return false
@@ -27,17 +26,16 @@ func ValidID(id string) bool {
 	})
 }
 
-// Append adds entries at the end, in the order given, and removes the oldest ones beyond the
-// bounds. Texts that are too long are cut, and tokens of confirmations are never kept,
-// whoever wrote them.
+// Append adds entries in the given order, truncates long texts and drops the oldest entries beyond the limits.
+// Confirmation tokens are always removed, whoever wrote them.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
 	c.add(entries)
 	c.UpdatedAt = now.UTC()
 	c.bound()
 }
 
-// Join adds entries from elsewhere, such as a voice session: each at the place of its time,
-// with its turns numbered after the existing ones.
+// Join inserts entries from elsewhere, such as a voice session, by time, and numbers their turns after the existing
+// ones.
 func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	entries = slices.Clone(entries)
 	for i := range entries {
@@ -48,8 +46,8 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	c.Merge(now, entries...)
 }
 
-// Retell puts what was said in a voice session until now in the place of what was added of it
-// before, and joins it if that is the first time. It leaves out what was removed as too old.
+// Retell replaces the entries of a voice session with its current ones, or joins them the first time. Entries already
+// dropped as too old stay dropped.
 func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
 	told := func(e Entry) bool { return e.SessionID == session }
 	if session == "" || !slices.ContainsFunc(c.Entries, told) {
@@ -72,8 +70,8 @@ func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
 	c.Merge(now, kept...)
 }
 
-// turnsBefore returns how many turns come before those of a session of which the conversation has
-// entries: at least all turns of others, so that no number stands for two.
+// turnsBefore returns the offset for a session's turn numbers: at least the number of all other turns, so that numbers
+// stay unique.
 func (c *Conversation) turnsBefore(told func(Entry) bool, entries []Entry) int {
 	before := 0
 	for _, e := range c.Entries {
@@ -90,8 +88,8 @@ func (c *Conversation) turnsBefore(told func(Entry) bool, entries []Entry) int {
 	return before
 }
 
-// Merge adds entries that were said while others were added: each at the place of its time. An
-// outcome of a question that the conversation has already is left out.
+// Merge inserts by time entries that were created while others were added. It skips outcomes of confirmations already
+// recorded.
 func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.add(slices.DeleteFunc(slices.Clone(entries), c.repeats))
 	slices.SortStableFunc(c.Entries, func(a, b Entry) int { return a.At.Compare(b.At) })
@@ -99,14 +97,12 @@ func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.bound()
 }
 
-// repeats says whether an entry tells the outcome of a question that the conversation has
-// already.
+// repeats reports whether an entry is the outcome of a confirmation already recorded.
 func (c *Conversation) repeats(e Entry) bool {
 	about := referenceIn.FindStringSubmatch(e.Text)
 	return e.Role == RoleNotice && e.System && about != nil && c.Told(about[1])
 }
 
-// add puts entries at the end.
 func (c *Conversation) add(entries []Entry) {
 	for _, e := range entries {
 		e.At, e.Text = e.At.UTC(), shorten(logging.Tokens(e.Text), MaxText)
@@ -121,12 +117,12 @@ func (c *Conversation) add(entries []Entry) {
 	}
 }
 
-// bound drops the oldest entries until the rest fits, whole turns at a time.
+// bound drops the oldest whole turns until the rest fits.
 func (c *Conversation) bound() {
 	sizes := make([]int, len(c.Entries))
 	total := 0
 	for i, e := range c.Entries {
-		raw, _ := json.Marshal(e) // strings, numbers and JSON that was decoded before: it cannot fail
+		raw, _ := json.Marshal(e) // cannot fail: plain values and JSON decoded earlier
 		sizes[i] = len(raw)
 		total += sizes[i]
 	}
@@ -149,13 +145,13 @@ func (c *Conversation) bound() {
 	}
 }
 
-// The lengths of Earlier, in characters.
+// The lengths of Earlier in characters.
 const (
 	maxEarlier     = 2000
 	maxEarlierLine = 120
 )
 
-// note keeps a short form of what a dropped entry of the user was about.
+// note adds a dropped user entry to Earlier, shortened.
 func (c *Conversation) note(e Entry) {
 	if e.Role != RoleUser || e.Text == "" {
 		return
@@ -173,10 +169,9 @@ func (c *Conversation) note(e Entry) {
 	}
 }
 
-// oneLine puts a text on one line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// shorten cuts a text to so many characters, the last of them an ellipsis.
+// shorten truncates a text to most characters, ending in an ellipsis.
 func shorten(s string, most int) string {
 	if len(s) <= most || utf8.RuneCountInString(s) <= most {
 		return strings.ToValidUTF8(s, "\uFFFD")

@@ -9,12 +9,11 @@ import (
 	"voicegw/prompts"
 )
 
-// maxLine is the longest line of a brief, in characters.
+// maxLine is the longest line of a brief in characters.
 const maxLine = 400
 
-// Brief lists what was said in lines, the newest last, for an agent that takes over the
-// conversation: at most that many characters. The beginning is left out if it does not fit.
-// It is empty for an empty conversation.
+// Brief returns the conversation as lines, newest last, for an agent that takes over: at most most characters, the
+// oldest lines left out first. It is empty for an empty conversation.
 func (c *Conversation) Brief(most int) string {
 	var lines []string
 	left := most
@@ -34,7 +33,6 @@ func (c *Conversation) Brief(most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// line is an entry on one line.
 func (e Entry) line() string {
 	who := "User"
 	switch e.Role {
@@ -64,10 +62,8 @@ func (e Entry) line() string {
 	return who + ": " + said
 }
 
-// Summary describes a part of a conversation in a few sentences: how long it lasted, the
-// user's last question and its answer, and which tools were called. It is made from the
-// entries, without a model. Entries have only the times at which they begin, so the caller
-// says how long the part lasted, from its beginning to its end, pauses and silence included.
+// Summary describes part of a conversation in a few sentences without a model: its duration, the user's last question
+// and its answer, and the tools called. Entries have only start times, so the caller passes the duration.
 func Summary(entries []Entry, lasted time.Duration) string {
 	span := lasted.Round(time.Second).String()
 	if lasted < time.Second {
@@ -85,7 +81,7 @@ func Summary(entries []Entry, lasted time.Duration) string {
 			turns[e.Turn] = true
 			asked = e
 		case RoleAssistant:
-			if e.Text != "" { // otherwise the entry has only calls
+			if e.Text != "" { // false for an entry of calls only
 				answered = e
 			}
 		}
@@ -118,7 +114,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// tally counts calls by tool, in the order of their first call.
+// tally counts calls by tool, in the order of first calls.
 type tally struct {
 	names             []string
 	ok, asked, failed map[string]int

@@ -7,28 +7,27 @@ import (
 	"time"
 )
 
-// The bounds of a Digest.
+// The limits of a Digest.
 const (
-	// MaxTitle is the longest title, in characters.
+	// MaxTitle is the length of the title in characters.
 	MaxTitle = 80
-	// MaxDigestTools is how many tools are named.
+	// MaxDigestTools is the number of tools named.
 	MaxDigestTools = 12
-	// maxPastTools is how many tools a Past counts.
+	// maxPastTools is the number of tools a Past counts.
 	maxPastTools = 64
 )
 
-// Digest is what a list tells of a conversation. It is bounded.
+// Digest is the bounded description of a conversation in a list.
 type Digest struct {
 	ID    string `json:"id"`
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
-	// Title is how the user began, on one line; empty if the user has said nothing.
+	// Title is the start of the user's first words, on one line; empty if there are none.
 	Title string `json:"title,omitempty"`
 	Turns int    `json:"turns"`
-	// Modes are the sides on which something was said: text, voice or both, in this order.
+	// Modes are the media used: text, voice or both, in this order.
 	Modes []Side `json:"modes,omitempty"`
-	// Calls is how many tool calls there were, and Tools which tools were called: those that were
-	// called most come first, and at most MaxDigestTools are named.
+	// Calls counts tool calls. Tools lists the most called tools first, at most MaxDigestTools.
 	Calls int         `json:"calls,omitempty"`
 	Tools []ToolCalls `json:"tools,omitempty"`
 	Spent
@@ -36,32 +35,32 @@ type Digest struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ToolCalls is how often a tool was called.
+// ToolCalls counts the calls of one tool.
 type ToolCalls struct {
 	Tool  string `json:"tool"`
 	Calls int    `json:"calls"`
 }
 
-// Spent is what the models have cost.
+// Spent is the cost of the models.
 type Spent struct {
-	// CostUSDMicros is in millionths of a dollar. It lacks what has no price.
+	// CostUSDMicros is in millionths of a dollar, without unpriced usage.
 	CostUSDMicros int64 `json:"cost_usd_micros,omitempty"`
-	// Unpriced counts the usages whose price is not known.
+	// Unpriced counts usage reports without a known price.
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// Past is what a Digest still tells of the entries that were removed.
+// Past is the digest of removed entries.
 type Past struct {
 	Title string         `json:"title,omitempty"`
 	Text  bool           `json:"text,omitempty"`
 	Voice bool           `json:"voice,omitempty"`
 	Calls map[string]int `json:"calls,omitempty"`
-	// More counts the calls of the tools that Calls has no room for.
+	// More counts calls of tools beyond maxPastTools.
 	More int `json:"more,omitempty"`
 	Spent
 }
 
-// Digest returns what a list tells of c. It shares nothing with c.
+// Digest returns a digest that shares no memory with c.
 func (c *Conversation) Digest() Digest {
 	all := c.Past.clone()
 	for _, e := range c.Entries {
@@ -88,7 +87,7 @@ func (c *Conversation) Digest() Digest {
 	return d
 }
 
-// clone returns a copy that shares nothing with p, and an empty one for nil.
+// clone returns a deep copy; an empty one for nil.
 func (p *Past) clone() *Past {
 	if p == nil {
 		return &Past{Calls: map[string]int{}}
@@ -100,12 +99,11 @@ func (p *Past) clone() *Past {
 	return &own
 }
 
-// take counts an entry.
 func (p *Past) take(e Entry) {
 	if e.Role == RoleUser && p.Title == "" {
 		p.Title = shorten(oneLine(e.Text), MaxTitle)
 	}
-	// A notice is nothing that was said: an approval over HTTP makes no conversation one by voice. Nor does a page.
+	// Notices and page context are not speech: an approval over HTTP does not make a conversation a voice one.
 	said := e.Role != RoleNotice && e.Role != RoleContext
 	p.Text = p.Text || said && e.Side == SideText
 	p.Voice = p.Voice || said && e.Side == SideVoice

@@ -7,27 +7,25 @@ import (
 	"voicegw/internal/user"
 )
 
-// NewID returns a random id for a conversation. It cannot be guessed.
+// NewID returns a random conversation ID that can't be guessed.
 func NewID() string { return "conv-" + strings.ToLower(rand.Text()) }
 
-// MinSecret is the shortest id, in bytes, that lets a user without a name into a conversation.
-// The gateway's own ids have 31 bytes, 26 of them random.
+// MinSecret is the minimum ID length in bytes that grants a user without a name access to a conversation. The gateway's
+// own IDs have 31 bytes, 26 of them random.
 const MinSecret = 26
 
-// May says whether knowing an id is enough for a user to use the conversation. A user with a
-// name is kept apart by the name, and this machine's own address by its owner; for any other
-// user without a name only the id is a protection, so it must be impossible to guess.
+// May reports whether knowing an ID gives this user access. Named users are separated by name and loopback users by the
+// machine; for other unnamed users the ID is the only protection, so it must be long enough not to be guessed.
 func May(u user.User, id string) bool {
 	return !u.Anonymous() || u.Local() || len(id) >= MinSecret
 }
 
-// OwnedBy says whether a conversation is a user's: begun under the user's name, in whatever
-// form the name was kept. A conversation that was begun without a name belongs to the users
-// without a name who know its id, if May allows it; on this machine's address, to whoever
-// works there.
+// OwnedBy reports whether u owns the conversation: it was started under u's name in any form the name was stored in. An
+// unnamed conversation belongs to unnamed users who know its ID, if May allows it; on the loopback address, to all local
+// users.
 func (c *Conversation) OwnedBy(u user.User) bool { return Owned(c.User, c.ID, u) }
 
-// Owned is OwnedBy for the conversation of that id that was begun under an identity.
+// Owned is OwnedBy for a conversation ID and the identity it was started under.
 func Owned(identity, id string, u user.User) bool {
 	if identity == "" {
 		return true
@@ -35,7 +33,7 @@ func Owned(identity, id string, u user.User) bool {
 	owner, err := user.Stored(identity)
 	switch {
 	case err != nil:
-		return false // kept under a name that is invalid today
+		return false // stored under a name that is no longer valid
 	case owner == u:
 		return May(u, id)
 	default:

@@ -9,7 +9,7 @@ import (
 	"voicegw/store"
 )
 
-// List returns the jobs that match, the oldest first, without payloads and results. Empty names match all.
+// List returns the matching jobs, oldest first, without payloads and results. An empty name matches all.
 func (r *Runner) List(user, conversation string) []store.Job {
 	all, _ := r.opts.Keep.List()
 	var list []store.Job
@@ -26,8 +26,8 @@ func (r *Runner) Job(ctx context.Context, id string) (store.Job, error) {
 	return r.opts.Keep.Load(ctx, id)
 }
 
-// OwedTo returns the jobs that have ended and of which a conversation has not been told, the one that ended
-// first being first. The error wraps store.ErrUnavailable.
+// OwedTo returns the ended jobs not yet reported to a conversation, in the order they ended. The error wraps
+// store.ErrUnavailable.
 func (r *Runner) OwedTo(ctx context.Context, conversation string) ([]store.Job, error) {
 	var owed []store.Job
 	for _, j := range r.List("", conversation) {
@@ -46,8 +46,10 @@ func (r *Runner) OwedTo(ctx context.Context, conversation string) ([]store.Job, 
 	return owed, nil
 }
 
-// change applies a rule to a job until nobody else has changed it meanwhile. ok is that of the rule.
-func (r *Runner) change(ctx context.Context, id string, rule func(store.Job, time.Time) (store.Job, bool)) (j store.Job, ok bool, err error) {
+// change applies a rule to a job, and retries when another writer changed it in between. ok is the rule's.
+func (r *Runner) change(
+	ctx context.Context, id string, rule func(store.Job, time.Time) (store.Job, bool),
+) (j store.Job, ok bool, err error) {
 	for {
 		if j, err = r.opts.Keep.Load(ctx, id); err != nil {
 			return j, false, err
@@ -65,19 +67,18 @@ func (r *Runner) change(ctx context.Context, id string, rule func(store.Job, tim
 	}
 }
 
-// Told notes that the conversation of a job was told of its end; of several who note it one gets true. The
+// Told records that a job's end was reported to its conversation. If several callers record it, only one gets true. The
 // error is store.ErrUnknown or wraps store.ErrUnavailable.
 func (r *Runner) Told(ctx context.Context, id string) (first bool, err error) {
-	j, ok, err := r.change(ctx, id, told)
+	j, ok, err := r.change(ctx, id, reported)
 	if ok {
 		r.record(audit.EventJobTold, j, failure(j))
 	}
 	return ok, err
 }
 
-// Cancel ends a job that is under way: its work is stopped wherever it runs, and its conversation is told
-// nothing more. was is false if the job is over already. by says who wants it, for the audit. The error is
-// store.ErrUnknown or wraps store.ErrUnavailable.
+// Cancel stops an unfinished job wherever it runs; its conversation gets no report. was is false if the job had already
+// ended. by names the requester, for the log. The error is store.ErrUnknown or wraps store.ErrUnavailable.
 func (r *Runner) Cancel(ctx context.Context, id, by string) (j store.Job, was bool, err error) {
 	j, was, err = r.change(ctx, id, cancel)
 	if was {

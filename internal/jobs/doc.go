@@ -1,5 +1,5 @@
-// Package jobs does the long work that calls of tools have begun, and keeps what is owed to their
-// conversations. The rules are pure functions of a stored job and a time; a Runner applies them: it takes
-// jobs under leases, runs attempts, and writes what became of them, each time over the revision that it
-// knows, so that of several gateways one has a job, and one that has lost it writes nothing more.
+// Package jobs runs the long work that tool calls start, and keeps each result until its conversation has been informed.
+// The rules are pure functions of a stored job and a time. A Runner applies them: it leases jobs, runs attempts and
+// saves results. Each save requires the revision it last read, so a gateway that lost a job's lease can't overwrite the
+// new owner's result.
 package jobs

@@ -13,23 +13,21 @@ import (
 )
 
 const (
-	// MaxAttempts is how often the work of a job is begun.
+	// MaxAttempts is the number of times a job is tried.
 	MaxAttempts = 3
-	// againAfter is how long after a failure that may be repeated the next attempt begins, times the number
-	// of attempts.
+	// againAfter is the delay before retrying a retryable failure, multiplied by the attempt number.
 	againAfter = 15 * time.Second
 )
 
-// due reports whether an attempt at a job may begin.
 func due(j store.Job, now time.Time) bool { return !j.State.Over() && !now.Before(j.Next) }
 
-// take returns a job whose next attempt begins at a node that has its lease. A job that is found running was
-// left by a process that has died. If that has happened as often as it may, the job has failed.
+// take returns a job for a node that holds its lease and starts its next attempt. A job found running belonged to a
+// process that died; after MaxAttempts of those the job has failed.
 func take(j store.Job, node string, now time.Time) store.Job {
 	if j.Attempt >= MaxAttempts {
-		told := registry.NewError(registry.ErrorPermanent, prompts.JobInterrupted(j.Tool, j.Attempt))
-		told.PartialSideEffects = true
-		env := registry.Envelope{Error: told, Meta: registry.Meta{Tool: j.Tool, ResponseSchemaVersion: registry.ResponseSchemaVersion}}
+		failed := registry.NewError(registry.ErrorPermanent, prompts.JobInterrupted(j.Tool, j.Attempt))
+		failed.PartialSideEffects = true
+		env := registry.Envelope{Error: failed, Meta: registry.Meta{Tool: j.Tool, ResponseSchemaVersion: registry.ResponseSchemaVersion}}
 		return over(j, env, now)
 	}
 	j.State, j.Node, j.StartedAt, j.Next, j.Progress = store.JobRunning, node, now.UTC(), time.Time{}, nil
@@ -37,7 +35,7 @@ func take(j store.Job, node string, now time.Time) store.Job {
 	return j
 }
 
-// settle returns a job after an attempt that ended with an envelope.
+// settle returns a job after an attempt that returned env.
 func settle(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	if !env.OK && env.Error.Retryable && j.Attempt < MaxAttempts {
 		j.State, j.Node, j.Progress = store.JobWaiting, "", nil
@@ -47,14 +45,13 @@ func settle(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	return over(j, env, now)
 }
 
-// giveBack returns a job whose attempt was stopped because its process ends: another attempt takes its place.
+// giveBack returns a job whose process is shutting down. The interrupted attempt doesn't count.
 func giveBack(j store.Job) store.Job {
 	j.State, j.Node, j.Progress = store.JobWaiting, "", nil
 	j.Attempt--
 	return j
 }
 
-// over returns a job that has ended.
 func over(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	j.State = store.JobFailed
 	if env.OK {
@@ -64,7 +61,7 @@ func over(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	return j
 }
 
-// cancel returns a job that somebody has cancelled; ok is false if it is over already.
+// cancel returns a cancelled job; ok is false if it had already ended.
 func cancel(j store.Job, now time.Time) (is store.Job, ok bool) {
 	if j.State.Over() {
 		return j, false
@@ -73,8 +70,8 @@ func cancel(j store.Job, now time.Time) (is store.Job, ok bool) {
 	return j, true
 }
 
-// told returns a job whose conversation was told of its end; ok is false if it was before, or is not to be.
-func told(j store.Job, now time.Time) (is store.Job, ok bool) {
+// reported marks a job's end as reported to its conversation; ok is false if no report is due.
+func reported(j store.Job, now time.Time) (is store.Job, ok bool) {
 	if !j.Owed() {
 		return j, false
 	}
@@ -82,7 +79,7 @@ func told(j store.Job, now time.Time) (is store.Job, ok bool) {
 	return j, true
 }
 
-// run returns what the registry needs for the attempt that runs.
+// run returns the registry's input for the current attempt.
 func run(j store.Job) registry.JobRun {
 	return registry.JobRun{
 		ID: j.ID, Tool: j.Tool, Attempt: j.Attempt, Payload: j.Payload, Key: j.Key,
@@ -93,13 +90,13 @@ func run(j store.Job) registry.JobRun {
 	}
 }
 
-// keyOf returns the idempotency key of a new job: short, of plain characters, and no other job's.
+// keyOf returns a new job's unique idempotency key: short, in plain ASCII.
 func keyOf(j store.Job) string {
 	sum := sha256.Sum256([]byte(j.ID + "\x00" + j.Deed))
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// failure returns the type of the error with which a job ended; empty if it did not fail.
+// failure returns a failed job's error type, otherwise "".
 func failure(j store.Job) registry.ErrorType {
 	var env struct {
 		Error *struct {

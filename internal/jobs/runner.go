@@ -18,83 +18,81 @@ import (
 	"voicegw/store"
 )
 
-// Keep keeps jobs; *store.Jobs does. Its methods may be used concurrently.
+// Keep stores jobs; *store.Jobs implements it. It must be safe for concurrent use.
 type Keep interface {
 	Create(ctx context.Context, j store.Job, anew bool) (is store.Job, fresh bool, err error)
 	Save(ctx context.Context, j store.Job) (store.Job, error)
 	Load(ctx context.Context, id string) (store.Job, error)
 	List() (all []store.Job, changed <-chan struct{})
-	// Room returns an error that wraps store.ErrFull if no new job of that user may be kept.
+	// Room returns an error wrapping store.ErrFull if the user has too many jobs.
 	Room(user string) error
-	// Lease reserves a job for the caller; store.ErrBusy if somebody else has it.
+	// Lease reserves a job for the caller; store.ErrBusy if it is already leased.
 	Lease(ctx context.Context, id string) (store.Held, error)
 }
 
 const (
-	// AtOnce is how many jobs run at once in one process.
+	// AtOnce is the number of jobs a process runs concurrently.
 	AtOnce = 16
-	// lookEvery is how often a Runner looks for jobs that nobody has, and for those whose time has come.
+	// lookEvery is the interval between searches for due and abandoned jobs.
 	lookEvery = 2 * time.Second
-	// progressEvery is the shortest time between two writes of a job's progress.
+	// progressEvery is the minimum interval between two progress writes of a job.
 	progressEvery = 2 * time.Second
-	// writeTime bounds one write of a job, and againEvery is the pause before it is tried again while the
-	// store is away.
+	// writeTime bounds one write of a job; againEvery is the pause before a retry while the store is unavailable.
 	writeTime  = 5 * time.Second
 	againEvery = time.Second
 )
 
 // Options configure a Runner. Keep and Tools are required.
 type Options struct {
-	Keep Keep
-	// Tools returns the current tools.
+	Keep  Keep
 	Tools func() *registry.Snapshot
-	// Node names this process in the jobs that it runs.
+	// Node identifies this process in the jobs it runs.
 	Node string
-	// Audit writes a record, and must not wait. Nil discards it.
+	// Audit writes a record and must not block. Nil discards records.
 	Audit func(audit.Record)
-	// Ended is told of each job that this process has ended or cancelled, and must not wait. Nil means nobody.
+	// Ended is called for each job this process ends or cancels, and must not block. May be nil.
 	Ended func(store.Job)
-	// Owed is told, again and again, of all jobs that have ended, on any node, and of which no conversation was
-	// told; without results. It must not wait. Nil means nobody.
+	// Owed is called at least every two seconds with all jobs, on any node, whose end is unreported; without results. It
+	// must not block. May be nil.
 	Owed func([]store.Job)
-	// Progressed is told of each job that runs, on any node, whenever it has said how far it is; without a payload.
-	// It must not wait. Nil means nobody.
+	// Progressed is called when a running job, on any node, has reported new progress; without its payload. It must not
+	// block. May be nil.
 	Progressed func(store.Job)
-	// Logger is told what cannot be written. Nil means no logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
 // Runner runs jobs. Its methods may be used concurrently.
 type Runner struct {
-	// Fixed after New.
+	// Immutable after New.
 	opts   Options
 	seldom *logging.Throttle
-	ctx    func() context.Context // of every attempt
+	ctx    func() context.Context // the parent of every attempt
 	stop   context.CancelCauseFunc
-	poke   chan struct{} // holds one request to look for jobs; never closed
+	poke   chan struct{} // requests a search for jobs; capacity 1, never closed
 	work   sync.WaitGroup
 
-	starting sync.Mutex // so that jobs of a user that begin at once are counted
+	starting sync.Mutex // makes the check of Room and the creation of a job atomic
 
 	mu      sync.Mutex // guards the following fields
 	closed  bool
-	running map[string]*attempt // by the id of the job
+	running map[string]*attempt // by job ID
 }
 
-// attempt is a job that this process has taken, or is about to.
+// attempt is a job that this process runs or is about to lease.
 type attempt struct {
-	number int // 0 before it was taken
+	number int // 0 until the job is leased
 	cancel context.CancelCauseFunc
 }
 
-// The causes for which an attempt is stopped.
+// The causes for cancelling an attempt.
 var (
 	errLeaving   = errors.New("the gateway is shutting down")
 	errCancelled = errors.New("the job was cancelled")
 	errLost      = errors.New("another gateway may have the job")
 )
 
-// New begins to run jobs. Close must be called.
+// New starts running jobs. The caller must call Close.
 func New(o Options) *Runner {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
@@ -106,8 +104,8 @@ func New(o Options) *Runner {
 	return r
 }
 
-// Close stops all attempts and gives their jobs back, so that another process or the next start takes them.
-// It returns when that is done, or with an error when ctx is. A nil Runner has nothing to close.
+// Close stops all attempts and releases their jobs for another process or the next start. It returns when that is done,
+// or an error when ctx ends. A nil Runner does nothing.
 func (r *Runner) Close(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -116,7 +114,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	r.closed = true
 	r.mu.Unlock()
 	r.stop(errLeaving)
-	done := make(chan struct{}) // closed when nothing runs
+	done := make(chan struct{}) // closed when no attempt runs
 	go func() {
 		r.work.Wait()
 		close(done)
@@ -125,12 +123,11 @@ func (r *Runner) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return errors.New("jobs: some could not be given back in time; they are taken again when their leases end")
+		return errors.New("jobs: some could not be released in time; another attempt starts when their leases expire")
 	}
 }
 
-// Room returns an error that wraps store.ErrFull if Start would refuse a new job for that user, tool and action
-// because too many are under way or kept.
+// Room returns an error wrapping store.ErrFull if Start would refuse a new job for this user, tool and action.
 func (r *Runner) Room(user, tool, deed string, atOnce int) error {
 	all, _ := r.opts.Keep.List()
 	open, known := 0, false
@@ -144,14 +141,14 @@ func (r *Runner) Room(user, tool, deed string, atOnce int) error {
 	case open >= atOnce:
 		return store.ErrFull
 	case known:
-		return nil // it takes no new place
+		return nil // reuses the existing job
 	}
 	return r.opts.Keep.Room(user)
 }
 
-// Start begins a job, and then fresh is true. It returns the existing job for the same action if that is under way
-// or, unless anew, over. Start sets the job's ID, Key, State and CreatedAt. The errors wrap store.ErrFull if too many
-// jobs are under way or kept, store.ErrTooBig or store.ErrUnavailable.
+// Start creates a job and returns fresh true. If the same action already has a job, Start returns that one, unless it
+// has ended and anew is set. Start sets ID, Key, State and CreatedAt. The errors wrap store.ErrFull (too many jobs),
+// store.ErrTooBig or store.ErrUnavailable.
 func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) (is store.Job, fresh bool, err error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -170,7 +167,7 @@ func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) 
 	return is, fresh, nil
 }
 
-// look has the Runner look for jobs now.
+// look requests a search for jobs.
 func (r *Runner) look() {
 	select {
 	case r.poke <- struct{}{}:
@@ -178,17 +175,17 @@ func (r *Runner) look() {
 	}
 }
 
-// watch takes jobs, and stops what was cancelled, until ctx ends.
+// watch starts due jobs and stops cancelled ones until ctx ends.
 func (r *Runner) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	strangers := true // also those that another process seems to run
-	told := map[string]time.Time{}
+	strangers := true // whether to try jobs that another process seems to run
+	reported := map[string]time.Time{}
 	for {
 		all, changed := r.opts.Keep.List()
 		r.heed(all)
 		r.fill(ctx, all, strangers)
-		told = r.progressed(all, told)
+		reported = r.progressed(all, reported)
 		r.owed(all)
 		strangers = false
 		select {
@@ -202,30 +199,30 @@ func (r *Runner) watch(ctx context.Context) {
 	}
 }
 
-// progressed tells how far the running jobs are. told has the time of the last report of each that was told; the next
-// such map is returned.
-func (r *Runner) progressed(all []store.Job, told map[string]time.Time) map[string]time.Time {
+// progressed reports new progress of running jobs. reported holds the time of each job's last report; the updated map is
+// returned.
+func (r *Runner) progressed(all []store.Job, reported map[string]time.Time) map[string]time.Time {
 	next := map[string]time.Time{}
 	for _, j := range all {
 		if j.State != store.JobRunning || j.Progress == nil {
 			continue
 		}
 		next[j.ID] = j.Progress.At
-		if r.opts.Progressed != nil && !told[j.ID].Equal(j.Progress.At) {
+		if r.opts.Progressed != nil && !reported[j.ID].Equal(j.Progress.At) {
 			r.opts.Progressed(j)
 		}
 	}
 	return next
 }
 
-// owed tells of the jobs that have ended and were told to nobody.
+// owed passes ended but unreported jobs to Options.Owed.
 func (r *Runner) owed(all []store.Job) {
 	if owed := slices.DeleteFunc(all, func(j store.Job) bool { return !j.Owed() }); len(owed) > 0 && r.opts.Owed != nil {
 		r.opts.Owed(owed)
 	}
 }
 
-// heed stops attempts at jobs that were cancelled, or taken by another process, elsewhere.
+// heed stops attempts at jobs that were cancelled elsewhere or leased by another process.
 func (r *Runner) heed(all []store.Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +238,7 @@ func (r *Runner) heed(all []store.Job) {
 	}
 }
 
-// fill begins attempts at jobs that are due, the oldest first, as long as there is room.
+// fill starts attempts at due jobs, oldest first, up to AtOnce.
 func (r *Runner) fill(ctx context.Context, all []store.Job, strangers bool) {
 	now := time.Now()
 	for _, j := range all {
@@ -254,7 +251,7 @@ func (r *Runner) fill(ctx context.Context, all []store.Job, strangers bool) {
 	}
 }
 
-// begin begins an attempt at a job, unless this process has it already. It reports whether there was room.
+// begin starts an attempt unless one is running. It reports whether there was room.
 func (r *Runner) begin(ctx context.Context, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,13 +271,13 @@ func (r *Runner) begin(ctx context.Context, id string) bool {
 		delete(r.running, id)
 		r.mu.Unlock()
 		if had {
-			r.look() // there is room for another one
+			r.look() // a slot is free
 		}
 	})
 	return true
 }
 
-// attempt takes a job, if nobody else has it, and makes one attempt at it. It reports whether it had the job.
+// attempt leases a job and runs one attempt. It reports whether it got the lease.
 func (r *Runner) attempt(ctx context.Context, a *attempt, id string) bool {
 	held, err := r.opts.Keep.Lease(ctx, id)
 	if err != nil {
@@ -303,7 +300,7 @@ func (r *Runner) attempt(ctx context.Context, a *attempt, id string) bool {
 		return true
 	}
 	if before > 0 {
-		r.opts.Logger.Warn("a job is begun again", "job", id, "tool", j.Tool, "attempt", j.Attempt)
+		r.opts.Logger.Warn("job retried", "job", id, "tool", j.Tool, "attempt", j.Attempt)
 	}
 	r.mu.Lock()
 	a.number = j.Attempt
@@ -312,16 +309,15 @@ func (r *Runner) attempt(ctx context.Context, a *attempt, id string) bool {
 	return true
 }
 
-// untaken tells of a job that cannot be taken, unless somebody else was faster, and waits a moment.
+// untaken logs why a job couldn't be leased, unless another process was faster, and pauses.
 func (r *Runner) untaken(ctx context.Context, id string, err error) {
 	if errors.Is(err, store.ErrBusy) || errors.Is(err, store.ErrChanged) || ctx.Err() != nil {
 		return
 	}
-	r.seldom.Info("a job cannot be taken", "store", "job", id, "error", err)
+	r.seldom.Info("cannot lease job", "store", "job", id, "error", err)
 	r.pause(ctx)
 }
 
-// pause keeps a job that cannot be taken from being tried again at once.
 func (r *Runner) pause(ctx context.Context) {
 	select {
 	case <-time.After(againEvery):
@@ -329,12 +325,12 @@ func (r *Runner) pause(ctx context.Context) {
 	}
 }
 
-// do runs the work of a job that was taken, and writes what became of it.
+// do runs a leased job and saves its result.
 func (r *Runner) do(ctx context.Context, j store.Job) {
-	b := &beside{r: r, job: j, news: make(chan store.JobProgress, 1)}
-	done := make(chan registry.Envelope, 1) // from the goroutine of the work to this one
+	b := &callContext{r: r, job: j, news: make(chan store.JobProgress, 1)}
+	done := make(chan registry.Envelope, 1) // sent by the working goroutine
 	go func() { done <- r.opts.Tools().Work(ctx, run(j), b) }()
-	var pause <-chan time.Time // until progress may be written again; nil if it may
+	var pause <-chan time.Time // set while progress may not be written
 	news := b.news
 	for {
 		select {
@@ -345,7 +341,7 @@ func (r *Runner) do(ctx context.Context, j store.Job) {
 			if saved, err := r.opts.Keep.Save(ctx, next); err == nil {
 				j = saved
 			} else if ctx.Err() == nil && !errors.Is(err, store.ErrChanged) {
-				r.seldom.Info("the progress of a job cannot be written", "progress", "job", j.ID, "error", err)
+				r.seldom.Info("cannot save job progress", "progress", "job", j.ID, "error", err)
 			}
 		case <-pause:
 			news, pause = b.news, nil
@@ -357,7 +353,7 @@ func (r *Runner) do(ctx context.Context, j store.Job) {
 	}
 }
 
-// ended writes what came of an attempt, until it is written or somebody else has the job.
+// ended saves an attempt's outcome, retrying while the store is unavailable.
 func (r *Runner) ended(ctx context.Context, j store.Job, env registry.Envelope) {
 	next := settle(j, env, time.Now())
 	switch cause := context.Cause(ctx); {
@@ -372,19 +368,19 @@ func (r *Runner) ended(ctx context.Context, j store.Job, env registry.Envelope) 
 		err := r.write(ctx, next)
 		if !errors.Is(err, store.ErrUnavailable) {
 			if err != nil && !errors.Is(err, store.ErrChanged) {
-				r.opts.Logger.Error("what became of a job cannot be written", "job", j.ID, "tool", j.Tool, "error", err)
+				r.opts.Logger.Error("cannot save job result", "job", j.ID, "tool", j.Tool, "error", err)
 			}
 			return
 		}
-		r.seldom.Info("what became of a job cannot be written, and is tried again", "end", "job", j.ID, "error", err)
+		r.seldom.Info("cannot save job result, retrying", "end", "job", j.ID, "error", err)
 		if ctx.Err() != nil {
-			return // this process ends, or has lost the job: it is done again
+			return // another attempt follows
 		}
 		r.pause(ctx)
 	}
 }
 
-// write writes a job once, also while this process ends.
+// write saves a job once, even during shutdown.
 func (r *Runner) write(ctx context.Context, next store.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
@@ -395,7 +391,7 @@ func (r *Runner) write(ctx context.Context, next store.Job) error {
 	return err
 }
 
-// over tells of a job that has ended.
+// over records and reports an ended job.
 func (r *Runner) over(j store.Job) {
 	r.record(audit.EventJobEnded, j, failure(j))
 	r.opts.Logger.Info("job ended", "job", j.ID, "tool", j.Tool, "state", string(j.State), "attempts", j.Attempt,
@@ -405,7 +401,7 @@ func (r *Runner) over(j store.Job) {
 	}
 }
 
-// record writes a line of the audit about a job.
+// record writes an audit record about a job.
 func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorType) {
 	if r.opts.Audit == nil {
 		return

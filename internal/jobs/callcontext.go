@@ -10,13 +10,13 @@ import (
 	"voicegw/store"
 )
 
-// beside is what one attempt does beside its result: it is its registry.CallCapabilities. Its methods may be
-// called concurrently, also by work that was left behind, which nobody hears any more.
-type beside struct {
-	// Fixed.
+// callContext is the registry.CallCapabilities of one attempt. Its methods may be called concurrently, and have no effect
+// after the attempt has ended.
+type callContext struct {
+	// Immutable.
 	r   *Runner
 	job store.Job
-	// news holds the newest progress, from the work to do; never closed.
+	// news holds the newest progress report; never closed.
 	news chan store.JobProgress
 
 	mu    sync.Mutex // guards the following fields
@@ -24,14 +24,14 @@ type beside struct {
 	noted int
 }
 
-func (b *beside) end() {
+func (b *callContext) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
 }
 
-// Tell is registry.Progress.Tell.
-func (b *beside) Tell(text string, fraction float64) {
+// Tell implements registry.Progress.
+func (b *callContext) Tell(text string, fraction float64) {
 	p := store.JobProgress{Text: registry.ProgressText(text), At: time.Now().UTC()}
 	if fraction >= 0 { // and not NaN
 		p.Fraction = new(min(fraction, 1))
@@ -42,23 +42,23 @@ func (b *beside) Tell(text string, fraction float64) {
 		return
 	}
 	select {
-	case <-b.news: // older than this one
+	case <-b.news:
 	default:
 	}
-	b.news <- p // it has room: only this method, under mu, sends
+	b.news <- p // cannot block: only this method sends, and it holds mu
 }
 
-// Timeout is registry.Messenger.Timeout: no client waits for long work.
-func (*beside) Timeout(time.Time, time.Duration, string) {}
+// Timeout does nothing: no client waits for a job.
+func (*callContext) Timeout(time.Time, time.Duration, string) {}
 
-// Send is registry.Messenger.Send: no client waits for long work.
-func (*beside) Send(name string, data any) error {
+// Send validates the message and drops it: no client waits for a job.
+func (*callContext) Send(name string, data any) error {
 	_, err := registry.Aside(name, data)
 	return err
 }
 
-// Note is registry.Audit.Note.
-func (b *beside) Note(event string, data any) error {
+// Note implements registry.Audit.
+func (b *callContext) Note(event string, data any) error {
 	encoded, err := registry.Aside(event, data)
 	if err != nil {
 		return err
