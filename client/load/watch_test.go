@@ -126,7 +126,7 @@ func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
 // of the beginning not at the end.
 func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("what a process takes can be read on Linux alone")
+		t.Skip("process usage is available on Linux only")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -202,7 +202,7 @@ func TestAWaitIsTold(t *testing.T) {
 func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("what a process takes can be read on Linux alone")
+		t.Skip("process usage is available on Linux only")
 	}
 	srv := httptest.NewServer(q)
 	t.Cleanup(srv.Close)

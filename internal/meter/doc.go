@@ -1,9 +1,7 @@
-// Package meter counts what users and keys use, by day, over all nodes that share a store, and says
-// what they may still use.
+// Package meter counts usage by day, user and key across all nodes that share a store, and enforces limits on it.
 //
-// Each process counts by itself, in entries that only grow, one for each day, user and key. It tells
-// the others each change at once (a message that nobody stores), and writes an entry at most every 5 s
-// into the store. What any process has counted is the larger of both; the total is the sum over the
-// processes. So nothing is counted twice, whatever is lost or repeated, and a process that is killed
-// loses at most the last seconds of what it has counted.
+// Each process counts in its own entries, one for each day, user and key; they only grow. It broadcasts each change at
+// once (without storing it) and writes each entry to the store at most every 5 s. An entry's value is the larger of the
+// two; the total is the sum over all processes. So lost or repeated messages never count usage twice, and a killed
+// process loses at most its last seconds of counting.
 package meter

@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/cost"
 )
 
-// The limits, by their names in refusals, headers and counters.
+// The limits' names in refusals, headers and counters.
 const (
 	LimitUserSessions = "user-sessions"
 	LimitUserRate     = "user-new-sessions"
@@ -28,45 +28,43 @@ const (
 
 // Limits returns the names of all limits.
 func Limits() []string {
-	return []string{LimitUserSessions, LimitUserRate, LimitUserCost, LimitUserMinutes, LimitKeySessions, LimitKeyRate, LimitKeyCost, LimitKeyMinutes}
+	return []string{LimitUserSessions, LimitUserRate, LimitUserCost, LimitUserMinutes,
+		LimitKeySessions, LimitKeyRate, LimitKeyCost, LimitKeyMinutes}
 }
 
-// Limited names what refusals are counted by: a limit, and the name of the key or issuer whose
-// credentials were shown, or NoKey.
+// Limited is the key of a refusal counter: a limit, and the name of the client's key or issuer, or NoKey.
 type Limited struct{ Limit, Key string }
 
-// NoKey stands for whoever has shown nothing that is configured under a name, and OtherKey for what is beyond
-// the number of names that are counted.
+// NoKey counts clients without a configured credential, and OtherKey names beyond mostNames.
 const (
 	NoKey    = "none"
 	OtherKey = "other"
 )
 
-// mostNames bounds the names under which refusals are counted.
+// mostNames bounds the names in refusal counters.
 const mostNames = 30
 
-// Refusal says which limit is reached.
+// Refusal reports a reached limit.
 type Refusal struct {
-	// Limit is its name: one of the constants above.
+	// Limit is one of the constants above.
 	Limit string
-	// Quota is how much the limit allows: sessions, micro-dollars or seconds.
+	// Quota is the limit's value: sessions, micro-dollars or seconds.
 	Quota int64
-	// Window is the time that the quota is for; zero if it is for what runs at once.
+	// Window is the quota's period; zero for a limit on concurrent sessions.
 	Window time.Duration
-	// RetryIn is when it may be tried again: for a day's limit, when the day in UTC is over.
+	// RetryIn is the wait before another attempt: for a daily limit, until midnight UTC.
 	RetryIn time.Duration
 }
 
-// Error describes the refusal.
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("the limit %s is reached; again in %v", r.Limit, r.RetryIn.Round(time.Second))
+	return fmt.Sprintf("limit %s reached; retry in %v", r.Limit, r.RetryIn.Round(time.Second))
 }
 
-// Day reports whether the refusal is about what is used up for the day.
+// Day reports whether a daily limit is exhausted.
 func (r *Refusal) Day() bool { return r.Window == day }
 
-// Reconfigure sets what each user may use, and asks Options.Key again what keys may: at once, also for
-// sessions that run. They are not ended for being too many.
+// Reconfigure sets the limits of each user and reads those of keys again from Options.Key. It also affects running
+// sessions, but ends none because there are too many.
 func (m *Meter) Reconfigure(user auth.Limits) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,18 +76,18 @@ func (m *Meter) Reconfigure(user auth.Limits) {
 
 const day = 24 * time.Hour
 
-// busyRetry is when a place may be free again: nobody knows.
+// busyRetry is the suggested wait for a free session slot.
 const busyRetry = 5 * time.Second
 
-// limited is a subject with its limits, and their names.
+// limited is a subject with its limits and their names.
 type limited struct {
 	of                             subject
 	limits                         auth.Limits
 	sessions, pace, costs, minutes string
 }
 
-// limitsOf yields the subjects that are limited: the user, the key. It allocates nothing: it is asked for each session whenever
-// something is counted.
+// limitsOf yields the limited subjects among the user and the key. It must not allocate: it runs for each session on
+// every count.
 func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
 	return func(yield func(limited) bool) {
 		for of := range who.subjects() {
@@ -100,7 +98,7 @@ func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
 	}
 }
 
-// limited returns the limits of a subject; ok is false if it has none.
+// limited returns a subject's limits; ok is false if it has none.
 func (m *Meter) limited(of subject) (l limited, ok bool) {
 	switch {
 	case of.kind == user:
@@ -111,19 +109,19 @@ func (m *Meter) limited(of subject) (l limited, ok bool) {
 	return limited{}, false
 }
 
-// costLimit returns the limit on a day's money; zero for none.
+// costLimit returns the daily cost limit; zero means none.
 func (l limited) costLimit() cost.Micros { return micros(l.limits.CostPerDay) }
 
 func micros(dollars float64) cost.Micros {
 	return cost.Micros(min(math.Round(dollars*1e6), 1<<60))
 }
 
-// timeLimit returns the limit on a day's voice, in ms; zero for none.
+// timeLimit returns the daily voice limit in ms; zero means none.
 func (l limited) timeLimit() int64 {
 	return int64(min(math.Round(l.limits.MinutesPerDay*60_000), 1<<60))
 }
 
-// allows returns nil if the subject may use more today. The caller must hold mu.
+// allows returns nil if a daily limit isn't exhausted. The caller must hold mu.
 func (m *Meter) allows(who Who, now time.Time) *Refusal {
 	m.turnDay(now)
 	over := now.UTC().Truncate(day).Add(day).Sub(now)
@@ -142,7 +140,7 @@ func (m *Meter) allows(who Who, now time.Time) *Refusal {
 	return nil
 }
 
-// room returns nil if the subject may have one more session now. The caller must hold mu.
+// room returns nil if the subject may have another session now. The caller must hold mu.
 func (m *Meter) room(who Who) *Refusal {
 	for l := range m.limitsOf(who) {
 		if t := m.totals[l.of]; t != nil && l.limits.Sessions > 0 && t.running >= l.limits.Sessions {
@@ -152,7 +150,7 @@ func (m *Meter) room(who Who) *Refusal {
 	return nil
 }
 
-// begins counts a session that begins, or returns why it may not yet. The caller must hold mu.
+// begins counts a new session, or returns the reached limit. The caller must hold mu.
 func (m *Meter) begins(who Who, now time.Time) *Refusal {
 	var taken []*rate.Reservation
 	for l := range m.limitsOf(who) {
@@ -171,9 +169,9 @@ func (m *Meter) begins(who Who, now time.Time) *Refusal {
 	return nil
 }
 
-// Door returns nil if a client of that user and key may connect, as with a nil Meter, or which limit refuses every session
-// that it could begin. It is for a client that has not said yet what it wants. returns says that it may
-// want to go on with a session: then a user who has one is not refused. Nothing is counted as begun.
+// Door checks a connecting client before it has sent session.start: it returns nil, or the limit that would refuse any
+// session. With returns, the client may want to resume, so a user with a running session is not refused. It counts no
+// session. A nil Meter allows all.
 func (m *Meter) Door(who Who, returns bool) *Refusal {
 	if m == nil {
 		return nil
@@ -195,7 +193,7 @@ func (m *Meter) Door(who Who, returns bool) *Refusal {
 	return m.tooFast(who, now)
 }
 
-// tooFast returns which limit on the pace would refuse a session that began now. The caller must hold mu.
+// tooFast returns the rate limit that would refuse a session now. The caller must hold mu.
 func (m *Meter) tooFast(who Who, now time.Time) *Refusal {
 	for l := range m.limitsOf(who) {
 		if l.limits.NewPerSecond <= 0 {
@@ -209,20 +207,19 @@ func (m *Meter) tooFast(who Who, now time.Time) *Refusal {
 	return nil
 }
 
-// pace is how fast a subject begins sessions.
+// pace is the rate limiter of a subject's new sessions.
 type pace struct {
 	limiter *rate.Limiter
 	used    time.Time
 }
 
-// mostPaces bounds how many subjects' paces are remembered. Forgetting one gives it its whole
-// allowance back.
+// mostPaces bounds the remembered rate limiters. A forgotten subject starts with a full allowance.
 const mostPaces = 8192
 
-// burst returns how many sessions may begin at once.
+// burst returns the number of sessions that may start at once.
 func burst(perSecond float64) int64 { return max(int64(math.Ceil(perSecond)), 1) }
 
-// pace returns what limits the pace of a subject. The caller must hold mu.
+// pace returns a subject's rate limiter. The caller must hold mu.
 func (m *Meter) pace(l limited, now time.Time) *rate.Limiter {
 	p := m.paces[l.of]
 	if p == nil || p.limiter.Limit() != rate.Limit(l.limits.NewPerSecond) {
@@ -255,8 +252,8 @@ func (m *Meter) refuse(who Who, r *Refusal) *Refusal {
 	return r
 }
 
-// Allows returns nil if the user and the key may use more, as with a nil Meter, or which limit of the day is reached: for a turn by text,
-// and before a session is offered.
+// Allows returns nil, or the daily limit that the user or the key has exhausted. It is called for text turns and before
+// a session is offered. A nil Meter allows all.
 func (m *Meter) Allows(who Who) *Refusal {
 	if m == nil {
 		return nil

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// writeEvery is how often an entry is written at most.
+	// writeEvery is the minimum interval between two writes of an entry.
 	writeEvery = 5 * time.Second
-	// accrueEvery is how often the time of a running session is counted although nothing happens.
+	// accrueEvery is the interval for counting the time of an idle session.
 	accrueEvery = 15 * time.Second
-	// beat is how often the meter looks what is due.
+	// beat is the interval of the meter's housekeeping.
 	beat = time.Second
-	// tellEvery is how often the running sessions are told again, and runningLife how long others
-	// believe that: a process that is killed gives its sessions' places back after that.
+	// tellEvery is the interval for broadcasting the running sessions, and runningLife how long other nodes rely on it:
+	// then a killed process's sessions no longer count.
 	tellEvery   = 5 * time.Second
 	runningLife = 3 * tellEvery
-	// rereadEvery is how often the day is read again from the store, for what was told and not heard.
+	// rereadEvery is the interval for rereading the day from the store, in case a broadcast was lost.
 	rereadEvery = time.Minute
-	// mostEntries bounds how many entries are known. What is beyond counts for no limit, and what this process itself
-	// cannot count is not stored.
+	// mostEntries bounds the known entries. Entries of other processes beyond it count for no limit; this process's own
+	// are not stored.
 	mostEntries = 100_000
-	// mostUnwritten bounds how many entries wait to be written.
+	// mostUnwritten bounds the entries waiting to be written.
 	mostUnwritten = 50_000
-	// writers is how many entries are written at the same time.
+	// writers is the number of concurrent writes.
 	writers = 4
 )
 
-// Store keeps the entries; *store.Usage implements it.
+// Store stores the entries; *store.Usage implements it.
 type Store interface {
 	Save(ctx context.Context, r store.UsageRecord, known uint64) (uint64, error)
 	Days(ctx context.Context, first, last time.Time, f func(store.UsageRecord)) (unreadable int, err error)
@@ -47,42 +47,39 @@ type Store interface {
 // Options configure a Meter. Store is required.
 type Options struct {
 	Store Store
-	// Node is this process among all that share the store: drawn at random for each.
+	// Node is this process's random ID among all that share the store.
 	Node string
-	// User is what each user may use, and Key what a key may use, by its ID. Key is called with a lock
-	// held and must not wait; nil means that no key is limited.
+	// User is the limits of each user; Key returns the limits of a key ID. Key is called with a lock held and must not
+	// block; nil means keys have no limits.
 	User auth.Limits
 	Key  func(id string) auth.Limits
-	// Name returns the name of the key or issuer of a key's ID, of which there are only as many as are
-	// configured; empty for none. It is called as Key is. Nil knows no names.
+	// Name returns the configured name of a key or issuer ID, or "". It must not block, and may be nil.
 	Name func(id string) string
-	// Logger gets what cannot be written. Nil means no logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Who names the user and the key to which usage is charged.
+// Who is the user and the key charged for usage.
 type Who struct {
-	// User is a user's identity, Key the ID of the principal whose credentials were shown. Either may
-	// be empty.
+	// User is a user's identity, Key the ID of the authenticated principal. Either may be empty.
 	User, Key string
 }
 
-// slot names an entry of a process.
+// slot identifies an entry of a process.
 type slot struct{ node, day, user, key string }
 
-// entry is what a process has counted.
+// entry is the usage counted by one process.
 type entry struct {
 	sum     cost.Sum
-	running int       // voice sessions that run now; for a slot without a day
-	heard   time.Time // when the process last told it; for running ones of other processes
+	running int       // running voice sessions; for a slot without a day
+	heard   time.Time // time of the last broadcast; for running sessions of other processes
 
-	// The following are for this process's own entries.
-	revision uint64    // of the record in the store
-	next     time.Time // not written again before
+	// For this process's own entries only:
+	revision uint64    // of the stored record
+	next     time.Time // the earliest time of the next write
 	writing  bool
 }
 
-// kind says whether a subject is a user or a key.
 type kind uint8
 
 const (
@@ -90,19 +87,19 @@ const (
 	key
 )
 
-// subject is what is limited: a user or a key.
+// subject is a user or a key with limits.
 type subject struct {
 	kind kind
 	id   string
 }
 
-// total is what a subject has used today, over all processes, and what runs now.
+// total is a subject's usage today and its running sessions, over all processes.
 type total struct {
 	micros  cost.Micros
 	voiceMS int64
 	running int
-	state   State // of the limits of this subject
-	// sessions run in this process.
+	state   State // of this subject's limits
+	// sessions are those in this process.
 	sessions map[*Session]struct{}
 }
 
@@ -110,14 +107,14 @@ func (t *total) empty() bool {
 	return t.micros == 0 && t.voiceMS == 0 && t.running == 0 && len(t.sessions) == 0
 }
 
-// Meter counts. Its methods may be used concurrently, and none but Close, Report and New waits for
-// the store.
+// Meter counts usage and enforces limits. Its methods may be used concurrently. Only New, Close and Report wait for the
+// store.
 type Meter struct {
-	// Fixed after New, but for opts.User, which mu guards.
+	// Immutable after New, except opts.User, which mu guards.
 	opts  Options
-	stop  func() // hears no more
+	stop  func() // unsubscribes from broadcasts
 	end   context.CancelFunc
-	wake  chan struct{} // holds a note that sessions are to be told; never closed
+	wake  chan struct{} // requests notify; capacity 1, never closed
 	loops sync.WaitGroup
 
 	closing sync.Once
@@ -126,16 +123,16 @@ type Meter struct {
 	day     string
 	entries map[slot]*entry
 	totals  map[subject]*total
-	dirty   map[slot]*entry       // own entries that are not written
-	changed map[*Session]struct{} // sessions whose allowance may have changed
-	paces   map[subject]*pace     // how fast users and keys begin
-	failing bool                  // the last write failed, which was logged
-	refused map[Limited]int64     // refusals so far
-	names   map[string]struct{}   // of Limited.Key; bounded by mostNames
-	dropped int64                 // entries that were not counted, because there was no room
+	dirty   map[slot]*entry       // own entries not yet written
+	changed map[*Session]struct{} // sessions whose state may have changed
+	paces   map[subject]*pace     // rate limiters of new sessions
+	failing bool                  // the last write failed and was logged
+	refused map[Limited]int64
+	names   map[string]struct{} // the names in Limited.Key; bounded by mostNames
+	dropped int64               // entries not counted because mostEntries was reached
 }
 
-// New begins to count, with what the store knows of today. Close must be called.
+// New starts with the stored usage of today. The caller must call Close.
 func New(ctx context.Context, o Options) (*Meter, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	m := &Meter{
@@ -159,8 +156,7 @@ func New(ctx context.Context, o Options) (*Meter, error) {
 	return m, nil
 }
 
-// Close writes what is not written yet, until ctx is done. It may be called more than once. What is
-// counted later is not written.
+// Close writes the pending entries until ctx ends. It may be called more than once. Later usage is not written.
 func (m *Meter) Close(ctx context.Context) error {
 	m.end()
 	m.loops.Wait()
@@ -170,7 +166,7 @@ func (m *Meter) Close(ctx context.Context) error {
 
 func dayOf(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// turnDay begins a new day if there is one. The caller must hold mu.
+// turnDay resets the totals at midnight UTC. The caller must hold mu.
 func (m *Meter) turnDay(now time.Time) {
 	today := dayOf(now)
 	if today == m.day {
@@ -191,7 +187,7 @@ func (m *Meter) turnDay(now time.Time) {
 	}
 }
 
-// entry returns the entry of a slot; nil if there is no room for a new one. The caller must hold mu.
+// entry returns a slot's entry; nil if mostEntries is reached. The caller must hold mu.
 func (m *Meter) entry(s slot) *entry {
 	e := m.entries[s]
 	if e == nil {
@@ -205,7 +201,7 @@ func (m *Meter) entry(s slot) *entry {
 	return e
 }
 
-// add counts something of this process. The caller must hold mu.
+// add counts usage in this process. The caller must hold mu.
 func (m *Meter) add(who Who, more cost.Sum, now time.Time) {
 	m.turnDay(now)
 	s := slot{node: m.opts.Node, day: m.day, user: who.User, key: who.Key}
@@ -222,7 +218,7 @@ func (m *Meter) add(who Who, more cost.Sum, now time.Time) {
 	m.tell(s, e)
 }
 
-// set changes an entry, and the totals that it counts for. The caller must hold mu.
+// set updates an entry and the totals it belongs to. The caller must hold mu.
 func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
 	for of := range (Who{s.user, s.key}).subjects() {
 		t := m.total(of)
@@ -239,7 +235,7 @@ func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
 	e.sum, e.running = sum, running
 }
 
-// subjects yields the users and keys that are counted.
+// subjects yields the counted users and keys.
 func (w Who) subjects() iter.Seq[subject] {
 	return func(yield func(subject) bool) {
 		if w.User != "" && !yield(subject{user, w.User}) {
@@ -260,8 +256,8 @@ func (m *Meter) total(of subject) *total {
 	return t
 }
 
-// affected notes that the sessions of a subject must be told, if its state has changed: a subject may
-// have thousands of sessions, and each of them counts something. The caller must hold mu.
+// affected marks a subject's sessions for notification, but only if its state changed: a subject may have thousands of
+// sessions, and each of them counts. The caller must hold mu.
 func (m *Meter) affected(of subject, t *total) {
 	state := Fine
 	if l, ok := m.limited(of); ok {
@@ -277,7 +273,7 @@ func (m *Meter) affected(of subject, t *total) {
 	m.poke()
 }
 
-// poke has run tell the sessions that have changed. The caller must hold mu.
+// poke requests notify. The caller must hold mu.
 func (m *Meter) poke() {
 	if len(m.changed) == 0 {
 		return
@@ -288,7 +284,7 @@ func (m *Meter) poke() {
 	}
 }
 
-// Turn counts a turn by text, and what it has used. A nil Meter counts nothing.
+// Turn counts a text turn and its usage. A nil Meter does nothing.
 func (m *Meter) Turn(who Who, a cost.Amount, tokens cost.Usage) {
 	if m == nil {
 		return
@@ -298,17 +294,17 @@ func (m *Meter) Turn(who Who, a cost.Amount, tokens cost.Usage) {
 	m.add(who, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, time.Now())
 }
 
-// Figures are for an operator.
+// Figures are the meter's own statistics.
 type Figures struct {
-	// Entries is how many entries are known, Unwritten how many of them wait to be written, and
-	// Dropped how often something was not counted because there was no room.
+	// Entries counts known entries, Unwritten those waiting to be written, and Dropped the usage lost because
+	// mostEntries was reached.
 	Entries, Unwritten int
 	Dropped            int64
-	// Refused is how often each limit has refused somebody.
+	// Refused counts refusals by limit.
 	Refused map[Limited]int64
 }
 
-// Figures returns what an operator may want to see.
+// Figures returns the current statistics.
 func (m *Meter) Figures() Figures {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,23 +10,22 @@ import (
 	"voicegw/store"
 )
 
-// Filter says whose usage is asked for.
+// Filter selects usage records.
 type Filter struct {
-	// User and Key are asked for; empty means all.
+	// An empty User or Key matches all.
 	User, Key string
-	// First and Last are the days, in UTC; both count.
+	// First and Last are UTC days, inclusive.
 	First, Last time.Time
 }
 
-// Day is what was used on one day.
+// Day is the usage of one day.
 type Day struct {
 	Date string `json:"date"`
 	cost.Sum
 }
 
-// Report returns what was used, by day, oldest first. Days without usage are left out. What another
-// process has counted within the last 5 s may be missing. unreadable is the number of records that
-// cannot be read and are not in it. The error is the store's.
+// Report returns the usage by day, oldest first, without empty days. Usage of other processes in the last 5 s may be
+// missing. unreadable counts the records left out because they can't be read. The error is the store's.
 func (m *Meter) Report(ctx context.Context, f Filter) (days []Day, unreadable int, err error) {
 	all := map[slot]cost.Sum{}
 	unreadable, err = m.opts.Store.Days(ctx, f.First, f.Last, func(r store.UsageRecord) {

@@ -12,7 +12,7 @@ import (
 	"voicegw/store"
 )
 
-// run counts time, tells others and tells sessions, until ctx is done.
+// run counts time, broadcasts entries and notifies sessions until ctx ends.
 func (m *Meter) run(ctx context.Context) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -33,7 +33,7 @@ func (m *Meter) run(ctx context.Context) {
 	}
 }
 
-// keep writes and reads the store, until ctx is done.
+// keep writes to the store and rereads it until ctx ends.
 func (m *Meter) keep(ctx context.Context) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -53,7 +53,7 @@ func (m *Meter) keep(ctx context.Context) {
 	}
 }
 
-// warn logs that the store fails, once until it works again.
+// warn logs a store failure once until it recovers.
 func (m *Meter) warn(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -65,13 +65,13 @@ func (m *Meter) warn(err error) {
 	m.mu.Unlock()
 	switch {
 	case err != nil && !was:
-		m.opts.Logger.Warn("usage cannot be stored, it waits", "error", err, "entries", waits)
+		m.opts.Logger.Warn("cannot store usage, will retry", "error", err, "entries", waits)
 	case err == nil && was:
 		m.opts.Logger.Info("usage is stored again")
 	}
 }
 
-// due returns the entries that are to be written now; all of them for a zero time.
+// due returns the entries to write now; a zero time returns all.
 func (m *Meter) due(now time.Time) []slot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +85,8 @@ func (m *Meter) due(now time.Time) []slot {
 	return all
 }
 
-// flush writes the entries that are due, and returns the first error. After an error nothing more is
-// begun: while the store is away, each attempt waits for it.
+// flush writes the due entries and returns the first error. It starts no write after an error, because each would wait
+// for the unavailable store.
 func (m *Meter) flush(ctx context.Context, now time.Time) error {
 	slots := m.due(now)
 	var next atomic.Int64
@@ -112,7 +112,6 @@ func (m *Meter) flush(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// write writes an entry.
 func (m *Meter) write(ctx context.Context, s slot) error {
 	m.mu.Lock()
 	e := m.dirty[s]
@@ -123,7 +122,7 @@ func (m *Meter) write(ctx context.Context, s slot) error {
 	return err //nolint:wrapcheck // it names the store
 }
 
-// written notes what came of writing an entry.
+// written records the result of a write.
 func (m *Meter) written(s slot, sum cost.Sum, revision uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,7 +153,7 @@ func (m *Meter) reread(ctx context.Context) error {
 		return err //nolint:wrapcheck // it names the store
 	}
 	if unreadable > 0 {
-		m.opts.Logger.Warn("usage that cannot be read counts for no limit", "records", unreadable)
+		m.opts.Logger.Warn("unreadable usage records count for no limit", "records", unreadable)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -164,8 +163,7 @@ func (m *Meter) reread(ctx context.Context) error {
 	return nil
 }
 
-// message is what processes tell each other: an entry of a day or, without a day, how many voice
-// sessions run.
+// message is a broadcast: a day's entry or, without a day, a number of running sessions.
 type message struct {
 	Node    string   `json:"node"`
 	Day     string   `json:"day,omitempty"`
@@ -175,23 +173,22 @@ type message struct {
 	Running int      `json:"running,omitempty"`
 }
 
-// mostMessage bounds a message, in bytes.
+// mostMessage bounds a message in bytes.
 const mostMessage = 4 << 10
 
-// tell tells the others an entry. A failure is no loss: the store has it within seconds. The caller
-// must hold mu.
+// tell broadcasts an entry. A failure is harmless: the store has the entry within seconds. The caller must hold mu.
 func (m *Meter) tell(s slot, e *entry) {
 	data, err := json.Marshal(message{Node: s.node, Day: s.day, User: s.user, Key: s.key, Sum: e.sum, Running: e.running})
 	if err == nil {
 		err = m.opts.Store.Tell(data)
 	}
 	if err != nil {
-		m.opts.Logger.Debug("usage is not told to others", "error", err)
+		m.opts.Logger.Debug("cannot broadcast usage", "error", err)
 	}
 }
 
-// tellRunning tells the others again which sessions run here, and forgets those of processes that
-// have not told theirs for long.
+// tellRunning broadcasts this process's running sessions, and drops those of processes that have been silent for
+// runningLife.
 func (m *Meter) tellRunning(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,13 +206,14 @@ func (m *Meter) tellRunning(now time.Time) {
 	}
 }
 
-// hear takes a message of any process, from outside of this one: it may be anything.
+// hear handles a broadcast from another process. It is untrusted input.
 func (m *Meter) hear(data []byte) {
 	if len(data) > mostMessage {
 		return
 	}
 	var is message
-	if json.Unmarshal(data, &is) != nil || is.Node == "" || is.Node == m.opts.Node || is.Running < 0 || is.Sum.Micros < 0 || is.Sum.VoiceMS < 0 {
+	if json.Unmarshal(data, &is) != nil || is.Node == "" || is.Node == m.opts.Node ||
+		is.Running < 0 || is.Sum.Micros < 0 || is.Sum.VoiceMS < 0 {
 		return
 	}
 	m.mu.Lock()
@@ -223,7 +221,7 @@ func (m *Meter) hear(data []byte) {
 	m.learn(is, time.Now())
 }
 
-// learn takes what a process has counted, unless more of it is known. The caller must hold mu.
+// learn merges an entry of another process if it is larger. The caller must hold mu.
 func (m *Meter) learn(is message, now time.Time) {
 	m.turnDay(now)
 	if is.Node == m.opts.Node || is.Day != "" && is.Day != m.day {

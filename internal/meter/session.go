@@ -6,35 +6,35 @@ import (
 	"voicegw/internal/cost"
 )
 
-// State is how much of what its user and key may use a session's user and key have used.
+// State is how close a session's user or key is to a limit.
 type State uint8
 
-// The states.
+// The states, in order of severity.
 const (
 	Fine  State = iota
 	Near        // 80 % of a limit is used
 	Spent       // a limit is reached
 )
 
-// nearShare is the share of a limit at which a session is told that it comes near.
+// nearShare is the share of a limit at which a session becomes Near.
 const nearShare = 0.8
 
-// Session is a voice session that is counted. Its methods may be used concurrently.
+// Session is a counted voice session. Its methods may be used concurrently.
 type Session struct {
-	// Fixed after Enter.
+	// Immutable.
 	m   *Meter
 	who Who
 
 	// Guarded by Meter.mu.
-	counted time.Time // up to then, its time is counted
+	counted time.Time // its time is counted up to here
 	over    bool
 	state   State
 	watch   func(State)
 }
 
-// Enter counts a voice session that begins, or returns which limit refuses it. A session that goes on
-// here, after another process, is let in whatever the limits say; it counts as none that begins. Leave
-// must be called. A nil Meter returns a nil Session, which counts nothing.
+// Enter counts a new voice session, or returns the limit that refuses it. goesOn means the session moved here from
+// another process: it is always admitted and not counted as new. The caller must call Leave. A nil Meter returns a nil
+// Session, which counts nothing.
 func (m *Meter) Enter(who Who, goesOn bool) (*Session, *Refusal) {
 	if m == nil {
 		return nil, nil
@@ -66,7 +66,7 @@ func (m *Meter) Enter(who Who, goesOn bool) (*Session, *Refusal) {
 	return s, nil
 }
 
-// runs changes how many sessions run. The caller must hold mu.
+// runs changes the number of running sessions. The caller must hold mu.
 func (m *Meter) runs(who Who, by int) {
 	s := slot{node: m.opts.Node, user: who.User, key: who.Key}
 	if e := m.entry(s); e != nil {
@@ -75,8 +75,8 @@ func (m *Meter) runs(who Who, by int) {
 	}
 }
 
-// Watch calls f, on a goroutine of the meter and one after another, when the session's state changes,
-// and once now if it is not Fine. f must not wait.
+// Watch calls f whenever the session's state changes, and once now unless it is Fine. Calls are sequential, on the
+// meter's goroutine; f must not block.
 func (s *Session) Watch(f func(State)) {
 	if s == nil {
 		return
@@ -88,12 +88,12 @@ func (s *Session) Watch(f func(State)) {
 	s.m.poke()
 }
 
-// Used counts what a model has reported.
+// Used counts usage that a model reported.
 func (s *Session) Used(a cost.Amount, tokens cost.Usage) {
 	s.count(cost.Sum{Amount: a, Tokens: tokens})
 }
 
-// Turn counts a turn that has ended.
+// Turn counts a finished turn.
 func (s *Session) Turn() { s.count(cost.Sum{Turns: 1}) }
 
 func (s *Session) count(more cost.Sum) {
@@ -107,7 +107,7 @@ func (s *Session) count(more cost.Sum) {
 	s.m.add(s.who, more, now)
 }
 
-// elapsed returns the time that is not counted yet, and counts it. The caller must hold Meter.mu.
+// elapsed returns the uncounted time and marks it as counted. The caller must hold Meter.mu.
 func (s *Session) elapsed(now time.Time) int64 {
 	if s.over {
 		return 0
@@ -117,8 +117,7 @@ func (s *Session) elapsed(now time.Time) int64 {
 	return ms
 }
 
-// Leave counts the end of the session. It may be called more than once, and what is used later is
-// still counted.
+// Leave ends the session. It may be called more than once. Later usage still counts.
 func (s *Session) Leave() {
 	if s == nil {
 		return
@@ -144,12 +143,12 @@ func (s *Session) Leave() {
 	}
 }
 
-// accrue counts the time of sessions in which nothing else is counted.
+// accrue counts the time of idle sessions.
 func (m *Meter) accrue(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, t := range m.totals {
-		for s := range t.sessions { // twice, where a user and a key have it: nothing is left then
+		for s := range t.sessions { // a session listed under both its user and its key adds 0 the second time
 			if now.Sub(s.counted) >= accrueEvery {
 				m.add(s.who, cost.Sum{VoiceMS: s.elapsed(now)}, now)
 			}
@@ -157,7 +156,7 @@ func (m *Meter) accrue(now time.Time) {
 	}
 }
 
-// stateOf returns how much is used. The caller must hold mu.
+// stateOf returns a session's state. The caller must hold mu.
 func (m *Meter) stateOf(who Who) State {
 	state := Fine
 	for l := range m.limitsOf(who) {
@@ -168,7 +167,7 @@ func (m *Meter) stateOf(who Who) State {
 	return state
 }
 
-// state returns how much of its limits the subject has used.
+// state returns how close the subject is to its limits.
 func (l limited) state(t *total) State {
 	state := Fine
 	for _, c := range [...]struct{ used, most int64 }{{int64(t.micros), int64(l.costLimit())}, {t.voiceMS, l.timeLimit()}} {
@@ -183,7 +182,7 @@ func (l limited) state(t *total) State {
 	return state
 }
 
-// notify tells the sessions whose state has changed.
+// notify calls the watchers of sessions whose state changed.
 func (m *Meter) notify() {
 	type news struct {
 		watch func(State)

@@ -12,22 +12,20 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Vars is what a voicegw tells of itself at its debug address.
+// Vars is the answer of a voicegw process at its debug address.
 type Vars struct {
 	Goroutines int64 `json:"goroutines"`
-	// HeapAlloc is what the objects of the heap take, in bytes, after a garbage collection where one was
-	// asked for. The gaps between them are in the resident memory.
+	// HeapAlloc is the size of heap objects in bytes, after a garbage collection if one was requested. Resident memory
+	// also has the gaps between them.
 	HeapAlloc int64 `json:"heap_alloc"`
-	// FDs are its open descriptors; -1 where it does not know.
+	// FDs is the number of open descriptors; -1 if unknown.
 	FDs int64 `json:"fds"`
 }
 
-// varsLimits bound the answer.
 var varsLimits = bounded.Limits{Service: "the gateway's debug address", Format: bounded.JSON, Bytes: 4 << 20}
 
-// ReadVars asks a voicegw that serves --debug-listen at base, such as
-// http://127.0.0.1:6060. With collect it collects its garbage first, and gives memory
-// that it does not need back to the system.
+// ReadVars asks a voicegw process with --debug-listen at base, such as http://127.0.0.1:6060. With collect the process
+// first collects garbage and returns unused memory to the system.
 func ReadVars(ctx context.Context, client *http.Client, base string, collect bool) (Vars, error) {
 	url := strings.TrimSuffix(base, "/") + "/debug/vars"
 	if collect {
@@ -41,7 +39,7 @@ func ReadVars(ctx context.Context, client *http.Client, base string, collect boo
 	if err != nil {
 		return Vars{}, fmt.Errorf("ask for the debug values: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return Vars{}, fmt.Errorf("ask for the debug values: %w", err)
@@ -52,14 +50,13 @@ func ReadVars(ctx context.Context, client *http.Client, base string, collect boo
 	return parseVars(body)
 }
 
-// parseVars reads the answer.
 func parseVars(body []byte) (Vars, error) {
 	v := Vars{Goroutines: -1}
 	if err := json.Unmarshal(body, &v); err != nil {
-		return Vars{}, fmt.Errorf("the debug values cannot be read: %w", err)
+		return Vars{}, fmt.Errorf("invalid debug values: %w", err)
 	}
 	if v.Goroutines < 0 {
-		return Vars{}, errors.New("the debug values have no goroutines: is it a voicegw with --debug-listen that answers there?")
+		return Vars{}, errors.New("the debug values have no goroutines: check that the URL is the --debug-listen address of a voicegw")
 	}
 	return v, nil
 }

@@ -10,9 +10,9 @@ import (
 	"voicegw/internal/origin"
 )
 
-// DebugHandler serves profiles and a few numbers of this program. sessions
-// returns the number of running sessions and may be called concurrently. pprof also registers its handlers with
-// http.DefaultServeMux, which nothing serves.
+// DebugHandler serves profiles and runtime statistics of this process. sessions returns the number of running sessions
+// and may be called concurrently. Importing pprof also registers its handlers with http.DefaultServeMux, which must stay
+// unserved.
 func DebugHandler(version string, sessions func() int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -23,16 +23,16 @@ func DebugHandler(version string, sessions func() int) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, r *http.Request) { serveVars(w, r, version, sessions) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A page in a browser on this machine can make a name of its own point here.
+		// Against DNS rebinding: a web page can make its own host name resolve to this address.
 		if host, err := origin.ParseHost(r.Host); err != nil || !host.Loopback() {
-			http.Error(w, "Ask for localhost or a loopback address.", http.StatusForbidden)
+			http.Error(w, "Use localhost or a loopback address.", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// vars are the numbers of GET /debug/vars. Sizes are in bytes.
+// vars is the answer of GET /debug/vars. Sizes are in bytes.
 type vars struct {
 	Version    string `json:"version"`
 	Sessions   int    `json:"sessions"`
@@ -42,19 +42,19 @@ type vars struct {
 	StackInuse uint64 `json:"stack_inuse"`
 	Sys        uint64 `json:"sys"`
 	GCs        uint32 `json:"gcs"`
-	// RSS, Threads and FDs are the system's; 0 and -1 where it does not tell.
+	// RSS and Threads are 0 and FDs is -1 where the system doesn't report them.
 	RSS     int64 `json:"rss"`
 	Threads int   `json:"threads"`
 	FDs     int   `json:"fds"`
 }
 
-// serveVars answers GET /debug/vars. With gc=1 it collects garbage first and gives memory
-// back to the system, so that what is left is what is held.
+// serveVars answers GET /debug/vars. With gc=1 it first collects garbage and returns memory to the system, so that the
+// answer shows what is still in use.
 func serveVars(w http.ResponseWriter, r *http.Request, version string, sessions func() int) {
 	if r.URL.Query().Get("gc") == "1" {
-		// Twice, since what waits in a sync.Pool outlives one collection.
+		// Twice: objects in a sync.Pool survive one collection.
 		runtime.GC()
-		debug.FreeOSMemory() // which collects first
+		debug.FreeOSMemory() // collects garbage first
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -68,6 +68,6 @@ func serveVars(w http.ResponseWriter, r *http.Request, version string, sessions 
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", " ")
-	// A client that is gone does not read its answer.
+	// The client may be gone.
 	_ = enc.Encode(v)
 }

@@ -1,3 +1,3 @@
-// Package process reports the resources of a process (from /proc on Linux, and from the debug address of a Go program),
-// serves that debug address, notifies the service manager, and watches files that are replaced while the program runs.
+// Package process reports a process's resource usage (from /proc on Linux and from a Go program's debug address), serves
+// that debug address, notifies the service manager, and watches files that are replaced at run time.
 package process

@@ -10,28 +10,26 @@ import (
 )
 
 const (
-	// settleTime is how long files must be left alone before they are looked at: of several, such as a
-	// certificate and its key, one is written after the other.
+	// settleTime is the quiet period before files are read: a certificate and its key are written one after the other.
 	settleTime = 500 * time.Millisecond
-	// lookEvery is how often they are looked at without being told: some file systems tell nothing.
+	// lookEvery is the polling interval, because some file systems send no events.
 	lookEvery = time.Minute
 )
 
-// Options configure Run. All of them are required.
+// Options configure Run. All are required.
 type Options struct {
 	// What names the files in the log, such as "certificates".
 	What string
-	// Files returns their paths. It is asked again before each wait, so that they may be others.
+	// Files returns the paths. It is called again before each wait.
 	Files func() []string
-	// Look is called when one of them may have changed: 500 ms after the last change in their folders,
-	// once at the start, and every minute.
+	// Look is called at the start, 500 ms after the last change in the files' folders, and every minute.
 	Look func()
-	// Logger gets a warning if their folders cannot be watched; then only the minute counts.
+	// Logger gets a warning if the folders can't be watched; then only polling remains.
 	Logger *slog.Logger
 }
 
-// Run watches files until ctx ends, and calls Look in the caller's goroutine. It watches their folders:
-// Kubernetes and others replace a link there, and what was watched before is gone.
+// Run watches files until ctx ends and calls Look on the caller's goroutine. It watches the folders, because Kubernetes
+// and others replace a link there, after which a watch on the file itself would see nothing.
 func Run(ctx context.Context, o Options) {
 	w := watch{Options: o, folders: map[string]bool{}}
 	var events chan fsnotify.Event
@@ -40,11 +38,11 @@ func Run(ctx context.Context, o Options) {
 	if err != nil {
 		w.warn(err)
 	} else {
-		defer func() { _ = watcher.Close() }() // nothing is lost with it
+		defer func() { _ = watcher.Close() }()
 		w.watcher, events, failures = watcher, watcher.Events, watcher.Errors
 	}
 	w.follow()
-	look := time.NewTimer(settleTime) // they may have changed since they were read
+	look := time.NewTimer(settleTime) // files may have changed since they were read
 	defer look.Stop()
 	for {
 		select {
@@ -52,7 +50,7 @@ func Run(ctx context.Context, o Options) {
 			return
 		case <-events:
 			look.Reset(settleTime)
-		case <-failures: // such as events that were lost
+		case <-failures: // such as lost events
 			look.Reset(settleTime)
 		case <-look.C:
 			o.Look()
@@ -62,15 +60,15 @@ func Run(ctx context.Context, o Options) {
 	}
 }
 
-// watch is what Run keeps.
+// watch is the state of Run.
 type watch struct {
 	Options
-	watcher *fsnotify.Watcher // nil if the system offers none
-	folders map[string]bool   // those that are watched
+	watcher *fsnotify.Watcher // nil if the system has none
+	folders map[string]bool   // the watched folders
 	warned  bool
 }
 
-// follow watches the folders in which the files are now, and no others.
+// follow updates the watched folders to those of the current files.
 func (w *watch) follow() {
 	if w.watcher == nil {
 		return
@@ -100,6 +98,6 @@ func (w *watch) follow() {
 func (w *watch) warn(err error) {
 	if !w.warned {
 		w.warned = true
-		w.Logger.Warn("the folders of the "+w.What+" cannot be watched, so the files are looked at every minute", "error", err)
+		w.Logger.Warn("the folders of the "+w.What+" cannot be watched; checking the files every minute instead", "error", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Read says what a process takes. pid 0 is this one.
+// Read returns a process's resource usage. pid 0 means the current process.
 func Read(pid int) (Usage, error) {
 	dir := "/proc/self"
 	if pid != 0 {
@@ -14,17 +14,17 @@ func Read(pid int) (Usage, error) {
 	}
 	line, err := os.ReadFile(dir + "/stat")
 	if err != nil {
-		return Usage{}, fmt.Errorf("look at process %d: %w", pid, err)
+		return Usage{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	u, err := parseStat(line, os.Getpagesize())
 	if err != nil {
-		return Usage{}, fmt.Errorf("look at process %d: %w", pid, err)
+		return Usage{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	u.FDs = -1
 	if entries, err := os.ReadDir(dir + "/fd"); err == nil {
 		u.FDs = len(entries)
 		if pid == 0 {
-			u.FDs-- // that of looking
+			u.FDs-- // the descriptor of this listing
 		}
 	}
 	return u, nil

@@ -4,7 +4,7 @@ package process
 
 import "errors"
 
-// Read says what a process takes: on Linux alone.
+// Read is available on Linux only.
 func Read(int) (Usage, error) {
-	return Usage{}, errors.New("what a process takes can be read on Linux alone")
+	return Usage{}, errors.New("process usage is available on Linux only")
 }

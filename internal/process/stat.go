@@ -8,26 +8,24 @@ import (
 	"time"
 )
 
-// Usage is what a process has taken and holds.
+// Usage is a process's resource usage.
 type Usage struct {
-	// CPU is the time it has run, on all cores together, user and system.
+	// CPU is the user and system time over all cores.
 	CPU time.Duration
-	// RSS is the memory that it holds, in bytes.
+	// RSS is the resident memory in bytes.
 	RSS     int64
 	Threads int
-	// FDs are its open descriptors; -1 where this program may not look.
+	// FDs is the number of open descriptors; -1 without permission.
 	FDs int
 }
 
-// tick is the unit of times in /proc/<pid>/stat: USER_HZ is 100 on every architecture
-// that Linux has for Go.
+// tick is the unit of times in /proc/<pid>/stat: USER_HZ is 100 on every architecture that Go supports on Linux.
 const tick = 10 * time.Millisecond
 
-// errStat says that a line of /proc/<pid>/stat is invalid.
-var errStat = errors.New("it is no line of /proc/<pid>/stat")
+var errStat = errors.New("malformed /proc/<pid>/stat")
 
-// parseStat reads /proc/<pid>/stat (man 5 proc_pid_stat). The name of the program stands
-// in parentheses and may hold anything, parentheses too.
+// parseStat parses /proc/<pid>/stat (man 5 proc_pid_stat). The program's name is in parentheses and may itself contain
+// parentheses.
 func parseStat(line []byte, pageSize int) (Usage, error) {
 	end := bytes.LastIndexByte(line, ')')
 	if end < 0 {
@@ -37,7 +35,7 @@ func parseStat(line []byte, pageSize int) (Usage, error) {
 	fields := bytes.Fields(line[end+1:])
 	number := func(field int) (int64, error) {
 		if field-3 >= len(fields) {
-			return 0, fmt.Errorf("%w: there is no field %d", errStat, field)
+			return 0, fmt.Errorf("%w: field %d is missing", errStat, field)
 		}
 		n, err := strconv.ParseInt(string(fields[field-3]), 10, 64)
 		if err != nil || n < 0 {
