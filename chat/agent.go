@@ -15,7 +15,6 @@ import (
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/textutil"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"
@@ -73,7 +72,7 @@ type Request struct {
 	KeyExpires      time.Time
 	Inspect, Inside bool
 	// Parent is the span of the client's own that the message belongs to; zero without one.
-	Parent traceparent.Parent
+	Parent protocol.TraceParent
 	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string

@@ -3,8 +3,9 @@ package chat
 import (
 	"time"
 
+	"voicegw/protocol"
+
 	"voicegw/internal/cost"
-	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 )
 
@@ -14,7 +15,7 @@ type Opening struct {
 	Turn                  int
 	At                    time.Time
 	// Parent is what the client has sent the message for; zero without one.
-	Parent traceparent.Parent
+	Parent protocol.TraceParent
 	// Said is the user's text; it may be empty.
 	Said string
 }
@@ -25,7 +26,7 @@ type Followed struct {
 	// nobody is told.
 	Take func(Step)
 	// Span is how the turn is named to what happens in it.
-	Span traceparent.Parent
+	Span protocol.TraceParent
 }
 
 // Step is something that has happened in a turn: one of its fields beside At is set.

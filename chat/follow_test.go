@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
+
 	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
 
 // TestWhoFollowsATurn is told of everything in it in its order, and its calls know where they belong.
 func TestWhoFollowsATurn(t *testing.T) {
-	span, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	span, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	var told []string
 	var openings []Opening
 	set := fixtureSetting{options: Options{Follow: func(o Opening) Followed {

@@ -5,8 +5,9 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"voicegw/protocol"
+
 	"voicegw/internal/auth"
-	"voicegw/internal/traceparent"
 )
 
 const aParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -31,7 +32,7 @@ func TestParentOf(t *testing.T) {
 		{"nothing", auth.Principal{Kind: auth.KindLocal}, nil, ""},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/v1/chat", nil)
-		r.Header[traceparent.Header] = c.header
+		r.Header[protocol.TraceHeader] = c.header
 		if got := parentOf(r.WithContext(auth.With(r.Context(), c.who))).String(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

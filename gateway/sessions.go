@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/auth"
 	"voicegw/internal/conversation"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -99,7 +98,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.leaveVoice(r, in.ConversationID, in.User)
-	offer, err := s.opts.Voice.Invite(traceparent.With(r.Context(), parentOf(r)), in)
+	offer, err := s.opts.Voice.Invite(protocol.WithTraceParent(r.Context(), parentOf(r)), in)
 	if err != nil {
 		s.notInvited(w, err)
 		return

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/protocol"
+
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/cost"
 	"voicegw/internal/testutil"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session"
@@ -28,14 +29,14 @@ import (
 // desk is a Voice that notes what it is asked for.
 type desk struct {
 	asked  []handoff.Invitation
-	under  []traceparent.Parent // the spans that they were asked below
+	under  []protocol.TraceParent // the spans that they were asked below
 	err    error
 	talks  map[string]*conversation.Conversation
 	listed []store.Query
 }
 
 func (d *desk) Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
-	d.asked, d.under = append(d.asked, in), append(d.under, traceparent.From(ctx))
+	d.asked, d.under = append(d.asked, in), append(d.under, protocol.TraceParentFrom(ctx))
 	return registry.VoiceOffer{
 		SessionID: "voice-1", ConversationID: "conv-1", Ticket: "s3cret", PendingRequest: in.PendingRequest,
 		ExpiresAt: time.Date(2026, 11, 20, 10, 1, 0, 5e6, time.UTC),

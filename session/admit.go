@@ -7,9 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/protocol"
+
 	"voicegw/internal/auth"
 	"voicegw/internal/quota"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 )
 
@@ -27,7 +28,7 @@ type Arrival struct {
 	// user, connected to no other.
 	Anonymous user.User
 	// Parent is the span of the client's own that it begins the session for; zero without one.
-	Parent traceparent.Parent
+	Parent protocol.TraceParent
 }
 
 // The errors of Admit.

@@ -3,7 +3,6 @@ package session
 import (
 	"time"
 
-	"voicegw/internal/traceparent"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -21,7 +20,7 @@ type Opening struct {
 	Entry           Entry
 	// Parent is what the session was begun for, and Before the beginning of the session on the node that has
 	// run it before. Both may be zero.
-	Parent, Before traceparent.Parent
+	Parent, Before protocol.TraceParent
 	// When the client connected, its session.start had come, it was known who it is, and the session began or
 	// was refused. Those that did not happen are zero.
 	Came, Started, Known, Begun time.Time
@@ -35,7 +34,7 @@ type Followed struct {
 	// not block. Nil means that nobody is told.
 	Take func(Step)
 	// Start is how the beginning of the session is named, for whoever goes on with it.
-	Start traceparent.Parent
+	Start protocol.TraceParent
 }
 
 // Step is a step of a session, or something that happened between two.
@@ -79,7 +78,7 @@ func (m *Manager) follow(g *guest, provider, model, refused string) Followed {
 		o.ConversationID = g.start.ConversationID
 	}
 	if g.restoring != nil {
-		o.Before, _ = traceparent.Parse(g.restoring.was.Trace)
+		o.Before, _ = protocol.ParseTraceParent(g.restoring.was.Trace)
 	}
 	return tell(o)
 }

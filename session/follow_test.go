@@ -8,14 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
+
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
 
 // follower is what somebody was told who follows sessions, one line for each opening, turn and event.
 type follower struct {
-	start traceparent.Parent // what the beginning of each session is called
+	start protocol.TraceParent // what the beginning of each session is called
 
 	mu       sync.Mutex
 	lines    []string
@@ -96,7 +97,7 @@ func TestWhoFollowsIsToldOfFaults(t *testing.T) {
 
 // TestTraceOfATakeover: the node that goes on with a session knows how its beginning is called in the traces.
 func TestTraceOfATakeover(t *testing.T) {
-	start, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	start, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()
 		first, second := &follower{start: start}, &follower{}

@@ -12,9 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/protocol"
+
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"voicegw/internal/traceparent"
 	"voicegw/internal/traces/tracestest"
 	"voicegw/session"
 )
@@ -57,7 +58,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 // oneSpan is a span alone.
 func oneSpan() []span {
-	return []span{{at: newPlace(traceparent.Parent{}), name: "x", begun: epoch, end: epoch.Add(time.Second)}}
+	return []span{{at: newPlace(protocol.TraceParent{}), name: "x", begun: epoch, end: epoch.Add(time.Second)}}
 }
 
 // TestNobodyWaitsForACollector: whatever a collector does, keeping spans takes no time, what cannot be sent is bounded

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
 )
 
 // place is where a span stands: its trace and its own id.
@@ -19,7 +19,7 @@ func (p place) isZero() bool { return p.trace == [16]byte{} }
 func (p place) below() place { return place{p.trace, newSpanID()} }
 
 // newPlace returns a place below a span of any program, or in a trace of its own.
-func newPlace(parent traceparent.Parent) place {
+func newPlace(parent protocol.TraceParent) place {
 	if !parent.IsZero() {
 		return place{parent.Trace, newSpanID()}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"voicegw/chat"
 	"voicegw/internal/cost"
-	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -102,7 +101,7 @@ func TestTextTrees(t *testing.T) {
 func TestTextBelowACaller(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Sender: r, Content: true})
-	above, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	w := write(t, tr, chat.Opening{Parent: above, Said: "cherry"})
 	if s := w.is.Span; s.Trace != above.Trace || s.Span == above.Span || !s.Sampled {
 		t.Errorf("it is named %v", s)

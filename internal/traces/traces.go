@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/protocol"
+
 	"voicegw/config/setting"
-	"voicegw/internal/traceparent"
 )
 
 // Protocol is how spans travel to the collector.
@@ -184,6 +185,6 @@ func (t *Traces) finish(is *turn, before []span, who about, now time.Time) {
 
 // parent returns how a span is named to whoever goes on below it. Whether it will be kept is not known yet:
 // it is said to be if it will be whatever happens.
-func (t *Traces) parent(at place, caller bool) traceparent.Parent {
-	return traceparent.Parent{Trace: at.trace, Span: at.span, Sampled: caller || t.sample.drawn(at.trace)}
+func (t *Traces) parent(at place, caller bool) protocol.TraceParent {
+	return protocol.TraceParent{Trace: at.trace, Span: at.span, Sampled: caller || t.sample.drawn(at.trace)}
 }

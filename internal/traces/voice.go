@@ -4,8 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/protocol"
+
 	"voicegw/internal/audit"
-	"voicegw/internal/traceparent"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/session"
@@ -269,7 +270,7 @@ func (v *voice) openTurn(at time.Time, number int) {
 		// The first turn belongs to the trace in which the session began; the others have one each.
 		t.at, t.parent = v.start.below(), v.start.span
 	} else {
-		t.at, t.links, t.facts.caller = newPlace(traceparent.Parent{}), []link{{v.start, linkSession}}, false
+		t.at, t.links, t.facts.caller = newPlace(protocol.TraceParent{}), []link{{v.start, linkSession}}, false
 	}
 	v.open = t
 }
@@ -386,7 +387,7 @@ func (v *voice) changed(at time.Time, how, failed string) {
 
 // alone decides about a span that belongs to no turn.
 func (v *voice) alone(s span, f facts) {
-	s.at, s.links = newPlace(traceparent.Parent{}), []link{{v.start, linkSession}}
+	s.at, s.links = newPlace(protocol.TraceParent{}), []link{{v.start, linkSession}}
 	a := attributes{}
 	a.text(keySession, v.who.session)
 	a.text(keyConversation, v.who.conversation)

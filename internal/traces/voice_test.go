@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
+
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
@@ -87,7 +88,7 @@ func TestTrees(t *testing.T) {
 func TestHandoffIsOneTrace(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Ratio: 0, Sender: r})
-	above, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	k := begin(t, tr, session.Opening{Parent: above})
 	if got := k.followed.Start; got.Trace != above.Trace || got.Span == above.Span || !got.Sampled {
 		t.Errorf("who goes on with the session is told %v", got)
@@ -143,8 +144,8 @@ func TestRefusedSession(t *testing.T) {
 func TestTakenOver(t *testing.T) {
 	r := &recorder{}
 	tr := open(t, Options{Ratio: 1, Sender: r})
-	before := newPlace(traceparent.Parent{})
-	f := tr.Voice(session.Opening{SessionID: "s", Agent: "default", Provider: "openai", Entry: session.EntryTakeover, Came: epoch, Begun: epoch.Add(time.Second), Before: traceparent.Parent{Trace: before.trace, Span: before.span}})
+	before := newPlace(protocol.TraceParent{})
+	f := tr.Voice(session.Opening{SessionID: "s", Agent: "default", Provider: "openai", Entry: session.EntryTakeover, Came: epoch, Begun: epoch.Add(time.Second), Before: protocol.TraceParent{Trace: before.trace, Span: before.span}})
 	f.Take(session.Step{At: epoch.Add(2 * time.Second), Event: session.Returned{Outcome: session.ReturnedHere, Took: 30 * time.Millisecond}})
 	f.Take(session.Step{At: epoch.Add(3 * time.Second), In: orchestrator.Move{}, Actions: []orchestrator.Action{orchestrator.Moving{}}})
 	f.Take(session.Step{At: epoch.Add(4 * time.Second), Event: session.Ended{Reason: "moving"}})

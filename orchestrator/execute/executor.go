@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/audit"
 	"voicegw/internal/quota"
-	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -114,7 +113,7 @@ type Conversation struct {
 	// Unkept means that the gateway does not keep the conversation, so nothing can be reported to it later.
 	Unkept bool
 	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
-	Trace traceparent.Parent
+	Trace protocol.TraceParent
 	// Tell sends the client a message of a running call. It may be called concurrently and must not wait.
 	// Nil means that there is no client.
 	Tell func(protocol.ServerMessage)

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
+
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -25,7 +26,7 @@ func mustFinish(r calls.Run) bool {
 // Run starts a call. The result is reported as calls.Finished.
 func (c *Runner) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
-	ctx, cancel := context.WithCancelCause(traceparent.With(c.e.ctx(), c.c.Trace))
+	ctx, cancel := context.WithCancelCause(protocol.WithTraceParent(c.e.ctx(), c.c.Trace))
 	c.mu.Lock()
 	if c.cancels == nil {
 		c.cancels = make(map[string]*running)

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"voicegw/protocol"
+
 	"voicegw/internal/conversation"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -117,7 +118,7 @@ func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer regist
 
 // offer makes the ticket; the session belongs to the trace of ctx.
 func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
-	t.Trace = traceparent.From(ctx).String()
+	t.Trace = protocol.TraceParentFrom(ctx).String()
 	o, err := d.voice.Offer(ctx, t)
 	if err != nil {
 		return registry.VoiceOffer{}, err

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/protocol"
+
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"voicegw/internal/conversation"
 	"voicegw/internal/logging"
 	"voicegw/internal/testutil"
-	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -59,8 +60,8 @@ func invite(t *testing.T, d *Desk, in Invitation) registry.VoiceOffer {
 // TestTicketKeepsItsTrace: a session belongs to the trace in which its ticket was made.
 func TestTicketKeepsItsTrace(t *testing.T) {
 	d, _ := newDesk(t)
-	above, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	o, err := d.Invite(traceparent.With(t.Context(), above), Invitation{User: user.Must("ada")})
+	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	o, err := d.Invite(protocol.WithTraceParent(t.Context(), above), Invitation{User: user.Must("ada")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/traceparent"
+	"voicegw/protocol"
+
 	"voicegw/internal/user"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -33,7 +34,7 @@ type Ticket struct {
 	// Guarantor is the principal that made the ticket.
 	Guarantor registry.Guarantor
 	// Parent is what the ticket was made for, in the traces; it may be zero.
-	Parent traceparent.Parent
+	Parent protocol.TraceParent
 	// Over must be called once, when the session is over and was handed back. Nil does nothing.
 	Over func()
 	// WhenLost calls f, on any goroutine, when the session must end because another one of its
@@ -54,7 +55,7 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error
 		held.Release()
 		return Ticket{}, fmt.Errorf("a ticket of an invalid user: %w", err)
 	}
-	above, _ := traceparent.Parse(t.Trace) // it is left out by gateways without traces
+	above, _ := protocol.ParseTraceParent(t.Trace) // it is left out by gateways without traces
 	out := Ticket{
 		SessionID: t.SessionID, User: who, Vouched: t.Vouched, Scopes: t.Scopes, Agent: t.Agent, ConversationID: t.Conversation,
 		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,

@@ -1,4 +1,4 @@
-package traceparent
+package protocol
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+const validTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// TestParse reads headers as section 3.2 of the specification has them.
-func TestParse(t *testing.T) {
+// TestTraceParent reads headers as section 3.2 of the specification has them.
+func TestTraceParent(t *testing.T) {
 	for text, want := range map[string]bool{
-		valid: true,
+		validTrace: true,
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00":      true,
 		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more": true, // a version to come
 		"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01":      true,
@@ -23,45 +23,45 @@ func TestParse(t *testing.T) {
 		"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01":      false,
 		"00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01":      false,
 		"00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01":      false,
-		"":                                    false,
-		strings.Repeat("0", 55):               false,
-		strings.Replace(valid, "01", "0", 1):  false,
-		" " + valid:                           false,
-		strings.Replace(valid, "-01", "-", 1): false,
+		"":                      false,
+		strings.Repeat("0", 55): false,
+		strings.Replace(validTrace, "01", "0", 1): false,
+		" " + validTrace: false,
+		strings.Replace(validTrace, "-01", "-", 1): false,
 	} {
-		p, ok := Parse(text)
+		p, ok := ParseTraceParent(text)
 		if ok != want || ok == p.IsZero() {
 			t.Errorf("%q is read as %v (valid: %v)", text, p, ok)
 		}
 	}
 }
 
-// TestContext carries a span through a context.
-func TestContext(t *testing.T) {
-	p, _ := Parse(valid)
+// TestTraceParentInContext carries a span through a context.
+func TestTraceParentInContext(t *testing.T) {
+	p, _ := ParseTraceParent(validTrace)
 	ctx := context.Background()
-	if From(ctx) != (Parent{}) || From(With(ctx, Parent{})) != (Parent{}) || From(With(ctx, p)) != p {
+	if TraceParentFrom(ctx) != (TraceParent{}) || TraceParentFrom(WithTraceParent(ctx, TraceParent{})) != (TraceParent{}) || TraceParentFrom(WithTraceParent(ctx, p)) != p {
 		t.Error("a context does not keep the span that it was given")
 	}
-	if p.String() != valid || (Parent{}).String() != "" {
-		t.Errorf("it is written as %q and %q", p, Parent{})
+	if p.String() != validTrace || (TraceParent{}).String() != "" {
+		t.Errorf("it is written as %q and %q", p, TraceParent{})
 	}
 }
 
-// FuzzParse: what is read of a header of today's version is written as it was, except for flags that
-// nobody knows.
-func FuzzParse(f *testing.F) {
-	f.Add(valid)
+// FuzzTraceParent: what is read of a header of today's version is written as it was, except for unknown
+// flags.
+func FuzzTraceParent(f *testing.F) {
+	f.Add(validTrace)
 	f.Add("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, ok := Parse(text)
+		p, ok := ParseTraceParent(text)
 		if !ok {
 			return
 		}
 		if got := p.String(); got[2:53] != text[2:53] {
 			t.Errorf("%q became %q", text, got)
 		}
-		if again, ok := Parse(p.String()); !ok || again != p {
+		if again, ok := ParseTraceParent(p.String()); !ok || again != p {
 			t.Errorf("%q does not come back from %q", text, p.String())
 		}
 	})
