@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testutil.Main(keyed{m}, testutil.Need{
 		Kinds: []logging.Kind{logging.Console, logging.Image, logging.OperatorsKey},
 		Sinks: []testutil.Sink{testutil.Log, testutil.Errors},
-	}))
+		// genai depends on opencensus, which starts a goroutine when it is imported.
+	}), goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
 // keyed runs tests whose servers have testKey.

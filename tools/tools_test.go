@@ -27,7 +27,10 @@ import (
 	"voicegw/tools"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// genai depends on opencensus, which starts a goroutine when it is imported.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // client takes what tools tell it.
 type client struct{}

@@ -8,6 +8,7 @@ const DefaultPause = 300 * time.Millisecond
 // Act is a turn's action, named as in a script.
 type Act string
 
+// The acts.
 const (
 	Say  Act = "say"  // speak a recording
 	Type Act = "type" // send a text
@@ -30,6 +31,7 @@ func (a Act) Disconnects() bool { return a == Drop || a == Reload || a == Roam }
 // WaitFor is the event that ends a turn, named as in a script.
 type WaitFor string
 
+// The events.
 const (
 	ForAnswer     WaitFor = "answer"      // the answer was heard to the end
 	ForFirstAudio WaitFor = "first_audio" // the answer begins
@@ -41,6 +43,7 @@ const (
 // From is a moment of the previous turn.
 type From int
 
+// The moments.
 const (
 	FromEnd    From = iota // its end
 	FromAnswer             // the first audio of its answer
@@ -50,6 +53,7 @@ const (
 // Approval says who answers when a tool needs approval.
 type Approval int
 
+// The approvers.
 const (
 	// ApprovalNobody lets the question expire.
 	ApprovalNobody Approval = iota

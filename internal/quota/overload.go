@@ -1,5 +1,3 @@
-// Package overload says when a process has more to do than it can and must take nothing new, before
-// what it has suffers: because memory runs short, or because the store has been away for long.
 package quota
 
 import (

@@ -1,4 +1,3 @@
-// Package provider holds the clients of image models: [Google] and [OpenAI].
 package image
 
 import (
