@@ -17,18 +17,27 @@ const (
 	tableEnd   = "<!-- keywords end -->\n"
 )
 
-// keywordTable prints the table of keywords for the document.
+// keywordTable prints the keywords for the document: those that every form keeps, those that no form takes, and the rest.
 func keywordTable() string {
-	var b strings.Builder
-	b.WriteString("| Keyword | OpenAI | Gemini | Why, and what to write instead |\n|---|---|---|---|\n")
+	var kept []string
+	var rest, refused strings.Builder
 	for _, k := range adapter.Keywords() {
-		text := k.Reason
-		if k.Mend != "" {
-			text += " Where refused: " + k.Mend + "."
+		switch {
+		case k.OpenAI == adapter.Kept && k.Gemini == adapter.Kept && k.Mend == "":
+			kept = append(kept, "`"+k.Name+"`")
+		case k.OpenAI == adapter.Refused && k.Gemini == adapter.Refused:
+			fmt.Fprintf(&refused, "| `%s` | %s |\n", k.Name, k.Mend)
+		default:
+			text := strings.TrimSuffix(k.Reason, ".")
+			if k.Gemini == adapter.Refused {
+				text = k.Mend
+			}
+			fmt.Fprintf(&rest, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, strings.ReplaceAll(text, "|", "\\|"))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, strings.ReplaceAll(text, "|", "\\|"))
 	}
-	return b.String()
+	return "Kept in every form: " + strings.Join(kept, ", ") + ".\n\n" +
+		"| keyword | OpenAI | Gemini | note, or replacement |\n|---|---|---|---|\n" + rest.String() +
+		"\n| refused in every form | instead |\n|---|---|\n" + refused.String()
 }
 
 // TestTheDocumentHasTheTable keeps docs/tool-schemas.md and the code together.

@@ -61,13 +61,13 @@ func section(text []byte, name string, body string) ([]byte, error) {
 func metricsTable() string {
 	kinds := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Gauge: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder
-	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString("| metric and labels | type | meaning |\n|---|---|---|\n")
 	for _, f := range metrics.Families() {
-		labels := "-"
+		labels := ""
 		if len(f.Labels) > 0 {
-			labels = "`" + strings.Join(f.Labels, "`, `") + "`"
+			labels = "{" + strings.Join(f.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.FullName(), kinds[f.Kind], labels, f.Help)
+		fmt.Fprintf(&b, "| `%s%s` | %s | %s |\n", f.FullName(), labels, kinds[f.Kind], f.Help)
 	}
 	return b.String()
 }
