@@ -287,7 +287,7 @@ func handshakeAttacks() []attack {
 func gatewayAttacks() []attack {
 	ok := head(200, "Content-Type: text/event-stream")
 	all := common(ok)
-	all[1].words, all[2].words = "no voicegw gateway", "no voicegw gateway"
+	all[1].words, all[2].words = "not a voicegw gateway", "not a voicegw gateway"
 	return append(all,
 		endless("endless event", "piece", ok, "data: x\n"),
 		endless("endless line", "bytes", ok+"data: ", "x"),

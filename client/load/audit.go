@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/audit"
 )
 
-// ledger remembers which calls of tools the callers saw, to hold them against the
-// gateway's audit. Any number of goroutines may use it.
+// ledger records the tool calls that callers saw, for a comparison with the gateway's audit. It is safe for
+// concurrent use.
 type ledger struct {
 	mu       sync.Mutex // guards the following fields
 	sessions map[string]bool
@@ -22,12 +22,12 @@ type ledger struct {
 // call is a tool.ended.
 type call struct{ session, id string }
 
-// maxLedger bounds the calls that are remembered; those after it are not looked for.
+// maxLedger bounds the recorded calls; later ones are not compared.
 const maxLedger = 1_000_000
 
 func newLedger() *ledger { return &ledger{sessions: map[string]bool{}, calls: map[call]bool{}} }
 
-// saw notes a tool.ended.
+// saw records a tool.ended.
 func (l *ledger) saw(session, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,10 +37,10 @@ func (l *ledger) saw(session, id string) {
 	}
 }
 
-// auditTime is how long the gateway may take to write what it has done.
+// auditTime is the gateway's time to write the last records.
 const auditTime = 5 * time.Second
 
-// compare reads the audit until nothing is missing in it, or for some seconds.
+// compare reads the audit until nothing is missing, for at most auditTime.
 func (l *ledger) compare(ctx context.Context, path string, tell func(Status)) *report.Audit {
 	var a *report.Audit
 	wait(ctx, tell, "until the audit is complete", auditTime, func() bool {
@@ -50,13 +50,13 @@ func (l *ledger) compare(ctx context.Context, path string, tell func(Status)) *r
 	return a
 }
 
-// read holds the calls against the audit as it stands.
+// read compares the calls with the audit in its present state.
 func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := &report.Audit{File: path, Expected: int64(len(l.calls))}
 	found := map[call]bool{}
-	deeds := map[string]map[call]bool{} // the calls of each that have done it
+	actions := map[string]map[call]bool{} // the calls that carried out each action
 	_, err := audit.ReadFiles(ctx, path, func(r audit.Record, _ []byte) error {
 		c := call{r.SessionID, r.CallID}
 		if r.Event != audit.EventTool || !l.sessions[r.SessionID] {
@@ -66,11 +66,11 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 			found[c] = true
 		}
 		if r.BusinessKey != "" && r.OK && !r.CacheHit {
-			deed := r.ToolID + " " + r.BusinessKey
-			if deeds[deed] == nil {
-				deeds[deed] = map[call]bool{}
+			action := r.ToolID + " " + r.BusinessKey
+			if actions[action] == nil {
+				actions[action] = map[call]bool{}
 			}
-			deeds[deed][c] = true // a call may stand there twice after the death of a gateway
+			actions[action][c] = true // a gateway that died may have logged a call twice
 		}
 		return nil
 	})
@@ -80,7 +80,7 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 		a.Problem = err.Error()
 	}
 	a.Found = int64(len(found))
-	for _, by := range deeds {
+	for _, by := range actions {
 		a.Twice += int64(len(by) - 1)
 	}
 	return a

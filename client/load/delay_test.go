@@ -24,12 +24,11 @@ import (
 	"voicegw/transport/openai"
 )
 
-// timedStack is a stack in a bubble: a network in memory, and a clock that only waiting
-// moves. What a report says there is what the code does, and not what the machine did.
+// timedStack is a gateway with an in-memory network and a fake clock, so that reports show only the code's own
+// delays.
 type timedStack struct{ front *testutil.PipeListener }
 
-// newTimedStack starts one whose model waits for firstAudio before it speaks. faults is a
-// fault script; empty means no faults.
+// newTimedStack's model waits for firstAudio before it speaks. faults is a fault script or empty.
 func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faults string) *timedStack {
 	t.Helper()
 	o := sim.Options{Seed: 1, FirstAudioMS: int(firstAudio.Milliseconds())}
@@ -83,7 +82,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 	return st
 }
 
-// run calls the gateway, in the bubble's time.
+// run calls the gateway in the bubble's time.
 func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Report {
 	t.Helper()
 	sc, err := caller.ParseScript("test.yaml", []byte(text))
@@ -103,8 +102,8 @@ func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Rep
 	return rep
 }
 
-// TestAKnownDelayIsReported: the simulator waits for 300 ms before it speaks, and the
-// answer takes that and 10 ms at most, on both wires, for what is typed and what is said.
+// TestAKnownDelayIsReported: the simulator waits 300 ms before it speaks; answers to typed and spoken turns take that
+// and at most 10 ms more, on both wires.
 func TestAKnownDelayIsReported(t *testing.T) {
 	const wait = 300 * time.Millisecond
 	for name, c := range map[string]struct{ provider, script string }{
@@ -127,8 +126,7 @@ func TestAKnownDelayIsReported(t *testing.T) {
 				if first.Max < answer.P50 || !rep.Passed || rep.Counters["answered"] != 8 || rep.Counters["problems"] != 0 || len(rep.Invalid) != 0 {
 					t.Errorf("passed %v, %d answered, first audio %v, invalid %v", rep.Passed, rep.Counters["answered"], first.Max, rep.Invalid)
 				}
-				// What was said has a part for noticing that it is over: 500 ms by the provider's own
-				// detector, and none in push-to-talk.
+				// Detecting the end of speech takes the provider 500 ms; with push-to-talk it takes none.
 				switch {
 				case strings.Contains(c.script, "push_to_talk"):
 					if detection.Count != 8 || detection.Max > 60 {
@@ -144,8 +142,8 @@ func TestAKnownDelayIsReported(t *testing.T) {
 	}
 }
 
-// TestDelayedFramesMoveThePercentiles: one frame of a hundred is held for 2 s. What half of
-// the callers wait for stays as it was, what the unlucky ones wait for does not.
+// TestDelayedFramesMoveThePercentiles: one frame in a hundred is delayed by 2 s. The median stays; the high
+// percentiles move.
 func TestDelayedFramesMoveThePercentiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const story = "{microphone: false, pause: 0, turns: [{type: a}, {type: b}, {type: c}, {type: d}, {type: e}, {type: f}, {type: g}, {type: h}]}"

@@ -12,7 +12,6 @@ import (
 	"voicegw/client/speech"
 )
 
-// page is docs/load.md.
 func page(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../docs/load.md")
@@ -22,8 +21,7 @@ func page(t *testing.T) string {
 	return string(data)
 }
 
-// TestThePagesExamples: its scripts are scripts, its annotation is one, and the thresholds
-// that it names are some.
+// TestThePagesExamples parses the scripts, annotations and thresholds in the page.
 func TestThePagesExamples(t *testing.T) {
 	doc := page(t)
 	scripts := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
@@ -53,8 +51,8 @@ func TestThePagesExamples(t *testing.T) {
 	}
 }
 
-// TestEverythingIsDocumented: every figure, every counter, every other name of a threshold,
-// every built-in script, and every key and word of a script, as its errors list them.
+// TestEverythingIsDocumented covers figures, counters, threshold names, built-in scripts, and the keys and words of
+// scripts.
 func TestEverythingIsDocumented(t *testing.T) {
 	doc := page(t)
 	names := append([]string(nil), report.OtherNames()...)

@@ -2,11 +2,14 @@ package load
 
 import (
 	"bufio"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"voicegw/client/load/caller"
@@ -17,11 +20,10 @@ import (
 // builtinScript begins the name of a script that is in the program.
 const builtinScript = "builtin:"
 
-// maxScript bounds a script, in bytes; what is larger is refused when it is parsed.
+// maxScript bounds the bytes read of a script; parsing rejects larger ones.
 const maxScript = 2 << 20
 
-// ReadScript reads a script by its file's name, or builtin:NAME for one that is in the
-// program. dir is where recordings that it names are.
+// ReadScript reads a script from a file or from builtin:NAME. dir is the folder of its recordings.
 func ReadScript(name string) (s *caller.Script, dir string, err error) {
 	var data []byte
 	if own, ok := strings.CutPrefix(name, builtinScript); ok {
@@ -37,28 +39,25 @@ func ReadScript(name string) (s *caller.Script, dir string, err error) {
 	return s, dir, err
 }
 
-// readAtMost reads the first bytes of a file.
 func readAtMost(name string, n int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// Output is where a report goes.
+// Output has the files of a report.
 type Output struct {
 	json, html *os.File // nil for no file
 	jsonOut    bool
 }
 
-// stdout is the name that stands for standard output.
 const stdout = "-"
 
-// OpenOutput makes the files of a report, before the run: it would be too late to learn afterwards
-// that it cannot be kept. An empty name is no file; - as the name of the JSON report is standard
-// output.
+// OpenOutput creates the files of a report before the run, because afterwards an error would lose the results. An
+// empty name means no file; - as the JSON report means standard output.
 func OpenOutput(asJSON, page string) (o Output, err error) {
 	o.jsonOut = asJSON == stdout
 	if asJSON != "" && !o.jsonOut {
@@ -72,8 +71,7 @@ func OpenOutput(asJSON, page string) (o Output, err error) {
 	return o, err
 }
 
-// Report shows a report on out, or on errs where the JSON report goes to out, and writes
-// its files, which are closed then.
+// Report prints a report to out, or to errs if out gets the JSON report, and writes and closes its files.
 func (o Output) Report(out, errs io.Writer, r *report.Report) error {
 	var problems []error
 	text := out
@@ -85,7 +83,7 @@ func (o Output) Report(out, errs io.Writer, r *report.Report) error {
 	return errors.Join(append(problems, r.Text(text, colour), keep(o.json, r.Write), keep(o.html, r.HTML))...)
 }
 
-// keep writes a file and closes it; nil is no file.
+// keep writes a file and closes it; nil means no file.
 func keep(f *os.File, write func(io.Writer) error) error {
 	if f == nil {
 		return nil
@@ -94,8 +92,7 @@ func keep(f *os.File, write func(io.Writer) error) error {
 	return errors.Join(write(w), w.Flush(), f.Close())
 }
 
-// Compare reads two JSON reports from their files. The error names a file that cannot be
-// read.
+// Compare reads and compares two JSON reports.
 func Compare(nameA, nameB string) (*report.Comparison, error) {
 	a, errA := readReport(nameA)
 	b, errB := readReport(nameB)
@@ -105,7 +102,7 @@ func Compare(nameA, nameB string) (*report.Comparison, error) {
 	return report.Compare(filepath.Base(nameA), a, filepath.Base(nameB), b), nil
 }
 
-// Comparison shows a comparison on out and writes its page, whose file is closed then.
+// Comparison prints a comparison to out, and writes and closes its page.
 func (o Output) Comparison(out io.Writer, c *report.Comparison) error {
 	_, colour := textutil.Width(out)
 	return errors.Join(c.Text(out, colour), keep(o.html, c.HTML))
@@ -116,10 +113,36 @@ func readReport(name string) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	r, err := report.Read(bufio.NewReader(f))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
+}
+
+//go:embed examples/*.yaml
+var exampleFiles embed.FS
+
+// ExampleNames lists the built-in scripts (voicegw load --script builtin:NAME) in alphabetical order.
+func ExampleNames() []string {
+	entries, err := exampleFiles.ReadDir("examples")
+	if err != nil {
+		panic(err) // embedded
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), path.Ext(e.Name())))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ReadExample returns a built-in script.
+func ReadExample(name string) ([]byte, error) {
+	data, err := exampleFiles.ReadFile("examples/" + name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("no built-in script %q; there are %s", name, strings.Join(ExampleNames(), ", "))
+	}
+	return data, nil
 }

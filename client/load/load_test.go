@@ -30,18 +30,17 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// Google's client brings it along; it starts with the program and never ends.
+		// Google's client starts it with the program; it never ends.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// stack is a gateway with a simulated provider behind it, over real sockets.
+// stack is a gateway with a simulated provider, over real sockets.
 type stack struct {
 	url     string // of the voice endpoint
 	manager *session.Manager
 }
 
-// brief is a model of few words, so that stories do not take long. It has a long answer
-// for a caller that wants to interrupt.
+// brief is a model with short answers, and a long one for interruptions.
 const brief = `
 rules:
   - when: {text: story}
@@ -53,7 +52,7 @@ rules:
     do: [{say: "Yes."}]
 `
 
-// newStack starts one. faults is a fault script; empty means no faults.
+// newStack's faults is a fault script or empty.
 func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy) *stack {
 	t.Helper()
 	o := sim.Options{Seed: 1, FirstAudioMS: 300}
@@ -96,8 +95,7 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	return &stack{url: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", manager: m}
 }
 
-// run calls a gateway. That the machine is busy with other tests makes no run fail: what
-// this package measures in time is measured where time is fake, in delay_test.go.
+// run calls a gateway. A busy machine fails no run: delay_test.go covers times, with a fake clock.
 func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
 	t.Helper()
 	sc, err := caller.ParseScript("test.yaml", []byte(text))
@@ -114,7 +112,7 @@ func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
 	return rep
 }
 
-// show writes the report where a test has failed.
+// show logs the report of a failed test.
 func show(t *testing.T, rep *report.Report) {
 	t.Helper()
 	if t.Failed() {
@@ -126,8 +124,7 @@ func show(t *testing.T, rep *report.Report) {
 	}
 }
 
-// TestAStuckSessionIsFound: the third connection of the provider falls silent, and the
-// report says that it is the third session.
+// TestAStuckSessionIsFound: the provider's third connection falls silent, and the report names the third session.
 func TestAStuckSessionIsFound(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "faults: [{at: turn, n: 2, connection: 3, do: silence}]", orchestrator.Policy{NudgeAfter: time.Minute, NoAnswerAfter: time.Minute})
@@ -145,8 +142,7 @@ func TestAStuckSessionIsFound(t *testing.T) {
 	}
 }
 
-// TestInterruptionsEndToEnd: by voice, by text and by button, on both wires. What was
-// interrupted is flushed, and nothing of it comes after that.
+// TestInterruptionsEndToEnd covers interruptions by voice, text and button on both wires. Nothing follows a flush.
 func TestInterruptionsEndToEnd(t *testing.T) {
 	t.Parallel()
 	const story = `turns:
@@ -168,7 +164,7 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 	}
 }
 
-// TestARunEndsByItself, and when it is told to, and the report says which.
+// TestARunEndsByItself covers its end by schedule and by a signal, and their reports.
 func TestARunEndsByItself(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "", orchestrator.Policy{})
@@ -200,8 +196,8 @@ func TestARunEndsByItself(t *testing.T) {
 	}
 }
 
-// TestCallersThatAreRefusedTryAgain, until the run ends. When they do stands in
-// TestARefusedCallerIsPatient.
+// TestCallersThatAreRefusedTryAgain covers retries until the run ends; TestARefusedCallerIsPatient covers their
+// times.
 func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +218,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The third is counted if it was told before the run ended.
+	// The third counts only if it was reported before the run ended.
 	if n := rep.Counters["refused"]; n < 2 || n > 3 || rep.Errors["refused"] != n || !strings.Contains(rep.Problems[0].What, "503 Service Unavailable: full") {
 		t.Errorf("%d refused, %v, %v", n, rep.Errors, rep.Problems)
 	}
@@ -242,7 +238,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 		"elsewhere":       {func(o *load.Options) { o.URL = "wss://example.com/v1/voice" }, load.ErrOptions, "--yes-really"},
 		"elsewhere by ip": {func(o *load.Options) { o.URL = "ws://192.0.2.1:8080/v1/voice" }, load.ErrOptions, "192.0.2.1:8080 is not this machine"},
 		"a look-alike":    {func(o *load.Options) { o.URL = "ws://localhost.example.com/v1/voice" }, load.ErrOptions, "--yes-really"},
-		"no address":      {func(o *load.Options) { o.URL = "ftp://localhost" }, load.ErrOptions, "no voice endpoint"},
+		"no address":      {func(o *load.Options) { o.URL = "ftp://localhost" }, load.ErrOptions, "not a voice endpoint"},
 		"a password":      {func(o *load.Options) { o.URL = "ws://me:secret@localhost/v1/voice" }, load.ErrOptions, "password"},
 		"a crooked rate":  {func(o *load.Options) { o.InputRate = 11025 }, load.ErrOptions, "input rate"},
 		"another rate":    {func(o *load.Options) { o.OutputRate = 44100 }, load.ErrOptions, "output rate"},
@@ -267,7 +263,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 	}
 }
 
-// TestTheExamplesAreRead: each built-in script is one.
+// TestTheExamplesAreRead parses each built-in script.
 func TestTheExamplesAreRead(t *testing.T) {
 	if len(load.ExampleNames()) < 5 {
 		t.Errorf("there are %v", load.ExampleNames())
@@ -291,9 +287,8 @@ func TestTheExamplesAreRead(t *testing.T) {
 	}
 }
 
-// TestLostConnections: cut while the model speaks and while the user speaks, left by a page that is loaded
-// again, and replaced while they are open, on both wires. Each session goes on, and no byte of an answer is
-// missing or comes twice.
+// TestLostConnections: connections cut during both sides' speech, replaced by a reload, and replaced while open, on
+// both wires. Each session resumes, and no byte of an answer is lost or repeated.
 func TestLostConnections(t *testing.T) {
 	t.Parallel()
 	const story = `turns:
@@ -322,7 +317,7 @@ func TestLostConnections(t *testing.T) {
 					t.Errorf("%s: %d, want %d", name, rep.Counters[name], n)
 				}
 			}
-			// What the microphone gives is kept for two seconds, and a busy machine may take longer to come back.
+			// The microphone's audio is stored for two seconds; a busy machine may take longer to reconnect.
 			if n, outage := rep.Counters["unsaid_frames"], rep.Figures["outage"].Max; n != 0 && outage < 2000 {
 				t.Errorf("unsaid_frames: %d, and no connection was gone for longer than %g ms", n, outage)
 			}
@@ -333,8 +328,8 @@ func TestLostConnections(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreLostNowAndThen: by the flags, at another moment in each session. Where a gateway lets
-// nobody come back, the run says so and fails.
+// TestConnectionsAreLostNowAndThen covers the outage flags. If the gateway refuses to resume, the run fails and says
+// so.
 func TestConnectionsAreLostNowAndThen(t *testing.T) {
 	t.Parallel()
 	o := load.Options{Plan: load.ScheduleOptions{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}

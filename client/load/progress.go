@@ -6,42 +6,40 @@ import (
 	"voicegw/client/load/report"
 )
 
-// Status is how a run stands.
+// Status is a run's progress.
 type Status struct {
-	// Elapsed is since it began, Total how long it is to last; zero if that is not known.
+	// Elapsed is the time since the start, Total the planned length; zero if unknown.
 	Elapsed, Total time.Duration
-	// Waiting says what is waited for before or after the calls ("until ..."), and then the
-	// times are of that, Total at most, and the rest is zero.
+	// Waiting describes a wait before or after the calls ("until ..."). Then the times are those of the wait, and the
+	// rest is zero.
 	Waiting string
-	// Warmup: it does not count yet.
+	// Warmup means that this part is not measured.
 	Warmup bool
-	// Sessions are in progress, of Planned at most.
+	// Sessions are in progress; Planned is their maximum.
 	Sessions int64
 	Planned  int
-	// Turns were begun, Answered of them came out as the script wants.
+	// Answered counts the Turns that met the script's expectations.
 	Turns, Answered int64
 	// First is first_audio so far.
-	First report.Summary
-	// Problems and Errors so far.
+	First            report.Summary
 	Problems, Errors int64
-	// Resumes are sessions that went on after a lost connection, ResumesFailed those that did not,
-	// ResumeP99 how long the gateway took for it, in ms.
+	// Resumes and ResumesFailed count the returns after lost connections; ResumeP99 is the gateway's time for one, in
+	// ms.
 	Resumes, ResumesFailed int64
 	ResumeP99              float64
-	// LagP99 is of send_lag so far, in ms.
+	// LagP99 is the 99th percentile of send_lag so far, in ms.
 	LagP99 float64
-	// CPU (in percent of one core) and RSSMB of the gateway; zero if the process is not watched.
+	// CPU (percent of one core) and RSSMB are the gateway's; zero if its process is not watched.
 	CPU, RSSMB float64
 }
 
-// How often a run is looked at, and how many samples of it are kept.
+// The interval of progress reports and the size of the series.
 const (
 	tellEvery = time.Second
 	maxPoints = 600 // in a series
 )
 
-// sample looks at a run until all callers have hung up: every second for whoever watches,
-// and as often as a series has room for it.
+// sample samples a run until all callers have hung up: every second for Progress, and at the series' interval.
 func (r *run) sample(p Schedule, c *report.Collector, began time.Time, over <-chan struct{}, counts bool) {
 	every := max(p.Options.Duration/maxPoints, tellEvery).Round(tellEvery)
 	next := every

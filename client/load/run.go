@@ -18,10 +18,9 @@ import (
 	"voicegw/internal/process"
 )
 
-// Run calls the gateway as the options say and reports. It ends by itself; when ctx ends,
-// all callers hang up and the report tells of what was measured until then. The error
-// wraps ErrOptions, plan.ErrOptions or speech.ErrSpeech, and then no call was made; or it
-// says why the gateway's process cannot be looked at.
+// Run calls the gateway and reports. If ctx ends, all callers hang up and the report covers the time until then.
+// Errors that wrap ErrOptions, ErrSchedule or speech.ErrSpeech mean that no call was made; another error means that
+// the gateway's process can't be read.
 func Run(ctx context.Context, options Options) (*report.Report, error) {
 	o, err := options.withDefaults()
 	if err != nil {
@@ -49,7 +48,6 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	return r.run(ctx)
 }
 
-// speech is what the script needs of recordings.
 func (o Options) speech() speech.Options {
 	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
 	for _, t := range o.Script.Turns {
@@ -66,7 +64,7 @@ func (o Options) speech() speech.Options {
 	return s
 }
 
-// awaitReady waits until the gateway takes sessions.
+// awaitReady waits until the gateway accepts sessions.
 func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	if o.Wait == 0 {
 		return nil
@@ -85,11 +83,10 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	return nil
 }
 
-// healthLimits bound what the gateway answers about itself.
+// healthLimits bound the gateway's status responses.
 var healthLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
 
-// ask gets what the gateway says about itself at an address, and decodes it into out; a nil out
-// leaves it unread.
+// ask gets a status from the gateway and decodes it into out; nil discards it.
 func ask(ctx context.Context, client *http.Client, address string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -101,7 +98,7 @@ func ask(ctx context.Context, client *http.Client, address string, out any) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // only read
 	switch {
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("it answers %s", resp.Status)
@@ -112,9 +109,8 @@ func ask(ctx context.Context, client *http.Client, address string, out any) erro
 	}
 }
 
-// newClient makes the client of all connections. None is used twice: each caller is
-// somebody else. ws.Dial copies its transport; what else is asked goes through
-// bounded.Client.
+// newClient makes the client of all connections. Each connection is used once, because each caller is another user.
+// ws.Dial copies its transport; other requests use bounded.Client.
 func newClient() *http.Client {
 	d := &net.Dialer{KeepAlive: 30 * time.Second}
 	t := bounded.NewTransport()
@@ -122,7 +118,6 @@ func newClient() *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// run is one run.
 type run struct {
 	// Fixed after Run has made it.
 	o       Options
@@ -140,7 +135,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	c := report.New()
 	r.watch.begin(ctx)
 	began := time.Now()
-	own, _ := process.Read(0) // the report says nothing of what cannot be read
+	own, _ := process.Read(0) // unreadable values are omitted from the report
 	r.call(ctx, r.plan, c, began, true)
 	took := time.Since(began)
 	rep := r.describe(began)
@@ -155,7 +150,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	return rep, nil
 }
 
-// stopped says why a run has ended before its time.
+// stopped explains an early end of a run.
 func stopped(ctx context.Context) string {
 	if ctx.Err() == nil {
 		return ""
@@ -179,7 +174,7 @@ func (r *run) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// call lets all callers of a plan call, and returns when all of them have hung up.
+// call runs all callers of a plan and returns when all have hung up.
 func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
 	set := &caller.Settings{
 		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
@@ -206,7 +201,7 @@ func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began t
 	beating.Wait()
 }
 
-// redial is how long a caller waits who has been cut off, at first and at most.
+// The first and the longest wait of a caller before it calls again.
 const (
 	redial    = time.Second
 	maxRedial = 30 * time.Second
@@ -236,7 +231,7 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Col
 			} else {
 				wait = redial
 			}
-			// What is left of a call's time is used, though its session is over.
+			// The rest of a call's time is used even if its session ended.
 			if !next.Before(began.Add(until)) || !sleepUntil(ctx, next) {
 				break
 			}
@@ -244,7 +239,7 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Col
 	}
 }
 
-// deadline is an offset as a time; zero stays zero.
+// deadline converts an offset to a time; zero stays zero.
 func deadline(began time.Time, offset time.Duration) time.Time {
 	if offset == 0 {
 		return time.Time{}
@@ -252,11 +247,10 @@ func deadline(began time.Time, offset time.Duration) time.Time {
 	return began.Add(offset)
 }
 
-// beat is how often the generator looks at how late it is itself.
+// beat is the interval of the generator's own lag check.
 const beat = 20 * time.Millisecond
 
-// heartbeat measures how late a goroutine is woken, by an absolute schedule, until over is
-// closed.
+// heartbeat measures how late a goroutine wakes, on an absolute schedule, until over is closed.
 func heartbeat(over <-chan struct{}, c *report.Collector) {
 	due := time.Now().Add(beat)
 	t := time.NewTimer(beat)
@@ -276,7 +270,7 @@ func heartbeat(over <-chan struct{}, c *report.Collector) {
 	}
 }
 
-// describe is the report but for what was measured.
+// describe returns the report without measurements.
 func (r *run) describe(began time.Time) *report.Report {
 	p := r.plan.Options
 	rep := &report.Report{

@@ -14,12 +14,11 @@ type Mode string
 const (
 	// Steady starts all sessions within Ramp and keeps them.
 	Steady Mode = "steady"
-	// Ramp starts them evenly over the whole run.
+	// Ramp starts sessions evenly over the whole run.
 	Ramp Mode = "ramp"
-	// Step starts them in Steps groups, one at the beginning of each part of the run.
+	// Step starts sessions in Steps groups, one at the start of each part of the run.
 	Step Mode = "step"
-	// Soak starts them within Ramp, and each comes and goes: it calls for Call, rests
-	// for Rest, and calls again.
+	// Soak starts sessions within Ramp; each calls for Call, rests for Rest, and calls again.
 	Soak Mode = "soak"
 )
 
@@ -28,19 +27,18 @@ func Modes() []Mode { return []Mode{Steady, Ramp, Step, Soak} }
 
 // ScheduleOptions are the options of a schedule.
 type ScheduleOptions struct {
-	// Mode is the shape. Empty means Steady.
+	// Mode defaults to Steady.
 	Mode Mode
-	// Sessions is how many there are at the same time, at most. At least 1.
+	// Sessions is the maximum number at the same time, at least 1.
 	Sessions int
-	// Ramp is how long the sessions take to begin, one after another. Zero means 50 ms
-	// for each, but at most half of Duration.
+	// Ramp is the time in which the sessions begin. Zero means 50 ms for each, but at most half of Duration.
 	Ramp time.Duration
-	// Duration is how long the run lasts; no turn begins after it. Zero means that each
-	// session goes through its script once, which Steady alone can do.
+	// Duration is the length of the run; no turn begins after it. Zero means one pass through the script, in Steady
+	// only.
 	Duration time.Duration
-	// Steps is how many groups Step has. Zero means 5.
+	// Steps is the number of groups of Step. Zero means 5.
 	Steps int
-	// Call and Rest are how long a caller of Soak calls and rests. Zero means 30 s and 2 s.
+	// Call and Rest are the call and rest times of a Soak caller. Zero means 30 s and 2 s.
 	Call, Rest time.Duration
 }
 
@@ -57,35 +55,34 @@ const (
 	MaxDuration = 24 * time.Hour
 )
 
-// ErrSchedule is wrapped by what is wrong with ScheduleOptions.
-var ErrSchedule = errors.New("the plan of the run has a problem")
+// ErrSchedule is wrapped by errors about ScheduleOptions.
+var ErrSchedule = errors.New("invalid schedule")
 
-// Slot is one caller: when it may call.
+// Slot is one caller's schedule.
 type Slot struct {
-	// N is its number, from 1.
+	// N is the caller's number, from 1.
 	N int
-	// Start is when its first call begins, and Stop when it begins no more turns, since
-	// the run began. Stop is zero where it goes once through its script.
+	// Start is the start of its first call, and Stop the time after which no turn begins, since the run's start. Stop
+	// is zero for one pass through the script.
 	Start, Stop time.Duration
-	// Call is how long a call lasts before it ends, Period how long from the beginning of
-	// one call to the next. Zero means one call that lasts until Stop.
+	// Call is the length of a call, Period the time from one call's start to the next. Zero means one call until
+	// Stop.
 	Call, Period time.Duration
 }
 
 // Schedule is the schedule of a run.
 type Schedule struct {
 	Slots []Slot
-	// Steps are when each group begins: one for each step of Step, one at 0 otherwise.
+	// Steps has the start of each group: one for each step of Step, otherwise one at 0.
 	Steps []time.Duration
-	// Options are the options it was made from, with defaults filled in.
+	// Options includes the defaults.
 	Options ScheduleOptions
 }
 
-// makeSchedule decides when each session begins and ends. It has no clock. The error wraps ErrSchedule.
+// makeSchedule decides when each session begins and ends. The error wraps ErrSchedule.
 //
-// The schedule is open loop: it does not wait for the target. A call that is due while the one before it is
-// still open begins as soon as that one ends, and the delay is measured; so there are never more sessions
-// than were asked for.
+// The schedule is open loop: it does not wait for the target. A call that is due during the previous one begins when
+// that one ends, and the delay is measured; so there are never more sessions than requested.
 func makeSchedule(o ScheduleOptions) (Schedule, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -107,12 +104,12 @@ func makeSchedule(o ScheduleOptions) (Schedule, error) {
 	return p, nil
 }
 
-// spread is when the i-th of n begins if they share d.
+// spread is the start of the i-th of n over d.
 func spread(d time.Duration, i, n int) time.Duration {
 	return time.Duration(int64(d) / int64(n) * int64(i))
 }
 
-// step gives the slots to groups. Within a group they begin one after another.
+// step assigns the slots to groups. Within a group they begin one after another.
 func (p *Schedule) step(o ScheduleOptions) {
 	p.Steps = nil
 	length := o.Duration / time.Duration(o.Steps)
@@ -133,7 +130,7 @@ func (o ScheduleOptions) withDefaults() (ScheduleOptions, error) {
 	switch o.Mode {
 	case Steady, Ramp, Step, Soak:
 	default:
-		return o, fmt.Errorf("there is no mode %q; there are %v", o.Mode, Modes())
+		return o, fmt.Errorf("unknown mode %q; one of %v", o.Mode, Modes())
 	}
 	switch {
 	case o.Sessions < 1 || o.Sessions > MaxSessions:
@@ -145,18 +142,18 @@ func (o ScheduleOptions) withDefaults() (ScheduleOptions, error) {
 	case o.Ramp < 0 || o.Call < 0 || o.Rest < 0 || o.Steps < 0:
 		return o, errors.New("a time or a number is negative")
 	case o.Duration > 0 && o.Ramp > o.Duration:
-		return o, fmt.Errorf("the sessions cannot take %s to begin in a run of %s", o.Ramp, o.Duration)
+		return o, fmt.Errorf("a ramp of %s is too long for a run of %s", o.Ramp, o.Duration)
 	}
 	o.Steps = cmp.Or(o.Steps, defaultSteps)
 	o.Call, o.Rest = cmp.Or(o.Call, defaultCall), cmp.Or(o.Rest, defaultRest)
 	if o.Mode == Step && o.Steps > o.Sessions {
-		return o, fmt.Errorf("%d sessions cannot begin in %d steps", o.Sessions, o.Steps)
+		return o, fmt.Errorf("%d sessions are too few for %d steps", o.Sessions, o.Steps)
 	}
 	o.Ramp = o.ramp()
 	return o, nil
 }
 
-// ramp is how long the sessions take to begin.
+// ramp is the time in which the sessions begin.
 func (o ScheduleOptions) ramp() time.Duration {
 	if o.Mode == Ramp {
 		return o.Duration
@@ -171,7 +168,7 @@ func (o ScheduleOptions) ramp() time.Duration {
 	return ramp
 }
 
-// Begins is when call k of the slot, from 1, is due; false if there is no such call.
+// Begins returns when call k of the slot, from 1, is due; false if there is no such call.
 func (s Slot) Begins(k int) (time.Duration, bool) {
 	if s.Period == 0 {
 		return s.Start, k == 1
@@ -180,8 +177,7 @@ func (s Slot) Begins(k int) (time.Duration, bool) {
 	return at, at < s.Stop
 }
 
-// Until is when a call that was due at a time begins no more turns; zero where it goes
-// once through its script.
+// Until returns when a call that was due at a time begins no more turns; zero for one pass through the script.
 func (s Slot) Until(due time.Duration) time.Duration {
 	if s.Call == 0 {
 		return s.Stop

@@ -13,7 +13,7 @@ const (
 	ms = time.Millisecond
 )
 
-// starts are when the slots begin, with their groups.
+// starts formats the slots' starts and groups.
 func starts(p Schedule) string {
 	var out []string
 	for _, slot := range p.Slots {
@@ -99,14 +99,14 @@ func TestWhatCannotBePlanned(t *testing.T) {
 	}{
 		"nobody":             {ScheduleOptions{}, "1 to 20000 sessions"},
 		"too many":           {ScheduleOptions{Sessions: 20_001}, "1 to 20000 sessions"},
-		"no such mode":       {ScheduleOptions{Mode: "burst", Sessions: 1}, "no mode"},
+		"no such mode":       {ScheduleOptions{Mode: "burst", Sessions: 1}, "unknown mode"},
 		"a ramp for ever":    {ScheduleOptions{Mode: Ramp, Sessions: 1}, "needs a duration"},
 		"a soak for ever":    {ScheduleOptions{Mode: Soak, Sessions: 1}, "needs a duration"},
 		"too long":           {ScheduleOptions{Sessions: 1, Duration: 25 * time.Hour}, "at most 24h"},
 		"before the start":   {ScheduleOptions{Sessions: 1, Duration: -s}, "at most 24h"},
 		"a negative rest":    {ScheduleOptions{Sessions: 1, Rest: -s}, "negative"},
-		"longer than it all": {ScheduleOptions{Sessions: 1, Duration: s, Ramp: 2 * s}, "cannot take 2s"},
-		"empty steps":        {ScheduleOptions{Mode: Step, Sessions: 2, Duration: 10 * s}, "in 5 steps"},
+		"longer than it all": {ScheduleOptions{Sessions: 1, Duration: s, Ramp: 2 * s}, "a ramp of 2s"},
+		"empty steps":        {ScheduleOptions{Mode: Step, Sessions: 2, Duration: 10 * s}, "for 5 steps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := makeSchedule(c.o)

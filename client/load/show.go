@@ -9,21 +9,20 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Progress shows how a run stands: on a terminal on one line that is redrawn, elsewhere
-// as a line now and then. One goroutine at a time may use it.
+// Progress shows a run's progress: on a terminal as one updated line, elsewhere as a line every logEvery. It is not
+// safe for concurrent use.
 type Progress struct {
 	// Fixed after NewProgress.
 	w     io.Writer
-	live  *textutil.Status // nil where w is no terminal
+	live  *textutil.Status // nil if w is no terminal
 	quiet bool
 
-	told time.Duration // when the last line was written, in a log
+	told time.Duration // when the last log line was written
 }
 
-// logEvery is how often a line is written where there is no terminal.
 const logEvery = 10 * time.Second
 
-// NewProgress shows to w; nothing is shown if quiet is set.
+// NewProgress writes to w; quiet disables all output.
 func NewProgress(w io.Writer, quiet bool) *Progress {
 	p := &Progress{w: w, quiet: quiet}
 	if width, ok := textutil.Width(w); ok {
@@ -32,7 +31,7 @@ func NewProgress(w io.Writer, quiet bool) *Progress {
 	return p
 }
 
-// Show tells how the run stands. What cannot be shown is not missed.
+// Show shows the progress and ignores write errors.
 func (p *Progress) Show(s Status) {
 	switch {
 	case p.quiet:
@@ -44,14 +43,14 @@ func (p *Progress) Show(s Status) {
 	}
 }
 
-// End removes the line that is redrawn.
+// End removes the updated line.
 func (p *Progress) End() {
 	if p.live != nil {
 		p.live.Clear()
 	}
 }
 
-// String is how a run stands, in a line.
+// String formats the progress as one line.
 func (s Status) String() string {
 	var b strings.Builder
 	b.WriteString(clock(s.Elapsed))
@@ -87,7 +86,7 @@ func (s Status) String() string {
 	return b.String()
 }
 
-// clock writes a time as 01:23, or 1:02:03 from an hour on.
+// clock formats a duration as 01:23, or 1:02:03 from an hour on.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second) / time.Second)
 	if s >= 3600 {

@@ -9,7 +9,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// TestHowARunStands: a line that says what matters, and leaves out what nobody knows.
+// TestHowARunStands checks that unknown values are omitted.
 func TestHowARunStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		status Status
@@ -38,7 +38,7 @@ func TestHowARunStands(t *testing.T) {
 	}
 }
 
-// TestProgressInALog is a line every ten seconds, and one at the beginning of what follows.
+// TestProgressInALog: a line every ten seconds, and one at the start of the next phase.
 func TestProgressInALog(t *testing.T) {
 	var b strings.Builder
 	l := NewProgress(&b, false)
@@ -62,8 +62,7 @@ func TestProgressInALog(t *testing.T) {
 	}
 }
 
-// TestProgressOnATerminal is one line that is drawn again, never longer than the terminal is
-// wide, and leaves nothing behind.
+// TestProgressOnATerminal: one updated line, no wider than the terminal, removed at the end.
 func TestProgressOnATerminal(t *testing.T) {
 	var b strings.Builder
 	l := &Progress{w: &b, live: &textutil.Status{W: &b, Width: 10}}

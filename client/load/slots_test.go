@@ -16,17 +16,17 @@ import (
 	"voicegw/protocol"
 )
 
-// desk takes calls and notes when: a gateway that answers nothing but hello and goodbye.
+// desk records the times of calls: a gateway that answers only session.start and session.end.
 type desk struct {
-	goodbye time.Duration // how long it takes to say goodbye
-	refuses int           // calls that it does not take at first
+	goodbye time.Duration // the time to answer session.end
+	refuses int           // the number of calls refused first
 
 	mu    sync.Mutex // guards the following fields
 	began time.Time
-	calls []string // from when to when
+	calls []string // start and end
 }
 
-// dial takes a call.
+// dial accepts a call.
 func (d *desk) dial(context.Context, string) (voice.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *deskLine) WriteText(text []byte) error {
 func (l *deskLine) WriteAudio([]byte) error { return nil }
 func (l *deskLine) Abort()                  { l.once.Do(func() { close(l.gone) }) }
 
-// visit makes a run against a desk in virtual time.
+// visit runs a load against a desk in virtual time.
 func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
 	s, err := caller.ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
@@ -107,7 +107,6 @@ func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Repo
 	})
 }
 
-// TestCallersOfASoakComeAndGoByTheClock.
 func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 	soak := ScheduleOptions{Mode: Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
 	visit(t, &desk{}, soak, func(rep *report.Report, calls string) {
@@ -118,8 +117,7 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 			t.Errorf("late %+v, %v", late, rep.Counters)
 		}
 	})
-	// A gateway that takes 5 s to say goodbye makes the next call late by 3 s; the schedule
-	// does not move.
+	// A gateway that takes 5 s to say goodbye delays the next call by 3 s; the schedule stays.
 	visit(t, &desk{goodbye: 5 * time.Second}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 13.001s-18s 23.001s-"; !strings.HasPrefix(calls, want) {
 			t.Errorf("they called %s, want %s", calls, want)
@@ -130,10 +128,10 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 	})
 }
 
-// TestASteadyCallerStays, and goes through the script until the time is up.
+// TestASteadyCallerStays: it repeats the script until the time is up.
 func TestASteadyCallerStays(t *testing.T) {
 	visit(t, &desk{}, ScheduleOptions{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
-		// A wait that has begun is waited to its end.
+		// A wait runs to its end.
 		if want := "2s-11.6s 0s-12.9s"; calls != want {
 			t.Errorf("they called %s, want %s", calls, want)
 		}
@@ -143,8 +141,7 @@ func TestASteadyCallerStays(t *testing.T) {
 	})
 }
 
-// TestARefusedCallerIsPatient: it waits twice as long each time, and begins anew when it was
-// let in.
+// TestARefusedCallerIsPatient: it doubles its wait each time, and resets it after a call.
 func TestARefusedCallerIsPatient(t *testing.T) {
 	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
 		if want := "refused 0s refused 1s refused 3s refused 7s 15s-"; !strings.HasPrefix(calls, want) {
@@ -154,7 +151,7 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 			t.Errorf("%v", rep.Counters)
 		}
 	})
-	// Without a duration there is one try.
+	// Without a duration there is one attempt.
 	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1}, func(_ *report.Report, calls string) {
 		if calls != "refused 0s" {
 			t.Errorf("they called %s", calls)
@@ -162,7 +159,7 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 	})
 }
 
-// TestStepsAreTold: the report has a part for each, with the sessions that it had.
+// TestStepsAreTold: the report has a segment for each step, with its sessions.
 func TestStepsAreTold(t *testing.T) {
 	visit(t, &desk{}, ScheduleOptions{Mode: Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
 		var got []int64

@@ -12,38 +12,36 @@ import (
 	"voicegw/internal/process"
 )
 
-// watch looks at the gateway from outside of the conversations: its process, its debug
-// address, and how many sessions it believes to have. Its methods are called from the
-// goroutine that called Run.
+// watch observes the gateway from outside the conversations: its process, its debug address, and its session count.
+// Its methods run on the goroutine of Run.
 type watch struct {
 	// Fixed after newWatch.
 	pid    int
 	debug  string
-	health string // the address of /healthz; empty if it is not known
+	health string // the address of /healthz; empty if unknown
 	client *http.Client
 
-	// soak says that what a gateway closes late is waited for.
+	// soak waits for resources that a gateway closes late.
 	soak bool
-	// settle is how long a gateway without sessions is left alone before it is looked at.
+	// settle is the wait before measuring a gateway without sessions.
 	settle time.Duration
 	// tell, if set, is called every second of a wait.
 	tell func(Status)
-	// descriptors counts those of the process; nil if they cannot be read.
+	// descriptors counts the process's descriptors; nil if they can't be read.
 	descriptors func() (int, error)
-	// fewest is the least that it said since it was last set to zero.
+	// fewest is the lowest count since its last reset.
 	fewest int
 
-	first  process.Usage // when the run began
+	first  process.Usage // at the run's start
 	latest process.Usage
 	at     time.Time // of latest
 	start  report.State
 	ended  report.State
 	most   report.Process
-	// cpu and rss are those of the latest interval, as the series has them.
+	// cpu and rss are those of the latest interval.
 	cpu, rss float64
 }
 
-// askTime bounds a question to the gateway.
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
@@ -56,7 +54,7 @@ func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, erro
 	}
 	if w.debug != "" {
 		if w.pid == 0 {
-			return nil, fmt.Errorf("%w: the debug address says nothing of memory; give --pid with it", ErrOptions)
+			return nil, fmt.Errorf("%w: --debug needs --pid", ErrOptions)
 		}
 		if _, err := w.vars(ctx, false); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -80,8 +78,7 @@ func (w *watch) vars(ctx context.Context, collect bool) (process.Vars, error) {
 	return process.ReadVars(ctx, w.client, w.debug, collect)
 }
 
-// begin notes how the process stands before the first call, which takes the time that the
-// gateway needs to come to rest.
+// begin measures the process before the first call, after the gateway has come to rest.
 func (w *watch) begin(ctx context.Context) {
 	w.fewest = 0
 	w.start = w.state(ctx)
@@ -94,10 +91,8 @@ func (w *watch) begin(ctx context.Context) {
 	}
 }
 
-// state is the process's state at rest; zero if it cannot be read. Descriptors are the
-// fewest of all looks since the last call: what is open for a moment, as a file that the
-// store opens to sync it or this program's own question, is not held. Of memory a soak tells the
-// least of its looks, for the same reason.
+// state is the process's state at rest; zero if unreadable. It has the lowest descriptor count since the last call,
+// because files open briefly, as when the store syncs; a soak takes the lowest memory for the same reason.
 func (w *watch) state(ctx context.Context) report.State {
 	if w.pid == 0 {
 		return report.State{}
@@ -109,7 +104,7 @@ func (w *watch) state(ctx context.Context) report.State {
 	return s
 }
 
-// weigh notes what the process holds now, as far as it can be read, and the least memory that it held.
+// weigh records the process's present resources and its lowest memory.
 func (w *watch) weigh(ctx context.Context, s *report.State) {
 	if w.debug != "" {
 		if v, err := w.vars(ctx, true); err == nil {
@@ -121,7 +116,7 @@ func (w *watch) weigh(ctx context.Context, s *report.State) {
 	}
 }
 
-// least returns the smaller of two figures; zero stands for no figure yet.
+// least returns the smaller figure; zero means none yet.
 func least(before, now float64) float64 {
 	if before == 0 {
 		return now
@@ -129,22 +124,20 @@ func least(before, now float64) float64 {
 	return min(before, now)
 }
 
-// How long a gateway may take to come to rest after the last session.
+// The time for a gateway to come to rest after the last session.
 const (
 	restTime = 30 * time.Second
-	// settleTime is for what is closed after the last session: connections to the provider.
+	// settleTime is for connections to the provider, which close after the last session.
 	settleTime = 2 * time.Second
-	// bufferTime is for what the gateway's store wrote last: it keeps a buffer of up to 4 MiB
-	// for each of its buckets until nothing was written to it for ten seconds (nats-server
-	// 2.15, server/filestore.go, defaultCacheBufferExpiration), and the gateway writes what was
-	// used for some seconds after the last session. A soak, which compares what is left with what
-	// was there, looks at memory every weighEvery meanwhile, at both ends.
+	// bufferTime is for the store's buffers: up to 4 MiB for each bucket until ten seconds after its last write
+	// (nats-server 2.15, server/filestore.go, defaultCacheBufferExpiration), and the gateway writes usage for some
+	// seconds after the last session. A soak samples memory every weighEvery during this time, at both ends.
 	bufferTime = time.Minute
 	weighEvery = 5 * time.Second
 )
 
-// rest waits until the gateway has no session any more, and what it closes and lets go of
-// late has had its time. In a soak look is called now and then meanwhile.
+// rest waits until the gateway has no sessions and has released its late resources. In a soak, look is called at
+// intervals.
 func (w *watch) rest(ctx context.Context, look func()) {
 	const what = "until the gateway is at rest"
 	w.await(ctx, what, restTime, func() bool {
@@ -161,7 +154,7 @@ func (w *watch) rest(ctx context.Context, look func()) {
 	})
 }
 
-// await waits as wait does, and counts descriptors meanwhile.
+// await is wait, counting descriptors as well.
 func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
 	wait(ctx, w.tell, what, atMost, func() bool {
 		w.count()
@@ -169,18 +162,17 @@ func (w *watch) await(ctx context.Context, what string, atMost time.Duration, do
 	})
 }
 
-// closeTime is for files of a gateway's store: every two minutes it closes those that it has
-// not written to for half a minute (nats-server 2.15, server/filestore.go, syncBlocks).
+// closeTime is for the store's files: every two minutes it closes those without writes for half a minute (nats-server
+// 2.15, server/filestore.go, syncBlocks).
 const closeTime = 3 * time.Minute
 
-// awaitClosed waits until there are no more descriptors than there were, or for closeTime.
+// awaitClosed waits until there are no more descriptors than before, for at most closeTime.
 func (w *watch) awaitClosed(ctx context.Context) {
-	w.await(ctx, "until the gateway's store has closed its files", closeTime, func() bool {
+	w.await(ctx, "until the gateway's store closes its files", closeTime, func() bool {
 		return w.fewest <= w.start.FDs
 	})
 }
 
-// count looks how many descriptors there are.
 func (w *watch) count() {
 	if w.descriptors == nil {
 		return
@@ -190,7 +182,7 @@ func (w *watch) count() {
 	}
 }
 
-// sessions is how many the gateway believes to have; false if it does not say.
+// sessions returns the gateway's session count; false if unknown.
 func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	if w.health == "" {
 		return 0, false
@@ -200,8 +192,8 @@ func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	return health.Sessions, err == nil && health.Sessions >= 0
 }
 
-// look notes what the process took since the last time, in percent of one core, and holds
-// now, in MB; zero if it cannot be read.
+// look returns the process's CPU since the last look, in percent of one core, and its memory in MB; zero if
+// unreadable.
 func (w *watch) look(now time.Time) (cpu, rss float64) {
 	if w.pid == 0 {
 		return 0, 0
@@ -218,8 +210,7 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 	return cpu, inMB(u.RSS)
 }
 
-// end notes how the process stands after the last call, and returns how many sessions it
-// still has.
+// end measures the process after the last call and returns its remaining sessions.
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
 		w.fewest = 0
@@ -231,13 +222,12 @@ func (w *watch) end(ctx context.Context) int64 {
 	return w.leftOver(ctx)
 }
 
-// leaveTime is how long a gateway may take to end sessions whose callers have hung up.
+// leaveTime is the gateway's time to end sessions after their callers hung up.
 const leaveTime = 5 * time.Second
 
-// leftOver is how many sessions are there though all callers have hung up; zero if nobody can
-// tell.
+// leftOver returns the sessions left after all callers hung up; zero if unknown.
 func (w *watch) leftOver(ctx context.Context) (left int64) {
-	wait(ctx, w.tell, "until the gateway has no session", leaveTime, func() bool {
+	wait(ctx, w.tell, "until the gateway has no sessions", leaveTime, func() bool {
 		n, ok := w.sessions(ctx)
 		if left = 0; ok {
 			left = n
@@ -247,7 +237,7 @@ func (w *watch) leftOver(ctx context.Context) (left int64) {
 	return left
 }
 
-// resources is what the process took in a run that has been measured.
+// resources returns the process's resources during a measured run.
 func (w *watch) resources(r *report.Report, took time.Duration) *report.Resources {
 	if w.pid == 0 {
 		return nil
@@ -270,7 +260,7 @@ func (w *watch) resources(r *report.Report, took time.Duration) *report.Resource
 	return res
 }
 
-// generator is what this program itself took in a run; first is how it stood before.
+// generator returns this program's own resources during a run that started at first.
 func generator(first process.Usage, took time.Duration) report.Process {
 	p := report.Process{Goroutines: runtime.NumGoroutine()}
 	if u, err := process.Read(0); err == nil {
@@ -279,7 +269,7 @@ func generator(first process.Usage, took time.Duration) report.Process {
 	return p
 }
 
-// percent is how much of one core a time is.
+// percent is the share of one core.
 func percent(used, of time.Duration) float64 {
 	if of <= 0 {
 		return 0
@@ -290,3 +280,40 @@ func percent(used, of time.Duration) float64 {
 func inMB(bytes int64) float64 { return round(float64(bytes) / (1 << 20)) }
 
 func round(v float64) float64 { return float64(int64(v*100+0.5)) / 100 }
+
+const lookEvery = 250 * time.Millisecond
+
+// wait polls until done, for at most atMost or until ctx ends; then it returns false. It reports progress every
+// second.
+func wait(ctx context.Context, tell func(Status), what string, atMost time.Duration, done func() bool) bool {
+	began := time.Now()
+	told := began
+	for !done() {
+		now := time.Now()
+		since := now.Sub(began)
+		if tell != nil && now.Sub(told) >= tellEvery {
+			told = now
+			tell(Status{Waiting: what, Elapsed: since, Total: atMost})
+		}
+		if since >= atMost || !sleepUntil(ctx, now.Add(min(lookEvery, atMost-since))) {
+			return false
+		}
+	}
+	return true
+}
+
+// sleepUntil waits until a time; false if ctx ends first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	left := time.Until(at)
+	if left <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(left)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -20,9 +20,9 @@ import (
 	"voicegw/internal/process"
 )
 
-// quiet is the HTTP side of a gateway that has sessions for a while after the last call.
+// quiet serves a gateway's status, with sessions for a while after the last call.
 type quiet struct {
-	left      atomic.Int64 // how often it still tells of two sessions
+	left      atomic.Int64 // how often it still reports two sessions
 	ready     atomic.Int64 // how often it still is not ready
 	collected atomic.Int64
 }
@@ -47,8 +47,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestDescriptorsMayBeClosedLate: a store closes its files in minutes, and what is never
-// closed is not waited for longer.
+// TestDescriptorsMayBeClosedLate: a store closes its files within minutes; leaks are not waited for any longer.
 func TestDescriptorsMayBeClosedLate(t *testing.T) {
 	for name, c := range map[string]struct{ closes, waits time.Duration }{
 		"at once": {0, 0}, "late": {2 * time.Minute, 2 * time.Minute}, "never": {time.Hour, closeTime},
@@ -72,7 +71,7 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 	}
 }
 
-// TestASoakWaitsForBuffers of the gateway's store, at both ends.
+// TestASoakWaitsForBuffers covers the store's buffers at both ends.
 func TestASoakWaitsForBuffers(t *testing.T) {
 	for mode, want := range map[Mode]time.Duration{Steady: settleTime, Soak: bufferTime} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -91,14 +90,14 @@ func TestASoakWaitsForBuffers(t *testing.T) {
 	}
 }
 
-// varying is the debug address of a gateway whose memory varies.
+// varying serves a debug address with varying memory.
 type varying func() (heap int64)
 
 func (v varying) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"goroutines": 60, "heap_alloc": %d, "fds": 20}`, v())))}, nil
 }
 
-// TestMemoryIsTheLeastOfASoaksLooks: what the store buffers for some seconds is not held, whenever it writes.
+// TestMemoryIsTheLeastOfASoaksLooks: short-lived buffers of the store don't count, whenever it writes.
 func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
 	for mode, want := range map[Mode]float64{Soak: 28, Steady: 40} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -122,8 +121,8 @@ func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenForAMomentIsNotHeld: the fewest descriptors of all looks count, and those
-// of the beginning not at the end.
+// TestWhatIsOpenForAMomentIsNotHeld: the lowest descriptor count is used; the count at the start does not affect the
+// end.
 func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("process usage is available on Linux only")
@@ -137,7 +136,7 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 				return 12, nil
 			case at < time.Minute:
 				return 13, nil
-			case at == 2*time.Minute: // two were closed, and one is opened again
+			case at == 2*time.Minute: // two were closed, and one opened again
 				return 12, nil
 			default:
 				return 14, nil
@@ -160,7 +159,7 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 	})
 }
 
-// TestAWaitIsTold every second, so that nobody takes it for a run that hangs.
+// TestAWaitIsTold checks progress reports every second.
 func TestAWaitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -179,7 +178,7 @@ func TestAWaitIsTold(t *testing.T) {
 		defer cancel()
 		w.descriptors = func() (int, error) { return 1, nil }
 		w.awaitClosed(ctx)
-		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store has closed its files" {
+		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store closes its files" {
 			t.Errorf("told %q", told)
 		}
 		told = nil
@@ -198,7 +197,7 @@ func TestAWaitIsTold(t *testing.T) {
 	})
 }
 
-// watching is a watch over this process, with the HTTP side of a gateway.
+// watching watches this process with a gateway's status.
 func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -213,8 +212,7 @@ func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
 	return w, srv
 }
 
-// TestTheGatewayIsLookedAtAtRest: when it has no session any more, and after its garbage has
-// been collected.
+// TestTheGatewayIsLookedAtAtRest: without sessions and after a garbage collection.
 func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
@@ -232,7 +230,7 @@ func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreLeftAreTold of, after a while.
+// TestSessionsThatAreLeftAreTold reports leftover sessions after a while.
 func TestSessionsThatAreLeftAreTold(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
@@ -250,7 +248,7 @@ func TestSessionsThatAreLeftAreTold(t *testing.T) {
 	}
 }
 
-// TestResourcesForEachSession are the mean over the run.
+// TestResourcesForEachSession are means over the run.
 func TestResourcesForEachSession(t *testing.T) {
 	w := &watch{pid: 1, start: report.State{RSSMB: 50}, ended: report.State{RSSMB: 55}}
 	w.first.CPU, w.latest.CPU = time.Second, 5*time.Second
@@ -270,7 +268,7 @@ func TestResourcesForEachSession(t *testing.T) {
 	}
 }
 
-// TestWhatItTakesOverTime is of the last interval.
+// TestWhatItTakesOverTime covers the last interval.
 func TestWhatItTakesOverTime(t *testing.T) {
 	t.Parallel()
 	w, _ := watching(t, &quiet{})
@@ -279,7 +277,7 @@ func TestWhatItTakesOverTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.latest, w.at = u, time.Now().Add(-time.Second)
-	for now := u; now.CPU == u.CPU; { // until its time has grown
+	for now := u; now.CPU == u.CPU; { // until the CPU time has grown
 		if now, err = process.Read(os.Getpid()); err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +288,7 @@ func TestWhatItTakesOverTime(t *testing.T) {
 	}
 }
 
-// TestWaitingForAGateway: until it takes sessions, or not for ever.
+// TestWaitingForAGateway covers success and the timeout.
 func TestWaitingForAGateway(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
@@ -312,8 +310,8 @@ func TestWaitingForAGateway(t *testing.T) {
 	}
 }
 
-// TestTheAudit is held against what callers saw: records of other sessions and of calls that
-// nobody saw are no matter, missing ones are, and so is a deed that was done twice.
+// TestTheAudit compares the audit with the callers' records: other sessions and unseen calls are ignored; missing
+// records and repeated side effects are found.
 func TestTheAudit(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -333,7 +331,7 @@ func TestTheAudit(t *testing.T) {
 	if got, want := *l.compare(t.Context(), path, nil), (report.Audit{File: path, Expected: 4, Found: 4}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	// One that comes late is waited for, one that never comes is missing.
+	// A late record is waited for; one that never comes is missing.
 	l.saw("mine", "5")
 	wrote := make(chan error, 1)
 	time.AfterFunc(600*time.Millisecond, func() {
@@ -357,8 +355,7 @@ func TestTheAudit(t *testing.T) {
 	}
 }
 
-// TestNobodyIsThere: each session tries once, goes once through its script in vain, and the
-// run is over.
+// TestNobodyIsThere: each session tries its script once and fails, and the run ends.
 func TestNobodyIsThere(t *testing.T) {
 	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"))
 	if err != nil {

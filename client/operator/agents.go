@@ -13,16 +13,15 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Agents are the agents of a gateway: the answer of GET /v1/agents.
+// Agents is the response of GET /v1/agents.
 type Agents struct {
-	// Version is that of all documents together.
+	// Version covers all documents together.
 	Version string `json:"version"`
 	// Default is the agent for clients that name none.
 	Default string  `json:"default"`
 	Agents  []Agent `json:"agents"`
 }
 
-// Agent is one of them.
 type Agent struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`
@@ -38,7 +37,7 @@ type Agent struct {
 	// Document is missing in the list.
 	Document json.RawMessage `json:"document,omitempty"`
 
-	tag string // the ETag that it came with
+	tag string // from the response
 }
 
 // Agents lists the agents.
@@ -47,7 +46,7 @@ func (o *Client) Agents(ctx context.Context) (list Agents, err error) {
 	return list, err
 }
 
-// Table shows the agents in the width of the file that it is written to.
+// Table formats the agents for the width of a file.
 func (l Agents) Table(file any) string {
 	rows := [][]string{{"ID", "NAME", "FROM", "VERSION", "EDITED", "NOTE"}}
 	for _, a := range l.Agents {
@@ -70,8 +69,7 @@ func (l Agents) Table(file any) string {
 	return textutil.Table(file, rows)
 }
 
-// Agent returns one agent with its document. The error is a *Refused with the code unknown_agent if no
-// agent has that id.
+// Agent returns one agent with its document. For an unknown id, the error is a *Refused with the code unknown_agent.
 func (o *Client) Agent(ctx context.Context, id string) (Agent, error) {
 	var a Agent
 	err := o.exchange(ctx, request{method: http.MethodGet, path: agentPath(id)}, &a, func(h http.Header) { a.tag = h.Get("ETag") })
@@ -80,7 +78,7 @@ func (o *Client) Agent(ctx context.Context, id string) (Agent, error) {
 
 func agentPath(id string) string { return "/v1/agents/" + segment(id) }
 
-// InvalidAgent is a gateway's refusal of a document, with all that is wrong with it.
+// InvalidAgent is a gateway's refusal of a document, with all its problems.
 type InvalidAgent struct {
 	File     string
 	Problems []struct {
@@ -105,9 +103,8 @@ func (e *InvalidAgent) Error() string {
 	return b.String()
 }
 
-// ApplyAgent makes an agent be as a document in YAML says, which is of the file of that name, and returns
-// it; created says that there was none of that id. If another one changes it at the same moment, the error
-// says so. It is an *InvalidAgent if the document is not right.
+// ApplyAgent creates or changes an agent from a YAML document; file names it in errors, and created reports a new
+// agent. A concurrent change is an error. For an invalid document, the error is an *InvalidAgent.
 func (o *Client) ApplyAgent(ctx context.Context, file, id string, document []byte) (a Agent, created bool, err error) {
 	put := request{method: http.MethodPut, path: agentPath(id), body: strings.NewReader(string(document)), header: http.Header{"Content-Type": {"application/yaml"}}}
 	was, err := o.Agent(ctx, id)
@@ -131,7 +128,7 @@ func (o *Client) ApplyAgent(ctx context.Context, file, id string, document []byt
 	return a, created, err
 }
 
-// DeleteAgent ends an agent's edit.
+// DeleteAgent deletes an agent's edit.
 func (o *Client) DeleteAgent(ctx context.Context, id string) error {
 	was, err := o.Agent(ctx, id)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"voicegw/store"
 )
 
-// Approvals are the approved actions whose outcome is unknown: the answer of GET /v1/approvals.
+// Approvals is the response of GET /v1/approvals: approved actions with an unknown outcome.
 type Approvals struct {
 	Approvals []store.Approval `json:"approvals"`
-	// Total counts them; the list may be shorter.
+	// Total may exceed the list's length.
 	Total int `json:"total"`
 }
 
-// Approvals lists the approved actions whose outcome is unknown.
+// Approvals lists the approved actions with an unknown outcome.
 func (o *Client) Approvals(ctx context.Context) (list Approvals, err error) {
 	err = o.Ask(ctx, http.MethodGet, "/v1/approvals", &list)
 	return list, err
 }
 
-// Table shows the actions in the width of the file that it is written to.
+// Table formats the actions for the width of a file.
 func (l Approvals) Table(file any) string {
 	if l.Total == 0 {
 		return "The outcome of every approved action is known.\n"

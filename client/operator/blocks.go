@@ -12,27 +12,27 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Blocks are the users who are locked out: the answer of GET /v1/blocks.
+// Blocks is the response of GET /v1/blocks: the blocked users.
 type Blocks struct {
 	Blocks []Block `json:"blocks"`
 }
 
-// Block is a user who is locked out until a point in time.
+// Block is a blocked user.
 type Block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
 }
 
-// Blocks lists the users who are locked out.
+// Blocks lists the blocked users.
 func (o *Client) Blocks(ctx context.Context) (list Blocks, err error) {
 	err = o.Ask(ctx, http.MethodGet, "/v1/blocks", &list)
 	return list, err
 }
 
-// Table shows the users in the width of the file that it is written to.
+// Table formats the users for the width of a file.
 func (l Blocks) Table(file any) string {
 	if len(l.Blocks) == 0 {
-		return "Nobody is blocked.\n"
+		return "No blocked users.\n"
 	}
 	rows := [][]string{{"USER", "UNTIL", "FOR ANOTHER"}}
 	for _, b := range l.Blocks {
@@ -41,17 +41,17 @@ func (l Blocks) Table(file any) string {
 	return textutil.Table(file, rows)
 }
 
-// Unblock lets a user in again.
+// Unblock unblocks a user.
 func (o *Client) Unblock(ctx context.Context, user string) error {
 	err := o.Ask(ctx, http.MethodDelete, "/v1/blocks/"+segment(user), nil)
 	var refused *Refused
 	if errors.As(err, &refused) && refused.Code == "not_blocked" {
-		return fmt.Errorf("%s is not blocked; voicegw blocks list tells who is", textutil.Quote(user))
+		return fmt.Errorf("%s is not blocked; run voicegw blocks list", textutil.Quote(user))
 	}
 	return err
 }
 
-// segment escapes a text as one segment of a path. A segment of dots alone would lead elsewhere.
+// segment escapes a text as one path segment. Segments that consist of dots are escaped too.
 func segment(text string) string {
 	if strings.Trim(text, ".") == "" {
 		return strings.ReplaceAll(text, ".", "%2E")

@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// ConsoleLink is the address of a gateway's page, with a code that opens the console. The code is in
-// the fragment, which a browser does not send.
+// ConsoleLink returns the console's address with a code in the fragment, which a browser does not send.
 func ConsoleLink(base, code string) string {
 	if code == "" {
 		return base + "/"
@@ -14,7 +13,7 @@ func ConsoleLink(base, code string) string {
 	return base + "/#code=" + code
 }
 
-// ConsoleLink makes a link that opens the console once.
+// ConsoleLink creates a one-time link to the console.
 func (o *Client) ConsoleLink(ctx context.Context) (string, error) {
 	var made struct {
 		Code string `json:"code"`

@@ -12,8 +12,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// DrainProgress is how far a gateway's drain is: the answer of /v1/drain, whose fields
-// docs/protocol.md explains.
+// DrainProgress is the response of /v1/drain; docs/protocol.md explains the fields.
 type DrainProgress struct {
 	Draining bool      `json:"draining"`
 	Done     bool      `json:"done"`
@@ -25,7 +24,7 @@ type DrainProgress struct {
 	Messages int       `json:"messages"`
 }
 
-// String says it in one line, without the time that is left.
+// String formats the progress as one line, without the remaining time.
 func (p DrainProgress) String() string {
 	if !p.Draining {
 		return "not draining"
@@ -47,8 +46,7 @@ func (p DrainProgress) String() string {
 	return fmt.Sprintf("%s: %s moved, %s left", what, textutil.Count(p.Moved, "session"), strings.Join(left, ", "))
 }
 
-// Drain has the gateway give up its sessions and take no new ones. Zero means the gateway's own
-// drain_timeout.
+// Drain makes the gateway give up its sessions and accept no new ones. Zero means its own drain_timeout.
 func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p DrainProgress, err error) {
 	body, err := json.Marshal(map[string]int64{"timeout_ms": timeout.Milliseconds()})
 	if err == nil {
@@ -57,7 +55,7 @@ func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p DrainProgr
 	return p, err
 }
 
-// DrainProgress asks how far the drain is.
+// DrainProgress returns the drain's progress.
 func (o *Client) DrainProgress(ctx context.Context) (p DrainProgress, err error) {
 	err = o.Ask(ctx, http.MethodGet, "/v1/drain", &p)
 	return p, err

@@ -9,15 +9,14 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Health is how a gateway is: the answer of /healthz or /readyz.
+// Health is the response of /healthz or /readyz.
 type Health struct {
 	Status   string `json:"status"`
 	Message  string `json:"message"`  // why it is not ready
-	Sessions int    `json:"sessions"` // zero in the answer of a gateway that is ready
+	Sessions int    `json:"sessions"` // zero if ready
 }
 
-// Health asks a gateway whether it lives or, with ready, whether it takes new sessions. The error says
-// why not.
+// Health asks whether a gateway is alive or, with ready, accepts new sessions. The error has the reason if not.
 func (o *Client) Health(ctx context.Context, ready bool) (h Health, err error) {
 	if !ready {
 		return h, o.Ask(ctx, http.MethodGet, "/healthz", &h)

@@ -12,12 +12,11 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Jobs is the long work that calls have begun: the answer of GET /v1/jobs.
+// Jobs is the response of GET /v1/jobs: the long work that calls have started.
 type Jobs struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// Job is one of them.
 type Job struct {
 	ID           string       `json:"id"`
 	Tool         string       `json:"tool"`
@@ -37,14 +36,14 @@ type Job struct {
 	Progress     *JobProgress `json:"progress,omitempty"`
 }
 
-// JobProgress is how far the work of a job says that it is.
+// JobProgress is the job's own report.
 type JobProgress struct {
 	Text     string    `json:"text,omitempty"`
 	Fraction *float64  `json:"fraction,omitempty"`
 	At       time.Time `json:"at"`
 }
 
-// Jobs lists the jobs of a user, or of everybody if user is empty.
+// Jobs lists the jobs of a user, or of all users if empty.
 func (o *Client) Jobs(ctx context.Context, user string) (list Jobs, err error) {
 	path := "/v1/jobs"
 	if user != "" {
@@ -54,21 +53,21 @@ func (o *Client) Jobs(ctx context.Context, user string) (list Jobs, err error) {
 	return list, err
 }
 
-// CancelJob ends a job that is under way.
+// CancelJob cancels a running job.
 func (o *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	var j Job
 	err := o.Ask(ctx, http.MethodDelete, "/v1/jobs/"+segment(id), &j)
 	var refused *Refused
 	if errors.As(err, &refused) && refused.Code == "unknown_job" {
-		return j, fmt.Errorf("there is no job %s; voicegw jobs list tells which there are", textutil.Quote(id))
+		return j, fmt.Errorf("no job %s; run voicegw jobs list", textutil.Quote(id))
 	}
 	return j, err
 }
 
-// Table shows the jobs in the width of the file that it is written to.
+// Table formats the jobs for the width of a file.
 func (l Jobs) Table(file any) string {
 	if len(l.Jobs) == 0 {
-		return "No job is kept.\n"
+		return "No jobs.\n"
 	}
 	rows := [][]string{{"ID", "NAME", "STATE", "BEGUN", "FOR", "ATTEMPT", "TOLD", "USER", "AT"}}
 	for _, j := range l.Jobs {

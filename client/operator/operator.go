@@ -1,4 +1,4 @@
-// Package operator calls a running gateway's endpoints for operators, and shows their answers.
+// Package operator calls the operator endpoints of a running gateway and formats their responses.
 package operator
 
 import (
@@ -23,29 +23,28 @@ import (
 // askTime bounds one request to a gateway.
 const askTime = 15 * time.Second
 
-// Client calls a running gateway. It may be used concurrently.
+// Client calls a running gateway. It is safe for concurrent use.
 type Client struct {
-	// Base is the gateway's address, without a trailing slash. Key is sent as a bearer token; if it
-	// is empty, none is sent.
+	// Base is the gateway's address, without a trailing slash. Key is sent as a bearer token if not empty.
 	Base, Key string
-	// Trust says how the gateway's certificate is checked; nil means by the system's authorities.
+	// Trust verifies the gateway's certificate; nil means the system's authorities.
 	Trust *tls.Config
 
 	http *http.Client
 }
 
-// New returns a Client of the gateway at a base URL; see BaseURL. trust may be nil.
+// New returns a client of the gateway at a base URL; see BaseURL. trust may be nil.
 func New(base, key string, trust *tls.Config) *Client {
 	t := bounded.NewTransport()
 	t.TLSClientConfig = trust
-	// Redirects are not followed: the key is for this address and no other.
+	// Redirects are not followed: the key is for this address only.
 	c := bounded.Unfollowed(bounded.Wrap(t, limits))
 	c.Timeout = askTime
 	return &Client{Base: base, Key: key, Trust: trust, http: c}
 }
 
-// BaseURL returns the base URL of a gateway: from the given address, which may be a voice endpoint,
-// or else from the scheme and the address that the gateway listens on.
+// BaseURL returns a gateway's base URL: from the given address, which may be a voice endpoint, otherwise from the
+// scheme and address it listens on.
 func BaseURL(given, scheme, listen string) (string, error) {
 	if given == "" {
 		host, port, err := net.SplitHostPort(listen)
@@ -53,7 +52,7 @@ func BaseURL(given, scheme, listen string) (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("listen: %w", err)
 		case port == "0":
-			return "", errors.New("listen has port 0, which says nothing of where the gateway is; name it with --url")
+			return "", errors.New("listen has port 0, so the gateway's port is unknown; give its address with --url")
 		}
 		switch host {
 		case "", "0.0.0.0":
@@ -82,7 +81,7 @@ func BaseURL(given, scheme, listen string) (string, error) {
 // Refused is a gateway's refusal of a request.
 type Refused struct {
 	base string
-	// Status is the HTTP status, Code the gateway's name of the reason.
+	// Status is the HTTP status, Code the gateway's error code.
 	Status  int
 	Code    string
 	message string
@@ -90,23 +89,21 @@ type Refused struct {
 	problems json.RawMessage
 }
 
-// Error returns the gateway's words and, if they are about a key, what to do.
+// Error returns the gateway's message and, for a key, the fix.
 func (e *Refused) Error() string {
 	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, textutil.Quote(e.message))
 	if e.Status == http.StatusUnauthorized {
-		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). One that the gateway has made itself is read from its data folder (--data-dir), on its own machine and by its own user."
+		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). A key that the gateway created itself is read from its data folder (--data-dir), on its machine and by its user."
 	}
 	return text
 }
 
-// Ask sends one request and decodes the answer, which is JSON, into out; a nil out discards it. The
-// error may be a *Refused.
+// Ask sends a request and decodes the JSON response into out; nil discards it. The error may be a *Refused.
 func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	return o.exchange(ctx, request{method: method, path: path}, out, nil)
 }
 
-// exchange sends a request and decodes the answer, as Ask does. headers gets those of the answer; it may be
-// nil.
+// exchange is Ask for any request. headers, if set, gets the response's headers.
 func (o *Client) exchange(ctx context.Context, q request, out any, headers func(http.Header)) error {
 	status, got, answer, err := o.fetch(ctx, q)
 	if err != nil {
@@ -126,7 +123,7 @@ func (o *Client) exchange(ctx context.Context, q request, out any, headers func(
 			return o.stranger(status)
 		}
 		if problem.Error.Code == "not_found" {
-			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, q.path)
+			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program or has no store", o.Base, q.path)
 		}
 		return &Refused{o.Base, status, problem.Error.Code, problem.Error.Message, problem.Error.Problems}
 	}
@@ -139,7 +136,7 @@ func (o *Client) exchange(ctx context.Context, q request, out any, headers func(
 	return nil
 }
 
-// fetch sends one request and returns the answer's status, headers and body, whatever they say.
+// fetch sends a request and returns the response's status, headers and body.
 func (o *Client) fetch(ctx context.Context, q request) (status int, header http.Header, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, q.method, o.Base+q.path, q.body)
 	if err != nil {
@@ -156,7 +153,6 @@ func (o *Client) fetch(ctx context.Context, q request) (status int, header http.
 	if err != nil {
 		return 0, nil, nil, o.unreachable(err)
 	}
-	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
 	if answer, err = io.ReadAll(resp.Body); err != nil {
 		return 0, nil, nil, o.unreachable(err)
@@ -169,19 +165,19 @@ func (o *Client) unreachable(err error) error {
 		err = ue.Err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no gateway answers at %s; start one with voicegw serve, or say with --url where it is", o.Base)
+		return fmt.Errorf("no gateway answers at %s; start one with voicegw serve, or give its address with --url", o.Base)
 	}
-	return fmt.Errorf("the gateway at %s cannot be asked: %w; say with --url where it is", o.Base, err)
+	return fmt.Errorf("the gateway at %s is unreachable: %w; check --url", o.Base, err)
 }
 
 func (o *Client) stranger(status int) error {
-	return fmt.Errorf("what answers at %s is no voicegw gateway (status %d); say with --url where it is", o.Base, status)
+	return fmt.Errorf("the server at %s is not a voicegw gateway (status %d); check --url", o.Base, status)
 }
 
-// Close ends the connections.
+// Close closes idle connections.
 func (o *Client) Close() { o.http.CloseIdleConnections() }
 
-// limits bound what a gateway may answer.
+// limits bound a gateway's response.
 var limits = bounded.Limits{
 	Service: "the gateway", Format: bounded.JSON, Bytes: 16 << 20, Idle: askTime, Whole: askTime,
 }

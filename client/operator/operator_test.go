@@ -46,11 +46,11 @@ func TestSegmentAndQuoteOdd(t *testing.T) {
 	}
 }
 
-// TestItTrustsNobody: a key goes to the address it is for, and to no other; what
-// a stranger answers reaches the terminal as text alone.
+// TestItTrustsNobody: a key goes only to its own address, and a stranger's response reaches the terminal as plain
+// text.
 //
-// Both servers have ports that the system gives to anybody who asks: a program that still knew the port from
-// a server before asks here, too. Only what this client can have sent counts.
+// Both servers have ports from the system, so another program that remembers an old server may call them. Only
+// requests that this client can have sent count.
 func TestItTrustsNobody(t *testing.T) {
 	mine := "/" + rand.Text()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ func TestItTrustsNobody(t *testing.T) {
 	o := New(srv.URL+mine, "hush", nil)
 	defer o.Close()
 	for path, want := range map[string]string{
-		"/redirect": "is no voicegw gateway (status 302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (status 200",
+		"/redirect": "is not a voicegw gateway (status 302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is not a voicegw gateway (status 200",
 	} {
 		var out struct{}
 		err := o.Ask(t.Context(), http.MethodGet, path, &out)
@@ -97,7 +97,7 @@ func TestItTrustsNobody(t *testing.T) {
 	}
 }
 
-// TestItGivesUp: a gateway that does not answer keeps nobody waiting for ever.
+// TestItGivesUp covers a gateway that does not answer.
 func TestItGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -109,7 +109,7 @@ func TestItGivesUp(t *testing.T) {
 		t.Errorf("it would wait %s", o.http.Timeout)
 	}
 	o.http.Timeout = 50 * time.Millisecond
-	if err := o.Ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be asked") {
+	if err := o.Ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "is unreachable") {
 		t.Errorf("%v", err)
 	}
 }

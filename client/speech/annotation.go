@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// annotation is the file beside a recording that says where the user speaks in it. Other
-// fields are left to other programs.
+// annotation is a file next to a recording with the positions of its speech. Unknown fields are ignored.
 type annotation struct {
 	Speech []struct {
-		// In ms of the recording, with as many decimals as one likes.
+		// In ms of the recording; may be fractional.
 		StartMS *float64 `json:"start_ms"`
 		EndMS   *float64 `json:"end_ms"`
 	} `json:"speech"`
 }
 
-// slack is how far an annotation may extend beyond the end of its recording, because it may be
-// rounded.
+// slack is how far a rounded annotation may exceed its recording.
 const slack = 10 * time.Millisecond
 
-// maxSpans bounds the stretches of speech of one recording.
+// maxSpans bounds the spans of one recording.
 const maxSpans = 10_000
 
 // ParseAnnotation parses the annotation of a recording of that length.
@@ -32,10 +30,10 @@ func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 		return nil, fmt.Errorf("it is not {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}: %w", err)
 	}
 	if len(a.Speech) == 0 {
-		return nil, errors.New("it names no speech; give at least one of {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}")
+		return nil, errors.New("it has no speech; give at least one of {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}")
 	}
 	if len(a.Speech) > maxSpans {
-		return nil, fmt.Errorf("it has %d stretches of speech; at most %d are read", len(a.Speech), maxSpans)
+		return nil, fmt.Errorf("%d stretches of speech are too many; at most %d are allowed", len(a.Speech), maxSpans)
 	}
 	var out []Span
 	before := time.Duration(0)
@@ -56,7 +54,7 @@ func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 			return nil, fmt.Errorf("%s ends at %v ms, before it begins", what, *s.EndMS)
 		}
 		if start < before {
-			return nil, fmt.Errorf("%s begins at %v ms, before the one before it ends", what, *s.StartMS)
+			return nil, fmt.Errorf("%s begins at %v ms, before the previous one ends", what, *s.StartMS)
 		}
 		out = append(out, Span{start, end})
 		before = end
@@ -64,7 +62,7 @@ func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 	return out, nil
 }
 
-// msOf returns a position in a recording of that length.
+// msOf converts ms to a position in a recording of that length.
 func msOf(ms float64, length time.Duration) (time.Duration, error) {
 	if math.IsNaN(ms) || ms < 0 || ms > float64((length+slack)/time.Millisecond)+1 {
 		return 0, fmt.Errorf("%v is not within the recording, which lasts %d ms", ms, length.Milliseconds())

@@ -8,19 +8,17 @@ import (
 
 // How speech is detected.
 const (
-	// silenceMS of silence end a stretch of speech: less than any provider needs to end a turn.
+	// silenceMS of silence end a span: less than any provider needs to end a turn.
 	silenceMS = 200
-	// before and after an edge that the detector has found, the voiced sample is looked
-	// for: its frames have 10 ms.
+	// before and after bound the search for the voiced sample at a detected edge; the detector's frames have 10 ms.
 	before = 40 * time.Millisecond
 	after  = 20 * time.Millisecond
 	// apart from speech by this much is background.
 	apart = 100 * time.Millisecond
 )
 
-// detect returns the stretches of speech in a clip. This program's voice activity detector finds
-// them; their edges are then moved to the samples where the sound first and last stands out from the
-// background. It returns nothing for a clip without speech.
+// detect returns the spans of speech in a clip: those of this program's voice activity detector, with their edges
+// moved to the samples where the sound stands out from the background.
 func detect(clip audio.Clip) []Span {
 	d := audio.NewDetector(audio.DetectorOptions{Rate: clip.Rate, PrefixMS: -1, SilenceMS: silenceMS})
 	var spans []Span
@@ -35,7 +33,7 @@ func detect(clip audio.Clip) []Span {
 		}
 	}
 	take(d.Process(clip.PCM))
-	take(d.Process(make([]byte, audio.Bytes(clip.Rate, time.Second)))) // so that the last one ends
+	take(d.Process(make([]byte, audio.Bytes(clip.Rate, time.Second)))) // so that the last span ends
 	limit := threshold(clip, spans)
 	for i := range spans {
 		spans[i].Start = firstAbove(clip, spans[i].Start-after, spans[i].Start+before, limit, spans[i].Start)
@@ -44,8 +42,8 @@ func detect(clip audio.Clip) []Span {
 	return spans
 }
 
-// threshold is the magnitude from which a sample belongs to the voice: twice what the
-// background reaches, at least 40 dB below the loudest sample and at least -60 dBFS.
+// threshold is the magnitude from which a sample belongs to the voice: twice the background's peak, at least 40 dB
+// below the loudest sample and at least -60 dBFS.
 func threshold(clip audio.Clip, spans []Span) int {
 	background, loudest := 0, 0
 	next := 0
@@ -64,8 +62,7 @@ func threshold(clip audio.Clip, spans []Span) int {
 	return max(min(2*background, loudest/4), loudest/100, quiet)
 }
 
-// firstAbove returns when the first sample between two times reaches a magnitude; otherwise if none
-// does.
+// firstAbove returns the time of the first sample that reaches a magnitude, or otherwise.
 func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	end := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1)
 	for i := audio.Bytes(clip.Rate, from); i < end; i += audio.BytesPerSample {
@@ -76,8 +73,7 @@ func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise ti
 	return otherwise
 }
 
-// lastAbove returns the end of the last sample between two times that reaches a magnitude; otherwise
-// if none does.
+// lastAbove returns the end of the last sample that reaches a magnitude, or otherwise.
 func lastAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	begin := audio.Bytes(clip.Rate, from)
 	for i := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1) - audio.BytesPerSample; i >= begin; i -= audio.BytesPerSample {
@@ -88,7 +84,6 @@ func lastAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise tim
 	return otherwise
 }
 
-// magnitude of the sample at byte i.
 func magnitude(pcm []byte, i int) int {
 	v := int(int16(uint16(pcm[i]) | uint16(pcm[i+1])<<8))
 	return max(v, -v)

@@ -1,4 +1,3 @@
-// Package speech holds what the callers of a load run say: recordings and lines for the
-// built-in voice, at one rate, with the places where the user speaks in them. Each is
-// decoded once and shared by all callers.
+// Package speech loads the recordings and built-in voice lines of load callers, at one rate, with the positions of
+// the user's speech. Each is decoded once and shared by all callers.
 package speech

@@ -14,25 +14,24 @@ import (
 	"voicegw/sim/voice"
 )
 
-// Bounds of what is loaded.
+// Bounds of a library.
 const (
 	maxFiles     = 2000
 	maxFile      = 256 << 20
-	maxPCM       = 512 << 20 // of all together, at the rate that is sent
+	maxPCM       = 512 << 20 // in total, at the sent rate
 	maxRecording = 10 * time.Minute
 )
 
 // ErrSpeech is wrapped by errors about recordings.
 var ErrSpeech = errors.New("the recordings have problems")
 
-// Options choose what is loaded.
+// Options choose the recordings.
 type Options struct {
-	// Rate is what everything is converted to, in Hz.
+	// Rate is the common rate in Hz.
 	Rate int
-	// Paths are WAV files, and folders of them, from which Any takes its recordings. If there are
-	// none, it takes the built-in lines.
+	// Paths are WAV files, and folders of them, for Any. Without any, Any uses the built-in lines.
 	Paths []string
-	// Names are recordings that are asked for by name: one of Paths, or a file in Dir.
+	// Names are requested recordings: one of Paths, or a file in Dir.
 	Names []string
 	Dir   string
 	// Lines are texts for the built-in voice.
@@ -41,7 +40,7 @@ type Options struct {
 	Any bool
 }
 
-// Library holds everything that can be said. It is immutable after Load.
+// Library holds the recordings. It is immutable after Load.
 type Library struct {
 	any   []*Recording
 	named map[string]*Recording // by name
@@ -49,7 +48,7 @@ type Library struct {
 	bytes int
 }
 
-// Load reads and converts everything. The error wraps ErrSpeech and names every invalid file.
+// Load reads and converts all recordings. The error wraps ErrSpeech and names every invalid file.
 func Load(o Options) (*Library, error) {
 	l := &Library{named: map[string]*Recording{}, lines: map[string]*Recording{}}
 	var problems []error
@@ -58,7 +57,7 @@ func Load(o Options) (*Library, error) {
 	for _, path := range files {
 		name := filepath.Base(path)
 		if l.named[name] != nil {
-			problems = append(problems, fmt.Errorf("%s: there is another recording of that name", path))
+			problems = append(problems, fmt.Errorf("%s: another recording has the same name", path))
 			continue
 		}
 		r, err := l.read(path, o.Rate)
@@ -88,17 +87,16 @@ func Load(o Options) (*Library, error) {
 	return l, nil
 }
 
-// Any returns the n-th recording for turns that accept any; it goes through all of them again and
-// again.
+// Any returns the n-th recording, modulo their number.
 func (l *Library) Any(n int) *Recording { return l.any[n%len(l.any)] }
 
-// Named returns the recording with a name that Load was given.
+// Named returns a recording of Options.Names.
 func (l *Library) Named(name string) *Recording { return l.named[name] }
 
-// Line returns the spoken form of a text that Load was given.
+// Line returns the recording of a text in Options.Lines.
 func (l *Library) Line(text string) *Recording { return l.lines[text] }
 
-// All returns the recordings and lines, always in the same order.
+// All returns the recordings and lines in a fixed order.
 func (l *Library) All() []*Recording {
 	all := slices.Clone(l.any)
 	for _, m := range []map[string]*Recording{l.named, l.lines} {
@@ -112,7 +110,7 @@ func (l *Library) All() []*Recording {
 	return all
 }
 
-// find lists the WAV files that paths name.
+// find lists the WAV files in paths.
 func find(paths []string) ([]string, error) {
 	var files []string
 	var problems []error
@@ -138,17 +136,17 @@ func find(paths []string) ([]string, error) {
 			}
 		}
 		if len(files) == before {
-			problems = append(problems, fmt.Errorf("%s: there is no .wav file in it", path))
+			problems = append(problems, fmt.Errorf("%s: no .wav files in this folder", path))
 		}
 	}
 	if len(files) > maxFiles {
-		problems = append(problems, fmt.Errorf("there are %d recordings; at most %d are read", len(files), maxFiles))
+		problems = append(problems, fmt.Errorf("%d recordings are too many; at most %d are allowed", len(files), maxFiles))
 		files = nil
 	}
 	return files, errors.Join(problems...)
 }
 
-// read reads a file, and its annotation if there is one.
+// read reads a file and its annotation, if any.
 func (l *Library) read(path string, rate int) (*Recording, error) {
 	clip, err := readClip(path)
 	if err != nil {
@@ -169,7 +167,7 @@ func (l *Library) read(path string, rate int) (*Recording, error) {
 		}
 	}
 	if len(r.Spans) == 0 {
-		return nil, fmt.Errorf("%s: nobody was heard speaking in it; say where in %s: {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}", path, filepath.Base(notes))
+		return nil, fmt.Errorf("%s: no speech detected; mark it in %s: {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}", path, filepath.Base(notes))
 	}
 	if err := l.keep(r, clip, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -183,16 +181,16 @@ func readClip(path string) (audio.Clip, error) {
 		return audio.Clip{}, err
 	}
 	if info.Size() > maxFile {
-		return audio.Clip{}, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxFile)
+		return audio.Clip{}, fmt.Errorf("%d bytes are too many; at most %d are allowed", info.Size(), maxFile)
 	}
 	clip, err := audio.ReadFile(path)
 	if err == nil && clip.Duration() > maxRecording {
-		err = fmt.Errorf("it lasts %s; at most %s are read", clip.Duration(), maxRecording)
+		err = fmt.Errorf("%s is too long; at most %s are allowed", clip.Duration(), maxRecording)
 	}
 	return clip, err
 }
 
-// keep converts a clip to the rate that is sent.
+// keep adds a clip, converted to the rate.
 func (l *Library) keep(r *Recording, clip audio.Clip, rate int) error {
 	clip, err := clip.Resample(rate)
 	if err != nil {
@@ -205,7 +203,7 @@ func (l *Library) keep(r *Recording, clip audio.Clip, rate int) error {
 	return nil
 }
 
-// speak makes a line for the built-in voice.
+// speak synthesises a line with the built-in voice.
 func (l *Library) speak(text, timbre string, rate int) error {
 	if l.lines[text] != nil {
 		return nil

@@ -6,44 +6,42 @@ import (
 	"voicegw/audio"
 )
 
-// Recording is something to say. It is immutable, so callers may send it concurrently; its PCM must
-// not be written to.
+// Recording is immutable, so callers may send it concurrently.
 type Recording struct {
-	// Name is the file's name, or the text that is spoken.
+	// Name is the file's name or the spoken text.
 	Name string
 	// Rate is in Hz.
 	Rate int
-	// PCM is 16-bit mono.
+	// PCM is 16-bit mono, read-only.
 	PCM []byte
-	// Spans are where the user speaks, in order; there is at least one.
+	// Spans are the user's speech, in order; there is at least one.
 	Spans []Span
-	// Source tells how the spans were found.
+	// Source is how the spans were found.
 	Source Source
 }
 
 // Span is a stretch of speech, from its first voiced sample to its last.
 type Span struct{ Start, End time.Duration }
 
-// Source is the way in which speech was found.
+// Source is how speech was found, as named in reports.
 type Source string
 
-// The sources. The text is what a report calls them.
+// The sources.
 const (
 	Annotated Source = "annotation"
 	Detected  Source = "detected"
 )
 
-// Duration is how long the whole recording lasts.
+// Duration is the length of the recording.
 func (r *Recording) Duration() time.Duration { return audio.Duration(r.Rate, len(r.PCM)) }
 
-// Onset is where the first voiced sample is.
+// Onset is the start of the first span.
 func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
 
-// End is where the last voiced sample ends.
+// End is the end of the last span.
 func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
 
-// Of makes a recording of a clip, at a rate in Hz. A clip in which no speech is detected counts as
-// speech as a whole.
+// Of makes a recording of a clip at a rate in Hz. Without detected speech, the whole clip counts as speech.
 func Of(name string, clip audio.Clip, rate int) (*Recording, error) {
 	r := &Recording{Name: name, Source: Detected, Spans: detect(clip)}
 	if len(r.Spans) == 0 {

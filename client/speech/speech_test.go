@@ -14,7 +14,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// sentence is speech with silence around it, and where it is.
+// sentence is speech between silences, and its span.
 func sentence(rate int, lead, length, tail time.Duration) (pcm []byte, span Span) {
 	pcm = append(pcm, testutil.Silence(rate, lead)...)
 	pcm = append(pcm, testutil.SpeechLike(rate, length, 3)...)
@@ -52,8 +52,7 @@ func load(t *testing.T, o Options) *Library {
 	return l
 }
 
-// TestSpeechIsFoundToTheSample: a tone that begins and ends in the middle of the
-// detector's frames is found where it is.
+// TestSpeechIsFoundToTheSample finds a tone that begins and ends in the middle of the detector's frames.
 func TestSpeechIsFoundToTheSample(t *testing.T) {
 	for _, rate := range []int{8000, 16000, 44100} {
 		for _, c := range []struct{ lead, length time.Duration }{
@@ -185,8 +184,8 @@ func TestWhatIsWrongWithRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"no.wav: not a wav file", "bad.json: speech[0].end_ms: 9999 is not within", "there is no .wav file in it", "quiet.wav: nobody was heard",
-		"another recording of that name", "nowhere: no such file", "gone.wav: stat", "cannot pronounce",
+		"no.wav: not a wav file", "bad.json: speech[0].end_ms: 9999 is not within", "no .wav files in this folder", "quiet.wav: no speech detected",
+		"another recording has the same name", "nowhere: no such file", "gone.wav: stat", "cannot pronounce",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("nothing is said of %q in\n%v", want, err)
@@ -198,12 +197,12 @@ func TestAnnotations(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"speech":[{"start_ms":0,"end_ms":10.5},{"start_ms":10.5,"end_ms":1004}]}`: "[{0s 10.5ms} {10.5ms 1s}]",
 		`{"speech":[{"start_ms":1,"end_ms":2}],"words":["hm"]}`:                     "[{1ms 2ms}]",
-		`{"speech":[]}`:                          "it names no speech",
-		`{}`:                                     "it names no speech",
+		`{"speech":[]}`:                          "it has no speech",
+		`{}`:                                     "it has no speech",
 		`[]`:                                     "it is not {",
 		`{"speech":[{"start_ms":1}]}`:            "speech[0] needs start_ms and end_ms",
 		`{"speech":[{"start_ms":5,"end_ms":5}]}`: "speech[0] ends at 5 ms, before it begins",
-		`{"speech":[{"start_ms":5,"end_ms":8},{"start_ms":7,"end_ms":9}]}`: "speech[1] begins at 7 ms, before the one before it ends",
+		`{"speech":[{"start_ms":5,"end_ms":8},{"start_ms":7,"end_ms":9}]}`: "speech[1] begins at 7 ms, before the previous one ends",
 		`{"speech":[{"start_ms":-1,"end_ms":8}]}`:                          "speech[0].start_ms: -1 is not within",
 		`{"speech":[{"start_ms":1,"end_ms":1e300}]}`:                       "speech[0].end_ms: 1e+300 is not within",
 		`{"speech":[{"start_ms":1,"end_ms":1010.9}]}`:                      "is beyond the end",
@@ -243,8 +242,7 @@ func FuzzParseAnnotation(f *testing.F) {
 	})
 }
 
-// TestOf: a clip is spoken at the rate that is asked for; one in which nobody is heard is
-// taken as a whole.
+// TestOf covers the conversion of the rate and a clip without speech.
 func TestOf(t *testing.T) {
 	silence := audio.Clip{Rate: 8000, PCM: make([]byte, 8000)}
 	r, err := Of("quiet.wav", silence, 16000)

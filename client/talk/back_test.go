@@ -26,8 +26,8 @@ rules:
     do: [{say: "Once there was a small gateway between a person and a model."}]
 `
 
-// behindProxy starts a gateway that lets clients come back, with a model of one long answer, and a proxy
-// before it that can cut connections.
+// behindProxy starts a gateway that allows resuming, with a model that gives one long answer, behind a proxy that can
+// cut connections.
 func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	t.Helper()
 	story, err := scenario.Parse("story.yaml", []byte(longAnswer))
@@ -69,8 +69,8 @@ func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	return "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", proxy
 }
 
-// TestALostConnectionLosesNothing: the connection is cut in the middle of an answer. The conversation says
-// so, comes back, and what is heard is the same, byte for byte, as without a loss.
+// TestALostConnectionLosesNothing cuts the connection during an answer. The conversation reports it and resumes, and
+// the audio heard is the same, byte for byte, as without the loss.
 func TestALostConnectionLosesNothing(t *testing.T) {
 	direct, proxy := behindProxy(t)
 	o := Options{URL: direct, Turns: []Turn{{Text: "Tell me a story"}}, KeepAudio: true}
@@ -105,15 +105,15 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	for _, e := range events {
 		p.Event(e)
 	}
-	for _, want := range []string{"the connection is lost (", "connected again after ", "; the session goes on"} {
+	for _, want := range []string{"the connection was lost (", "reconnected after ", "; the session continues"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, shown.String())
 		}
 	}
 }
 
-// TestAMoveIsToldOnlyIfItCanBeNoticed: for 2 s what is said is kept, and what has come is played. If the
-// first attempt meets a gateway that does not take the session yet, one calm line says that the call goes on.
+// TestAMoveIsToldOnlyIfItCanBeNoticed: speech and queued audio last for 2 s. If the first attempt meets a gateway
+// that does not have the session yet, one line says that the call continues.
 func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
 	for _, tc := range []struct {
 		act    voice.Act

@@ -14,43 +14,41 @@ import (
 	"voicegw/protocol"
 )
 
-// ChatOptions describe a conversation in text.
+// ChatOptions describe a text conversation.
 type ChatOptions struct {
 	// Client calls the gateway.
 	Client *TextClient
 	// Conversation is the id of the conversation to continue; empty begins one.
 	Conversation string
-	// Agent answers the first message and goes on with the conversation; empty means the conversation's own agent
-	// or the gateway's default. Later messages name no agent, so that one agent can hand the user to another.
+	// Agent answers the first message and continues the conversation; empty means the conversation's own agent or the
+	// gateway's default. Later messages name no agent, so that an agent can hand off to another.
 	Agent string
-	// TimeZone is the user's IANA time zone; empty leaves it to the gateway.
+	// TimeZone is the user's IANA time zone; empty means the gateway's.
 	TimeZone string
-	// User is the name of the user; empty leaves it to the gateway.
+	// User is the user's name; empty means the gateway's default.
 	User string
-	// Messages are sent one after another. Without Messages, they are read line by line, from
-	// the terminal or from In.
+	// Messages are sent in order. Without any, messages are read line by line from the terminal or from In.
 	Messages []string
-	// Approval answers tools' questions. With voice.ApprovalNobody the person at the terminal is
-	// asked, unless JSON is set.
+	// Approval answers tools' approval requests. With voice.ApprovalNobody the terminal's user is asked, unless JSON
+	// is set.
 	Approval voice.Approval
-	// OnByVoice continues by voice when that is offered, with the turns and the patience of
-	// Voice, and returns to text at the end.
+	// OnByVoice accepts an offer to continue by voice, with the turns and the patience of Voice, and returns to text
+	// at its end.
 	OnByVoice bool
 	Voice     Options
-	// JSON shows a line of JSON for each event.
+	// JSON prints each event as a line of JSON.
 	JSON bool
-	// In and Out are the standard input and output of the program. Complain tells a person
-	// why a message was refused.
+	// In and Out are standard input and output. Complain explains to the user why a message was refused.
 	In       io.Reader
 	Out      io.Writer
 	Complain func(error)
 }
 
-// errTurnFailed means that an answer was not completed; the reason was shown.
+// errTurnFailed means that an answer was not completed; its reason was shown.
 var errTurnFailed = errors.New("the last message was not answered")
 
-// Chat holds a conversation in text. The error says why it could not continue, or that a message was
-// not answered; the end of the input is not an error.
+// Chat holds a text conversation. The error says why it could not continue or that a message was not answered; the
+// end of input is not an error.
 func Chat(ctx context.Context, o ChatOptions) error {
 	x := &texting{o: o, d: NewDisplay(o.Out, o.JSON), began: time.Now(), conversation: o.Conversation, agent: o.Agent}
 	done := x.listen()
@@ -58,34 +56,33 @@ func Chat(ctx context.Context, o ChatOptions) error {
 	return x.run(ctx)
 }
 
-// texting is a conversation in text in progress.
+// texting is a running text conversation.
 type texting struct {
 	// Fixed after Chat.
 	o     ChatOptions
 	d     *Display
 	began time.Time
-	// typed delivers the lines from the terminal or standard input; nil if there is no input.
-	// It is closed at the end of the input. canAsk means that a person types.
+	// typed has the lines from the terminal or standard input and is closed at their end; nil without input. canAsk
+	// means that a user types.
 	typed  <-chan typedLine
 	canAsk bool
 
 	conversation string
-	agent        string      // to ask for in the next turn
+	agent        string      // for the next turn
 	ahead        []typedLine // lines typed before a question that was answered elsewhere
-	named        bool        // the conversation's id has been shown
+	named        bool        // the conversation's id was shown
 }
 
-// typedLine is a line and when it was typed.
 type typedLine struct {
 	at   time.Time
 	text string
 }
 
-// maxAhead is how many lines may be typed ahead.
+// maxAhead bounds the lines typed ahead.
 const maxAhead = 64
 
-// listen begins to read lines: of the terminal, else of standard input if messages come
-// from there. done lets the terminal go.
+// listen reads lines from the terminal, or from standard input if messages come from there. done restores the
+// terminal.
 func (x *texting) listen() (done func()) {
 	nothing := func() {}
 	if _, isTerminal := textutil.Width(x.o.In); isTerminal {
@@ -100,7 +97,7 @@ func (x *texting) listen() (done func()) {
 		return nothing
 	}
 	// Reading from a pipe cannot be interrupted: this goroutine ends with its input or the process.
-	lines := make(chan string) // from it, to stamped; it closes it
+	lines := make(chan string) // to stamped; closed by the reader
 	go func() {
 		defer close(lines)
 		for s := bufio.NewScanner(x.o.In); s.Scan(); {
@@ -111,22 +108,22 @@ func (x *texting) listen() (done func()) {
 	return nothing
 }
 
-// stamped notes when each line came. Its goroutine ends with lines.
+// stamped adds the time to each line. Its goroutine ends with lines.
 func stamped(lines <-chan string) <-chan typedLine {
-	out := make(chan typedLine, maxAhead) // from it, to texting; it closes it
+	out := make(chan typedLine, maxAhead) // to texting; closed here
 	go func() {
 		defer close(out)
 		for line := range lines {
 			select {
 			case out <- typedLine{time.Now(), line}:
-			default: // lines that far ahead are dropped
+			default: // too far ahead: dropped
 			}
 		}
 	}()
 	return out
 }
 
-// run says all messages. The error is that of the first that was not answered.
+// run sends all messages and returns the first error.
 func (x *texting) run(ctx context.Context) error {
 	if len(x.o.Messages) > 0 {
 		for _, m := range x.o.Messages {
@@ -157,7 +154,7 @@ func (x *texting) run(ctx context.Context) error {
 			}
 			first = errors.Join(first, err)
 			if !x.canAsk {
-				return first // a script goes no further
+				return first // a script stops here
 			}
 		}
 	}
@@ -182,7 +179,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 			return line.text, nil
 		}
 		if x.canAsk {
-			_, _ = fmt.Fprintln(x.o.Out) // the prompt stays open, and nobody is left to get an error
+			_, _ = fmt.Fprintln(x.o.Out) // best effort: the prompt's line stays open
 		}
 		return "", io.EOF
 	case <-ctx.Done():
@@ -190,12 +187,12 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	}
 }
 
-// note shows a line that is not a message of the gateway.
+// note prints a line that is not a message of the gateway.
 func (x *texting) note(name, text string) {
 	x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: name, Text: text})
 }
 
-// say sends a message and handles what follows from it: questions, and voice.
+// say sends a message and handles the approval requests and the voice offer that follow.
 func (x *texting) say(ctx context.Context, message string) error {
 	turns := []TextTurn{{Message: message, TimeZone: x.o.TimeZone}}
 	for len(turns) > 0 {
@@ -218,7 +215,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 	return nil
 }
 
-// turn runs one turn, and returns what it asks of the client.
+// turn runs one turn and returns its approval requests.
 func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
 	turn.ConversationID, turn.User, turn.Agent = x.conversation, x.o.User, x.agent
 	done, err := x.o.Client.Turn(ctx, turn, func(m protocol.ServerMessage) {
@@ -244,7 +241,7 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 	return asked, offer, nil
 }
 
-// decide finds the answer to a question; answered is false if nobody answers it.
+// decide finds the answer to an approval request; answered is false without one.
 func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
 	case x.o.Approval == voice.ApprovalYes:
@@ -268,7 +265,7 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 			case !ok:
 				x.note(EventUnanswerable, q.Preview)
 				return false, false
-			case line.at.Before(since): // it answers nothing: it was typed before
+			case line.at.Before(since): // typed before the question
 				x.ahead = append(x.ahead, line)
 				continue
 			}
@@ -288,10 +285,10 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 	}
 }
 
-// goOnByVoice accepts an offer with --voice, and otherwise shows how to accept it.
+// goOnByVoice accepts a voice offer with --voice; otherwise it prints how to accept it.
 func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
 	if !x.o.OnByVoice {
-		x.d.line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket="+shellQuote(offer.Ticket))
+		x.d.line("voice", "continue with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket="+shellQuote(offer.Ticket))
 		return nil
 	}
 	o := x.o.Voice
@@ -310,9 +307,9 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 	return x.d.report(Run(ctx, o))
 }
 
-// answers passes typed lines to a voice session, until stop is called.
+// answers passes typed lines to a voice session until stop is called.
 func (x *texting) answers() (lines <-chan string, stop func()) {
-	out := make(chan string)        // from the goroutine here, to the session; closed at the end of the input
+	out := make(chan string)        // to the session; closed at the end of input
 	stopping := make(chan struct{}) // closed by stop
 	stopped := make(chan struct{})  // closed by the goroutine
 	go func() {
@@ -337,7 +334,7 @@ func (x *texting) answers() (lines <-chan string, stop func()) {
 	return out, func() { close(stopping); <-stopped }
 }
 
-// shellQuote writes a word so that a shell takes it as it is.
+// shellQuote quotes a word for a shell.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+=", r)

@@ -17,15 +17,15 @@ import (
 	"voicegw/protocol"
 )
 
-// TestDecide: which typed line answers a question, and when none does.
+// TestDecide covers which typed line answers a question.
 func TestDecide(t *testing.T) {
-	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
+	const early, late = -time.Second, 5 * time.Second // times of lines, relative to the question
 	for name, tc := range map[string]struct {
 		approval           voice.Approval
 		nobody             bool
 		lines              map[time.Duration]string
 		ends               bool // the input, after the lines
-		gone               bool // the program is told to stop
+		gone               bool // the program is stopped
 		approved, answered bool
 		ahead              int
 		took               time.Duration
@@ -33,7 +33,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"--approve":             {approval: voice.ApprovalYes, approved: true, answered: true, says: "approving"},
 		"--deny":                {approval: voice.ApprovalNo, answered: true, says: "declining"},
-		"nobody":                {nobody: true, says: "nobody can answer here"},
+		"nobody":                {nobody: true, says: "no one can answer here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},
 		"anything else":         {lines: map[time.Duration]string{late: "yes please"}, answered: true, took: late, says: "declining"},
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 		"typed before":          {lines: map[time.Duration]string{early: "y"}, took: time.Minute, ahead: 1, says: "it has expired"},
 		"typed before and then": {lines: map[time.Duration]string{early: "y", late: "n"}, answered: true, took: late, ahead: 1, says: "declining"},
 		"too late":              {took: time.Minute, says: "it has expired"},
-		"the end of the input":  {ends: true, says: "nobody can answer here"},
+		"the end of the input":  {ends: true, says: "no one can answer here"},
 		"stopped":               {gone: true, says: "Approve? [y/N]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 				x := &texting{o: ChatOptions{Approval: tc.approval}, canAsk: !tc.nobody, typed: typed, d: NewDisplay(&out, false), began: time.Now()}
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				done := make(chan struct{}) // closed when all is typed
+				done := make(chan struct{}) // closed when everything is typed
 				go func() {
 					defer close(done)
 					for _, at := range []time.Duration{early, late} {
@@ -83,7 +83,6 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestShellQuote: what is shown to be typed is taken as it stands.
 func TestShellQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"ws://127.0.0.1:8080/v1/voice": "ws://127.0.0.1:8080/v1/voice", "Zx3-_a": "Zx3-_a", "": "''", "a b": "'a b'", "$(x)'": `'$(x)'\'''`,
@@ -94,8 +93,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestChatNamesItsAgentOnce: each message names the time zone, and the first message names the agent. Later ones name none, or they would take the
-// conversation back from an agent to which it was handed over.
+// TestChatNamesItsAgentOnce: every message has the time zone, and only the first one the agent. A later one would
+// take the conversation back from an agent after a handoff.
 func TestChatNamesItsAgentOnce(t *testing.T) {
 	var bodies []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

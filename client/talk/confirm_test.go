@@ -49,7 +49,7 @@ func TestApprovalByFlag(t *testing.T) {
 			if got := names(events, EventApproving, EventDeclining, EventUnanswerable, EventAsking); !cmp.Equal(got, []string{c.event}) {
 				t.Errorf("events %v, want %s", got, c.event)
 			}
-			// What comes of an answer is said in a turn of its own, and heard to its end.
+			// The result of an approved action is a turn of its own, heard to its end.
 			turns := 1
 			if c.approval != voice.ApprovalNobody {
 				turns = 2
@@ -61,13 +61,12 @@ func TestApprovalByFlag(t *testing.T) {
 	}
 }
 
-// TestAPersonIsAsked: two questions one after the other; what was typed before is no
-// answer, and the conversation waits.
+// TestAPersonIsAsked: two questions in a row; earlier lines are no answers, and the conversation waits.
 func TestAPersonIsAsked(t *testing.T) {
 	g := newGateway()
 	g.asks = 2
 	typed := map[int64]string{}
-	typed[100] = "y" // nothing is asked yet
+	typed[100] = "y" // before the question
 	typed[9000] = " Yes "
 	typed[15000] = "perhaps"
 	r, events, err := holdTyping(t, Options{
@@ -92,7 +91,7 @@ func TestAPersonIsAsked(t *testing.T) {
 	}
 }
 
-// TestNobodyTypesAnyMore: the terminal is gone in the middle of a question.
+// TestNobodyTypesAnyMore covers the terminal's end during a question.
 func TestNobodyTypesAnyMore(t *testing.T) {
 	g := newGateway()
 	g.asks = 1
@@ -106,8 +105,7 @@ func TestNobodyTypesAnyMore(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWasNotRecordedIsGivenAgain: by itself where a flag answers, by the
-// person where one does.
+// TestAnAnswerThatWasNotRecordedIsGivenAgain: automatically for a flag, by the user otherwise.
 func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1
@@ -130,7 +128,7 @@ func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 	}
 }
 
-// TestAForgottenQuestionHoldsNobody: a gateway that never ends a question.
+// TestAForgottenQuestionHoldsNobody covers a gateway that never ends a question.
 func TestAForgottenQuestionHoldsNobody(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1000
@@ -147,7 +145,7 @@ func TestAskingNeedsAnswers(t *testing.T) {
 	}
 }
 
-// TestRunTakesTypedAnswers: over a socket, from a channel that is closed meanwhile.
+// TestRunTakesTypedAnswers uses a socket and a channel that is closed during the run.
 func TestRunTakesTypedAnswers(t *testing.T) {
 	g := newGateway()
 	g.answerMS, g.silenceMS, g.latencyMS, g.asks = 300, 200, 20, 2
@@ -188,7 +186,7 @@ func TestPrinterShowsToolsAndQuestions(t *testing.T) {
 		p.Event(Event{Message: m})
 	}
 	p.Event(Event{Event: EventAsking, Text: "Book?"})
-	// Nothing is redrawn where somebody types.
+	// Nothing is redrawn while the user types.
 	p.Event(Event{Message: &protocol.Transcript{ID: "a", Role: "assistant", Text: "Shall"}})
 	p.Event(Event{Event: EventApproving, Text: "Book?"})
 	p.Event(Event{Message: &protocol.ConfirmationEnded{Tool: "book", Outcome: "approved"}})
@@ -196,9 +194,9 @@ func TestPrinterShowsToolsAndQuestions(t *testing.T) {
 	p.Event(Event{Message: &protocol.Timeout{Message: "You are shut out."}})
 	want := []string{
 		"tool       kb_search …",
-		"tool       kb_search still at work after 3.2 s",
+		"tool       kb_search still running after 3.2 s",
 		"tool       kb_search ok after 4000 ms, a 1e400 -> 1, top_k 10 -> 3",
-		"tool       kb_search ok after 0 ms, given from memory",
+		"tool       kb_search ok after 0 ms, answered from the cache",
 		"tool       kb_get failed after 0 ms: VALIDATION: ids is missing",
 		"tool       kb_get failed after 0 ms",
 		"tool       book waits for approval",
@@ -216,7 +214,7 @@ func TestPrinterShowsToolsAndQuestions(t *testing.T) {
 		"confirm    Approve? [y/N]  Book?",
 		"confirm    approving",
 		"confirm    book: approved",
-		"confirm    nobody can answer here (--approve and --deny do); it will expire",
+		"confirm    no one can answer here and it will expire; use --approve or --deny",
 		"timeout    You are shut out.",
 	}
 	got := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

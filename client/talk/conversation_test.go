@@ -19,7 +19,7 @@ import (
 	"voicegw/protocol"
 )
 
-// tone is a clip of parts in ms: silence, tone, silence, tone, …
+// tone is a clip of alternating silence and tone, by lengths in ms.
 func tone(rate int, parts ...int) audio.Clip {
 	clip := audio.Clip{Rate: rate}
 	for n, ms := range parts {
@@ -36,15 +36,13 @@ func tone(rate int, parts ...int) audio.Clip {
 
 func question() Turn { return Turn{Name: "q.wav", Audio: tone(16000, 100, 1000, 200)} }
 
-// hold lets a conversation with g happen in a bubble and returns what came of it, and the
-// events.
+// hold runs a conversation with g in a synctest bubble and returns its report and events.
 func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
 	t.Helper()
 	return holdTyping(t, o, g, nil)
 }
 
-// holdTyping is hold with somebody who types lines, by their time in ms; "\x04" is the
-// end of what is typed.
+// holdTyping is hold with lines typed at times in ms; "\\x04" is the end of input.
 func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (r Report, events []Event, err error) {
 	t.Helper()
 	o.Events = func(e Event) { events = append(events, e) }
@@ -72,7 +70,6 @@ func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (r 
 	return r, events, err
 }
 
-// typeLines types lines at their times.
 func typeLines(answers chan<- string, lines map[int64]string, gone <-chan struct{}) {
 	began := time.Now()
 	for _, ms := range slices.Sorted(maps.Keys(lines)) {
@@ -89,10 +86,9 @@ func typeLines(answers chan<- string, lines map[int64]string, gone <-chan struct
 	}
 }
 
-// fakeConn is a connection to a gateway in the same bubble, whose time passes in steps of
-// 20 ms.
+// fakeConn is a connection to a gateway in the same bubble. Time passes in steps of 20 ms.
 type fakeConn struct {
-	frames chan protocol.Frame // from the gateway; capacity is more than any story says
+	frames chan protocol.Frame // from the gateway; large enough for every test
 	gone   chan struct{}       // closed when the connection is over
 	once   sync.Once
 
@@ -127,7 +123,7 @@ func newFakeConn(g *gateway) *fakeConn {
 	return c
 }
 
-// with does something to the gateway unless it is gone, and notices that it goes.
+// with runs do on the gateway unless it is gone, and notices when it ends.
 func (c *fakeConn) with(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +146,7 @@ func (c *fakeConn) Read() (protocol.Frame, error) {
 		return f, nil
 	case <-c.gone:
 		select {
-		case f := <-c.frames: // said before it went
+		case f := <-c.frames: // sent before the end
 			return f, nil
 		default:
 			return protocol.Frame{}, errors.New("closed")
@@ -174,9 +170,8 @@ func (c *fakeConn) WriteText(text []byte) error {
 
 func (c *fakeConn) Abort() { c.once.Do(func() { close(c.gone) }) }
 
-// TestAnswerThatBeganBeforeTheRecordingEnded: what a room still sounds of after
-// the last word is speech by its level, but not to the model: the answer that it
-// has begun meanwhile, and goes on with, is the answer.
+// TestAnswerThatBeganBeforeTheRecordingEnded: a room's echo after the last word counts as speech by level, but not
+// for the model. The answer that began during it is the turn's answer.
 func TestAnswerThatBeganBeforeTheRecordingEnded(t *testing.T) {
 	g := newGateway()
 	g.deaf, g.answerMS, g.keepsTurn = 2, 4000, true
@@ -207,7 +202,7 @@ func TestOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn := r.Turns[0]
-	// 500 ms of silence and 200 ms of latency, and a frame for each hop.
+	// 500 ms of silence, 200 ms of latency, and a frame for each hop.
 	if turn.FirstAudioMS == nil || *turn.FirstAudioMS < 700 || *turn.FirstAudioMS > 800 {
 		t.Errorf("first audio after %v ms", turn.FirstAudioMS)
 	}
@@ -297,7 +292,7 @@ func TestInterruption(t *testing.T) {
 			if first.Interruption == nil || first.Interruption.FlushMS == nil || *first.Interruption.FlushMS > 60 {
 				t.Errorf("interruption %+v", first.Interruption)
 			}
-			// 100 ms of silence in the recording before its speech.
+			// The recording has 100 ms of silence before its speech.
 			if first.HeardMS < 1550 || first.HeardMS > 1700 || first.AnswerMS <= first.HeardMS {
 				t.Errorf("heard %d of %d ms", first.HeardMS, first.AnswerMS)
 			}
@@ -363,7 +358,7 @@ func TestPauseInARecording(t *testing.T) {
 	if g.turn != 2 {
 		t.Fatalf("the gateway heard %d turns; the test wants two", g.turn)
 	}
-	// Both of the gateway's turns are this one's; the answer is the second.
+	// Both of the gateway's turns belong to this turn; the second is the answer.
 	if got.Usage.InputTokens != 20 || got.HeardMS != 2000 || got.AnswerMS != 2000 {
 		t.Errorf("got %+v", got)
 	}
@@ -375,7 +370,7 @@ func TestPauseInARecording(t *testing.T) {
 func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
 	g := newGateway()
 	g.answerMS = 400
-	g.deaf = 2 // it hears one stretch of speech and takes the rest for noise
+	g.deaf = 2 // it hears one stretch of speech and treats the rest as noise
 	r, _, err := hold(t, Options{Turns: []Turn{{Audio: tone(16000, 100, 1000, 2500, 300, 100)}}}, g)
 	if err != nil {
 		t.Fatal(err)
@@ -431,13 +426,12 @@ func TestTurnsThatWereNeverSaid(t *testing.T) {
 	g := newGateway()
 	g.mute = true
 	r, _, err := hold(t, Options{Turns: []Turn{question(), question()}, Patience: time.Second}, g)
-	if !errors.Is(err, ErrUnanswered) || r.Turns[1].Reason != "it was never said" {
+	if !errors.Is(err, ErrUnanswered) || r.Turns[1].Reason != "not started" {
 		t.Errorf("error %v, second turn %+v", err, r.Turns[1])
 	}
 }
 
-// TestModelEndsTheSession: a goodbye of the model's is no failure, unless something
-// was left to say.
+// TestModelEndsTheSession: a goodbye by the model is a failure only if turns are left.
 func TestModelEndsTheSession(t *testing.T) {
 	for turns := 1; turns <= 2; turns++ {
 		g := newGateway()
@@ -446,7 +440,7 @@ func TestModelEndsTheSession(t *testing.T) {
 		if turns == 1 && err != nil || turns == 2 && !errors.Is(err, ErrUnanswered) {
 			t.Errorf("%d turns: error %v", turns, err)
 		}
-		if !r.Turns[0].Answered || turns == 2 && r.Turns[1].Reason != "it was never said" {
+		if !r.Turns[0].Answered || turns == 2 && r.Turns[1].Reason != "not started" {
 			t.Errorf("%d turns: got %+v", turns, r.Turns)
 		}
 	}

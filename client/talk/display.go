@@ -11,15 +11,15 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Display shows conversations to a person, or as JSON lines. It is not safe for concurrent use.
+// Display prints conversations for a person or as JSON lines. It is not safe for concurrent use.
 type Display struct {
 	human *Printer
-	// json writes a line for each event, and the report as the last; nil for a person.
+	// json writes each event and finally the report; nil for a person.
 	json    *json.Encoder
-	jsonErr error // the first that writing met
+	jsonErr error // the first write error
 }
 
-// NewDisplay shows on out, which may be a terminal.
+// NewDisplay returns a display that writes to out, which may be a terminal.
 func NewDisplay(out io.Writer, asJSON bool) *Display {
 	width, isTerminal := textutil.Width(out)
 	d := &Display{human: NewPrinter(out, isTerminal, width)}
@@ -30,14 +30,13 @@ func NewDisplay(out io.Writer, asJSON bool) *Display {
 	return d
 }
 
-// encode writes a line.
 func (d *Display) encode(line any) {
 	if d.jsonErr == nil {
 		d.jsonErr = d.json.Encode(line)
 	}
 }
 
-// Event shows one event.
+// Event prints one event.
 func (d *Display) Event(e Event) {
 	if d.json != nil {
 		d.encode(e)
@@ -46,15 +45,14 @@ func (d *Display) Event(e Event) {
 	d.human.Event(e)
 }
 
-// line shows a person a text that is not an event.
+// line prints a text that is not an event.
 func (d *Display) line(who, text string) {
 	if d.json == nil {
 		d.human.line(who, text)
 	}
 }
 
-// report shows what a conversation came to. The error joins its own with that of showing
-// anything.
+// report prints a conversation's report and joins failure with write errors.
 func (d *Display) report(r Report, failure error) error {
 	if d.json == nil {
 		return errors.Join(failure, d.human.Report(r))
@@ -71,8 +69,8 @@ func (d *Display) report(r Report, failure error) error {
 	return errors.Join(failure, d.jsonErr)
 }
 
-// Show holds a conversation and shows it. What was heard is written to keep as WAV, and keep
-// is closed; nil keeps nothing. The error is that of Run, joined with those of writing.
+// Show runs and prints a conversation. The audio heard is written to keep as WAV, and keep is closed; nil discards
+// it. The error joins that of Run with write errors.
 func Show(ctx context.Context, o Options, d *Display, keep io.WriteCloser) error {
 	o.Events, o.KeepAudio = d.Event, keep != nil
 	report, err := Run(ctx, o)

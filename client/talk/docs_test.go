@@ -17,20 +17,19 @@ import (
 // examples are the JSON blocks of a page.
 var examples = regexp.MustCompile("(?s)```json\n(.*?)```")
 
-// TestTheProtocolPagesExamples: every message that docs/protocol.md shows is one that
-// both sides know, with fields that they know.
+// TestTheProtocolPagesExamples: both sides know every message in docs/protocol.md and all its fields.
 func TestTheProtocolPagesExamples(t *testing.T) {
 	checkPage(t, "protocol.md", "tool.progress", "tool.ended", "confirmation.request", "confirmation.resolve", "confirmation.ended", "timeout", "error")
 }
 
-// TestTheTextPagesExamples: the same of the pages about text and the way to voice.
+// TestTheTextPagesExamples covers the pages about text and the handoff to voice.
 func TestTheTextPagesExamples(t *testing.T) {
 	checkPage(t, "chat.md", "text.delta", "text.done", "tool.started", "tool.progress", "tool.ended", "confirmation.request", "confirmation.ended",
 		"voice_session_start", "timeout", "error", "usage", "done")
 	checkPage(t, "handoff.md", "voice_session_start", "session.ended")
 }
 
-// checkPage checks all examples of a page, which must have those of these types.
+// checkPage checks all examples of a page, which must include these types.
 func checkPage(t *testing.T, name string, types ...string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/" + name)
@@ -60,8 +59,7 @@ func checkPage(t *testing.T, name string, types ...string) {
 	}
 }
 
-// checkExample reads a message and writes it again: nothing may be lost. It returns its
-// type, empty for what is no message.
+// checkExample parses and encodes a message without a loss. It returns the type, or empty if it is no message.
 func checkExample(t *testing.T, example json.RawMessage) string {
 	t.Helper()
 	var head struct {

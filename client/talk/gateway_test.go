@@ -10,24 +10,23 @@ import (
 	"voicegw/protocol"
 )
 
-// gateway is a small gateway without a clock or a socket: it hears speech by its
-// level, answers silenceMS after it, four times as fast as real time, and flushes
-// when it is interrupted. Fields may be changed before it is used.
+// gateway is a small gateway without a clock or a socket. It detects speech by level, answers silenceMS after it,
+// four times as fast as real time, and flushes on interruption. Tests may set its fields before use.
 type gateway struct {
 	answerMS  int64
 	silenceMS int64
 	latencyMS int64
 	greets    bool
 	mute      bool   // never answers
-	noAudio   bool   // ends turns without having spoken
+	noAudio   bool   // ends turns without audio
 	fails     bool   // ends turns as failed
-	staleMS   int64  // sends so much audio after a flush
-	hangsUp   string // ends the session when the first speech begins, with this reason
+	staleMS   int64  // audio sent after a flush
+	hangsUp   string // ends the session at the first speech, with this reason
 	keepsTurn bool   // never ends a turn
-	saysBye   bool   // ends the session when its first answer was heard
-	asks      int    // so many questions for approval come with the first answer
-	forgets   int    // so many answers to them it cannot record
-	deaf      int    // hears nothing from its so manieth stretch of speech on; 0 hears all
+	saysBye   bool   // ends the session after its first answer was heard
+	asks      int    // approval requests with the first answer
+	forgets   int    // answers to them that it fails to record
+	deaf      int    // hears no stretch of speech from this one on; 0 hears all
 
 	send      func(protocol.ServerMessage)
 	sendAudio func([]byte)
@@ -42,12 +41,12 @@ type gateway struct {
 	gone                  bool
 
 	turn, item int
-	stretch    int   // of speech, so far
+	stretch    int   // stretches of speech so far
 	open       bool  // a turn is open
 	speech     bool  // the user speaks
 	quietMS    int64 // since the last voiced frame
 	dueMS      int64 // until the answer begins; -1 if none is due
-	leftMS     int64 // of the answer that is being sent
+	leftMS     int64 // of the answer being sent
 	sentMS     int64
 	current    string // item that the client may still be playing
 }
@@ -144,7 +143,6 @@ func (g *gateway) interrupt() {
 	}
 }
 
-// tick lets ms pass.
 func (g *gateway) tick(ms int64) {
 	if g.gone || g.mute {
 		return
@@ -189,7 +187,7 @@ func (g *gateway) answer() {
 	g.send(&protocol.Transcript{Header: protocol.Header{Turn: g.turn}, ID: "a" + g.current, Role: "assistant", Text: "an answer", Final: true})
 }
 
-// resolve takes the answer to a question, whose outcome is said in a turn of its own.
+// resolve handles the answer to an approval request; its result is a turn of its own.
 func (g *gateway) resolve(m *protocol.ConfirmationResolve) {
 	g.resolved = append(g.resolved, *m)
 	if g.forgets > 0 {

@@ -11,7 +11,7 @@ import (
 	"voicegw/protocol"
 )
 
-// ReadTicket reads a ticket: one line.
+// ReadTicket reads a ticket from one line.
 func ReadTicket(r io.Reader) (string, error) {
 	line, err := io.ReadAll(io.LimitReader(r, protocol.MaxTicketBytes+2))
 	ticket := strings.TrimSpace(string(line))
@@ -19,16 +19,15 @@ func ReadTicket(r io.Reader) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("--ticket -: %w", err)
 	case ticket == "" || len(ticket) > protocol.MaxTicketBytes || strings.ContainsAny(ticket, " \t\r\n"):
-		return "", errors.New("--ticket -: standard input holds no ticket")
+		return "", errors.New("--ticket -: standard input has no ticket")
 	}
 	return ticket, nil
 }
 
-// maxStdin bounds what is read from standard input.
+// maxStdin bounds standard input.
 const maxStdin = 256 << 20
 
-// ReadClip reads a recording: a WAV file, or - for stdin, which may also hold raw PCM16
-// mono at rate Hz.
+// ReadClip reads a WAV file, or with - stdin, which may also be raw PCM16 mono at rate Hz.
 func ReadClip(name string, stdin io.Reader, rate int) (audio.Clip, error) {
 	if name != "-" {
 		return audio.ReadFile(name)
@@ -44,7 +43,7 @@ func ReadClip(name string, stdin io.Reader, rate int) (audio.Clip, error) {
 	case rate < 4000 || rate > 384000:
 		return audio.Clip{}, fmt.Errorf("--rate must be from 4000 to 384000 Hz, not %d", rate)
 	case len(data)%audio.BytesPerSample != 0:
-		return audio.Clip{}, errors.New("an odd number of bytes is no PCM16; give 16-bit samples, or a WAV file")
+		return audio.Clip{}, errors.New("PCM16 needs an even number of bytes; give 16-bit samples, or a WAV file")
 	}
 	return audio.NonEmpty(audio.Clip{Rate: rate, PCM: data}, nil)
 }

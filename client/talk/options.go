@@ -12,11 +12,11 @@ import (
 	"voicegw/protocol"
 )
 
-// Turn is one thing to say: a recording, or a text to type.
+// Turn is a recording to speak or a text to type.
 type Turn struct {
-	// Name tells it apart in reports: a file's name. Empty is fine.
+	// Name labels it in reports; may be empty.
 	Name string
-	// Audio is spoken if it has any samples, at whatever rate.
+	// Audio is spoken, at any rate, if it has samples.
 	Audio audio.Clip
 	// Text is typed otherwise.
 	Text string
@@ -30,58 +30,51 @@ type Options struct {
 	URL string
 	// Client connects; nil means http.DefaultClient.
 	Client *http.Client
-	// Provider, Agent and Voice are asked for in session.start; empty leaves them
-	// to the gateway.
+	// Provider, Agent and Voice are sent in session.start; empty means the gateway's defaults.
 	Provider, Agent, Voice string
-	// TimeZone is the user's IANA time zone; empty leaves it to the gateway.
+	// TimeZone is the user's IANA time zone; empty means the gateway's.
 	TimeZone string
-	// APIKey is shown when connecting, as a bearer token: an API key or a user's token. Empty means that
-	// nothing is shown.
+	// APIKey is an API key or a user's token, sent as a bearer token when connecting. May be empty.
 	APIKey string
-	// Ticket admits to a voice session that was made for this client: by a text agent, or
-	// POST /v1/sessions. What was asked there in writing is answered first, and counts as a
-	// turn of its own, before Turns.
+	// Ticket admits to a voice session from a text agent or POST /v1/sessions. Its pending request is answered first,
+	// as a turn of its own before Turns.
 	Ticket string
-	// Turns are said one after another, each after the answer to the one before has
-	// been heard. At least one, unless there is a Ticket.
+	// Turns are performed in order, each after the previous answer was heard. At least one, unless there is a Ticket.
 	Turns []Turn
-	// InterruptAfter starts the next turn this long after the first audio of an
-	// answer, if the answer is still being heard. With a single turn, that one is
-	// said again as the interruption. Zero interrupts nothing.
+	// InterruptAfter starts the next turn this long after an answer's first audio, if the answer is still playing. A
+	// single turn is repeated as the interruption. Zero means no interruption.
 	InterruptAfter time.Duration
-	// InputRate and OutputRate are in Hz. Zero means for the input the recordings'
-	// own rate if the protocol has it, else 16000, and for the output 24000.
+	// InputRate and OutputRate are in Hz. Zero means the recordings' own rate if the protocol supports it, else
+	// 16000, and 24000 for output.
 	InputRate, OutputRate int
-	// Patience is how long to wait without hearing anything: for the connection, and
-	// for each answer. Zero means 30 s.
+	// Patience bounds the silence while connecting and before each answer. Zero means 30 s.
 	Patience time.Duration
-	// KeepAudio puts what was heard into the report.
+	// KeepAudio adds the audio heard to the report.
 	KeepAudio bool
-	// Approval is who answers when a tool needs the user's approval.
+	// Approval decides on tools' approval requests.
 	Approval voice.Approval
-	// Answers delivers the lines that somebody types, for voice.ApprovalAsk: y or yes approves the
-	// oldest open question, anything else declines it; a line without an open question is dropped.
-	// Closing it means that nobody types any more; Run does not wait for that.
+	// Answers has the lines typed for voice.ApprovalAsk: y or yes approves the oldest open question, anything else
+	// declines it; a line without an open question is dropped. Close it at the end of input; Run does not wait for
+	// that.
 	Answers <-chan string
-	// Events, if set, is called with everything that happens, by one goroutine at a time.
-	// It must not block: the conversation runs in real time.
+	// Events, if set, is called for every event, by one goroutine at a time. It must not block: the conversation runs
+	// in real time.
 	Events func(Event)
 }
 
-// DefaultURL is where a gateway listens by default.
+// DefaultURL is a gateway's default address.
 const DefaultURL = "ws://127.0.0.1:8080/v1/voice"
 
 const (
 	defaultPatience   = 30 * time.Second
 	defaultInputRate  = 16000
 	defaultOutputRate = 24000
-	// maxTurns bounds a conversation.
-	maxTurns = 1000
+	maxTurns          = 1000
 )
 
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Turns) == 0 && o.Ticket == "" {
-		return o, fmt.Errorf("%w: there is nothing to say; give at least one turn", ErrOptions)
+		return o, fmt.Errorf("%w: no turns; give at least one", ErrOptions)
 	}
 	if len(o.Turns) > maxTurns {
 		return o, fmt.Errorf("%w: %d turns; at most %d", ErrOptions, len(o.Turns), maxTurns)
@@ -92,7 +85,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if len(o.Ticket) > protocol.MaxTicketBytes {
-		return o, fmt.Errorf("%w: the ticket is longer than any", ErrOptions)
+		return o, fmt.Errorf("%w: the ticket is too long", ErrOptions)
 	}
 	if o.InterruptAfter < 0 {
 		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
@@ -120,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// checkRates refuses rates that the protocol does not have.
+// checkRates rejects rates that the protocol does not support.
 func (o Options) checkRates() error {
 	if !slices.Contains(protocol.InputRates(), o.InputRate) {
 		return fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
@@ -131,7 +124,7 @@ func (o Options) checkRates() error {
 	return nil
 }
 
-// ownRate is the rate of the first recording, if the protocol has it.
+// ownRate returns the rate of the first recording, if the protocol supports it.
 func (o Options) ownRate() int {
 	for _, t := range o.Turns {
 		if t.spoken() && slices.Contains(protocol.InputRates(), t.Audio.Rate) {
@@ -141,46 +134,44 @@ func (o Options) ownRate() int {
 	return defaultInputRate
 }
 
-// Event is something that happened.
+// Event is an event of a conversation.
 type Event struct {
-	// AtMS is when, in ms since Run began.
+	// AtMS is in ms since Run began.
 	AtMS int64 `json:"at_ms"`
-	// Event is what: one of the constants, or the type of the gateway's message.
+	// Event is one of the constants, or the type of the gateway's message.
 	Event string `json:"event"`
-	// Turn is which of Options.Turns it is about, from 1; zero if it is not about one, and for what was
-	// asked before a session that a ticket opens.
+	// Turn is the turn of Options.Turns, from 1; zero if it concerns none, and for a ticket's pending request.
 	Turn int `json:"turn,omitempty"`
-	// Text says more, for a person.
+	// Text is a detail for a person.
 	Text string `json:"text,omitempty"`
-	// Message is what the gateway sent, in the messages' own events.
+	// Message is the gateway's message, in the messages' own events.
 	Message protocol.ServerMessage `json:"message,omitempty"`
 }
 
-// The events of this side.
+// The events of the client.
 const (
 	EventSpeaking     = "speaking"            // the first sample of a turn was sent
 	EventSpoken       = "spoken"              // the last voiced sample of a turn was sent
 	EventTyped        = "typed"               // a text was sent
-	EventPending      = "pending"             // what was asked before is to be answered
+	EventPending      = "pending"             // the pending request is about to be answered
 	EventInterrupting = "interrupting"        // like speaking, over an answer
-	EventFirstAudio   = "first_audio"         // the first audio of an answer came
+	EventFirstAudio   = "first_audio"         // the first audio of an answer arrived
 	EventAnswered     = "answered"            // the answer was heard to its end
 	EventFailed       = "failed"              // a turn got no answer
-	EventAsking       = "asking"              // somebody is asked to approve what Text says
+	EventAsking       = "asking"              // a person is asked to approve the action in Text
 	EventApproving    = "approving"           // an approval was sent
 	EventDeclining    = "declining"           // a refusal was sent
-	EventUnanswerable = "unanswerable"        // nobody answers a question: it will expire
+	EventUnanswerable = "unanswerable"        // a question will expire without an answer
 	EventUnanswered   = "unanswered"          // a question has expired
-	EventAway         = "connection_lost"     // the connection is gone; Text says why
-	EventRetrying     = "reconnecting"        // an attempt to come back has failed
+	EventAway         = "connection_lost"     // the connection was lost; Text has the reason
+	EventRetrying     = "reconnecting"        // an attempt to resume failed
 	EventMoving       = "moving"              // the session moves to another gateway, which takes a moment
-	EventBack         = "connection_restored" // the session goes on; Text says after what time
-	EventNotBack      = "not_restored"        // the session cannot be continued
-	EventUnsaid       = "not_sent"            // speech was lost, because there was no connection
+	EventBack         = "connection_restored" // the session resumed; Text has the outage
+	EventNotBack      = "not_restored"        // the session cannot be resumed
+	EventUnsaid       = "not_sent"            // speech was lost during the outage
 	EventReport       = "report"              // the last line of JSON output
 )
 
-// dial returns how to connect.
 func (o Options) dial() protocol.DialOptions {
 	out := protocol.DialOptions{Client: o.Client}
 	if o.APIKey != "" {

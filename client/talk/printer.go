@@ -13,27 +13,26 @@ import (
 	"voicegw/protocol"
 )
 
-// Printer shows a conversation to a person as it happens. One goroutine at a time
-// may use it.
+// Printer prints a conversation as it happens. It is not safe for concurrent use.
 type Printer struct {
 	// Fixed after NewPrinter.
 	w        io.Writer
 	terminal bool
 	width    int
 
-	live      string // id of the transcript on the line that is being redrawn; empty if there is no such line
+	live      string // transcript on the line being redrawn; empty without one
 	unfinal   []protocol.Transcript
 	lastAtMS  int64
-	asking    bool   // somebody is typing an answer: nothing is redrawn over it
-	writing   string // id of the text whose pieces stand on the line that is open; empty if no line is open
+	asking    bool   // a person types an answer: nothing is redrawn
+	writing   string // text on the open line; empty without one
 	writeFail error
 }
 
-// maxUnfinal bounds the transcripts that are remembered until they are final.
+// maxUnfinal bounds the transcripts that are not final yet.
 const maxUnfinal = 100
 
-// NewPrinter writes to w. On a terminal, width columns wide, transcripts grow in
-// place; elsewhere each is one line, once it is final.
+// NewPrinter writes to w. On a terminal of this width, transcripts grow in place; otherwise each is one line once
+// final.
 func NewPrinter(w io.Writer, terminal bool, width int) *Printer {
 	if width <= 0 {
 		width = 80
@@ -41,7 +40,7 @@ func NewPrinter(w io.Writer, terminal bool, width int) *Printer {
 	return &Printer{w: w, terminal: terminal, width: width}
 }
 
-// Event shows one event.
+// Event prints one event.
 func (p *Printer) Event(e Event) {
 	p.lastAtMS = e.AtMS
 	switch m := e.Message.(type) {
@@ -82,7 +81,6 @@ func (p *Printer) Event(e Event) {
 	}
 }
 
-// ofTool shows what a tool does.
 func (p *Printer) ofTool(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
@@ -107,7 +105,7 @@ func (p *Printer) own(e Event) {
 	case EventSpeaking, EventTyped:
 		p.line(who, strings.TrimSpace(e.Event+" "+e.Text))
 	case EventPending:
-		p.line(who, "what was asked in writing is to be answered")
+		p.line(who, "answering the pending request")
 	case EventInterrupting:
 		p.line(who, "interrupts the answer")
 	case EventFailed:
@@ -124,22 +122,21 @@ func (p *Printer) own(e Event) {
 		p.asking = false
 		p.line("confirm", "it has expired")
 	case EventAway:
-		p.line("network", "the connection is lost ("+e.Text+"); trying to come back")
+		p.line("network", "the connection was lost ("+e.Text+"); reconnecting")
 	case EventRetrying:
-		p.line("network", "an attempt to come back failed: "+e.Text)
+		p.line("network", "reconnecting failed: "+e.Text)
 	case EventMoving, EventBack, EventNotBack, EventUnsaid:
 		p.line("network", e.Text)
 	case EventUnanswerable:
-		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")
+		p.line("confirm", "no one can answer here and it will expire; use --approve or --deny")
 	}
 }
 
-// confirmation shows what a tool wants to do: what would be done, and with what, in
-// full.
+// confirmation prints an approval request in full.
 func (p *Printer) confirmation(m *protocol.ConfirmationRequest) {
 	args := m.Args
 	if preview := exact(m.Preview); preview != exact(m.Tool+" "+string(args)) {
-		p.line("confirm", preview) // a tool without a preview of its own shows its arguments
+		p.line("confirm", preview) // a tool without a preview shows its arguments
 	}
 	var indented bytes.Buffer
 	if len(args) > maxArgsLine && json.Indent(&indented, args, "", "  ") == nil {
@@ -154,8 +151,7 @@ func (p *Printer) confirmation(m *protocol.ConfirmationRequest) {
 	}
 }
 
-// maxPrompt is how many characters of a preview stand in the prompt: all of it was
-// shown before.
+// maxPrompt bounds the preview in the prompt, in characters; it was printed in full before.
 const maxPrompt = 60
 
 func clip(s string, n int) string {
@@ -165,11 +161,10 @@ func clip(s string, n int) string {
 	return s
 }
 
-// maxArgsLine is how many bytes of arguments are shown on one line.
+// maxArgsLine bounds arguments printed on one line, in bytes.
 const maxArgsLine = 100
 
-// exact keeps a text from looking like a different one: it escapes characters that are invisible or
-// change the direction of writing.
+// exact escapes invisible and direction-changing characters, so that a text can't be mistaken for another.
 func exact(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -182,11 +177,10 @@ func exact(s string) string {
 	return b.String()
 }
 
-// toolProgress says how far a tool is, or that it is still at work.
 func toolProgress(m *protocol.ToolProgress) string {
 	text := m.Tool + ": " + m.Text
 	if m.Text == "" {
-		text = fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS))
+		text = fmt.Sprintf("%s still running after %s", m.Tool, seconds(m.DurationMS))
 	}
 	if m.Fraction != nil {
 		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
@@ -194,7 +188,6 @@ func toolProgress(m *protocol.ToolProgress) string {
 	return text
 }
 
-// jobProgress says how far long work is.
 func jobProgress(m *protocol.JobProgress) string {
 	text := m.Name + ": " + m.Text
 	if m.Fraction != nil {
@@ -203,15 +196,14 @@ func jobProgress(m *protocol.JobProgress) string {
 	return text
 }
 
-// toolEnded says how a call went: its time, whether its answer was stored, what of its
-// arguments was lowered, or the error.
+// toolEnded describes a call's result: its time, whether the answer was cached, lowered arguments, or the error.
 func toolEnded(m *protocol.ToolEnded) string {
 	text := fmt.Sprintf("%s ok after %d ms", m.Tool, m.DurationMS)
 	if !m.OK {
 		text = fmt.Sprintf("%s failed after %d ms", m.Tool, m.DurationMS)
 	}
 	if m.Deduplicated {
-		text += ", given from memory"
+		text += ", answered from the cache"
 	}
 	var clamped map[string]struct{ Requested, Applied json.Number }
 	if json.Unmarshal(m.Clamped, &clamped) == nil {
@@ -230,8 +222,7 @@ func toolEnded(m *protocol.ToolEnded) string {
 	return text
 }
 
-// transcript shows what was said so far: final texts for good, others on the line
-// that is being redrawn.
+// transcript prints a final text, or redraws the line of a growing one.
 func (p *Printer) transcript(m *protocol.Transcript) {
 	if m.Final {
 		p.unfinal = slices.DeleteFunc(p.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID })
@@ -252,7 +243,7 @@ func (p *Printer) transcript(m *protocol.Transcript) {
 		p.live = m.ID
 		text := []rune(printable(p.prefix(m.Role) + m.Text))
 		if len(text) >= p.width {
-			// The end is what is new.
+			// The end is new.
 			head := []rune(p.prefix(m.Role))
 			text = append(append(head, '…'), text[len(text)-max(p.width-len(head)-2, 0):]...)
 		}
@@ -260,7 +251,7 @@ func (p *Printer) transcript(m *protocol.Transcript) {
 	}
 }
 
-// textDelta shows a piece of a text as it comes.
+// textDelta prints the next piece of a text.
 func (p *Printer) textDelta(m *protocol.TextDelta) {
 	if p.writing != m.ItemID {
 		p.closeText()
@@ -276,18 +267,17 @@ func (p *Printer) textDelta(m *protocol.TextDelta) {
 	}
 }
 
-// textDone ends a text, and shows one that did not come in pieces.
+// textDone ends a text and prints one that had no pieces.
 func (p *Printer) textDone(m *protocol.TextDone) {
 	if p.writing != m.ItemID {
 		p.line("assistant", m.Text)
 	}
 	p.closeText()
 	if m.Cut {
-		p.line("", "(it ended at the model's length limit)")
+		p.line("", "(cut off at the model's length limit)")
 	}
 }
 
-// closeText ends the line of a text.
 func (p *Printer) closeText() {
 	if p.writing != "" {
 		p.writing = ""
@@ -295,7 +285,7 @@ func (p *Printer) closeText() {
 	}
 }
 
-// invitation shows how to go on by voice.
+// invitation prints how to continue by voice.
 func (p *Printer) invitation(m *protocol.VoiceSessionStart) {
 	p.line("voice", "a voice session is ready until "+m.ExpiresAt.Local().Format("15:04:05")+": "+m.SessionID)
 	if m.PendingRequest != "" {
@@ -303,13 +293,13 @@ func (p *Printer) invitation(m *protocol.VoiceSessionStart) {
 	}
 }
 
-// Prompt asks for a line, and says who is to type it.
+// Prompt asks for a line; who labels it.
 func (p *Printer) Prompt(who string) {
 	p.closeText()
 	p.write(p.prefix(who))
 }
 
-// line shows a line for good, under what is being redrawn.
+// line prints a line above the one being redrawn.
 func (p *Printer) line(who, text string) {
 	p.closeText()
 	if p.live != "" {
@@ -329,7 +319,7 @@ func (p *Printer) write(s string) {
 	}
 }
 
-// printable keeps what came over the network from steering the terminal.
+// printable removes control characters, so that text from the network can't control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -339,8 +329,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// Report shows what remained unfinished and then the table. The error is the first
-// one that writing anything met.
+// Report prints unfinished lines and the table. It returns the first write error.
 func (p *Printer) Report(r Report) error {
 	for _, m := range p.unfinal {
 		p.line(m.Role, m.Text+" …")

@@ -84,7 +84,7 @@ func TestTable(t *testing.T) {
 		"turn  said                      answered  first audio  answer  heard  stopped after  tokens in/out",
 		"1     …/path/to/a/question.wav  yes       720 ms       8.0 s   1.6 s  40 ms          10/200",
 		"2     (text)                    no        -            0.0 s   0.0 s  -              0/0",
-		"3     (audio)                   no        -            0.0 s   0.0 s  no flush came  0/0",
+		"3     (audio)                   no        -            0.0 s   0.0 s  no flush       0/0",
 		"",
 	}, "\n")
 	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got)); diff != "" {

@@ -2,6 +2,7 @@ package talk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -12,12 +13,10 @@ import (
 	"voicegw/protocol"
 )
 
-// Run holds one conversation and returns when it is over. When ctx ends, it hangs
-// up politely and returns the context's cause; that may take 3 s.
+// Run holds one conversation. When ctx ends, it hangs up and returns the context's cause within about 3 s.
 //
-// The error wraps ErrOptions, ErrConnect, ErrLost, ErrUnanswered or ErrProtocol,
-// or is the context's. The report says what was reached in every case. Any number
-// of goroutines may call Run at once.
+// The error wraps ErrOptions, ErrConnect, ErrLost, ErrUnanswered or ErrProtocol, or is the context's. The report is
+// valid in every case. Run is safe for concurrent use.
 func Run(ctx context.Context, options Options) (Report, error) {
 	o, err := options.withDefaults()
 	if err != nil {
@@ -47,20 +46,18 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
 }
 
-// The waits of a conversation, beside Options.Patience.
+// The waits of a conversation, in addition to Options.Patience.
 const (
-	// pendingTime is how long a session may take to begin to answer what was asked before;
-	// after it nothing was.
+	// pendingTime is the time to begin answering a ticket's pending request; afterwards there was none.
 	pendingTime = 2 * time.Second
-	// goodbyeTime is how long the gateway may take to end the session.
+	// goodbyeTime is the gateway's time to end the session.
 	goodbyeTime = 3 * time.Second
 	frameLength = 20 * time.Millisecond
-	// returnTime is how long a lost connection is tried to be restored: as long as a gateway keeps a
-	// session by default.
+	// returnTime bounds the attempts to resume: a gateway's default session timeout.
 	returnTime = 30 * time.Second
 )
 
-// words are what each turn says, with its recording at the rate that is sent.
+// words returns each turn's content, with recordings at the sent rate.
 func (o Options) words() ([]voice.Words, error) {
 	var list []voice.Words
 	for i, t := range o.Turns {
@@ -77,7 +74,7 @@ func (o Options) words() ([]voice.Words, error) {
 	return list, nil
 }
 
-// converse holds a conversation on a connection, and on those that replace it.
+// converse holds a conversation on a connection and its replacements.
 func converse(ctx context.Context, o Options, words []voice.Words, link voice.Link, began time.Time) (Report, error) {
 	next := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
 	pending := next
@@ -91,7 +88,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 		Pending: &pending, Goodbye: true, Words: func(index, _, _ int) voice.Words { return words[index] },
 		Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
 		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
-		Buffers: make([]time.Duration, 1), // it plays what has come at once
+		Buffers: make([]time.Duration, 1), // plays all received audio at once
 		Return:  voice.Return{Within: returnTime, Random: rand.Float64},
 	}
 	for i, w := range words {
@@ -110,3 +107,17 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 	}
 	return t.result()
 }
+
+// The errors of this package. The errors that wrap them have the details.
+var (
+	// ErrOptions means that the options are invalid.
+	ErrOptions = errors.New("wrong options")
+	// ErrConnect means that the gateway was unreachable or refused the conversation.
+	ErrConnect = errors.New("no conversation with the gateway")
+	// ErrLost means that the connection broke during the conversation.
+	ErrLost = errors.New("the conversation broke off")
+	// ErrUnanswered means that a turn was not answered.
+	ErrUnanswered = errors.New("not every turn was answered")
+	// ErrProtocol means that the gateway violated the protocol.
+	ErrProtocol = errors.New("the gateway broke the protocol")
+)

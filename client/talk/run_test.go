@@ -17,12 +17,11 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The gateway of a test brings it along; it starts with the program and never ends.
+		// The test's gateway starts it with the program; it never ends.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// serve puts a gateway on a socket: one goroutine reads, the handler's own lets
-// the gateway's time pass.
+// serve puts a gateway on a socket: one goroutine reads, the handler's own advances the gateway's time.
 func serve(t *testing.T, g *gateway) string {
 	t.Helper()
 	var running sync.WaitGroup

@@ -6,11 +6,10 @@ import (
 	"text/tabwriter"
 )
 
-// Table shows a report as a small table, a line for each turn.
+// Table formats a report with a line for each turn.
 func Table(r Report) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	// A strings.Builder takes everything.
 	_, _ = fmt.Fprintln(w, "turn\tsaid\tanswered\tfirst audio\tanswer\theard\tstopped after\ttokens in/out")
 	for i, t := range r.Turns {
 		answered := "yes"
@@ -50,7 +49,7 @@ func stopped(i *Interruption) string {
 		return "-"
 	}
 	if i.FlushMS == nil {
-		return "no flush came"
+		return "no flush"
 	}
 	return fmt.Sprintf("%d ms", max(*i.FlushMS, i.LastAudioMS))
 }

@@ -10,11 +10,10 @@ import (
 	"voicegw/protocol"
 )
 
-// maxHeardBytes bounds what is kept of the answers: 23 minutes at 24 kHz.
+// maxHeardBytes bounds the recorded answers: 23 minutes at 24 kHz.
 const maxHeardBytes = 64 << 20
 
-// talker observes a conversation, and makes its events and its report. It is not safe for concurrent
-// use.
+// talker turns a conversation's observations into events and a report. It is not safe for concurrent use.
 type talker struct {
 	*voice.Conversation
 
@@ -24,18 +23,18 @@ type talker struct {
 
 	started  protocol.SessionStarted
 	handback *protocol.Handback
-	said     []*voice.Exchange          // in their order
+	said     []*voice.Exchange          // in order
 	reasons  map[*voice.Exchange]string // why turns were not answered
 
-	pcm        map[*voice.Item][]byte // of answers that are not over, with KeepAudio
+	pcm        map[*voice.Item][]byte // of open answers, with KeepAudio
 	kept       int                    // bytes in pcm and heard
 	heard      []byte
 	underruns  int
 	staleBytes int64
 	err        error
 
-	moves  bool // the connection that was lost last was lost by a move of the session
-	moving bool // the user was told that it takes a moment
+	moves  bool // the newest lost connection was lost by a move of the session
+	moving bool // the user was informed of the move
 }
 
 func (t *talker) emit(now time.Time, e Event) {
@@ -43,7 +42,6 @@ func (t *talker) emit(now time.Time, e Event) {
 	t.o.Events(e)
 }
 
-// name is what the exchange's turn is called.
 func (t *talker) name(x *voice.Exchange) string {
 	if x.Index < 0 {
 		return ""
@@ -51,7 +49,7 @@ func (t *talker) name(x *voice.Exchange) string {
 	return t.o.Turns[x.Index].Name
 }
 
-// Heard is part of voice.Observer.
+// Heard implements voice.Observer.
 func (t *talker) Heard(now time.Time, m protocol.ServerMessage) {
 	turn := 0
 	if x := t.OfTurn(protocol.HeaderOf(m).Turn); x != nil {
@@ -66,7 +64,7 @@ func (t *talker) Heard(now time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// HeardAudio is part of voice.Observer.
+// HeardAudio implements voice.Observer.
 func (t *talker) HeardAudio(_ time.Time, pcm []byte, i *voice.Item) {
 	switch {
 	case i == nil:
@@ -78,7 +76,7 @@ func (t *talker) HeardAudio(_ time.Time, pcm []byte, i *voice.Item) {
 	}
 }
 
-// Played is part of voice.Observer.
+// Played implements voice.Observer.
 func (t *talker) Played(i *voice.Item) {
 	pcm := t.pcm[i]
 	heard := pcm[:min(i.Heard, len(pcm))]
@@ -87,15 +85,15 @@ func (t *talker) Played(i *voice.Item) {
 	delete(t.pcm, i)
 }
 
-// Underrun is part of voice.Observer.
+// Underrun implements voice.Observer.
 func (t *talker) Underrun(int, time.Duration) { t.underruns++ }
 
-// Happened is part of voice.Observer.
+// Happened implements voice.Observer.
 func (t *talker) Happened(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.Began:
 		t.said = append(t.said, e.X)
-		t.reasons[e.X] = "the conversation was over before"
+		t.reasons[e.X] = "the conversation ended first"
 		if e.X.Interrupts != nil {
 			t.tell(now, EventInterrupting, e.X, t.name(e.X))
 		}
@@ -142,15 +140,15 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-// unheard is how long a move of the session may take without a word: what is said meanwhile is kept.
+// unheard is how long a move of the session stays unreported, because speech is stored during it.
 const unheard = 2 * time.Second
 
-// returning tells what becomes of a lost connection.
+// returning reports the loss and the return of a connection.
 func (t *talker) returning(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.WentAway:
 		if t.moves = e.Act == voice.Move; t.moves {
-			return // what is heard of it is told when the session goes on
+			return // reported when the session resumes
 		}
 		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
 	case voice.Retrying:
@@ -158,32 +156,32 @@ func (t *talker) returning(now time.Time, e voice.Event) {
 		case !t.moves:
 			t.emit(now, Event{Event: EventRetrying, Text: e.Err.Error()})
 		case !t.moving:
-			// The first gateway that was tried may be the one that leaves.
+			// The first gateway tried may be the one that is leaving.
 			t.moving = true
-			t.emit(now, Event{Event: EventMoving, Text: "the gateway is being stopped; the call goes on at another one, or here once it runs again"})
+			t.emit(now, Event{Event: EventMoving, Text: "the gateway is stopping; the call continues on another one, or here after a restart"})
 		}
 	case voice.CameBack:
 		t.moving = false
 		if e.Returned.Act == voice.Move && e.Returned.Away < unheard {
 			return
 		}
-		text := fmt.Sprintf("connected again after %s; the session goes on", e.Returned.Away.Round(time.Millisecond))
+		text := fmt.Sprintf("reconnected after %s; the session continues", e.Returned.Away.Round(time.Millisecond))
 		if e.Returned.Snapshot {
-			text += ", but the gateway has not kept all that was said meanwhile"
+			text += ", but some messages were lost"
 		}
 		t.emit(now, Event{Event: EventBack, Text: text})
 	case voice.NotBack:
-		text := "the session cannot be continued: " + e.Err.Error()
+		text := "the session cannot be resumed: " + e.Err.Error()
 		if e.Told != nil {
-			text = "the session cannot be continued" + because(e.Told.Message)
+			text = "the session cannot be resumed" + because(e.Told.Message)
 		}
 		t.emit(now, Event{Event: EventNotBack, Text: text})
 	case voice.Unsaid:
-		t.emit(now, Event{Event: EventUnsaid, Text: fmt.Sprintf("%s of what was said were not sent", time.Duration(e.N)*frameLength)})
+		t.emit(now, Event{Event: EventUnsaid, Text: fmt.Sprintf("%s of speech were lost", time.Duration(e.N)*frameLength)})
 	case voice.MissedMessages:
 		t.err = cmp.Or(t.err, fmt.Errorf("%w: %s", ErrProtocol, e.Text))
 	case voice.MissedAudio:
-		t.err = cmp.Or(t.err, fmt.Errorf("%w: %d bytes of the answer %s did not come", ErrProtocol, e.N, e.Text))
+		t.err = cmp.Or(t.err, fmt.Errorf("%w: %d bytes of the answer %s are missing", ErrProtocol, e.N, e.Text))
 	}
 }
 
@@ -191,21 +189,21 @@ func (t *talker) tell(now time.Time, name string, x *voice.Exchange, text string
 	t.emit(now, Event{Event: name, Turn: x.Number, Text: text})
 }
 
-// failed notes why a turn got no answer.
+// failed records why a turn got no answer.
 func (t *talker) failed(now time.Time, x *voice.Exchange, reason string) {
 	t.reasons[x] = reason
 	t.tell(now, EventFailed, x, reason)
 }
 
-// nothingPending forgets what was asked before: the ticket's session begins with the client.
+// nothingPending drops the pending request: the ticket's session begins with the client.
 func (t *talker) nothingPending() {
 	t.said = nil
 	if len(t.o.Turns) == 0 {
-		t.err = fmt.Errorf("%w: nothing was asked before this session, and there is nothing to say; give at least one turn", ErrUnanswered)
+		t.err = fmt.Errorf("%w: no pending request and no turns; give at least one turn", ErrUnanswered)
 	}
 }
 
-// broken ends a conversation in which the gateway violates the protocol.
+// broken ends a conversation after a protocol violation.
 func (t *talker) broken(now time.Time, e voice.Event) {
 	err := fmt.Errorf("%w: %s", ErrProtocol, e.Text)
 	if e.Err != nil {
@@ -215,7 +213,7 @@ func (t *talker) broken(now time.Time, e voice.Event) {
 	t.Leave(now)
 }
 
-// lost notes why the connection is over, unless this side has hung up.
+// lost records why the connection ended, unless this side hung up.
 func (t *talker) lost(what error, e voice.Event) {
 	if !t.LeftAt().IsZero() {
 		return
@@ -231,7 +229,7 @@ func (t *talker) lost(what error, e voice.Event) {
 	t.err = cmp.Or(t.err, err)
 }
 
-// lastError is the newest error message of the gateway; empty if there was no error.
+// lastError formats the gateway's newest error; empty without one.
 func (t *talker) lastError() string {
 	if e := t.LastError(); e != nil {
 		return e.Message
@@ -246,7 +244,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// result makes the report and the error of the whole.
+// result returns the final report and error.
 func (t *talker) result() (Report, error) {
 	r := Report{
 		SessionID: t.started.SessionID, Provider: t.started.Provider, Model: t.started.Model,
@@ -263,7 +261,7 @@ func (t *talker) result() (Report, error) {
 		begun = x.Index + 1
 	}
 	for _, turn := range t.o.Turns[begun:] {
-		r.Turns = append(r.Turns, TurnReport{Name: turn.Name, Typed: !turn.spoken(), Reason: "it was never said"})
+		r.Turns = append(r.Turns, TurnReport{Name: turn.Name, Typed: !turn.spoken(), Reason: "not started"})
 	}
 	missing, number := "", 1
 	for _, turn := range r.Turns {
@@ -288,7 +286,7 @@ func (t *talker) result() (Report, error) {
 	}
 }
 
-// report is what a turn came to; by is the exchange that has interrupted it, or nil.
+// report returns a turn's result; by is the exchange that interrupted it, or nil.
 func (t *talker) report(x, by *voice.Exchange) TurnReport {
 	reason, missing := t.reasons[x]
 	r := TurnReport{

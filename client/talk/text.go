@@ -18,16 +18,15 @@ import (
 	"voicegw/protocol"
 )
 
-// TextTurn is one turn of a text conversation: the body of POST /v1/chat. It has a
-// Message or a Confirmation.
+// TextTurn is one turn of a text conversation: the body of POST /v1/chat. It has a Message or a Confirmation.
 type TextTurn struct {
-	// ConversationID goes on with a conversation; empty begins one.
+	// ConversationID is the conversation to continue; empty begins one.
 	ConversationID string `json:"conversation_id,omitempty"`
 	TimeZone       string `json:"time_zone,omitempty"`
 	Message        string `json:"message,omitempty"`
-	// Agent answers and goes on with the conversation; empty leaves it to the conversation and the gateway.
+	// Agent answers and continues the conversation; empty means the conversation's or the gateway's default.
 	Agent string `json:"agent,omitempty"`
-	// User is who speaks; empty leaves it to the gateway.
+	// User is the user's name; empty means the gateway's default.
 	User         string      `json:"user,omitempty"`
 	Confirmation *TextAnswer `json:"confirmation,omitempty"`
 }
@@ -38,52 +37,51 @@ type TextAnswer struct {
 	Approved bool   `json:"approved"`
 }
 
-// TextClient calls a gateway's text agent. It may be used concurrently.
+// TextClient calls a gateway's text agent. It is safe for concurrent use.
 type TextClient struct {
 	// BaseURL is the gateway's address without a path, such as http://127.0.0.1:8080.
 	BaseURL string
-	// APIKey is sent as a bearer token; if it is empty, none is sent.
+	// APIKey is sent as a bearer token if not empty.
 	APIKey string
-	// Client makes the requests, within bounds; nil means one over bounded.Shared. It must
-	// have no Timeout: a turn takes as long as its tools do.
+	// Client makes the requests, with limits; nil means bounded.Shared. It must have no Timeout: a turn takes as long
+	// as its tools do.
 	Client *http.Client
 }
 
 // TextRefused is a gateway's refusal of a turn.
 type TextRefused struct {
-	// Status is the HTTP status, Code the gateway's name of the reason.
+	// Status is the HTTP status, Code the gateway's error code.
 	Status  int
 	Code    string
 	Message string
 }
 
-// Error returns the gateway's words.
+// Error returns the gateway's message.
 func (e *TextRefused) Error() string {
-	return fmt.Sprintf("the gateway answers %d (%s): %s", e.Status, e.Code, e.Message)
+	return fmt.Sprintf("the gateway answered %d (%s): %s", e.Status, e.Code, e.Message)
 }
 
-// maxEvent bounds an event of the stream and a refusal, in bytes.
+// maxEvent bounds an event and a refusal, in bytes.
 const maxEvent = 4 << 20
 
-// limits bound what is read from a gateway. An event may be long, because it may hold a tool's answer.
+// limits bound a gateway's response. An event may be long, because it may have a tool's answer.
 var limits = bounded.Limits{
 	Service: "the gateway", Format: bounded.Events, Bytes: 64 << 20, Piece: maxEvent, Idle: 5 * time.Minute, Whole: time.Hour,
 }
 
-// Turn says something and calls event, if it is set, with each message of the answer, from
-// this goroutine. It returns the last one. The error wraps ErrConnect (a *TextRefused
-// where the gateway has refused), ErrLost or ErrProtocol, or is the cause of ctx.
+// Turn runs a turn and calls event, if set, with each message of the answer on this goroutine. It returns the last
+// message. The error wraps ErrConnect (a *TextRefused if the gateway refused), ErrLost or ErrProtocol, or is the
+// cause of ctx.
 func (c *TextClient) Turn(ctx context.Context, turn TextTurn, event func(protocol.ServerMessage)) (*protocol.Done, error) {
 	resp, err := c.post(ctx, turn)
 	if err != nil {
 		return nil, err
 	}
-	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
 	var done *protocol.Done
 	events := ssestream.NewDecoder(resp)
 	for events.Next() {
-		m, err := protocol.ParseServer(bytes.TrimSpace(events.Event().Data)) // what an event is called stands there too
+		m, err := protocol.ParseServer(bytes.TrimSpace(events.Event().Data)) // it includes the event's type
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
@@ -135,18 +133,18 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 	if resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // only read
 	return nil, fmt.Errorf("%w: %w", ErrConnect, refusal(resp))
 }
 
-// refusal reads why there is no answer.
+// refusal reads an error response.
 func refusal(resp *http.Response) error {
 	var told struct {
 		Error struct{ Code, Message string }
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || json.Unmarshal(body, &told) != nil || told.Error.Code == "" {
-		return fmt.Errorf("what answers is no voicegw gateway with a text agent (%s)", resp.Status)
+		return fmt.Errorf("the server is not a voicegw gateway with a text agent (%s)", resp.Status)
 	}
 	return &TextRefused{Status: resp.StatusCode, Code: told.Error.Code, Message: told.Error.Message}
 }

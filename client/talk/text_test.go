@@ -17,7 +17,7 @@ import (
 const turnStream = "id: 1\nevent: text.delta\ndata: {\"type\":\"text.delta\",\"seq\":1,\"turn\":1,\"item_id\":\"t\",\"text\":\"Hi\"}\n\n" +
 	": a comment\n\nid: 2\nevent: done\ndata: {\"type\":\"done\",\"seq\":2,\"turn\":1,\"conversation_id\":\"conv-1\",\"status\":\"completed\"}\n\n"
 
-// TestTextTurn: a turn is asked for as the gateway takes it, and its messages come in order.
+// TestTextTurn checks the request and the order of messages.
 func TestTextTurn(t *testing.T) {
 	var body, key string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,6 @@ func TestTextTurn(t *testing.T) {
 	}
 }
 
-// TestTextTurnFails: what goes wrong says what it is.
 func TestTextTurnFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
@@ -56,8 +55,8 @@ func TestTextTurnFails(t *testing.T) {
 		says   string
 	}{
 		"busy":            {409, "application/json", `{"error":{"code":"conversation_busy","message":"Wait."}}`, ErrConnect, "409 (conversation_busy): Wait."},
-		"another server":  {200, "text/html", "<html>", ErrConnect, "no voicegw gateway"},
-		"an old gateway":  {404, "application/json", `{}`, ErrConnect, "no voicegw gateway"},
+		"another server":  {200, "text/html", "<html>", ErrConnect, "not a voicegw gateway"},
+		"an old gateway":  {404, "application/json", `{}`, ErrConnect, "not a voicegw gateway"},
 		"cut off":         {200, "text/event-stream", turnStream[:len(turnStream)-1], ErrLost, "last message"},
 		"empty":           {200, "text/event-stream", "", ErrLost, "last message"},
 		"no message":      {200, "text/event-stream", "data: {}\n\n", ErrProtocol, ""},

@@ -7,13 +7,12 @@ import (
 	"testing"
 )
 
-// TestTicket: what was asked before the session is answered first and reported as a turn
-// of its own; what is to be said follows.
+// TestTicket: the pending request is answered first and reported as a turn of its own; the client's turns follow.
 func TestTicket(t *testing.T) {
 	for name, turns := range map[string][]Turn{"alone": nil, "with a turn": {{Text: "And?"}}} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
-			g.greets = true // its first turn begins by itself
+			g.greets = true // its first turn begins without the client
 			r, events, err := hold(t, Options{Ticket: "secret", Turns: turns}, g)
 			if err != nil {
 				t.Fatal(err)
@@ -43,7 +42,7 @@ func TestTicket(t *testing.T) {
 			if err := p.Report(r); err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{"before     what was asked in writing is to be answered", "before     answered", "handback   1 turn.", "(asked before)"} {
+			for _, want := range []string{"before     answering the pending request", "before     answered", "handback   1 turn.", "(asked before)"} {
 				if !strings.Contains(b.String(), want) {
 					t.Errorf("%q is not in\n%s", want, b.String())
 				}
@@ -55,8 +54,8 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestTicketWithoutARequest: a session that was made for nothing in particular waits for
-// the client; with nothing to say that is told.
+// TestTicketWithoutARequest: a session without a pending request waits for the client, which reports that it has no
+// turns.
 func TestTicketWithoutARequest(t *testing.T) {
 	g := newGateway()
 	r, _, err := hold(t, Options{Ticket: "secret", Turns: []Turn{question()}}, g)
@@ -64,12 +63,12 @@ func TestTicketWithoutARequest(t *testing.T) {
 		t.Errorf("%v, %+v", err, r.Turns)
 	}
 	_, _, err = hold(t, Options{Ticket: "secret"}, newGateway())
-	if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "nothing was asked before") {
+	if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "no pending request") {
 		t.Error(err)
 	}
 }
 
-// TestPendingUnanswered: a request that gets no audio is not answered.
+// TestPendingUnanswered: a request without audio is not answered.
 func TestPendingUnanswered(t *testing.T) {
 	g := newGateway()
 	g.greets, g.noAudio = true, true

@@ -53,7 +53,7 @@ func TestTheKeyOfTheFirstStart(t *testing.T) {
 		code := Run(t.Context(), Process{Args: append(args, "--url", "http://"+r.addr), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err})
 		return code, out.String() + err.String()
 	}
-	if code, said := run("blocks", "list", "--data-dir", dir); code != exitOK || !strings.Contains(said, "Nobody is blocked") {
+	if code, said := run("blocks", "list", "--data-dir", dir); code != exitOK || !strings.Contains(said, "No blocked users") {
 		t.Errorf("blocks list: %d %s", code, said)
 	}
 	if code, said := run("blocks", "list", "--data-dir", t.TempDir()); code != exitFailure || !strings.Contains(said, "operators.key") {

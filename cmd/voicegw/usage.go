@@ -29,7 +29,7 @@ func priceTable(cfg *config.Config) (*cost.Table, error) {
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > strict.MaxBytes {
-		err = fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), strict.MaxBytes)
+		err = fmt.Errorf("%d bytes are too many; at most %d are allowed", info.Size(), strict.MaxBytes)
 	}
 	var data []byte
 	if err == nil {

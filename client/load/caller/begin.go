@@ -17,10 +17,10 @@ import (
 	"voicegw/protocol"
 )
 
-// beginTime bounds how long a ticket may take.
+// beginTime bounds the request for a ticket.
 const beginTime = time.Minute
 
-// begin gets the ticket that the script wants; the zero value where it wants none.
+// begin gets the ticket that the script asks for; zero if it asks for none.
 func (k *Caller) begin(ctx context.Context) (ticket, error) {
 	b := k.set.Script.Begin
 	if b == nil {
@@ -40,8 +40,7 @@ func (k *Caller) begin(ctx context.Context) (ticket, error) {
 	return k.order(ctx, base, user, v.Fill(b.PendingRequest))
 }
 
-// BaseURL is the address of a gateway's HTTP endpoints, without a path, by that of its
-// voice endpoint.
+// BaseURL derives the base address of a gateway's HTTP endpoints from its voice endpoint.
 func BaseURL(voice string) (string, error) {
 	u, err := url.Parse(voice)
 	if err != nil {
@@ -49,13 +48,12 @@ func BaseURL(voice string) (string, error) {
 	}
 	path, ok := strings.CutSuffix(strings.TrimSuffix(u.Path, "/"), "/v1/voice")
 	if !ok {
-		return "", fmt.Errorf("the address %q does not end in /v1/voice, so that where the gateway's other endpoints are is not known", voice)
+		return "", fmt.Errorf("the address %q does not end in /v1/voice, so the gateway's other endpoints are unknown", voice)
 	}
 	scheme := map[string]string{"ws": "http", "wss": "https", "http": "http", "https": "https"}[u.Scheme]
 	return scheme + "://" + u.Host + path, nil
 }
 
-// chat asks the text agent for a voice session.
 func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, error) {
 	client := talk.TextClient{BaseURL: base, APIKey: k.set.APIKey, Client: k.set.HTTP}
 	began := time.Now()
@@ -76,15 +74,15 @@ func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, err
 	case err != nil:
 		return ticket{}, fmt.Errorf("the text agent: %w", err)
 	case got.secret == "":
-		return ticket{}, fmt.Errorf("the text agent gave no ticket for a voice session when it was told %q", text)
+		return ticket{}, fmt.Errorf("the text agent gave no ticket for a voice session after %q", text)
 	}
 	return got, nil
 }
 
-// orderLimits bound the answer of POST /v1/sessions.
+// orderLimits bound the answer to POST /v1/sessions.
 var orderLimits = bounded.Limits{Service: "the gateway", Format: bounded.JSON, Bytes: 1 << 20}
 
-// order makes a voice session with POST /v1/sessions.
+// order creates a voice session with POST /v1/sessions.
 func (k *Caller) order(ctx context.Context, base, user, request string) (ticket, error) {
 	body, err := json.Marshal(map[string]string{"user": user, "pending_request": request})
 	if err != nil {
@@ -103,7 +101,7 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 	if err != nil {
 		return ticket{}, fmt.Errorf("order a voice session: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // only read
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return ticket{}, fmt.Errorf("order a voice session: %w", err)
@@ -114,7 +112,7 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 		Error  struct{ Code, Message string }
 	}
 	if err := json.Unmarshal(answer, &made); err != nil || resp.StatusCode != http.StatusCreated || made.Ticket == "" {
-		return ticket{}, fmt.Errorf("order a voice session: the gateway answers %s %s", resp.Status, strings.TrimSpace(made.Error.Code+" "+made.Error.Message))
+		return ticket{}, fmt.Errorf("order a voice session: the gateway answered %s %s", resp.Status, strings.TrimSpace(made.Error.Code+" "+made.Error.Message))
 	}
 	k.set.Collector.Record(report.Ticket, at.Sub(began))
 	return ticket{secret: made.Ticket, at: at}, nil

@@ -33,11 +33,11 @@ func TestWhereTheOtherEndpointsAre(t *testing.T) {
 	}
 }
 
-// textSide is the gateway's other endpoints.
+// textSide serves the gateway's other endpoints.
 type textSide struct {
 	t    *testing.T
 	asks []string
-	// answer is written as it is, with status.
+	// answer is the raw response body, sent with status.
 	status int
 	answer string
 }
@@ -55,7 +55,7 @@ func (s *textSide) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(s.answer))
 }
 
-// beginning lets a caller call a gateway whose text side answers so.
+// beginning runs a caller against a gateway with this text side.
 func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, Outcome) {
 	t.Helper()
 	sc, err := ParseScript("script.yaml", []byte(text))
@@ -75,7 +75,7 @@ func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, O
 	return s, New(s.set, 7).Call(t.Context(), Limit{})
 }
 
-// pending answers what was asked before, and what is typed.
+// pending answers the pending request, and then typed text.
 func pending(t *testing.T) *gateway {
 	return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		switch m.(type) {
@@ -89,8 +89,8 @@ func pending(t *testing.T) *gateway {
 	})
 }
 
-// TestASessionThatWasOrdered: the ticket is asked for, shown, and what was asked with it is
-// the first turn, which does not count as an answer to anything said.
+// TestASessionThatWasOrdered checks a ticket's request and use. The pending request is the first turn; it counts as
+// no answer to speech.
 func TestASessionThatWasOrdered(t *testing.T) {
 	side := &textSide{status: http.StatusCreated, answer: `{"session_id":"voice-1","ticket":"secret-ticket"}`}
 	g := pending(t)
@@ -112,7 +112,7 @@ func TestASessionThatWasOrdered(t *testing.T) {
 	s.counts(map[report.Counter]int64{report.Turns: 2, report.Answered: 2, report.Expectations: 2, report.Unmet: 0})
 }
 
-// TestASessionFromTheTextAgent: its first words are measured, and its ticket is used.
+// TestASessionFromTheTextAgent checks that the text agent's answer is measured and its ticket used.
 func TestASessionFromTheTextAgent(t *testing.T) {
 	event := func(text string) string { return "data: " + text + "\n\n" }
 	side := &textSide{status: http.StatusOK, answer: event(`{"type":"text.delta","seq":1,"item_id":"i","text":"I "}`) + event(`{"type":"text.delta","seq":2,"item_id":"i","text":"start it."}`) +
@@ -130,15 +130,15 @@ func TestASessionFromTheTextAgent(t *testing.T) {
 	}
 }
 
-// TestNoTicket: the call is refused, with the gateway's words.
+// TestNoTicket checks that the call is refused with the gateway's message.
 func TestNoTicket(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin, answer, want string
 		status              int
 	}{
 		"blocked":    {"pending_request: x", `{"error":{"code":"blocked","message":"Come back later."}}`, "403 Forbidden blocked Come back later.", 403},
-		"no gateway": {"pending_request: x", `<html>`, "the gateway answers 200 OK", 200},
-		"no ticket":  {"chat: hello", "data: {\"type\":\"done\",\"seq\":1}\n\n", `the text agent gave no ticket for a voice session when it was told "hello"`, 200},
+		"no gateway": {"pending_request: x", `<html>`, "the gateway answered 200 OK", 200},
+		"no ticket":  {"chat: hello", "data: {\"type\":\"done\",\"seq\":1}\n\n", `the text agent gave no ticket for a voice session after "hello"`, 200},
 		"no agent":   {"chat: hello", `{"error":{"code":"draining","message":"It is leaving."}}`, "draining", 503},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestNoTicket(t *testing.T) {
 	}
 }
 
-// TestNothingWasAnsweredFirst: the session begins, and what was asked before is forgotten.
+// TestNothingWasAnsweredFirst covers a gateway that starts the session but ignores the pending request.
 func TestNothingWasAnsweredFirst(t *testing.T) {
 	sc, err := ParseScript("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"))
 	if err != nil {
@@ -170,7 +170,7 @@ func TestNothingWasAnsweredFirst(t *testing.T) {
 		k := New(s.set, 7)
 		k.calls = 1
 		c := k.converse(t.Context(), g, Limit{}, ticket{"t", time.Now()})
-		if got, want := s.problems(), "turn 0: failed: nothing was answered within 5s, although it was asked before (line 1 of the script)"; got != want || !c.Done() {
+		if got, want := s.problems(), "turn 0: failed: no answer to the pending request within 5s (line 1 of the script)"; got != want || !c.Done() {
 			t.Errorf("got %s", got)
 		}
 		s.counts(map[report.Counter]int64{report.Failed: 1, report.Answered: 1})

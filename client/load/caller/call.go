@@ -12,29 +12,28 @@ import (
 	"voicegw/protocol"
 )
 
-// Outcome is how a call has ended.
+// Outcome is the result of a call.
 type Outcome int
 
 // The outcomes.
 const (
-	// Done: the script was gone through, or the time is up, or the model has hung up.
+	// Done: the script is complete, the time is up, or the model hung up.
 	Done Outcome = iota
-	// Broken: there was no session, or it ended unexpectedly.
+	// Broken: the session failed to start or ended unexpectedly.
 	Broken
-	// Stopped: the context has ended.
+	// Stopped: the context ended.
 	Stopped
 )
 
-// Limit is when a call is over.
+// Limit says when a call ends.
 type Limit struct {
-	// Until is when no further turn begins. Zero is after one pass through the script.
+	// Until is the time after which no turn begins. Zero means one pass through the script.
 	Until time.Time
-	// HangUp ends the call at Until, whatever is being said.
+	// HangUp ends the call at Until, even during speech.
 	HangUp bool
 }
 
-// Call holds one conversation. When ctx ends it hangs up politely, which takes some
-// seconds at most.
+// Call holds one conversation. When ctx ends it hangs up, which takes a few seconds at most.
 func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 	k.calls++
 	k.set.Collector.Add(report.Calls, 1)
@@ -57,7 +56,6 @@ func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 	}
 }
 
-// converse holds a conversation on a connection.
 func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t ticket) *call {
 	c := &call{set: k.set, Collector: k.set.Collector, session: k.session, number: k.calls, ticketAt: t.at, began: time.Now(), open: map[string]openCall{}}
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
@@ -68,15 +66,14 @@ func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t t
 	return c
 }
 
-// The waits of a caller, beside those of the script.
+// The caller's waits that no script sets.
 const (
 	pendingTime = 5 * time.Second
 	goodbyeTime = 10 * time.Second
-	// thinkTime is how long a user looks at a question before pressing a button.
+	// thinkTime is how long a user takes to answer an approval request.
 	thinkTime = 300 * time.Millisecond
 )
 
-// options are those of one conversation.
 func (k *Caller) options(limit Limit, t ticket) voice.Options {
 	s := k.set.Script
 	v := Variables{Session: k.session, Call: k.calls, Pass: 1}
@@ -101,12 +98,11 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 	return o
 }
 
-// outages are those of the settings. Each caller begins with them at another moment, which is the same in
-// each run.
+// outages returns the configured outages. Each caller starts them at its own time, the same in each run.
 func (k *Caller) outages() []voice.Outage {
 	var list []voice.Outage
 	for i, o := range k.set.Outages {
-		// Multiples of the golden section are spread evenly, however many there are.
+		// Multiples of the golden ratio spread evenly over any number of callers.
 		_, part := math.Modf(float64(k.session+i) * math.Phi)
 		o.First = time.Duration(part * float64(o.Every))
 		list = append(list, o)
@@ -114,7 +110,7 @@ func (k *Caller) outages() []voice.Outage {
 	return list
 }
 
-// buffers are the sizes of the players that underruns are counted for.
+// buffers are the jitter buffers for which underruns are counted.
 func buffers() []time.Duration {
 	var list []time.Duration
 	for _, ms := range report.Buffers() {
@@ -123,7 +119,7 @@ func buffers() []time.Duration {
 	return list
 }
 
-// words are what a turn of the script says.
+// words returns the speech or text of a turn.
 func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
@@ -138,7 +134,7 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 	}
 }
 
-// turns are those of a script as the conversation takes them.
+// turns converts a script's turns for the conversation.
 func turns(s *Script) []voice.Turn {
 	var list []voice.Turn
 	for _, t := range s.Turns {
@@ -147,16 +143,15 @@ func turns(s *Script) []voice.Turn {
 	return list
 }
 
-// ticket admits to a session that was made before; the zero value is no ticket.
+// ticket admits to an existing session; the zero value is no ticket.
 type ticket struct {
 	secret string
-	at     time.Time // it was had
+	at     time.Time // when it arrived
 }
 
-// redial connects to come back.
 func (k *Caller) redial(ctx context.Context) (voice.Conn, error) { return k.dial(ctx, true) }
 
-// dial connects, to come back to a session or for a new one.
+// dial connects; back means to resume a session.
 func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.set.ConnectTime)
 	defer cancel()
@@ -178,7 +173,7 @@ func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	return conn, err
 }
 
-// refused notes a call that got no connection.
+// refused records a call without a connection.
 func (k *Caller) refused(ctx context.Context, err error) Outcome {
 	if ctx.Err() != nil {
 		return Stopped

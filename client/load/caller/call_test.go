@@ -15,13 +15,13 @@ import (
 
 const ms1 = time.Millisecond
 
-// TestASpokenTurnToTheMillisecond: the speech ends where the recording says, the gateway
-// notices it 500 ms later and answers after 300 ms more. The figures are exactly that.
+// TestASpokenTurnToTheMillisecond: the speech ends where the recording says, the gateway notices it 500 ms later and
+// answers after another 300 ms. The figures match exactly.
 func TestASpokenTurnToTheMillisecond(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
 	g.heard = func(g *gateway, n int) {
-		// The microphone begins with the session; 300 ms later, with frame 15, the recording
-		// does. Its speech ends 1100 ms into it: at 1400 ms, the end of frame 70.
+		// The microphone begins with the session, the recording 300 ms later with frame 15. Its speech ends after
+		// 1100 ms: at 1400 ms, the end of frame 70.
 		if n == 70 {
 			g.after(500*ms1, func() {
 				g.say(&protocol.SpeechStopped{Header: inTurn(1)})
@@ -44,7 +44,7 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 		if lag := s.c.Summary(report.SendLag); lag.Max != 0 || lag.Count != s.c.Count(report.FramesUp) {
 			s.Errorf("send lag %v of %d", lag.Max, lag.Count)
 		}
-		// A frame every 20 ms to the end, by the absolute schedule.
+		// A frame every 20 ms to the end, on an absolute schedule.
 		for i, at := range g.frames {
 			if want := g.frames[0].Add(time.Duration(i) * 20 * ms1); at != want {
 				s.Fatalf("frame %d was sent at %v, want %v", i+1, at, want)
@@ -56,7 +56,7 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 	})
 }
 
-// TestWhatWasPlayedIsReported: every 200 ms, and at the end.
+// TestWhatWasPlayedIsReported checks the playback reports, every 200 ms and at the end.
 func TestWhatWasPlayedIsReported(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -82,8 +82,8 @@ func TestWhatWasPlayedIsReported(t *testing.T) {
 	})
 }
 
-// TestLateFramesAreHeard: the second piece of an answer comes 170 ms after the first has
-// been played out, which a large buffer bridges and a small one does not.
+// TestLateFramesAreHeard: the second piece of an answer arrives 170 ms after the first has played. A large buffer
+// bridges the gap; a small one does not.
 func TestLateFramesAreHeard(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -98,9 +98,8 @@ func TestLateFramesAreHeard(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
-		// With 60 ms it plays at once, and is dry from 180 to 330 ms. With 100 ms it begins
-		// with the second piece, at 80 ms, and is dry from 260 to 330 ms. With 200 ms it begins
-		// with the third.
+		// With 60 ms it plays at once and is empty from 180 to 330 ms. With 100 ms it begins with the second piece,
+		// at 80 ms, and is empty from 260 to 330 ms. With 200 ms it begins with the third.
 		want := [3]struct {
 			n   int64
 			gap time.Duration
@@ -120,7 +119,7 @@ func TestLateFramesAreHeard(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAnAnswerIsNoUnderrun: running dry counts only if more comes.
+// TestTheEndOfAnAnswerIsNoUnderrun: an empty buffer counts only if more audio follows.
 func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
 	turn := 0
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -145,9 +144,8 @@ func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
 	})
 }
 
-// TestAnInterruption: the next turn begins 800 ms into the answer. The gateway notices
-// after 100 ms, flushes after 150 ms, and has sent a last frame in between; another one
-// after the flush is stale.
+// TestAnInterruption: the next turn begins 800 ms into the answer. The gateway notices after 100 ms and flushes after
+// 150 ms, with one frame in between; a frame after the flush is stale.
 func TestAnInterruption(t *testing.T) {
 	g := newGateway(t, nil)
 	g.on = func(g *gateway, m protocol.ClientMessage) {
@@ -161,7 +159,7 @@ func TestAnInterruption(t *testing.T) {
 		if len(g.loud) != 1 || g.loud[0] != n {
 			return
 		}
-		// The first voiced sample was spoken 20 ms ago, at the beginning of this frame.
+		// The first voiced sample was spoken 20 ms ago, at the start of this frame.
 		g.after(60*ms1, func() { g.sound(20 * ms1) })
 		g.after(80*ms1, func() { g.say(&protocol.SpeechStarted{Header: inTurn(2)}) })
 		g.after(130*ms1, func() {
@@ -178,15 +176,15 @@ func TestAnInterruption(t *testing.T) {
 			report.Turns: 2, report.Answered: 1, report.Interrupted: 1, report.StaleFrames: 1, report.Items: 1, report.LostAudio: 0,
 			report.MissedInterruptions: 0, report.Unmet: 1,
 		})
-		want := "turn 2: stale: a frame of 960 bytes came that belongs to no answer: after its flush, or before its audio.start (line 1 of the script)\n" +
-			"turn 2: unmet: audio.flush came after 150ms; it was expected within 140ms (line 1 of the script)"
+		want := "turn 2: stale: a frame of 960 bytes belongs to no answer: it arrived after its flush or before its audio.start (line 1 of the script)\n" +
+			"turn 2: unmet: audio.flush arrived after 150ms; expected within 140ms (line 1 of the script)"
 		if got := s.problems(); got != want || outcome != Done {
 			s.Errorf("outcome %d\n%s", outcome, got)
 		}
 	})
 }
 
-// TestTheStopButton: it is answered by a flush, and counts as fast as it comes.
+// TestTheStopButton checks the time from the button to the flush.
 func TestTheStopButton(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		switch m.(type) {
@@ -215,7 +213,7 @@ func TestTheStopButton(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsOverCannotBeInterrupted: the next turn comes after it, and says so.
+// TestAnAnswerThatIsOverCannotBeInterrupted: the next turn follows it and records that.
 func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 	turn := 0
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -233,8 +231,7 @@ func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 	})
 }
 
-// TestAStuckSessionIsNamed: nothing comes any more, and the caller says which session it
-// was, and hangs up.
+// TestAStuckSessionIsNamed: nothing arrives any more; the caller reports the session and hangs up.
 func TestAStuckSessionIsNamed(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if text, ok := m.(*protocol.InputText); ok && text.Text == "one" {
@@ -243,7 +240,7 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{microphone: false, patience: 5s, turns: [{type: one}, {type: two}, {type: three}]}", g, func(s *scene, outcome Outcome) {
-		want := "turn 2: stuck: nothing has come of an answer for 5s since the user stopped speaking (line 1 of the script)"
+		want := "turn 2: stuck: no answer began for 5s since the user stopped speaking (line 1 of the script)"
 		if got := s.problems(); got != want {
 			s.Errorf("got %s", got)
 		}
@@ -258,7 +255,7 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 	})
 }
 
-// TestALongRecordingIsNotStuck: patience begins when the user has stopped.
+// TestALongRecordingIsNotStuck: the wait begins at the end of speech.
 func TestALongRecordingIsNotStuck(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
 	g.heard = func(g *gateway, n int) {
@@ -273,7 +270,7 @@ func TestALongRecordingIsNotStuck(t *testing.T) {
 	})
 }
 
-// TestLostAudioAndLostMessages: what does not arrive is noticed by its length and by seq.
+// TestLostAudioAndLostMessages: losses show in the audio's length and in seq.
 func TestLostAudioAndLostMessages(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -294,8 +291,7 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 	})
 }
 
-// TestAnAnswerBeforeTheEnd: the model takes a pause for the end. Its answer is no answer to
-// all, the one after it is.
+// TestAnAnswerBeforeTheEnd: the model answers during a pause. Only the answer after the end of speech counts.
 func TestAnAnswerBeforeTheEnd(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 2) })
 	g.heard = func(g *gateway, n int) {
@@ -316,7 +312,7 @@ func TestAnAnswerBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// TestAnEarlyAnswerMayBeAll: nothing more comes, and after a while the turn counts.
+// TestAnEarlyAnswerMayBeAll: without another answer, the turn counts after a while.
 func TestAnEarlyAnswerMayBeAll(t *testing.T) {
 	g := newGateway(t, nil)
 	g.heard = func(g *gateway, n int) {
@@ -333,8 +329,7 @@ func TestAnEarlyAnswerMayBeAll(t *testing.T) {
 	})
 }
 
-// TestPushToTalk: the client says when the speech is over, and the answer is measured from
-// there.
+// TestPushToTalk: the client reports the end of speech, and the answer is measured from there.
 func TestPushToTalk(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if a, ok := m.(*protocol.InputActivity); ok && !a.Active {
@@ -359,8 +354,7 @@ func TestPushToTalk(t *testing.T) {
 	})
 }
 
-// TestAnApproval: the answer to a question opens another turn, which belongs to the same
-// turn of the script.
+// TestAnApproval: an approval opens another turn, which belongs to the same turn of the script.
 func TestAnApproval(t *testing.T) {
 	for _, approve := range []string{"true", "false"} {
 		t.Run(approve, func(t *testing.T) {
@@ -371,7 +365,7 @@ func TestAnApproval(t *testing.T) {
 					g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.ToolStarted{Header: inTurn(1), CallID: "call_1", Tool: "book"},
 						&protocol.ConfirmationRequest{Header: inTurn(1), Token: "cf_1", Tool: "book", Args: []byte("{}")},
 						&protocol.ToolEnded{Header: inTurn(1), CallID: "call_1", Tool: "book", Error: []byte(`{"type":"CONFIRMATION_REQUIRED"}`)})
-					// The turn is over before the user has made up their mind.
+					// The turn ends before the user has decided.
 					g.after(20*ms1, func() {
 						g.say(&protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
 						g.sound(100 * ms1)
@@ -405,7 +399,7 @@ func TestAnApproval(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsOverWhenItWasHeard, also where the gateway ends the turn before that.
+// TestAnAnswerIsOverWhenItWasHeard covers an answer that plays on after the end of its turn.
 func TestAnAnswerIsOverWhenItWasHeard(t *testing.T) {
 	for second, want := range map[string]time.Duration{"type: two": 2 * time.Second, "type: two, interrupt_after: 500ms": 500 * ms1} {
 		turn := 0
@@ -426,8 +420,7 @@ func TestAnAnswerIsOverWhenItWasHeard(t *testing.T) {
 	}
 }
 
-// TestAGreetingIsNobodysAnswer: neither what it says nor what it calls belongs to the turn
-// that runs meanwhile.
+// TestAGreetingIsNobodysAnswer: a greeting's words and tool calls belong to no turn of the script.
 func TestAGreetingIsNobodysAnswer(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		switch m.(type) {
@@ -450,8 +443,8 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 	})
 }
 
-// TestTheGatewayDoesNotRead: a write that stands still is the gateway's fault and not the
-// generator's; frames that are too old are thrown away and counted.
+// TestTheGatewayDoesNotRead: a blocked write is the gateway's fault, not the generator's. Frames that are too old are
+// dropped and counted.
 func TestTheGatewayDoesNotRead(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -472,7 +465,7 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 		if block := s.c.Summary(report.SendBlock); block.Max != 3000 {
 			s.Errorf("send time %v", block.Max)
 		}
-		// 3 s are 150 frames, of which the newest two are sent.
+		// 3 s are 150 frames; the newest two are sent.
 		s.counts(map[report.Counter]int64{report.FramesDropped: 148, report.LateFrames: 0})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
@@ -480,12 +473,12 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestAWriteThatNeverEnds: the connection is given up, and the call is over.
+// TestAWriteThatNeverEnds: the caller closes the connection and ends the call.
 func TestAWriteThatNeverEnds(t *testing.T) {
 	g := newGateway(t, nil)
 	g.stall = func(n int) time.Duration { return time.Duration(n/30) * time.Hour }
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if outcome != Broken || !strings.Contains(s.problems(), "lost: the session is over: the connection broke") {
+		if outcome != Broken || !strings.Contains(s.problems(), "lost: the session ended: the connection broke") {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
 		if took := time.Since(s.set.Began); took > 20*time.Second {
@@ -494,7 +487,7 @@ func TestAWriteThatNeverEnds(t *testing.T) {
 	})
 }
 
-// TestHangingUp: the run is stopped in the middle of an answer. The caller says goodbye.
+// TestHangingUp: the run stops during an answer; the caller says goodbye.
 func TestHangingUp(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -510,8 +503,7 @@ func TestHangingUp(t *testing.T) {
 	})
 }
 
-// TestTheTimeIsUp: no turn begins after it, the one that runs is heard to its end, and the
-// script is gone through as often as there is time.
+// TestTheTimeIsUp: no turn begins after the time; the running one is heard to its end. Until then the script repeats.
 func TestTheTimeIsUp(t *testing.T) {
 	turn := 0
 	var texts []string
@@ -527,7 +519,7 @@ func TestTheTimeIsUp(t *testing.T) {
 		if got := strings.Join(texts, " "); got != "a1 b7/1 a2 b7/1" || outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d: said %s\n%s", outcome, got, s.problems())
 		}
-		// The silence between two answers is not a gap in which audio was missing.
+		// The silence between two answers is not a gap in the audio.
 		for i := range 3 {
 			if n, _ := s.c.Underruns(i); n != 0 {
 				s.Errorf("%d underruns", n)
@@ -536,8 +528,8 @@ func TestTheTimeIsUp(t *testing.T) {
 	})
 }
 
-// TestACallerWhoHangsUp in the middle of an answer, while a tool runs: the call is over in
-// order, and what was cut off is counted as that.
+// TestACallerWhoHangsUp covers hanging up during an answer with a running tool. The call ends in order and the
+// cut-off parts are counted as such.
 func TestACallerWhoHangsUp(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -553,7 +545,7 @@ func TestACallerWhoHangsUp(t *testing.T) {
 	})
 }
 
-// TestACallThatDoesNotEnd: when the time has been up for a minute, the caller hangs up.
+// TestACallThatDoesNotEnd: the caller hangs up one minute after the time is up.
 func TestACallThatDoesNotEnd(t *testing.T) {
 	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 		if _, ok := m.(*protocol.InputText); ok {
@@ -571,7 +563,6 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// TestNoGoodbye: the gateway does not answer session.end.
 func TestNoGoodbye(t *testing.T) {
 	g := newGateway(t, nil)
 	g.deaf = true
@@ -583,7 +574,7 @@ func TestNoGoodbye(t *testing.T) {
 	})
 }
 
-// TestTheModelHangsUp: that is what the script waits for, or it is a session that is lost.
+// TestTheModelHangsUp: either the script waits for it, or the session counts as lost.
 func TestTheModelHangsUp(t *testing.T) {
 	story := func() *gateway {
 		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -608,14 +599,13 @@ func TestTheModelHangsUp(t *testing.T) {
 		}
 	})
 	play(t, "{microphone: false, turns: [{type: bye}, {type: never}]}", story(), func(s *scene, outcome Outcome) {
-		if outcome != Broken || s.problems() != "turn 1: lost: the session is over: tool_ended (line 1 of the script)" {
+		if outcome != Broken || s.problems() != "turn 1: lost: the session ended: tool_ended (line 1 of the script)" {
 			s.Errorf("too soon: outcome %d\n%s", outcome, s.problems())
 		}
 		s.counts(map[report.Counter]int64{report.Lost: 1, report.Cut: 1, report.Errors: 1})
 	})
 }
 
-// TestARefusal: no session begins.
 func TestARefusal(t *testing.T) {
 	g := newGateway(t, nil)
 	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "No such provider."}
@@ -627,7 +617,7 @@ func TestARefusal(t *testing.T) {
 	})
 }
 
-// TestNobodyAnswers: neither the network nor the gateway.
+// TestNobodyAnswers covers an unreachable network and a silent gateway.
 func TestNobodyAnswers(t *testing.T) {
 	g := newGateway(t, nil)
 	g.mute = true
@@ -646,7 +636,7 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestFailedTurns: the gateway says so, or a turn is over without a sound.
+// TestFailedTurns covers failures that the gateway reports and turns that end without sound.
 func TestFailedTurns(t *testing.T) {
 	fails := func(how func(g *gateway)) *gateway {
 		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -683,7 +673,7 @@ func TestFailedTurns(t *testing.T) {
 	})
 }
 
-// TestExpectations: each that is not met is told of, with what came instead.
+// TestExpectations: each unmet expectation is reported with the actual result.
 func TestExpectations(t *testing.T) {
 	g := func() *gateway {
 		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
@@ -700,7 +690,7 @@ func TestExpectations(t *testing.T) {
 					g.say(&protocol.Transcript{Header: inTurn(1), ID: "a", Role: "assistant", Text: "We open"},
 						&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 100})
 				})
-				// The rest of the text comes after the turn.
+				// The rest of the text arrives after the turn.
 				g.after(900*ms1, func() {
 					g.say(&protocol.Transcript{Header: inTurn(1), ID: "a", Role: "assistant", Text: "We open at nine.", Final: true})
 				})
@@ -721,15 +711,15 @@ func TestExpectations(t *testing.T) {
 	bad := "{microphone: false, turns: [{type: x, expect: {tool: [image_generate, kb_get], no_tool: kb_search, text: ten, no_text: 'we open', said: closed, within: 650ms, asks: book, error: limit}}]}"
 	play(t, bad, g(), func(s *scene, _ Outcome) {
 		want := strings.Join([]string{
-			"image_generate was expected to be called; called were: kb_search, kb_get",
-			"kb_get was expected to be called with success; it failed",
-			"kb_search was expected not to be called; called were: kb_search, kb_get",
-			"book was expected to ask the user; what asked: none",
-			`the answer was expected to match ten; it is "We open at nine."`,
-			`the answer was expected not to match we open; it is "We open at nine."`,
-			`what the user said was expected to match closed; it is "When do you open?"`,
-			"the first audio came after 700ms; it was expected within 650ms",
-			"the error limit was expected; what came: none",
+			"expected a call of image_generate; called: kb_search, kb_get",
+			"expected a successful call of kb_get; it failed",
+			"expected no call of kb_search; called: kb_search, kb_get",
+			"expected book to ask the user; asked: none",
+			`expected the answer to match ten; it is "We open at nine."`,
+			`expected the answer not to match we open; it is "We open at nine."`,
+			`expected the user's transcript to match closed; it is "When do you open?"`,
+			"the first audio arrived after 700ms; expected within 650ms",
+			"expected the error limit; errors: none",
 		}, "\n")
 		got := strings.ReplaceAll(strings.ReplaceAll(s.problems(), "turn 1: unmet: ", ""), " (line 1 of the script)", "")
 		if got != want {
@@ -742,8 +732,7 @@ func TestExpectations(t *testing.T) {
 	})
 }
 
-// TestWhatATurnWaitsFor: the next turn begins with the first audio, with a tool's end, or
-// at once.
+// TestWhatATurnWaitsFor: the next turn begins with the first audio, with a tool's end, or at once.
 func TestWhatATurnWaitsFor(t *testing.T) {
 	for wait, want := range map[string]time.Duration{
 		"answer": 1700 * ms1, "first_audio": 300 * ms1, "nothing": 0, "{tool: kb_search}": 100 * ms1,
@@ -764,7 +753,7 @@ func TestWhatATurnWaitsFor(t *testing.T) {
 					})
 					g.after(300*ms1, func() {
 						if len(typed) > 1 {
-							return // it was interrupted
+							return // interrupted
 						}
 						g.say(&protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
 						g.sound(1350 * ms1)
@@ -780,7 +769,7 @@ func TestWhatATurnWaitsFor(t *testing.T) {
 				if outcome != Done || len(typed) != 2 || s.problems() != "" {
 					s.Fatalf("outcome %d, %d turns\n%s", outcome, len(typed), s.problems())
 				}
-				// An answer is over 50 ms after the last word about it.
+				// An answer ends 50 ms after its last message.
 				if got := typed[1].Sub(typed[0]); got != want {
 					s.Errorf("the next turn came after %v, want %v", got, want)
 				}

@@ -22,36 +22,34 @@ import (
 	"voicegw/protocol"
 )
 
-// gateway is the other side of a caller's connection: what it does is a function of the
-// test, called with each message and each frame on the caller's own goroutine. Like a real
-// one it does one thing at a time: what falls on the same instant is not mixed.
+// gateway is a scripted peer: test functions handle each message and frame on the caller's own goroutine, one at a
+// time.
 type gateway struct {
 	t *testing.T
-	// acting is held by whoever runs on, heard, or what comes after a while.
+	// acting serialises on, heard and delayed actions.
 	acting sync.Mutex
 	// on is called with each message, heard with each frame's number from 1.
 	on    func(g *gateway, m protocol.ClientMessage)
 	heard func(g *gateway, n int)
-	// refuse is said instead of session.started; mute says nothing to that, deaf nothing to
-	// session.end.
+	// refuse is sent instead of session.started; mute ignores session.start, deaf ignores session.end.
 	refuse     *protocol.Error
 	mute, deaf bool
-	// stall is how long frame n takes to be written.
+	// stall is how long the write of frame n takes.
 	stall func(n int) time.Duration
 
-	out  chan protocol.Frame // to the caller; capacity is more than any story says
-	gone chan struct{}       // closed when the connection is over
+	out  chan protocol.Frame // to the caller; large enough for every test
+	gone chan struct{}       // closed with the connection
 	once sync.Once
 
 	mu       sync.Mutex // guards the following fields
 	seq      int64
-	err      error // why it is over
+	err      error // why it ended
 	frames   []time.Time
-	loud     []int // the frames with sound
+	loud     []int // frames with sound
 	messages []said
 }
 
-// said is a message of the caller's.
+// said is a message from the caller.
 type said struct {
 	at  time.Time
 	msg protocol.ClientMessage
@@ -140,7 +138,6 @@ func (g *gateway) serve(m protocol.ClientMessage) {
 
 func (g *gateway) Abort() { g.once.Do(func() { close(g.gone) }) }
 
-// say sends messages now.
 func (g *gateway) say(all ...protocol.ServerMessage) {
 	for _, m := range all {
 		g.mu.Lock()
@@ -151,7 +148,7 @@ func (g *gateway) say(all ...protocol.ServerMessage) {
 	}
 }
 
-// raw sends a message with a seq of the test's choice.
+// raw sends a message with a given seq.
 func (g *gateway) raw(seq int64, m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(seq, m)
 	if err != nil {
@@ -160,12 +157,10 @@ func (g *gateway) raw(seq int64, m protocol.ServerMessage) {
 	g.out <- protocol.Frame{Data: text}
 }
 
-// sound sends one frame of audio.
 func (g *gateway) sound(d time.Duration) {
 	g.out <- protocol.Frame{Audio: true, Data: make([]byte, audio.Bytes(24000, d))}
 }
 
-// after does something later.
 func (g *gateway) after(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
 		g.acting.Lock()
@@ -174,11 +169,10 @@ func (g *gateway) after(d time.Duration, do func()) {
 	})
 }
 
-// inTurn is the header of a message about a turn.
+// inTurn returns the header of a message about a turn.
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
 
-// answer is a turn that is answered with so much audio, all at once, and over when it has
-// been heard.
+// answer sends an answer of length d at once; the turn ends when it has been heard.
 func (g *gateway) answer(turn int, text string, d time.Duration) {
 	id := fmt.Sprint("item_", turn)
 	g.say(&protocol.TurnStarted{Header: inTurn(turn)}, &protocol.AudioStart{Header: inTurn(turn), ItemID: id})
@@ -187,14 +181,14 @@ func (g *gateway) answer(turn int, text string, d time.Duration) {
 		&protocol.AudioEnd{Header: inTurn(turn), ItemID: id, AudioMS: d.Milliseconds()})
 }
 
-// ends ends the turn of an item when the caller has heard it.
+// ends ends an item's turn when the caller has heard it.
 func (g *gateway) ends(m protocol.ClientMessage, turn int) {
 	if p, ok := m.(*protocol.Playback); ok && p.Done && p.ItemID == fmt.Sprint("item_", turn) {
 		g.say(&protocol.TurnEnded{Header: inTurn(turn), Status: "completed"})
 	}
 }
 
-// reports are the playback messages so far.
+// reports returns the playback messages so far.
 func (g *gateway) reports() []protocol.Playback {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +201,7 @@ func (g *gateway) reports() []protocol.Playback {
 	return out
 }
 
-// first is when the caller first sent a message of a type.
+// first returns when the caller first sent a message of a type.
 func first[M protocol.ClientMessage](g *gateway) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,7 +213,7 @@ func first[M protocol.ClientMessage](g *gateway) time.Time {
 	return time.Time{}
 }
 
-// scene is a call in a story.
+// scene is the call under test.
 type scene struct {
 	*testing.T
 	set  *Settings
@@ -227,8 +221,7 @@ type scene struct {
 	gate *gateway
 }
 
-// spoken is a second of speech after 100 ms of silence, with 200 ms after it, at 16 kHz.
-// Both edges are hard.
+// spoken is 100 ms of silence, a second of speech and 200 ms of silence, at 16 kHz, with hard edges.
 func spoken() []byte {
 	var harmonics [][]byte
 	for h := 1; h <= 8; h++ {
@@ -238,15 +231,15 @@ func spoken() []byte {
 	return append(pcm, testutil.Silence(16000, 200*time.Millisecond)...)
 }
 
-// how is how a scene differs from a call that goes once through its script.
+// how changes a scene from one pass through the script.
 type how struct {
-	until  time.Duration // when no more turns begin
-	hangUp bool          // and the call is over
-	stop   time.Duration // when the run is stopped from outside
+	until  time.Duration // no turn begins after it
+	hangUp bool          // the call ends at until
+	stop   time.Duration // when the run is stopped
 	change func(*Settings)
 }
 
-// play lets a caller call a gateway under synctest, and shows the outcome to check.
+// play runs a caller against a gateway under synctest and checks the outcome.
 func play(t *testing.T, text string, g *gateway, check func(s *scene, outcome Outcome)) {
 	t.Helper()
 	playSo(t, text, g, how{}, check)
@@ -284,7 +277,7 @@ func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, o
 	})
 }
 
-// libraryOf is what a script can say: the recording it.wav.
+// libraryOf has the recording it.wav.
 func libraryOf(t *testing.T) *speech.Library {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "it.wav")
@@ -302,7 +295,7 @@ func libraryOf(t *testing.T) *speech.Library {
 	return l
 }
 
-// problems are what went wrong, a line each.
+// problems lists the problems, one per line.
 func (s *scene) problems() string {
 	kept, _, _ := s.c.Problems()
 	var out []string
@@ -315,7 +308,6 @@ func (s *scene) problems() string {
 	return strings.Join(out, "\n")
 }
 
-// counts checks counters.
 func (s *scene) counts(want map[report.Counter]int64) {
 	s.Helper()
 	for c, n := range want {
@@ -325,7 +317,7 @@ func (s *scene) counts(want map[report.Counter]int64) {
 	}
 }
 
-// took checks a figure that has one value, in ms, with the precision of the histogram.
+// took checks a figure with a single value, in ms, at the histogram's precision.
 func (s *scene) took(f report.Figure, want float64) {
 	s.Helper()
 	got := s.c.Summary(f)

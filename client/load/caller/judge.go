@@ -10,8 +10,7 @@ import (
 	"voicegw/client/voice"
 )
 
-// judge holds the turns before x against what the script expects of them: what belongs to
-// a turn may come a little after its end.
+// judge compares the turns before x with the script's expectations; parts of a turn may arrive shortly after its end.
 func (c *call) judge(now time.Time, x *voice.Exchange) {
 	for len(c.unjudged) > 0 && c.unjudged[0] != x && c.unjudged[0] != x.Interrupts {
 		c.judgeOne(now, c.unjudged[0])
@@ -19,7 +18,7 @@ func (c *call) judge(now time.Time, x *voice.Exchange) {
 	}
 }
 
-// judgeRest judges all that is left, at the end.
+// judgeRest judges the remaining turns at the end.
 func (c *call) judgeRest(now time.Time) {
 	for _, x := range c.unjudged {
 		if x.Settled {
@@ -30,11 +29,10 @@ func (c *call) judgeRest(now time.Time) {
 	c.notes = nil
 }
 
-// judgeOne measures what only now is known of an exchange, and looks at each of its
-// expectations.
+// judgeOne records the final measurements of an exchange and checks its expectations.
 func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	if before := x.Interrupts; before != nil {
-		c.Record(report.LastAudio, before.Last.Sub(x.Onset)) // below zero where none came
+		c.Record(report.LastAudio, before.Last.Sub(x.Onset)) // negative if none arrived
 	}
 	c.Forget(x)
 	e, n := c.expect(x), c.noted(x)
@@ -46,24 +44,24 @@ func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	for _, tool := range e.Tools {
 		switch {
 		case !slices.Contains(n.tools, tool):
-			unmet("%s was expected to be called; called were: %s", tool, list(n.tools))
+			unmet("expected a call of %s; called: %s", tool, list(n.tools))
 		case slices.Contains(n.broken, tool):
-			unmet("%s was expected to be called with success; it failed", tool)
+			unmet("expected a successful call of %s; it failed", tool)
 		}
 	}
 	for _, tool := range e.NoTools {
 		if tool == AnyTool && len(n.tools) > 0 || slices.Contains(n.tools, tool) {
-			unmet("%s was expected not to be called; called were: %s", tool, list(n.tools))
+			unmet("expected no call of %s; called: %s", tool, list(n.tools))
 		}
 	}
 	for _, tool := range e.Asks {
 		if !slices.Contains(n.asks, tool) {
-			unmet("%s was expected to ask the user; what asked: %s", tool, list(n.asks))
+			unmet("expected %s to ask the user; asked: %s", tool, list(n.asks))
 		}
 	}
 	matches(e.Text, true, "the answer", x.Answer, unmet)
 	matches(e.NoText, false, "the answer", x.Answer, unmet)
-	matches(e.Said, true, "what the user said", x.Said, unmet)
+	matches(e.Said, true, "the user's transcript", x.Said, unmet)
 	if e.Within > 0 {
 		c.judgeWithin(x, e.Within, unmet)
 	}
@@ -71,11 +69,11 @@ func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 		judgeFlush(x, e.FlushWithin, unmet)
 	}
 	if e.Error != "" && !slices.Contains(x.Codes, e.Error) {
-		unmet("the error %s was expected; what came: %s", e.Error, list(x.Codes))
+		unmet("expected the error %s; errors: %s", e.Error, list(x.Codes))
 	}
 }
 
-// judgeWithin looks at the time to the first audio.
+// judgeWithin checks the time to the first audio.
 func (c *call) judgeWithin(x *voice.Exchange, limit time.Duration, unmet func(string, ...any)) {
 	from := x.Spoken
 	if x.Number == 0 {
@@ -83,25 +81,25 @@ func (c *call) judgeWithin(x *voice.Exchange, limit time.Duration, unmet func(st
 	}
 	switch {
 	case x.First.IsZero():
-		unmet("no audio came; it was expected within %s", limit)
+		unmet("expected audio within %s; none arrived", limit)
 	case x.First.Sub(from) > limit:
-		unmet("the first audio came after %s; it was expected within %s", rounded(x.First.Sub(from)), limit)
+		unmet("the first audio arrived after %s; expected within %s", rounded(x.First.Sub(from)), limit)
 	}
 }
 
-// judgeFlush looks at the time to the flush of what was interrupted.
+// judgeFlush checks the time to the flush of the interrupted answer.
 func judgeFlush(x *voice.Exchange, limit time.Duration, unmet func(string, ...any)) {
 	switch {
 	case x.Interrupts == nil:
-		unmet("the answer before was over, so that nothing could be interrupted")
+		unmet("the previous answer was over, so there was nothing to interrupt")
 	case x.Flushed.IsZero():
-		unmet("no audio.flush came; it was expected within %s", limit)
+		unmet("expected audio.flush within %s; none arrived", limit)
 	case x.Flushed.Sub(x.Onset) > limit:
-		unmet("audio.flush came after %s; it was expected within %s", rounded(x.Flushed.Sub(x.Onset)), limit)
+		unmet("audio.flush arrived after %s; expected within %s", rounded(x.Flushed.Sub(x.Onset)), limit)
 	}
 }
 
-// matches looks at what was said. A nil expression expects nothing.
+// matches checks a transcript. A nil expression expects nothing.
 func matches(re *regexp.Regexp, want bool, what string, said voice.Transcripts, unmet func(string, ...any)) {
 	if re == nil || re.MatchString(said.String()) == want {
 		return
@@ -110,7 +108,7 @@ func matches(re *regexp.Regexp, want bool, what string, said voice.Transcripts, 
 	if !want {
 		not = "not "
 	}
-	unmet("%s was expected %sto match %s; it is %q", what, not, strings.TrimPrefix(re.String(), "(?is)"), shorten(said.String()))
+	unmet("expected %s %sto match %s; it is %q", what, not, strings.TrimPrefix(re.String(), "(?is)"), shorten(said.String()))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
@@ -122,7 +120,6 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// shorten keeps a text short enough for a report.
 func shorten(s string) string {
 	if r := []rune(s); len(r) > 200 {
 		return string(r[:200]) + "…"

@@ -10,19 +10,19 @@ import (
 	"voicegw/protocol"
 )
 
-// reportingBuffer is the index of the player that tells the gateway what was heard.
+// reportingBuffer is the index of the player whose playback is reported.
 const reportingBuffer = 1
 
-// flushedByLoss is the reason of an audio.flush whose item cannot be continued after a loss.
+// flushedByLoss is the reason of an audio.flush whose item cannot continue after a loss.
 const flushedByLoss = "connection_lost"
 
-// returnTime is how long a caller tries to come back: as long as a gateway keeps a session by default.
+// returnTime is how long a caller tries to resume: a gateway's default session timeout.
 const returnTime = 30 * time.Second
 
-// loss is a lost connection, and the answer that was coming then.
+// loss is a lost connection, with the answer in progress at that time.
 type loss struct {
-	back   bool        // the session goes on, and no audio has come since
-	item   *voice.Item // the answer; nil if none was coming
+	back   bool        // the session resumed, and no audio has arrived since
+	item   *voice.Item // the answer; nil if none was in progress
 	latest time.Time   // its last frame before the loss
 	silent time.Duration
 }
@@ -31,10 +31,10 @@ type loss struct {
 type widest struct {
 	item *voice.Item
 	gap  time.Duration
-	n    int // gaps
+	n    int // number of gaps
 }
 
-// end records the gap of an answer that is over.
+// end records the gap of a finished answer.
 func (w *widest) end(c *report.Collector) {
 	if w.n > 0 {
 		c.Record(report.ItemGap, w.gap)
@@ -42,7 +42,6 @@ func (w *widest) end(c *report.Collector) {
 	*w = widest{}
 }
 
-// heardFrame measures a frame of an answer.
 func (c *call) heardFrame(now time.Time, i *voice.Item) {
 	afterLoss := c.loss.back
 	c.loss.back = false
@@ -69,7 +68,7 @@ func (c *call) playedAfterLoss(i *voice.Item) {
 	}
 }
 
-// returning measures what becomes of lost connections.
+// returning measures the recovery from lost connections.
 func (c *call) returning(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.WentAway:
@@ -80,7 +79,7 @@ func (c *call) returning(now time.Time, e voice.Event) {
 		c.cameBack(now, e)
 	case voice.NotBack:
 		c.Add(report.ResumesFailed, 1)
-		c.problem(now, report.KindResume, e.X, "the session could not be continued: %s%s", c.ending(e.Err), because(e.Told))
+		c.problem(now, report.KindResume, e.X, "the session could not be resumed: %s%s", c.ending(e.Err), because(e.Told))
 	case voice.NotCut:
 		c.Add(report.NotCut, 1)
 		c.problem(now, report.KindResume, e.X, "%s", e.Text)
@@ -91,17 +90,16 @@ func (c *call) returning(now time.Time, e voice.Event) {
 		c.problem(now, report.KindLostMessage, e.X, "%s", e.Text)
 	case voice.MissedAudio:
 		c.Add(report.LostBytes, e.N)
-		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were left out after a resume", e.N, e.Text)
+		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were skipped after a resume", e.N, e.Text)
 	case voice.AudioAgain:
 		c.Add(report.RepeatedBytes, e.N)
-		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s came again after a resume", e.N, e.Text)
+		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were repeated after a resume", e.N, e.Text)
 	case voice.Unsaid:
 		c.Add(report.Unsaid, e.N)
 	}
 }
 
-// wentAway notes a lost connection. What takes connections away on purpose is counted when the session
-// goes on, and no problem.
+// wentAway records a lost connection. Intended outages are counted when the session resumes and are no problem.
 func (c *call) wentAway(now time.Time, e voice.Event) {
 	c.loseIn(c.Incoming())
 	if e.Act == "" {
@@ -116,14 +114,14 @@ func (c *call) wentAway(now time.Time, e voice.Event) {
 	c.Add(report.Outages[string(e.Act)], 1)
 }
 
-// loseIn remembers the answer that was coming when a connection was lost.
+// loseIn records the answer in progress when a connection was lost.
 func (c *call) loseIn(i *voice.Item) {
 	if c.loss.item != nil && c.loss.item != i {
 		c.playedAfterLoss(c.loss.item)
 	}
 	silent := time.Duration(0)
 	if c.loss.item != nil {
-		silent = c.loss.silent // it was lost twice in one answer
+		silent = c.loss.silent // lost twice in one answer
 	}
 	c.loss = loss{}
 	if i != nil && !i.First.IsZero() {
@@ -142,7 +140,7 @@ func (c *call) cameBack(now time.Time, e voice.Event) {
 	c.loss.back = true
 }
 
-// heardLoss takes messages about connections.
+// heardLoss handles messages about connections.
 func (c *call) heardLoss(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioFlush:
@@ -156,7 +154,7 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 	}
 }
 
-// heardReconnected measures a provider's connection that was replaced.
+// heardReconnected measures the replacement of a provider's connection.
 func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 	c.Add(report.ProviderReconnected, 1)
 	c.Record(report.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
@@ -165,7 +163,7 @@ func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 	}
 }
 
-// mismatch counts the bytes by which an answer is longer or shorter than its audio.end says.
+// mismatch counts the bytes by which an answer's length differs from its audio.end.
 func (c *call) mismatch(i *voice.Item, ms int64) {
 	off := i.Bytes + i.Left - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
 	if off > 0 {

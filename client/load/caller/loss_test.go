@@ -9,7 +9,7 @@ import (
 	"voicegw/client/voice"
 )
 
-// TestAMoveIsNoLoss: a session that the gateway gives to another one is counted, and fails no run.
+// TestAMoveIsNoLoss: a session's move to another gateway is counted and does not fail the run.
 func TestAMoveIsNoLoss(t *testing.T) {
 	gone := voice.Event{Kind: voice.WentAway, Act: voice.Move, Err: io.EOF}
 	c := &call{Conversation: voice.New(voice.Options{}, nil, time.Now()), Collector: report.New()}

@@ -11,8 +11,7 @@ import (
 	"voicegw/protocol"
 )
 
-// call measures one conversation: it is the observer of it. Like the conversation it is
-// used by one goroutine at a time.
+// call measures one conversation as its observer. Like the conversation, it is not safe for concurrent use.
 type call struct {
 	*voice.Conversation
 	*report.Collector
@@ -21,29 +20,27 @@ type call struct {
 	set      *Settings
 	session  int
 	number   int
-	ticketAt time.Time // when the ticket was had; zero without one
+	ticketAt time.Time // when the ticket arrived; zero without one
 	began    time.Time
 
 	unjudged []*voice.Exchange
-	notes    map[*voice.Exchange]*notes // of those, where there are any
-	open     map[string]openCall        // tools that run, by the id of the call
+	notes    map[*voice.Exchange]*notes // of exchanges that have some
+	open     map[string]openCall        // running tools by call id
 	loss     loss                       // the newest lost connection
 	gap      widest
-	stale    bool // stale frames have been told of
-	cut      bool // a turn had no answer yet when the call ended
+	stale    bool // stale frames have been reported
+	cut      bool // the call ended during an unanswered turn
 }
 
-// notes are what tools did in an exchange: the names of those that were called, that
-// failed, and that asked the user.
+// notes has the names of an exchange's tools that were called, that failed, and that asked the user.
 type notes struct{ tools, broken, asks []string }
 
-// openCall is a tool that runs.
 type openCall struct {
 	tool  string
 	began time.Time
 }
 
-// noted are the notes of an exchange, to be read.
+// noted returns an exchange's notes for reading.
 func (c *call) noted(x *voice.Exchange) notes {
 	if n := c.notes[x]; n != nil {
 		return *n
@@ -51,7 +48,7 @@ func (c *call) noted(x *voice.Exchange) notes {
 	return notes{}
 }
 
-// note remembers a name in a list of an exchange's notes, once.
+// note adds a name to a list of an exchange's notes, once.
 func (c *call) note(x *voice.Exchange, list func(*notes) *[]string, name string) {
 	if x == nil {
 		return
@@ -69,7 +66,7 @@ func (c *call) note(x *voice.Exchange, list func(*notes) *[]string, name string)
 	}
 }
 
-// expect is what the script expects of an exchange.
+// expect returns the script's expectations for an exchange.
 func (c *call) expect(x *voice.Exchange) Expect {
 	if x.Index < 0 {
 		return c.set.Script.Begin.Expect
@@ -77,7 +74,7 @@ func (c *call) expect(x *voice.Exchange) Expect {
 	return c.set.Script.Turns[x.Index].Expect
 }
 
-// problem notes what went wrong in a turn; nil if no turn is meant.
+// problem records a problem in a turn; a nil x means none.
 func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, format string, args ...any) {
 	p := report.Problem{
 		Session: c.session, Call: c.number, ID: c.SessionID(), AtMS: now.Sub(c.set.Began).Milliseconds(),
@@ -92,7 +89,7 @@ func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, forma
 	c.Problem(p)
 }
 
-// line is the line of the script that an exchange comes from.
+// line returns the script line of an exchange.
 func (c *call) line(x *voice.Exchange) int {
 	if x.Index < 0 {
 		return c.set.Script.Begin.Line
@@ -100,14 +97,13 @@ func (c *call) line(x *voice.Exchange) int {
 	return c.set.Script.Turns[x.Index].Line
 }
 
-// sent measures a frame that was written.
 func (c *call) sent(lag, block time.Duration) {
 	c.Record(report.SendLag, lag)
 	c.Record(report.SendBlock, block)
 	c.Add(report.FramesUp, 1)
 }
 
-// HeardAudio is part of voice.Observer.
+// HeardAudio implements voice.Observer.
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(report.FramesDown, 1)
 	if i != nil {
@@ -117,17 +113,17 @@ func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(report.StaleFrames, 1)
 	if !c.stale {
 		c.stale = true
-		c.problem(now, report.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
+		c.problem(now, report.KindStale, c.Current(), "a frame of %d bytes belongs to no answer: it arrived after its flush or before its audio.start", len(pcm))
 	}
 }
 
-// Played is part of voice.Observer.
+// Played implements voice.Observer.
 func (c *call) Played(i *voice.Item) {
 	c.Add(report.PlayedMS, i.Played.Milliseconds())
 	c.playedAfterLoss(i)
 }
 
-// Underrun is part of voice.Observer.
+// Underrun implements voice.Observer.
 func (c *call) Underrun(buffer int, gap time.Duration) {
 	c.Collector.Underrun(buffer, gap)
 	if buffer == reportingBuffer && c.loss.item != nil {
@@ -135,7 +131,7 @@ func (c *call) Underrun(buffer int, gap time.Duration) {
 	}
 }
 
-// Happened is part of voice.Observer.
+// Happened implements voice.Observer.
 func (c *call) Happened(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
@@ -167,7 +163,7 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-// ended takes it that a turn is over.
+// ended records the end of a turn.
 func (c *call) ended(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
@@ -179,7 +175,7 @@ func (c *call) ended(now time.Time, e voice.Event) {
 		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.Told))
 		c.settled(now, x, report.Failed)
 	case voice.NothingPending:
-		c.problem(now, report.KindFailed, x, "nothing was answered within %s, although it was asked before", pendingTime)
+		c.problem(now, report.KindFailed, x, "no answer to the pending request within %s", pendingTime)
 		c.settled(now, x, report.Failed)
 	case voice.Stuck:
 		c.stuck(now, x)
@@ -190,7 +186,7 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	}
 }
 
-// lost notes a session that has ended unexpectedly, or without a goodbye.
+// lost records a session that ended unexpectedly or without a goodbye.
 func (c *call) lost(now time.Time, e voice.Event) {
 	c.Add(report.Lost, 1)
 	if e.Err == nil {
@@ -198,12 +194,12 @@ func (c *call) lost(now time.Time, e voice.Event) {
 		return
 	}
 	if c.LastError() == nil {
-		c.Error("lost") // otherwise the gateway's own error has been counted
+		c.Error("lost") // otherwise the gateway's own error was counted
 	}
-	c.problem(now, report.KindLost, e.X, "the session is over: %s", c.ending(e.Err))
+	c.problem(now, report.KindLost, e.X, "the session ended: %s", c.ending(e.Err))
 }
 
-// answered measures how long the first audio of an answer took.
+// answered measures the time to an answer's first audio.
 func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Number == 0 {
 		c.Record(report.Handoff, now.Sub(c.ticketAt))
@@ -229,7 +225,7 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	}
 }
 
-// because is an error of the gateway as a reason; nil is no reason.
+// because formats a gateway error as a reason; empty for nil.
 func because(e *protocol.Error) string {
 	if e == nil {
 		return ""
@@ -237,24 +233,24 @@ func because(e *protocol.Error) string {
 	return ": " + e.Code + ": " + e.Message
 }
 
-// settled counts how a turn came out, and judges those before it.
+// settled counts a turn's result and judges the turns before it.
 func (c *call) settled(now time.Time, x *voice.Exchange, as report.Counter) {
 	c.Add(as, 1)
 	c.judge(now, x)
 }
 
-// stuck notes a turn of which nothing more comes.
+// stuck records a turn that stopped.
 func (c *call) stuck(now time.Time, x *voice.Exchange) {
 	c.Add(report.Stuck, 1)
-	heard := "nothing has come of an answer"
+	heard := "no answer began"
 	if x.Bytes > 0 {
-		heard = "the answer has begun and does not end"
+		heard = "the answer did not end"
 	}
 	c.problem(now, report.KindStuck, x, "%s for %s since the user stopped speaking%s",
 		heard, now.Sub(x.Spoken).Round(100*time.Millisecond), because(c.LastError()))
 }
 
-// refused notes a call that got no session.
+// refused records a call without a session.
 func (c *call) refused(now time.Time, e voice.Event) {
 	c.Add(report.Refused, 1)
 	what := e.Text
@@ -269,7 +265,7 @@ func (c *call) refused(now time.Time, e voice.Event) {
 	c.problem(now, report.KindRefused, nil, "%s", what)
 }
 
-// ending says how a connection has ended.
+// ending describes the end of a connection.
 func (c *call) ending(err error) string {
 	if reason := c.Ended(); reason != "" {
 		return reason
@@ -280,7 +276,7 @@ func (c *call) ending(err error) string {
 	return err.Error()
 }
 
-// Heard is part of voice.Observer.
+// Heard implements voice.Observer.
 func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
@@ -327,14 +323,13 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// lostTolerance is how far the length of an answer may be from what the gateway says:
-// lengths are rounded to ms.
+// lostTolerance allows for lengths rounded to ms.
 const lostTolerance = 2
 
 func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	i := c.Open(m.ItemID)
 	if i == nil {
-		return // the conversation tells of it
+		return // the conversation reports it
 	}
 	c.Add(report.Items, 1)
 	c.Record(report.BufferNeeded, i.Needed)
@@ -349,7 +344,7 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	}
 }
 
-// maxOpenCalls bounds the calls whose end is waited for.
+// maxOpenCalls bounds the tracked calls.
 const maxOpenCalls = 1000
 
 func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
@@ -389,7 +384,7 @@ func (c *call) heardError(now time.Time, m *protocol.Error) {
 		return
 	}
 	c.Error(m.Code)
-	if c.Started() { // refused tells of it otherwise
+	if c.Started() { // refused reports the other case
 		c.problem(now, report.KindError, x, "%s: %s", m.Code, m.Message)
 	}
 }
@@ -401,7 +396,7 @@ func (c *call) finish(now time.Time) {
 	if c.Done() && !c.cut {
 		c.Add(report.ToolsOpen, int64(len(c.open)))
 		for _, open := range c.open {
-			c.problem(now, report.KindTool, nil, "the call of %s has no tool.ended", open.tool)
+			c.problem(now, report.KindTool, nil, "no tool.ended for the call of %s", open.tool)
 		}
 	}
 }

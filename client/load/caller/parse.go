@@ -19,13 +19,12 @@ const (
 	maxTurns    = 500
 	maxWait     = 10 * time.Minute
 	maxPatience = 10 * time.Minute
-	maxAway     = 10 * time.Minute // how long a connection may be away
-	maxSpoken   = 2000             // characters of a line that is spoken
+	maxAway     = 10 * time.Minute // of an outage
+	maxSpoken   = 2000             // characters of a spoken line
 
-	// DefaultPatience is longer than the gateway waits for a model, so that it is the
-	// gateway which tells of a silent one.
+	// DefaultPatience exceeds the gateway's own wait for a model, so that the gateway reports a silent one.
 	DefaultPatience = 20 * time.Second
-	// DefaultUser makes each caller a user of its own.
+	// DefaultUser gives each caller a user of its own.
 	DefaultUser = "load-${session}"
 )
 
@@ -38,8 +37,7 @@ var (
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
 
-// ParseScript reads a script from YAML. name is the file's name, used in the error, which is
-// a *strict.Error.
+// ParseScript reads a script from YAML. The error, a *strict.Error, names the file.
 func ParseScript(name string, data []byte) (*Script, error) {
 	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: voice.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
@@ -53,11 +51,10 @@ func ParseScript(name string, data []byte) (*Script, error) {
 	return p.script, nil
 }
 
-// parser reads one file.
 type parser struct {
 	*strict.Reader
 	script *Script
-	// pause and patience are those of turns that have none of their own.
+	// pause and patience are the defaults of turns.
 	pause, patience time.Duration
 }
 
@@ -77,7 +74,7 @@ func (p *parser) top(m strict.Map) {
 	s.NoMicrophone = ok && !on
 	s.PushToTalk, _ = p.Bool(m.Get("push_to_talk"), "push_to_talk")
 	if s.PushToTalk && s.NoMicrophone {
-		p.Problem(m.Get("push_to_talk"), "there is nothing to push without a microphone")
+		p.Problem(m.Get("push_to_talk"), "push_to_talk needs a microphone")
 	}
 	if n := m.Get("pause"); n != nil {
 		p.pause, _ = p.Duration(n, "pause", maxWait)
@@ -90,12 +87,12 @@ func (p *parser) top(m strict.Map) {
 	}
 	turns := m.Get("turns")
 	if turns == nil {
-		p.Problem(m.Node, "the key turns is missing; it holds the list of the things to say")
+		p.Problem(m.Node, "the key turns is missing: the list of turns")
 		return
 	}
 	list := p.List(turns, "turns")
 	if len(list) > maxTurns {
-		p.Problem(turns, "there are %d turns; at most %d are read", len(list), maxTurns)
+		p.Problem(turns, "%d turns are too many; at most %d are allowed", len(list), maxTurns)
 		return
 	}
 	for i, n := range list {
@@ -106,7 +103,7 @@ func (p *parser) top(m strict.Map) {
 func (p *parser) patienceAt(n *yaml.Node) time.Duration {
 	d, ok := p.Duration(n, "patience", maxPatience)
 	if ok && d == 0 {
-		p.Problem(n, "with a patience of nothing every turn is stuck; leave it out or raise it")
+		p.Problem(n, "with patience 0 every turn is stuck; omit it or raise it")
 	}
 	return d
 }
@@ -118,20 +115,19 @@ func (p *parser) begin(n *yaml.Node) *Begin {
 	}
 	b := &Begin{Line: n.Line}
 	if m.Has("chat") == m.Has("pending_request") {
-		p.Problem(n, "begin needs either chat (what the text agent is told) or pending_request")
+		p.Problem(n, "begin needs either chat (a message to the text agent) or pending_request")
 	}
 	b.Chat = p.filled(m.Get("chat"), "chat")
 	b.PendingRequest = p.filled(m.Get("pending_request"), "pending_request")
 	if v := m.Get("expect"); v != nil {
 		b.Expect = p.expect(v)
 		if b.Expect.FlushWithin > 0 {
-			p.Problem(v, "nothing is interrupted at the beginning: flush_within means nothing there")
+			p.Problem(v, "flush_within has no meaning in begin: it interrupts nothing")
 		}
 	}
 	return b
 }
 
-// turn reads the turn with index i.
 func (p *parser) turn(n *yaml.Node, i int) {
 	m, ok := p.Map(n, "a turn", turnKeys...)
 	if !ok {
@@ -167,7 +163,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	p.script.Turns = append(p.script.Turns, t)
 }
 
-// moment reads when a turn takes the connection away in the middle of the turn before.
+// moment reads when a turn cuts the connection during the previous turn.
 func (p *parser) moment(m strict.Map, t *Turn) {
 	answer, speech := m.Get("after"), m.Get("into_speech")
 	before := spokenBefore(p.script.Turns)
@@ -182,29 +178,28 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 		}
 		return
 	case answer != nil && speech != nil:
-		p.Problem(speech, "a connection is taken away once: give after or into_speech")
+		p.Problem(speech, "give after or into_speech, not both")
 		return
 	case before.Act == "":
-		p.Problem(m.Node, "there is no turn before in whose answer or speech the connection could be taken away")
+		p.Problem(m.Node, "there is no previous turn whose answer or speech could lose the connection")
 		return
 	}
 	if answer != nil {
 		t.From = voice.FromAnswer
 		t.After, _ = p.Duration(answer, "after", maxWait)
 		if before.WaitFor != voice.ForAnswer || before.Act == voice.Stop {
-			p.Problem(answer, "the turn before does not wait for its answer, in which the connection could be taken away")
+			p.Problem(answer, "the previous turn does not wait for its answer, so the answer cannot lose the connection")
 		}
 		return
 	}
 	t.From = voice.FromSpeech
 	t.After, _ = p.Duration(speech, "into_speech", maxWait)
 	if before.Act != voice.Say {
-		p.Problem(speech, "nothing is spoken in the turn before")
+		p.Problem(speech, "the previous turn has no speech")
 	}
 }
 
-// spokenBefore returns the last of some turns that does not only take the connection away; the zero value
-// if every turn does.
+// spokenBefore returns the last turn that says something; the zero value if there is none.
 func spokenBefore(turns []Turn) Turn {
 	for _, t := range slices.Backward(turns) {
 		if !t.Act.Disconnects() {
@@ -214,7 +209,7 @@ func spokenBefore(turns []Turn) Turn {
 	return Turn{}
 }
 
-// act reads the one key that says what a turn does.
+// act reads the key with a turn's action.
 func (p *parser) act(m strict.Map, t *Turn) {
 	for _, key := range actKeys {
 		v := m.Get(key)
@@ -222,7 +217,7 @@ func (p *parser) act(m strict.Map, t *Turn) {
 		case v == nil:
 			continue
 		case t.Act != "":
-			p.Problem(v, "a turn does one thing: this one has %s and %s", t.Act, key)
+			p.Problem(v, "a turn has one action; this one has %s and %s", t.Act, key)
 			continue
 		}
 		t.Act = voice.Act(key)
@@ -233,7 +228,7 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			t.Text = p.filled(v, "type")
 		case voice.Stop:
 			if on, ok := p.Bool(v, "stop"); ok && !on {
-				p.Problem(v, "stop is true, or is left out")
+				p.Problem(v, "stop must be true or omitted")
 			}
 		case voice.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
@@ -241,12 +236,12 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			t.Wait, _ = p.Duration(v, key, maxAway)
 		case voice.Roam:
 			if on, ok := p.Bool(v, "roam"); ok && !on {
-				p.Problem(v, "roam is true, or is left out")
+				p.Problem(v, "roam must be true or omitted")
 			}
 		}
 	}
 	if t.Act == "" {
-		p.Problem(m.Node, "the turn does nothing; give it one of %s", strict.Join(actKeys))
+		p.Problem(m.Node, "the turn has no action; give it one of %s", strict.Join(actKeys))
 	}
 }
 
@@ -279,15 +274,14 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 	}
 	tool := m.Get("tool")
 	if tool == nil {
-		p.Problem(v, "wait_for is one of %s, or tool with a name", strict.Join(waitWords))
+		p.Problem(v, "wait_for must be one of %s, or tool with a name", strict.Join(waitWords))
 		return
 	}
 	t.WaitFor = voice.ForTool
 	t.Tool = p.text(tool, "tool", maxSpoken)
 }
 
-// fits notes what means nothing together, because an expectation that is silently not
-// looked at is worse than an error.
+// fits rejects meaningless combinations, because silently ignoring an expectation is worse than an error.
 func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	refuse := func(key, format string, args ...any) {
 		if v := m.Get(key); v != nil {
@@ -295,7 +289,7 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 		}
 	}
 	if t.Act == voice.Say && p.script.NoMicrophone {
-		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
+		refuse("say", "say needs a microphone; remove microphone: false, or use type")
 	}
 	if t.Act.Disconnects() {
 		p.outageFits(m, t)
@@ -303,57 +297,57 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	}
 	if t.Act == voice.Wait || t.Act == voice.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
-			refuse(key, "%s means nothing with %s", key, t.Act)
+			refuse(key, "%s has no meaning with %s", key, t.Act)
 		}
 	}
 	if t.Act == voice.Wait {
-		refuse("interrupt_after", "interrupt_after means nothing with wait")
-		refuse("expect", "expect means nothing with wait: nothing is asked")
+		refuse("interrupt_after", "interrupt_after has no meaning with wait")
+		refuse("expect", "expect has no meaning with wait: nothing is asked")
 	}
 	if t.Act == voice.Stop && !t.Interrupts {
-		p.Problem(m.Get("stop"), "stop needs interrupt_after: when the button is pressed")
+		p.Problem(m.Get("stop"), "stop needs interrupt_after, the time of the button press")
 	}
 	if t.Interrupts {
-		refuse("pause", "pause means nothing with interrupt_after")
+		refuse("pause", "pause has no meaning with interrupt_after")
 		p.interrupts(m.Get("interrupt_after"), i)
 	}
 	if t.Expect.FlushWithin > 0 && !t.Interrupts {
 		refuse("expect", "flush_within goes with interrupt_after")
 	}
 	if t.WaitFor == voice.ForNothing && t.Expect.Within > 0 {
-		refuse("expect", "within means nothing with wait_for: nothing")
+		refuse("expect", "within has no meaning with wait_for: nothing")
 	}
 	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
-		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
+		refuse("expect", "the stop button gets no answer; it can expect flush_within, no_tool and error")
 	}
 }
 
-// outageFits notes what means nothing where a connection is taken away.
+// outageFits rejects keys that mean nothing for an outage.
 func (p *parser) outageFits(m strict.Map, t *Turn) {
 	for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
 		if v := m.Get(key); v != nil {
-			p.Problem(v, "%s means nothing with %s: nothing is said", key, t.Act)
+			p.Problem(v, "%s has no meaning with %s, which says nothing", key, t.Act)
 		}
 	}
 }
 
-// interrupts notes what is wrong with the turn that turn i interrupts.
+// interrupts checks the turn that turn i interrupts.
 func (p *parser) interrupts(v *yaml.Node, i int) {
 	turns := p.script.Turns
 	if i == 0 {
-		p.Problem(v, "there is no answer before the first turn that it could interrupt")
+		p.Problem(v, "the first turn has no answer to interrupt")
 		return
 	}
 	if len(turns) < i {
-		return // a turn before is no turn, and has its problem
+		return // an invalid turn, already reported
 	}
 	switch before := spokenBefore(turns); {
 	case before.Act == "":
-		p.Problem(v, "there is no answer before this turn that it could interrupt")
+		p.Problem(v, "this turn has no previous answer to interrupt")
 	case before.Act == voice.Wait || before.Act == voice.Stop:
-		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
+		p.Problem(v, "the previous turn (%s) gets no answer", before.Act)
 	case before.WaitFor != voice.ForAnswer:
-		p.Problem(v, "the turn before waits for %s; leave its wait_for out, as this one interrupts its answer", before.WaitFor)
+		p.Problem(v, "the previous turn waits for %s; remove its wait_for, because this turn interrupts its answer", before.WaitFor)
 	}
 }
 
@@ -377,22 +371,22 @@ func (p *parser) expect(n *yaml.Node) Expect {
 			p.Problem(m.Get("no_tool"), "%s cannot be both called and not called", tool)
 		}
 		if tool == AnyTool {
-			p.Problem(m.Get("tool"), "tool needs names; any goes with no_tool alone")
+			p.Problem(m.Get("tool"), "tool needs names; any is only for no_tool")
 		}
 	}
 	return e
 }
 
-// limit reads a time that something may take.
+// limit reads a maximum duration.
 func (p *parser) limit(n *yaml.Node, what string) time.Duration {
 	d, ok := p.Duration(n, what, maxWait)
 	if ok && d == 0 {
-		p.Problem(n, "nothing comes within no time; leave %s out or raise it", what)
+		p.Problem(n, "%s must be above 0; omit it or raise it", what)
 	}
 	return d
 }
 
-// names reads a name or a list of them.
+// names reads a name or a list of names.
 func (p *parser) names(n *yaml.Node, what string) []string {
 	if n == nil {
 		return nil
@@ -413,26 +407,26 @@ func (p *parser) names(n *yaml.Node, what string) []string {
 	return out
 }
 
-// pattern reads a regular expression; capital and small letters are the same.
+// pattern reads a regular expression, ignoring case.
 func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	text := p.text(n, what, maxSpoken)
 	if text == "" {
 		return nil
 	}
 	if _, err := regexp.Compile(text); err != nil {
-		p.Problem(n, "%s is no regular expression: %v", what, err)
+		p.Problem(n, "%s is not a regular expression: %v", what, err)
 		return nil
 	}
 	re, err := regexp.Compile("(?is)" + text)
 	if err != nil {
-		p.Problem(n, "%s is a regular expression that is too large: %v", what, err)
+		p.Problem(n, "the regular expression %s is too large: %v", what, err)
 		return nil
 	}
 	return re
 }
 
-// text reads a text that says something, of at most so many characters. Like the methods of
-// [strict.Reader] it takes nil for a key that is missing.
+// text reads a non-empty text of limited length. Like the methods of [strict.Reader] it accepts nil for a missing
+// key.
 func (p *parser) text(n *yaml.Node, what string, longest int) string {
 	s, ok := p.Text(n, what)
 	switch {
@@ -451,7 +445,7 @@ func (p *parser) filled(n *yaml.Node, what string) string {
 	s := p.text(n, what, protocol.MaxTextChars)
 	for _, found := range variable.FindAllStringSubmatch(s, -1) {
 		if !slices.Contains(variables, found[1]) {
-			p.Problem(n, "%s has no variable ${%s}%s; it knows %s", what, found[1], strict.Near(found[1], variables), strict.Join(variables))
+			p.Problem(n, "%s has no variable ${%s}%s; known: %s", what, found[1], strict.Near(found[1], variables), strict.Join(variables))
 		}
 	}
 	return s

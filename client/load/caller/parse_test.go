@@ -15,7 +15,6 @@ import (
 	"voicegw/internal/strict"
 )
 
-// update rewrites the expected problems of testdata/problems.
 var update = flag.Bool("update", false, "rewrite what is expected")
 
 const everything = `
@@ -113,8 +112,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestProblems reads the files of testdata/problems: each has a script that is wrong,
-// and all that is to be said about it.
+// TestProblems compares the errors of each invalid script in testdata/problems.
 func TestProblems(t *testing.T) {
 	files, err := filepath.Glob("testdata/problems/*.txtar")
 	if err != nil || len(files) < 5 {

@@ -9,76 +9,69 @@ import (
 	"voicegw/client/voice"
 )
 
-// Script is a file that was read. It never changes after ParseScript, so any number of
-// callers may use it at once.
+// Script is a parsed script. It is immutable and safe for concurrent use.
 type Script struct {
 	Name string
-	// Provider, Agent and Voice are asked for in session.start; empty leaves them to the
-	// gateway.
+	// Provider, Agent and Voice are sent in session.start; empty means the gateway's default.
 	Provider, Agent, Voice string
-	// User is who calls, with variables.
+	// User is the caller's user, with variables.
 	User string
 	// NoMicrophone sends no audio at all.
 	NoMicrophone bool
-	// PushToTalk tells the model where speech begins and ends, instead of having it listen
-	// for that.
+	// PushToTalk reports the start and end of speech to the model instead of letting it detect them.
 	PushToTalk bool
-	// Begin is how the session comes to be; nil for a plain one.
+	// Begin creates the session; nil for a plain one.
 	Begin *Begin
-	// Turns are gone through in order, at least one.
+	// Turns has at least one turn.
 	Turns []Turn
 }
 
-// Begin is a way to a voice session by a ticket.
+// Begin gets a voice session with a ticket, from Chat or PendingRequest.
 type Begin struct {
-	// Chat is said to the text agent, which gives the ticket.
+	// Chat is the message to the text agent.
 	Chat string
-	// PendingRequest is asked in POST /v1/sessions, which gives the ticket. Either this or
-	// Chat is set.
+	// PendingRequest is the first question, sent in POST /v1/sessions.
 	PendingRequest string
-	// Expect is what the answer to the request must be like.
+	// Expect applies to the answer to the request.
 	Expect Expect
-	// Line is where it stands in the file.
+	// Line is its line in the file.
 	Line int
 }
 
-// Turn is one thing to do, and what is to come of it.
+// Turn is an action and its expected results.
 type Turn struct {
 	voice.Turn
-	// Line is where it stands in the file.
+	// Line is its line in the file.
 	Line int
-	// Text is what is typed, or spoken by the built-in voice, with variables where it is
-	// typed.
+	// Text is typed, with variables, or spoken by the built-in voice.
 	Text string
-	// Recording is what is spoken instead: the name of one, or AnyRecording.
+	// Recording is spoken instead: a name, or AnyRecording.
 	Recording string
 	Expect    Expect
 }
 
-// AnyRecording is each of the run's recordings in its turn.
+// AnyRecording is the next of the run's recordings.
 const AnyRecording = "any"
 
-// Expect is what a turn must have come to. The zero value expects nothing but an answer.
+// Expect is the expected result of a turn. The zero value expects only an answer.
 type Expect struct {
-	// Tools must be called in the turn and must not fail; NoTools must not be called,
-	// AnyTool stands for all.
+	// Tools must be called in the turn and succeed; NoTools, or with AnyTool any tool, must not be called.
 	Tools, NoTools []string
-	// Text must match what the assistant says, NoText must not; Said must match what the
-	// user was understood to say.
+	// Text and NoText match the assistant's transcript, Said the user's.
 	Text, NoText, Said *regexp.Regexp
-	// Within is the longest time to the first audio, FlushWithin to the flush of the answer
-	// that the turn interrupts. Zero is any.
+	// Within limits the time to the first audio, FlushWithin the time to the flush of the interrupted answer. Zero
+	// means no limit.
 	Within, FlushWithin time.Duration
-	// Asks are tools that must ask the user.
+	// Asks are tools that must ask for approval.
 	Asks []string
-	// Error is the code of an error that must come; the turn may fail then.
+	// Error is the code of an expected error; the turn may then fail.
 	Error string
 }
 
-// AnyTool in Expect.NoTools is every tool.
+// AnyTool in Expect.NoTools means every tool.
 const AnyTool = "any"
 
-// Count is how many things are expected.
+// Count returns the number of expectations.
 func (e Expect) Count() int {
 	n := len(e.Tools) + len(e.NoTools) + len(e.Asks)
 	for _, set := range []bool{e.Text != nil, e.NoText != nil, e.Said != nil, e.Within > 0, e.FlushWithin > 0, e.Error != ""} {
@@ -89,23 +82,20 @@ func (e Expect) Count() int {
 	return n
 }
 
-// NeedsText says whether what was said must be kept until the turn is judged.
+// NeedsText reports whether transcripts are kept until the turn is judged.
 func (e Expect) NeedsText() bool { return e.Text != nil || e.NoText != nil || e.Said != nil }
 
-// Variables are the values of what stands as ${name} in a script.
+// Variables are the values of ${name} in a script.
 type Variables struct {
-	// Session is which caller, Call which of its calls, Pass how often the turns have been
-	// gone through in it: all from 1.
+	// Session is the caller, Call its call, Pass the repetition of the script in it; all from 1.
 	Session, Call, Pass int
 }
 
-// variable is what Fill fills in.
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// variables are the known ones.
 var variables = []string{"session", "call", "pass"}
 
-// Fill puts variables into a text.
+// Fill replaces the variables in a text.
 func (v Variables) Fill(text string) string {
 	if !strings.Contains(text, "${") {
 		return text
@@ -119,7 +109,7 @@ func (v Variables) Fill(text string) string {
 		case "pass":
 			return strconv.Itoa(v.Pass)
 		default:
-			return found // ParseScript has refused it
+			return found // ParseScript rejected it
 		}
 	})
 }

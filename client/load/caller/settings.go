@@ -12,54 +12,51 @@ import (
 	"voicegw/client/voice"
 )
 
-// Settings are what all callers of a run share. Everything is required unless it says
-// otherwise, and nothing changes after New.
+// Settings are shared by all callers of a run. All fields are required unless noted; nothing changes after New.
 type Settings struct {
 	// URL is the gateway's voice endpoint.
 	URL string
-	// Script is what is said, Speech what the script names.
+	// Speech has the script's recordings.
 	Script *Script
 	Speech *speech.Library
-	// Collector gets what is measured.
+	// Collector gets the measurements.
 	Collector *report.Collector
-	// Provider overrides the script's; empty means the script's.
+	// Provider overrides the script's if not empty.
 	Provider string
-	// InputRate and OutputRate are in Hz, Frame is how much audio one frame sent has.
+	// InputRate and OutputRate are in Hz; Frame is the audio in each sent frame.
 	InputRate, OutputRate int
 	Frame                 time.Duration
-	// ProviderDelay is how long the provider is known to wait before it speaks. Zero means
-	// that it is not known.
+	// ProviderDelay is the provider's known delay before it speaks; zero if unknown.
 	ProviderDelay time.Duration
-	// APIKey opens voice sessions, the text agent and POST /v1/sessions; empty where the gateway wants
-	// none.
+	// APIKey opens voice sessions, the text agent and POST /v1/sessions; empty if the gateway needs none.
 	APIKey string
-	// Outages take the connections away; their First is not used. May be empty.
+	// Outages cut the connections; their First is ignored. May be empty.
 	Outages []voice.Outage
-	// Began is when the run did.
+	// Began is the start of the run.
 	Began time.Time
-	// ConnectTime is how long a connection, and a session after it, may take.
+	// ConnectTime bounds a connection attempt, and the session's start after it.
 	ConnectTime time.Duration
 	// HTTP makes all connections.
 	HTTP *http.Client
-	// SawCall, if set, is told of every tool.ended: the session's id and the call's.
+	// SawCall, if set, is called for every tool.ended with the ids of its session and call.
 	SawCall func(session, call string)
 	// Dial connects; nil means protocol.Dial.
 	Dial func(ctx context.Context, url string) (voice.Conn, error)
 }
 
-// Caller is one caller. One goroutine at a time may use it.
+// Caller is one caller. It is not safe for concurrent use.
 type Caller struct {
 	// Fixed after New.
 	set     *Settings
 	session int
 	silence []byte
 	turns   []voice.Turn
-	random  *rand.Rand // of the pauses before attempts to come back
+	random  *rand.Rand // for the pauses between attempts to resume
 
 	calls int
 }
 
-// New makes caller number session, from 1.
+// New returns caller number session, from 1.
 func New(set *Settings, session int) *Caller {
 	return &Caller{
 		set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script),

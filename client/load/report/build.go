@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Measured puts what a collector has into a report. sinceStart is now, since the run
-// began.
+// Measured adds a collector's measurements to the report. sinceStart is the time since the run's start.
 func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
 	r.Figures, r.Counters, r.Definitions = map[string]Summary{}, map[string]int64{}, map[string]string{}
@@ -37,16 +36,15 @@ func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.Invalid = append(r.Invalid, invalid(r.Figures)...)
 }
 
-// invalid tells why the figures of a run cannot be trusted: the generator itself was late
-// in one case of a hundred or more.
+// invalid explains why the figures can't be trusted: the generator itself was late in one percent of cases or more.
 func invalid(figures map[string]Summary) []string {
 	limit := float64(Late / time.Millisecond)
 	var why []string
 	if lag := figures[SendLag.Definition().Name]; lag.P99 > limit {
-		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are allowed): too many sessions for this machine, or something else runs on it", lag.P99, limit))
+		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are allowed): too many sessions or other programs for this machine", lag.P99, limit))
 	}
 	if wake := figures[WakeLag.Definition().Name]; wake.P99 > limit {
-		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are allowed), so that the times of what arrived are as wrong", wake.P99, limit))
+		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are allowed), so arrival times are wrong by as much", wake.P99, limit))
 	}
 	return why
 }
@@ -61,5 +59,5 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// growth is how much larger the end is than the start, in percent.
+// growth is the increase from start to end in percent.
 func growth(start, end float64) float64 { return round(100 * ratio(end-start, start)) }

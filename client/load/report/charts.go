@@ -4,23 +4,20 @@ import (
 	"slices"
 )
 
-// chart is a plot. charts.js draws it.
+// chart is a plot, drawn by charts.js.
 type chart struct {
 	Title string `json:"title"`
-	// Note is a sentence under the title.
-	Note string `json:"note"`
-	// Across says what X is: the time of the run in ms, the share of all values from 0 to 1, or
-	// a number of sessions.
+	Note  string `json:"note"`
+	// Across is the meaning of X: time of the run in ms, share of all values from 0 to 1, or number of sessions.
 	Across across    `json:"across"`
 	X      []float64 `json:"x"`
-	// Unit is that of all lines: ms, %, MB, or empty for a number.
+	// Unit is that of all lines: ms, %, MB, or empty.
 	Unit  string `json:"unit"`
 	Lines []line `json:"lines"`
-	// Limit is a horizontal line; zero means no line.
+	// Limit is a horizontal line; zero means none.
 	Limit float64 `json:"limit,omitempty"`
 }
 
-// across is what the horizontal axis of a chart shows.
 type across string
 
 const (
@@ -29,39 +26,38 @@ const (
 	acrossSessions across = "sessions"
 )
 
-// line is a row of values of a chart, one for each X. A nil value is a gap.
+// line has a value for each X; nil is a gap.
 type line struct {
 	Name  string     `json:"name"`
 	Style style      `json:"style"`
-	Class string     `json:"class"` // of the page's style: s1, s2, s3, bad
+	Class string     `json:"class"` // of the page's CSS: s1, s2, s3, bad
 	Y     []*float64 `json:"y"`
 }
 
-// style is how a line is drawn.
 type style string
 
 const (
 	plain style = "line"
-	area  style = "area" // filled down to the axis
+	area  style = "area" // filled to the axis
 	dots  style = "dots" // points instead of a line
 	bars  style = "bars"
 )
 
-// empty reports whether there is nothing to see: a single moment, or no value above zero.
+// empty reports whether there is nothing to draw: a single moment, or no value above zero.
 func (c chart) empty() bool {
 	return len(c.X) < 2 || !slices.ContainsFunc(c.Lines, func(l line) bool {
 		return slices.ContainsFunc(l.Y, func(v *float64) bool { return v != nil && *v > 0 })
 	})
 }
 
-// charts are the plots of a report, as far as there is something to see.
+// charts returns the report's plots that have something to draw.
 func (r *Report) charts() []chart {
-	lag := r.timed("Send lag of the generator", "how late frames left this program, by its own fault", "ms",
+	lag := r.timed("Send lag of the generator", "delay of frames caused by this program", "ms",
 		r.waits("p99", "s1", plain, func(p Point) float64 { return p.LagP99 }),
 		r.waits("worst", "s3", dots, func(p Point) float64 { return p.LagMax }))
 	lag.Limit = float64(Late.Milliseconds())
 	all := []chart{
-		r.timed("First audio over time", "from the end of what the user said to the first audio of the answer, for each interval", "ms",
+		r.timed("First audio over time", "from the end of the user's speech to the answer's first audio, for each interval", "ms",
 			r.waits("p50", "s1", plain, func(p Point) float64 { return p.P50 }),
 			r.waits("p95", "s2", plain, func(p Point) float64 { return p.P95 }),
 			r.waits("worst", "s3", dots, func(p Point) float64 { return p.Max })),
@@ -69,7 +65,7 @@ func (r *Report) charts() []chart {
 			curve{"first audio", r.figure(FirstAudio)},
 			curve{"end of speech noticed", r.figure(Detection)},
 			curve{"answer", r.figure(Answer)}),
-		r.timed("Sessions and problems", "sessions in progress, and what went wrong in each interval", "",
+		r.timed("Sessions and problems", "sessions in progress, and problems in each interval", "",
 			r.over("sessions", "s1", area, func(p Point) float64 { return float64(p.Sessions) }),
 			r.over("answers", "s2", plain, func(p Point) float64 { return float64(p.Answers) }),
 			r.over("problems", "bad", bars, func(p Point) float64 { return float64(p.Problems) })),
@@ -89,7 +85,7 @@ func (r *Report) charts() []chart {
 
 func (r *Report) figure(f Figure) Summary { return r.Figures[f.Definition().Name] }
 
-// timed is a chart over the time of the run.
+// timed returns a chart over the time of the run.
 func (r *Report) timed(title, note, unit string, lines ...line) chart {
 	c := chart{Title: title, Note: note, Across: acrossTime, Unit: unit, Lines: lines}
 	for _, p := range r.Series {
@@ -98,7 +94,6 @@ func (r *Report) timed(title, note, unit string, lines ...line) chart {
 	return c
 }
 
-// over is a line of the series.
 func (r *Report) over(name, class string, s style, value func(Point) float64) line {
 	l := line{Name: name, Class: class, Style: s}
 	for _, p := range r.Series {
@@ -108,7 +103,7 @@ func (r *Report) over(name, class string, s style, value func(Point) float64) li
 	return l
 }
 
-// waits is a line of times. A zero is a gap: nothing was answered in that interval.
+// waits returns a line of times. A zero is a gap: nothing was answered in that interval.
 func (r *Report) waits(name, class string, s style, value func(Point) float64) line {
 	l := r.over(name, class, s, value)
 	for i, v := range l.Y {
@@ -119,7 +114,7 @@ func (r *Report) waits(name, class string, s style, value func(Point) float64) l
 	return l
 }
 
-// steps shows how the time to first audio grows from step to step.
+// steps shows the time to first audio by step.
 func (r *Report) steps() chart {
 	half, most := line{Name: "p50", Class: "s1", Style: plain}, line{Name: "p95", Class: "s2", Style: plain}
 	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress", Across: acrossSessions, Unit: "ms"}
@@ -137,19 +132,19 @@ type curve struct {
 	summary Summary
 }
 
-// fewest values make a curve.
+// fewest is the number of values that make a curve.
 const fewest = 10
 
-// distribution draws how many of all values are below what: the slow ones have most of the room.
+// distribution draws the share of values below each time, with most of the axis for the slow ones.
 func distribution(title string, curves ...curve) chart {
-	c := chart{Title: title, Note: "so many of all values are at most so large", Across: acrossShare, Unit: "ms"}
+	c := chart{Title: title, Note: "the share of values up to this size", Across: acrossShare, Unit: "ms"}
 	classes := []string{"s1", "s2", "s3"}
 	quantiles := CurveQuantiles()
 	for n, of := range curves {
 		if of.summary.Count < fewest || len(of.summary.Curve) != len(quantiles) {
 			continue
 		}
-		// Beyond it there is one value at most. The last quantile is 1, which has no place on the axis.
+		// Beyond it there is at most one value. The last quantile, 1, has no place on the axis.
 		last := max(1-1/float64(of.summary.Count), 0.5)
 		l := line{Name: of.name, Class: classes[n], Style: plain}
 		for i, q := range quantiles[:len(quantiles)-1] {
@@ -163,7 +158,7 @@ func distribution(title string, curves ...curve) chart {
 		}
 		c.Lines = append(c.Lines, l)
 	}
-	for i, l := range c.Lines { // those with fewer values end earlier
+	for i, l := range c.Lines { // distributions with fewer values end earlier
 		c.Lines[i].Y = append(l.Y, make([]*float64, len(c.X)-len(l.Y))...)
 	}
 	return c

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Late is the send lag beyond which a frame was late by this program's fault.
+// Late is the send lag from which a frame counts as late through this program's fault.
 const Late = 5 * time.Millisecond
 
-// Collector takes in what all callers measure. Any number of goroutines may use it.
+// Collector gathers the measurements of all callers. It is safe for concurrent use.
 type Collector struct {
 	// Fixed after New.
 	figures  []*histogram // by figure.Figure
@@ -27,7 +27,7 @@ type Collector struct {
 	mu       sync.Mutex // guards the following fields
 	codes    map[string]int64
 	problems []Problem
-	more     int64 // problems that were not kept
+	more     int64 // problems beyond maxProblems
 	kinds    map[Kind]int64
 	tools    map[string]*toolCount
 	series   []Point
@@ -42,10 +42,10 @@ type toolCount struct {
 	run                     *histogram
 }
 
-// maxTools bounds the tools that are told apart.
+// maxTools bounds the tools with their own statistics.
 const maxTools = 100
 
-// New makes an empty collector.
+// New returns an empty collector.
 func New() *Collector {
 	c := &Collector{
 		lagNow: newHistogram(), firstNow: newHistogram(),
@@ -59,7 +59,7 @@ func New() *Collector {
 	return c
 }
 
-// Record takes one value of a figure; below zero counts as zero.
+// Record adds a value to a figure; a negative one counts as zero.
 func (c *Collector) Record(f Figure, d time.Duration) {
 	c.figures[f].record(d)
 	switch f {
@@ -74,31 +74,30 @@ func (c *Collector) Record(f Figure, d time.Duration) {
 	}
 }
 
-// Summary is what a figure has come to so far.
+// Summary returns a figure's statistics so far.
 func (c *Collector) Summary(f Figure) Summary { return c.figures[f].summary() }
 
-// Add counts n more.
+// Add adds n to a counter.
 func (c *Collector) Add(of Counter, n int64) { c.counters[of].Add(n) }
 
-// Count is how often a counter has counted so far.
+// Count returns a counter's value.
 func (c *Collector) Count(of Counter) int64 { return c.counters[of].Load() }
 
-// Underrun notes that a player with buffer i of Buffers has fallen silent in an answer
-// for so long.
+// Underrun records a gap in an answer, in the player with buffer i of Buffers.
 func (c *Collector) Underrun(i int, gap time.Duration) {
 	c.underruns[i].Add(1)
 	c.glitchUS[i].Add(gap.Microseconds())
 }
 
-// Underruns is how often the players with buffer i have fallen silent, and for how long.
+// Underruns returns the number and total length of the gaps with buffer i.
 func (c *Collector) Underruns(i int) (n int64, glitch time.Duration) {
 	return c.underruns[i].Load(), time.Duration(c.glitchUS[i].Load()) * time.Microsecond
 }
 
-// Live says that so many sessions more (or fewer) are in progress.
+// Live changes the number of sessions in progress by n.
 func (c *Collector) Live(n int64) { c.live.Add(n) }
 
-// LiveNow is how many sessions are in progress.
+// LiveNow returns the number of sessions in progress.
 func (c *Collector) LiveNow() int64 { return c.live.Load() }
 
 // Error counts an error by its code.
@@ -109,7 +108,7 @@ func (c *Collector) Error(code string) {
 	c.codes[code]++
 }
 
-// Tool notes a call that has ended.
+// Tool records a finished call.
 func (c *Collector) Tool(name string, ok, repeated bool, run time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,17 +131,17 @@ func (c *Collector) Tool(name string, ok, repeated bool, run time.Duration) {
 	}
 }
 
-// ToolSummary is what became of the calls of one tool.
+// ToolSummary has the results of one tool's calls.
 type ToolSummary struct {
 	Tool     string `json:"tool"`
 	Calls    int64  `json:"calls"`
 	Failed   int64  `json:"failed"`
 	Repeated int64  `json:"repeated"`
-	// Run is the tool's own time, of those that succeeded.
+	// Run is the tool's own time in successful calls.
 	Run Summary `json:"run"`
 }
 
-// Tools are the calls by tool, the most frequent first.
+// Tools returns the calls by tool, the most frequent first.
 func (c *Collector) Tools() []ToolSummary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,12 +157,12 @@ func (c *Collector) Tools() []ToolSummary {
 	return out
 }
 
-// Codes are the errors by code.
+// Codes returns the errors by code.
 func (c *Collector) Codes() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.codes)
 }
 
-// Buffers are the sizes of the players that underruns are counted for, in ms.
+// Buffers returns the jitter buffers for which underruns are counted, in ms.
 func Buffers() [3]int { return [3]int{60, 100, 200} }

@@ -7,40 +7,37 @@ import (
 	"slices"
 )
 
-// Comparison is two reports side by side.
+// Comparison compares two reports.
 type Comparison struct {
 	NameA, NameB string
-	// Warnings say in what the two runs were not alike.
+	// Warnings list differences between the runs' conditions.
 	Warnings []string
 	Facts    []comparedFact
 	Groups   []comparedGroup
 	Charts   []chart
 }
 
-// comparedFact is a line about both runs.
 type comparedFact struct{ Key, A, B string }
 
-// comparedGroup is the part about one group.
 type comparedGroup struct {
 	Name Group
 	Rows []comparedRow
 }
 
-// comparedRow is a value of both runs.
 type comparedRow struct {
 	Title, Meaning string
 	A, B, Change   string
-	// Word says what the change is worth, Class is better, worse, or nothing.
+	// Word rates the change; Class is better, worse, or empty.
 	Word, Class string
 }
 
-// The least changes that count.
+// The smallest changes that count.
 const (
 	leastShare = 0.02
 	leastMS    = 1
 )
 
-// Compare holds two reports against each other; the names are what they are called.
+// Compare compares two reports; the names label them.
 func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 	c := &Comparison{NameA: nameA, NameB: nameB, Warnings: unlike(nameA, a, nameB, b)}
 	c.Facts = []comparedFact{{"Verdict", a.verdict(), b.verdict()}}
@@ -76,12 +73,12 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 	return c
 }
 
-// unlike tells why the two may not be comparable.
+// unlike explains why the two may not be comparable.
 func unlike(nameA string, a *Report, nameB string, b *Report) []string {
 	var why []string
 	differ := func(what string, x, y any) {
 		if x != y {
-			why = append(why, fmt.Sprintf("The runs are not alike: %s is %v in %s and %v in %s.", what, x, nameA, y, nameB))
+			why = append(why, fmt.Sprintf("The runs differ: %s is %v in %s and %v in %s.", what, x, nameA, y, nameB))
 		}
 	}
 	differ("the mode", a.Plan.Mode, b.Plan.Mode)
@@ -101,7 +98,6 @@ func unlike(nameA string, a *Report, nameB string, b *Report) []string {
 	return why
 }
 
-// compareFigure compares the percentiles of a distribution.
 func compareFigure(d Definition, a, b Summary) []comparedRow {
 	if a.Count == 0 && b.Count == 0 {
 		return nil
@@ -132,7 +128,7 @@ func compareFigure(d Definition, a, b Summary) []comparedRow {
 	return out
 }
 
-// worth says what a change of a time is worth.
+// worth rates a change of a time.
 func worth(a, b float64, ia, ib Interval) (word, class string) {
 	if diff := math.Abs(b - a); diff < leastMS || diff < leastShare*a {
 		return "", ""
@@ -147,7 +143,7 @@ func worth(a, b float64, ia, ib Interval) (word, class string) {
 	}
 }
 
-// change is how much more b is than a.
+// change formats the increase from a to b.
 func change(a, b float64) string {
 	if a == 0 || math.Abs(b-a) < 0.0005*a {
 		return ""
@@ -155,7 +151,7 @@ func change(a, b float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(b-a)/a)
 }
 
-// compareCount compares a counter, if there is anything to say.
+// compareCount compares a counter; empty if both are zero.
 func compareCount(d Definition, a, b int64) []comparedRow {
 	if a == 0 && b == 0 {
 		return nil
@@ -180,7 +176,7 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 	return nil
 }
 
-// HTML writes the comparison as one page that needs nothing else.
+// HTML writes the comparison as a self-contained page.
 func (c *Comparison) HTML(w io.Writer) error {
 	if err := pageTemplate.ExecuteTemplate(w, "comparison", c); err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -188,7 +184,7 @@ func (c *Comparison) HTML(w io.Writer) error {
 	return nil
 }
 
-// clipped keeps a name within a column of 14 characters.
+// clipped shortens a name to a column of 14 characters.
 func clipped(s string) string {
 	if r := []rune(printable(s)); len(r) > 14 {
 		return "…" + string(r[len(r)-13:])

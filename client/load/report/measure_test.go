@@ -13,7 +13,7 @@ import (
 
 const ms1 = time.Millisecond
 
-// TestEveryFigureIsDefined: once, in a group, with words that say from where to where.
+// TestEveryFigureIsDefined checks for one definition in a group, with a start and an end.
 func TestEveryFigureIsDefined(t *testing.T) {
 	seen := map[string]bool{}
 	group := 0 // of the last definition
@@ -59,7 +59,7 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
-// TestIntervals: of a hundred runs, the true percentile lies in the interval of about 95.
+// TestIntervals: in about 95 of a hundred runs, the interval contains the true percentile.
 func TestIntervals(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	within := map[string]int{}
@@ -142,7 +142,7 @@ func TestToolsAreTold(t *testing.T) {
 	}
 }
 
-// TestTheSeries: each point has what came since the one before.
+// TestTheSeries: each point covers the time since the previous one.
 func TestTheSeries(t *testing.T) {
 	c := New()
 	c.Live(3)
@@ -190,7 +190,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: nothing is lost between goroutines.
+// TestManyAtOnce checks that concurrent updates are not lost.
 func TestManyAtOnce(t *testing.T) {
 	c := New()
 	var all sync.WaitGroup

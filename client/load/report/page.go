@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// uPlot (github.com/leeoniya/uPlot, MIT; uplot.LICENSE) draws the charts of the page. The files
-// are uPlot.iife.min.js and uPlot.min.css of the package of npm, in the version of the console's.
+// uPlot (github.com/leeoniya/uPlot, MIT; uplot.LICENSE) draws the charts. The files are uPlot.iife.min.js and
+// uPlot.min.css of its npm package, in the console's version.
 var (
 	//go:embed uplot.min.js
 	uPlot string
@@ -22,7 +22,7 @@ var (
 	pageText string
 )
 
-// script is the only one that the page runs: its policy names the hash.
+// script is the page's only script: the content security policy has its hash.
 var script = uPlot + chartsScript
 
 func scriptHash() string {
@@ -30,14 +30,14 @@ func scriptHash() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// pageTemplate is the page of a report, and of a comparison.
+// pageTemplate is the page of a report and of a comparison.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
 	"script":    func() template.JS { return template.JS(script) },
 	"plotStyle": func() template.CSS { return template.CSS(uPlotStyle) }, "scriptHash": scriptHash,
 }).Parse(pageText))
 
-// HTML writes the report as one page that needs nothing else.
+// HTML writes the report as a self-contained page.
 func (r *Report) HTML(w io.Writer) error {
 	if err := pageTemplate.ExecuteTemplate(w, "report", r.page()); err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -45,7 +45,7 @@ func (r *Report) HTML(w io.Writer) error {
 	return nil
 }
 
-// page is what the template of a report shows.
+// page is the input of a report's template.
 type page struct {
 	*Report
 	Verdict string
@@ -60,13 +60,12 @@ type page struct {
 // fact is a line of the head.
 type fact struct{ Key, Value string }
 
-// tile is a number that one looks at first.
+// tile is a headline number.
 type tile struct {
 	Title, Value, Unit, Note string
 	Bad                      bool
 }
 
-// pageGroup is the part of a page about one group.
 type pageGroup struct {
 	Name   Group
 	Rows   []row
@@ -92,7 +91,7 @@ func (r *Report) page() page {
 	return p
 }
 
-// facts say what was done.
+// facts describes the run.
 func (r *Report) facts() []fact {
 	target := r.Target.URL
 	if r.Target.Provider != "" {
@@ -108,7 +107,7 @@ func (r *Report) facts() []fact {
 	return facts
 }
 
-// tiles are the numbers that one looks at first.
+// tiles returns the headline numbers.
 func (r *Report) tiles() []tile {
 	first, lag := r.figure(FirstAudio), r.figure(SendLag)
 	tiles := []tile{

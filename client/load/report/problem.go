@@ -27,29 +27,29 @@ const (
 	KindResume      Kind = "resume"
 )
 
-// Problem is something that went wrong in one session.
+// Problem is a problem in one session.
 type Problem struct {
-	// Session is which caller, from 1, and Call which of that caller's calls, from 1.
+	// Session is the caller and Call its call, both from 1.
 	Session int `json:"session"`
 	Call    int `json:"call"`
-	// ID is the gateway's id of the session; empty before there is one.
+	// ID is the session's id at the gateway; empty before it has one.
 	ID string `json:"id,omitempty"`
-	// Turn is which turn of the call, from 1; 0 if the problem is not about a turn.
+	// Turn is the turn of the call, from 1; 0 if the problem is not about a turn.
 	Turn int `json:"turn,omitempty"`
-	// AtMS is when, in ms since the run began.
+	// AtMS is in ms since the run's start.
 	AtMS int64 `json:"at_ms"`
 	Kind Kind  `json:"kind"`
-	// What tells it in words.
+	// What describes the problem.
 	What string `json:"what"`
 }
 
-// maxProblems of a run are kept; the rest is counted.
+// maxProblems bounds the problems kept; later ones are only counted.
 const maxProblems = 500
 
-// maxWhat bounds the words of a problem, in bytes.
+// maxWhat bounds a problem's description, in bytes.
 const maxWhat = 600
 
-// Problem notes that something went wrong.
+// Problem records a problem.
 func (c *Collector) Problem(p Problem) {
 	p.What = textutil.Shorten(p.What, maxWhat)
 	c.mu.Lock()
@@ -62,15 +62,14 @@ func (c *Collector) Problem(p Problem) {
 	c.problems = append(c.problems, p)
 }
 
-// Problems are what went wrong, in the order it was noted; more counts those that were
-// not kept.
+// Problems returns the problems in order; more counts those not kept.
 func (c *Collector) Problems() (kept []Problem, more int64, byKind map[Kind]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.problems), c.more, maps.Clone(c.kinds)
 }
 
-// ProblemCount is how many problems there are so far, kept or not.
+// ProblemCount returns the number of problems so far, kept or not.
 func (c *Collector) ProblemCount() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden reports")
 
-// at is when all reports of the tests began.
+// at is the start of all reports.
 var at = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
 
-// sample is a report with something in all of its parts. slower adds to every answer.
+// sample is a report with values in every part. slower is added to every answer.
 func sample(slower time.Duration) *Report {
 	c := New()
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -50,7 +50,7 @@ func sample(slower time.Duration) *Report {
 			c.Add(FramesDown, 8)
 		}
 		if second == 30 {
-			c.Problem(Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: KindStuck, What: "nothing has come of an answer for 20s since the user stopped speaking (line 4 of the script)"})
+			c.Problem(Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: KindStuck, What: "no answer began for 20s since the user stopped speaking (line 4 of the script)"})
 			c.Problem(Problem{Session: 17, Call: 2, AtMS: 30_300, Kind: KindRefused, What: "connect: the server answered 503 <script>alert(1)</script>"})
 			c.Add(Stuck, 1)
 			c.Add(Refused, 1)
@@ -110,7 +110,7 @@ func mustParse(text string) Threshold {
 	return t
 }
 
-// golden compares what is written with a file of testdata.
+// golden compares output with a file of testdata.
 func golden(t *testing.T, name string, write func(io.Writer) error) {
 	t.Helper()
 	var b bytes.Buffer
@@ -135,7 +135,6 @@ func golden(t *testing.T, name string, write func(io.Writer) error) {
 	}
 }
 
-// firstDifference shows the first line that differs.
 func firstDifference(got, want string) string {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(g), len(w)) {
@@ -159,7 +158,7 @@ func TestGoldenReports(t *testing.T) {
 	golden(t, "compare.html", withoutScript(c.HTML))
 }
 
-// withoutScript writes a page without the script that draws its charts, and without its style.
+// withoutScript strips the chart script and the style from a page.
 func withoutScript(write func(io.Writer) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		var b bytes.Buffer
@@ -170,7 +169,7 @@ func withoutScript(write func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// TestAReportIsReadAgain: what was written is what is read.
+// TestAReportIsReadAgain covers a round trip through JSON.
 func TestAReportIsReadAgain(t *testing.T) {
 	r := sample(0)
 	var b bytes.Buffer
@@ -195,8 +194,7 @@ func TestAReportIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestThePagesNeedNothingElse: no address, no script but the one that draws the charts, and what
-// came over the network is text.
+// TestThePagesNeedNothingElse: pages have no address and only the chart script, and escape text from the network.
 func TestThePagesNeedNothingElse(t *testing.T) {
 	r := sample(0)
 	var page, compared bytes.Buffer
@@ -218,7 +216,7 @@ func TestThePagesNeedNothingElse(t *testing.T) {
 	}
 }
 
-// TestThePolicyNamesTheScript: a browser runs a script only if its bytes have the hash of the policy.
+// TestThePolicyNamesTheScript checks the hash in the policy against the script.
 func TestThePolicyNamesTheScript(t *testing.T) {
 	var b bytes.Buffer
 	if err := sample(0).HTML(&b); err != nil {
@@ -235,8 +233,8 @@ func TestThePolicyNamesTheScript(t *testing.T) {
 	}
 }
 
-// TestThePlotsAreOfTheConsolesVersion: THIRD_PARTY.md and the bill of materials take the version
-// from the lock file of the web packages.
+// TestThePlotsAreOfTheConsolesVersion checks the version, because THIRD_PARTY.md and the bill of materials take it
+// from the web packages' lock file.
 func TestThePlotsAreOfTheConsolesVersion(t *testing.T) {
 	data, err := os.ReadFile("../../../web/package-lock.json")
 	if err != nil {
@@ -253,8 +251,8 @@ func TestThePlotsAreOfTheConsolesVersion(t *testing.T) {
 	}
 }
 
-// TestWhatTheChartsShow: a chart has a value or a gap in each of its lines for each place across, and
-// curves of different lengths share the places of the longest.
+// TestWhatTheChartsShow: each line has a value or a gap for each X, and curves of different lengths share the X
+// values of the longest.
 func TestWhatTheChartsShow(t *testing.T) {
 	r := sample(0)
 	r.Series[3].P50 = 0
@@ -290,7 +288,7 @@ func TestWhatTheChartsShow(t *testing.T) {
 	}
 }
 
-// TestAnEmptyRun: nobody was answered; nothing divides by zero, and nothing is drawn.
+// TestAnEmptyRun: a run without answers divides by zero nowhere and draws nothing.
 func TestAnEmptyRun(t *testing.T) {
 	r := &Report{Format: Format, Began: at, Plan: Plan{Mode: "steady", Sessions: 1}, Resources: &Resources{PID: 1}}
 	r.Measured(New(), 0)
@@ -307,12 +305,12 @@ func TestAnEmptyRun(t *testing.T) {
 	}
 }
 
-// TestWhenTheGeneratorIsLate the run is invalid, whatever else it was.
+// TestWhenTheGeneratorIsLate checks that the run is invalid.
 func TestWhenTheGeneratorIsLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		figure Figure
 		late   time.Duration
-		share  int // of a hundred
+		share  int // percent
 		valid  bool
 	}{
 		"frames, often enough":   {SendLag, 6 * time.Millisecond, 2, false},
@@ -347,7 +345,7 @@ func TestThresholds(t *testing.T) {
 		"stuck>0": true, "stuck>1": false, "errors==3": true, "errors!=3": false, "error_no_answer>1": true, "error_unheard_of>0": false,
 		"problems>0": true, "underruns_60_per_min>0.3": true, "underruns_200_per_min>0": false, "rss_growth>5%": false, "rss_growth>2": true, "heap_growth>5%": false,
 		"goroutine_growth>0": false, "fd_growth>0%": false, "rss>50MB": true, "cpu>80%": false, "answered_share<100%": false, "audit_missing>0": false, "side_effects_twice>0": false,
-		"handoff_p95>1s": true, // nothing was measured
+		"handoff_p95>1s": true, // not measured
 	} {
 		c := mustParse(text).Check(r)
 		if c.Failed != failed || c.FailIf != text {
@@ -369,16 +367,16 @@ func TestWhatIsNoThreshold(t *testing.T) {
 		"first_audio_p95>":        "write it like",
 		"first_audio_p95>fast":    "write it like",
 		"first_audio_p95>1200":    "a time needs its unit",
-		"first_audio_p95>1h":      "no unit of time",
-		"first_audio_p95>1 0ms":   "no unit of time",
+		"first_audio_p95>1h":      "not a unit of time",
+		"first_audio_p95>1 0ms":   "not a unit of time",
 		"first_audio_p42>1ms":     "not measured",
 		"first_audoi_p95>1ms":     "did you mean first_audio_p95?",
 		"stale_frame>0":           "did you mean stale_frames?",
-		"errors>0ms":              "without a unit",
-		"rss_growth>5MB":          "in percent",
-		"rss>5s":                  "in MB",
+		"errors>0ms":              "has no unit",
+		"rss_growth>5MB":          "is percent",
+		"rss>5s":                  "is MB",
 		"error_>0":                "not measured",
-		"underruns_60_per_min>1s": "without a unit",
+		"underruns_60_per_min>1s": "has no unit",
 	} {
 		_, err := ParseThreshold(text)
 		if !errors.Is(err, ErrThreshold) || !strings.Contains(err.Error(), want) {
@@ -409,7 +407,7 @@ func FuzzParseThreshold(f *testing.F) {
 	})
 }
 
-// FuzzRead reads reports that somebody may have changed, and shows them.
+// FuzzRead reads and shows modified reports.
 func FuzzRead(f *testing.F) {
 	var b bytes.Buffer
 	if err := sample(0).Write(&b); err != nil {
@@ -428,7 +426,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestADifferenceIsCalledByItsName only if it is larger than chance.
+// TestADifferenceIsCalledByItsName requires differences larger than chance.
 func TestADifferenceIsCalledByItsName(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   float64
@@ -447,7 +445,7 @@ func TestADifferenceIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// TestUnlikeRunsAreToldOf before anybody reads a difference into them.
+// TestUnlikeRunsAreToldOf checks the warnings about different conditions.
 func TestUnlikeRunsAreToldOf(t *testing.T) {
 	a, b := sample(0), sample(0)
 	b.Plan.Sessions, b.Plan.Mode, b.Script.File, b.Target.Provider = 40, "steady", "other.yaml", "gemini"
@@ -473,8 +471,8 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 }
 
-// TestMoreOfWhatIsBadIsWorse: a count is better or worse only where it counts what is bad, a
-// part of nothing is told by no percentage, and what neither run has is not there.
+// TestMoreOfWhatIsBadIsWorse: only counts of problems are better or worse; an increase from zero has no percentage; a
+// count that neither run has is omitted.
 func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
 	bad, good := Definition{Name: mustBeZero[0], Title: "Problems"}, Definition{Name: "turns", Title: "Turns"}
 	if !isBad(bad.Name) || isBad(good.Name) {
@@ -502,13 +500,12 @@ func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
 	}
 }
 
-// failing is a place that takes nothing.
+// failing is a writer that always fails.
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
 
-// TestAReportThatCannotBeWritten is an error in every form of it, and so is one that cannot
-// be read.
+// TestAReportThatCannotBeWritten covers write errors in every form, and read errors.
 func TestAReportThatCannotBeWritten(t *testing.T) {
 	r := sample(0)
 	c := Compare("a", r, "b", sample(0))
@@ -522,7 +519,7 @@ func TestAReportThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestWhatTheRunWas is said in words, for each way of calling and of knowing where speech ends.
+// TestWhatTheRunWas covers the description of each mode and each source of speech ends.
 func TestWhatTheRunWas(t *testing.T) {
 	r := sample(0)
 	for mode, want := range map[string]string{

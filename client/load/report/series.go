@@ -5,34 +5,31 @@ import (
 	"time"
 )
 
-// Point is how a run stood over one interval of time.
+// Point has the measurements of one interval.
 type Point struct {
-	// AtMS is the end of the interval, in ms since the run began.
+	// AtMS is the end of the interval, in ms since the run's start.
 	AtMS int64 `json:"at_ms"`
 	// Sessions are in progress at its end.
 	Sessions int64 `json:"sessions"`
-	// Answers, Problems and Tools came in it.
 	Answers  int64 `json:"answers"`
 	Problems int64 `json:"problems"`
 	Tools    int64 `json:"tools"`
-	// P50, P95 and Max are of first_audio in it, in ms; zero where nothing was answered.
+	// P50, P95 and Max are of first_audio, in ms; zero if nothing was answered.
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
 	Max float64 `json:"max"`
-	// LagP99 and LagMax are of send_lag in it, in ms.
+	// LagP99 and LagMax are of send_lag, in ms.
 	LagP99 float64 `json:"lag_p99"`
 	LagMax float64 `json:"lag_max"`
-	// CPU of the target in it, in percent of one core, and RSSMB at its end; zero where
-	// no process was watched.
+	// CPU is the target's, in percent of one core, RSSMB its memory at the end; zero if no process is watched.
 	CPU   float64 `json:"cpu,omitempty"`
 	RSSMB float64 `json:"rss_mb,omitempty"`
 }
 
-// point is what Sample has seen the last time.
+// point has the totals at the last Sample.
 type point struct{ answers, problems, tools int64 }
 
-// Sample ends an interval. cpu (in percent) and rss (in MB) are those of the target, or
-// zero.
+// Sample ends an interval. cpu (percent) and rss (MB) are the target's, or zero.
 func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	first, lag := c.firstNow.summary(), c.lagNow.summary()
 	c.firstNow.reset()
@@ -51,26 +48,26 @@ func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	c.last = now
 }
 
-// Series are the samples in order.
+// Series returns the samples in order.
 func (c *Collector) Series() []Point {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.series)
 }
 
-// Segment is what a part of a run has come to: a step.
+// Segment has the results of one step of a run.
 type Segment struct {
-	// FromMS and ToMS are where it lies, in ms since the run began.
+	// FromMS and ToMS are in ms since the run's start.
 	FromMS int64 `json:"from_ms"`
 	ToMS   int64 `json:"to_ms"`
-	// Sessions were in progress at most, by the samples; Problems came in it.
+	// Sessions is the maximum of the samples.
 	Sessions int64 `json:"sessions"`
 	Problems int64 `json:"problems"`
-	// First is first_audio in it.
+	// First is first_audio.
 	First Summary `json:"first_audio"`
 }
 
-// segment is one that is being measured.
+// segment is the segment being measured.
 type segment struct {
 	began    time.Duration
 	problems int64 // before it
@@ -79,7 +76,6 @@ type segment struct {
 	over     Segment
 }
 
-// segment is the one that is being measured.
 func (c *Collector) segment() *segment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +90,7 @@ func (c *Collector) NextSegment(sinceStart time.Duration) {
 	c.segments = append(c.segments, &segment{began: sinceStart, problems: c.problemCount(), first: newHistogram()})
 }
 
-// endSegment notes how the running segment stands; the mutex is held.
+// endSegment records the running segment; the caller holds the mutex.
 func (c *Collector) endSegment(sinceStart time.Duration) {
 	s := c.segments[len(c.segments)-1]
 	s.over = Segment{
@@ -103,7 +99,7 @@ func (c *Collector) endSegment(sinceStart time.Duration) {
 	}
 }
 
-// problemCount is how many problems there are; the mutex is held.
+// problemCount counts all problems; the caller holds the mutex.
 func (c *Collector) problemCount() int64 {
 	n := int64(0)
 	for _, count := range c.kinds {

@@ -15,7 +15,6 @@ import (
 //go:embed text.tmpl
 var textText string
 
-// textFuncs write the pieces of a text.
 var textFuncs = template.FuncMap{
 	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
 	"plural": plural, "printable": printable, "clipped": clipped, "wrapped": wrapped, "columns": columns, "lower": strings.ToLower,
@@ -26,14 +25,13 @@ var textFuncs = template.FuncMap{
 	"more":  func(p page) int64 { return max(int64(len(p.Problems)-maxShown), 0) + p.MoreProblems },
 }
 
-// The texts of a report and of a comparison, without colours and with those of a terminal
-// (ECMA-48, SGR).
+// The templates of a report and of a comparison, without colours and with terminal colours (ECMA-48, SGR).
 var (
 	plainText    = textWith(func(_, s string) string { return s })
 	colouredText = textWith(func(code, s string) string { return "\x1b[" + code + "m" + s + "\x1b[0m" })
 )
 
-// textWith makes the templates of a text; mark colours a word.
+// textWith makes the templates; mark colours a word.
 func textWith(mark func(code, s string) string) *template.Template {
 	return template.Must(template.New("text").Funcs(textFuncs).Funcs(template.FuncMap{
 		"bold":  func(s any) string { return mark("1", fmt.Sprint(s)) },
@@ -42,10 +40,10 @@ func textWith(mark func(code, s string) string) *template.Template {
 	}).Parse(textText))
 }
 
-// maxShown of the problems stand in the text; all that were kept are in the other forms.
+// maxShown bounds the problems in the text; the other forms have all that were kept.
 const maxShown = 20
 
-// Text writes the report for a terminal. colour marks what is good and bad.
+// Text writes the report for a terminal, optionally coloured.
 func (r *Report) Text(w io.Writer, colour bool) error {
 	if err := writeText(w, colour, "report", r.page()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -61,7 +59,7 @@ func writeText(w io.Writer, colour bool, name string, data any) error {
 	return t.ExecuteTemplate(w, name, data)
 }
 
-// columns writes a line of a table.
+// columns formats a line of a table.
 func columns(name string, cells ...string) string {
 	line := fmt.Sprintf("  %-26s", name)
 	for _, cell := range cells {
@@ -70,12 +68,12 @@ func columns(name string, cells ...string) string {
 	return line
 }
 
-// trimmed is a number with two decimals at most.
+// trimmed formats a number with at most two decimals.
 func trimmed(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
 }
 
-// listed are counts, the largest first.
+// listed formats counts, the largest first.
 func listed(counts map[string]int64) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -86,7 +84,7 @@ func listed(counts map[string]int64) string {
 	return strings.Join(keys, " · ")
 }
 
-// orDash returns a value, or a dash if it is missing.
+// orDash formats a value; a dash if it is missing.
 func orDash(v float64, format string) string {
 	if v == 0 {
 		return "-"
@@ -94,10 +92,9 @@ func orDash(v float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-// lineWidth is where lines of prose are broken.
 const lineWidth = 100
 
-// wrapped writes prose in lines, the first and the others with their own beginnings.
+// wrapped wraps prose; the first line and the others have their own prefixes.
 func wrapped(first, others, s string) string {
 	var lines []string
 	line := first

@@ -11,9 +11,8 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Threshold is a limit that a run must keep: "fail if first_audio_p95>1200ms".
+// Threshold is a condition that fails a run: "first_audio_p95>1200ms".
 type Threshold struct {
-	// Text is the expression as it was given.
 	Text string
 
 	value value
@@ -21,15 +20,14 @@ type Threshold struct {
 	limit float64 // in the value's unit
 }
 
-// ErrThreshold is wrapped by what is wrong with an expression.
-var ErrThreshold = errors.New("it is no threshold")
+// ErrThreshold is wrapped by errors about an expression.
+var ErrThreshold = errors.New("not a threshold")
 
 // expression is name, comparison, number, unit.
 var expression = regexp.MustCompile(`^\s*([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*(-?[0-9]*\.?[0-9]+)\s*(\S*)\s*$`)
 
-// ParseThreshold reads an expression such as first_audio_p95>1200ms, stale_frames>0 or
-// rss_growth>5%. The run fails where it is true, and where there is no such value. The
-// error wraps ErrThreshold.
+// ParseThreshold parses an expression such as first_audio_p95>1200ms, stale_frames>0 or rss_growth>5%. The run fails
+// if it is true or the value is missing. The error wraps ErrThreshold.
 func ParseThreshold(text string) (Threshold, error) {
 	parts := expression.FindStringSubmatch(text)
 	if parts == nil {
@@ -38,11 +36,11 @@ func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Text: strings.TrimSpace(text), op: parts[2]}
 	var ok bool
 	if t.value, ok = valueOf(parts[1]); !ok {
-		return Threshold{}, fmt.Errorf("%w: %q is about %s, which is not measured%s; docs/load.md lists what is", ErrThreshold, text, parts[1], near(parts[1]))
+		return Threshold{}, fmt.Errorf("%w: %q: %s is not measured%s; docs/load.md lists all values", ErrThreshold, text, parts[1], near(parts[1]))
 	}
 	number, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil || math.IsInf(number, 0) {
-		return Threshold{}, fmt.Errorf("%w: %q: %s is no number", ErrThreshold, text, parts[3])
+		return Threshold{}, fmt.Errorf("%w: %q: %s is not a number", ErrThreshold, text, parts[3])
 	}
 	factor, err := t.value.unit.factor(parts[4])
 	if err != nil {
@@ -59,7 +57,7 @@ func near(name string) string {
 	return ""
 }
 
-// suffixes are what may stand behind a number of a unit, with the factor to that unit.
+// suffixes are the suffixes of each unit, with their factors.
 var suffixes = map[unit]map[string]float64{
 	unitMS:        {"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
 	unitPercent:   {"": 1, "%": 1},
@@ -68,7 +66,7 @@ var suffixes = map[unit]map[string]float64{
 	unitPerMinute: {"": 1},
 }
 
-// factor turns a number with a suffix into the unit.
+// factor returns the factor of a suffix.
 func (u unit) factor(suffix string) (float64, error) {
 	key := suffix
 	if u == unitMB {
@@ -81,17 +79,17 @@ func (u unit) factor(suffix string) (float64, error) {
 	case u == unitMS && suffix == "":
 		return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
 	case u == unitMS:
-		return 0, fmt.Errorf("%q is no unit of time; write 1200ms or 1.2s", suffix)
+		return 0, fmt.Errorf("%q is not a unit of time; write 1200ms or 1.2s", suffix)
 	case u == unitPercent:
-		return 0, fmt.Errorf("it is in percent, not in %q", suffix)
+		return 0, fmt.Errorf("the unit is percent, not %q", suffix)
 	case u == unitMB:
-		return 0, fmt.Errorf("it is in MB, not in %q", suffix)
+		return 0, fmt.Errorf("the unit is MB, not %q", suffix)
 	default:
-		return 0, fmt.Errorf("it is a number without a unit, not in %q", suffix)
+		return 0, fmt.Errorf("a number has no unit such as %q", suffix)
 	}
 }
 
-// Check holds a report against the threshold.
+// Check compares a report with the threshold.
 func (t Threshold) Check(r *Report) Check {
 	m := t.value.get(r)
 	if !m.ok {
@@ -100,7 +98,6 @@ func (t Threshold) Check(r *Report) Check {
 	return Check{FailIf: t.Text, Got: t.value.unit.inWords(m.value), Failed: comparisons[t.op](m.value, t.limit)}
 }
 
-// comparisons are what can stand between a value and its limit.
 var comparisons = map[string]func(value, limit float64) bool{
 	"<":  func(value, limit float64) bool { return value < limit },
 	"<=": func(value, limit float64) bool { return value <= limit },
@@ -110,8 +107,7 @@ var comparisons = map[string]func(value, limit float64) bool{
 	"!=": func(value, limit float64) bool { return value != limit },
 }
 
-// Judge holds the report against thresholds. Expectations of the script that were not met
-// fail it in any case, and so does what makes it invalid.
+// Judge applies thresholds to the report. Unmet expectations of the script and an invalid run always fail.
 func (r *Report) Judge(thresholds []Threshold) {
 	r.Checks = nil
 	var fixed []Threshold
@@ -129,13 +125,12 @@ func (r *Report) Judge(thresholds []Threshold) {
 	}
 }
 
-// DefaultThresholds are what a run must keep unless told otherwise: nothing is lost,
-// nothing fails.
+// DefaultThresholds returns the thresholds of a run without any: nothing is lost and nothing fails.
 func DefaultThresholds() []Threshold {
 	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open", "losses", "resumes_failed", "not_cut")
 }
 
-// aboveZero returns thresholds that are true where a value is above zero. The names must be known.
+// aboveZero returns thresholds that fail values above zero. The names must be known.
 func aboveZero(names ...string) []Threshold {
 	var out []Threshold
 	for _, name := range names {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// unit is what a value is measured in.
 type unit int
 
 const (
@@ -19,7 +18,7 @@ const (
 	unitPerMinute
 )
 
-// stats are the values of a distribution that a threshold can be about.
+// stats are a distribution's values for thresholds.
 var stats = map[string]func(Summary) float64{
 	"p50":  func(s Summary) float64 { return s.P50 },
 	"p90":  func(s Summary) float64 { return s.P90 },
@@ -30,10 +29,10 @@ var stats = map[string]func(Summary) float64{
 	"mean": func(s Summary) float64 { return s.Mean },
 }
 
-// statCount is the one that is no time.
+// statCount is the only one that is not a time.
 const statCount = "count"
 
-// errorPrefix begins the names of errors by their code: error_no_answer.
+// errorPrefix begins names of errors by code: error_no_answer.
 const errorPrefix = "error_"
 
 // measured is a value of a report; ok is false if it is missing.
@@ -42,13 +41,13 @@ type measured struct {
 	ok    bool
 }
 
-// value is something that a threshold can be about.
+// value is a value for thresholds.
 type value struct {
 	unit unit
 	get  func(*Report) measured
 }
 
-// other are the values that are neither figures nor counters.
+// other has the values that are neither figures nor counters.
 var other = map[string]value{
 	"problems": {unitCount, func(r *Report) measured {
 		n := r.MoreProblems + int64(len(r.Problems))
@@ -89,7 +88,7 @@ func grown(r *Report, get func(State) float64) measured {
 	return measured{growth(get(r.Resources.Start), get(r.Resources.End)), true}
 }
 
-// soundNames are underruns_60_per_min and the like.
+// soundNames returns underruns_60_per_min and the like.
 func soundNames() []string {
 	var out []string
 	for _, b := range Buffers() {
@@ -98,7 +97,7 @@ func soundNames() []string {
 	return out
 }
 
-// valueOf finds a value by its name; false for an unknown name.
+// valueOf finds a value by name.
 func valueOf(name string) (v value, ok bool) {
 	if v, ok := other[name]; ok {
 		return v, true
@@ -135,7 +134,7 @@ func isCounter(name string) bool {
 	return slices.ContainsFunc(Counters(), func(c Counter) bool { return c.Definition().Name == name })
 }
 
-// names are all that a threshold can be about, for a message.
+// names lists all threshold names for a message.
 func names() []string {
 	var out []string
 	for _, f := range Figures() {
@@ -151,12 +150,12 @@ func names() []string {
 	return out
 }
 
-// OtherNames are what a threshold can be about beside figures and counters.
+// OtherNames returns the threshold names that are neither figures nor counters.
 func OtherNames() []string {
 	return append(slices.Sorted(maps.Keys(other)), soundNames()...)
 }
 
-// inWords writes a value with its unit.
+// inWords formats a value with its unit.
 func (u unit) inWords(v float64) string {
 	n := strconv.FormatFloat(round(v), 'f', -1, 64)
 	switch u {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// inMS writes a time: the shorter it is, the more decimals it has.
+// inMS formats a time: the shorter, the more decimals.
 func inMS(v float64) string {
 	switch {
 	case v < 10:
@@ -20,7 +20,7 @@ func inMS(v float64) string {
 	}
 }
 
-// thousands writes a number in groups of three digits.
+// thousands formats a number in groups of three digits.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
@@ -33,7 +33,7 @@ func thousands(n int64) string {
 	return sign + s
 }
 
-// length writes how long something took.
+// length formats a duration.
 func length(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -58,11 +58,9 @@ func plural(n int64, one string) string {
 	return thousands(n) + " " + one + "s"
 }
 
-// Valid says whether the run can be judged: the generator was fast enough, or the run is
-// not about times.
+// Valid reports whether the run can be judged: the generator was fast enough, or the run is not about times.
 func (r *Report) Valid() bool { return len(r.Invalid) == 0 || r.LagIgnored }
 
-// verdict is the word for a run.
 func (r *Report) verdict() string {
 	switch {
 	case !r.Valid():
@@ -74,7 +72,7 @@ func (r *Report) verdict() string {
 	}
 }
 
-// planInWords says what the run was to be.
+// planInWords describes the schedule.
 func (r *Report) planInWords() string {
 	p := r.Plan
 	words := fmt.Sprintf("%s, %s", p.Mode, plural(int64(p.Sessions), "session"))
@@ -110,12 +108,12 @@ func (r *Report) planInWords() string {
 	return words
 }
 
-// scriptInWords says what was said.
+// scriptInWords describes the script.
 func (r *Report) scriptInWords() string {
 	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"), r.Target.FrameMS, r.Target.InputRate)
 }
 
-// speechInWords says how the ends of speech are known.
+// speechInWords describes how ends of speech are known.
 func (r *Report) speechInWords() string {
 	if len(r.Speech) == 0 {
 		return "nothing is spoken"
@@ -143,7 +141,7 @@ type row struct {
 	Summary    Summary
 }
 
-// rows are the figures of a group that have values.
+// rows returns the figures of a group that have values.
 func (r *Report) rows(g Group) []row {
 	var out []row
 	for _, f := range Figures() {
@@ -155,30 +153,28 @@ func (r *Report) rows(g Group) []row {
 	return out
 }
 
-// repeats says whether a figure is a part of first_audio that is all of it.
+// repeats reports whether a part of first_audio is all of it.
 func (r *Report) repeats(f Figure) bool {
 	part := f == FirstAudioSpoken || f == FirstAudioTyped
 	return part && r.Figures[f.Definition().Name].Count == r.Figures[FirstAudio.Definition().Name].Count
 }
 
-// count is a counter of a report.
 type count struct {
 	Definition Definition
 	N          int64
-	// Bad says that it should be zero and is not.
+	// Bad means that it should be zero and is not.
 	Bad bool
 }
 
-// mustBeZero are the counters that tell of something wrong.
+// mustBeZero lists the counters of problems.
 var mustBeZero = []string{
 	"refused", "lost", "left", "failed", "stuck", "unmet", "tools_open", "frames_dropped",
 	"lost_audio", "lost_bytes", "repeated_bytes", "lost_messages", "stale_frames", "errors", "losses", "resumes_failed", "not_cut", "provider_fresh",
 }
 
-// isBad says whether a counter should be zero.
 func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 
-// quietly are counters that only a reader of the JSON form wants.
+// quietly lists counters for the JSON form only.
 var quietly = []string{"played_ms"}
 
 // lostAny reports whether any connection was lost or replaced.
@@ -186,7 +182,7 @@ func (r *Report) lostAny() bool {
 	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+r.Counters["provider_reconnected"] > 0
 }
 
-// counts are the counters of a group that say something.
+// counts returns the counters of a group worth showing.
 func (r *Report) counts(g Group) []count {
 	var out []count
 	for _, c := range Counters() {
@@ -201,7 +197,7 @@ func (r *Report) counts(g Group) []count {
 	return out
 }
 
-// problemInWords is a line about a problem.
+// problemInWords formats a problem as a line.
 func problemInWords(p Problem) string {
 	who := fmt.Sprintf("session %d", p.Session)
 	if p.Call > 1 {
@@ -217,7 +213,7 @@ func problemInWords(p Problem) string {
 	return printable(who)
 }
 
-// printable keeps what came over the network from steering a terminal.
+// printable removes control characters, so that text from the network can't control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

@@ -8,7 +8,7 @@ const tool = (type: string, call_id: string) => told(type, { call_id, tool: "sea
 const sounds = (item: string) => (agent: Agent): void => agent.sounds(item);
 const silent = (item: string) => (agent: Agent): void => agent.silent(item);
 
-// What happens, one after the other, and the states that are told.
+// Events in order, and the states reported.
 const CASES: Record<string, [happenings: ((agent: Agent) => void)[], states: string[]]> = {
   "nothing has happened": [[], []],
   "a greeting is thought of, and spoken": [[told("turn.started"), sounds("a"), silent("a"), told("turn.ended")], ["thinking", "speaking", "listening"]],

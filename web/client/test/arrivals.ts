@@ -2,22 +2,22 @@ import { Cushion } from "../src/audio/cushion.js";
 import { Device } from "./device.js";
 import { random } from "./signal.js";
 
-/** How the audio of a conversation arrives. */
+/** The timing of a conversation's audio. */
 export interface Arrivals {
   /** Audio sent per second of time: 1 is real time. */
   pace: number;
-  /** Each frame is late by up to so many ms, and those behind it wait for it, as on TCP. */
+  /** Each frame is late by up to this many ms, and those behind it wait, as on TCP. */
   jitterMs: number;
-  /** Beside that, so many ms nothing arrives at random moments, this often a minute. */
+  /** In addition, nothing arrives for this long, at random moments. */
   stallMs?: number;
   stallsPerMinute?: number;
   frameMs?: number;
   seed?: number;
 }
 
-/** What a listener had of it. */
+/** The listener's experience. */
 export interface Outcome {
-  /** Gaps a minute of sound. */
+  /** Gaps per minute of sound. */
   underruns: number;
   /** From an item's first byte to its first sound, mean and longest, in ms. */
   startMs: number;
@@ -27,7 +27,7 @@ export interface Outcome {
 
 const ITEM_MS = 5000;
 
-/** Plays so many items of 5 s, a pause of a second between them, as they arrive. fixedMs: no cushion but that. */
+/** Plays items of 5 s with pauses of a second. fixedMs: the buffer's size instead of an adaptive one. */
 export function listen(arrivals: Arrivals, items: number, fixedMs?: number): Outcome {
   const { pace, jitterMs, stallMs = 0, stallsPerMinute = 0, frameMs = 20, seed = 1 } = arrivals;
   const next = random(seed);

@@ -1,4 +1,4 @@
-// What of a browser the microphone and the loudspeaker need, to be played by hand.
+// The parts of a browser that the microphone and the loudspeaker use, controlled by the test.
 import { vi } from "vitest";
 
 export class FakeTrack {
@@ -22,7 +22,7 @@ export class FakeTrack {
     this.readyState = "ended";
   }
 
-  /** Unplugged, or not allowed any more. */
+  /** Unplugged, or permission revoked. */
   end(): void {
     this.readyState = "ended";
     this.onended?.();
@@ -74,7 +74,7 @@ export class FakeWorkletNode extends FakeNode {
   }
 }
 
-/** Tells how many listen to it. */
+/** Counts its listeners. */
 class Watched extends EventTarget {
   listeners = 0;
   override addEventListener(...args: Parameters<EventTarget["addEventListener"]>): void {
@@ -102,7 +102,7 @@ export class FakeContext extends Watched {
   /** Whether resume has an effect. */
   allowed = true;
   resumed = 0;
-  /** Devices of another rate than its own are refused, as Firefox does. */
+  /** Refuses devices of another rate, as Firefox does. */
   strict = false;
 
   constructor(options: { sampleRate?: number } = {}) {
@@ -118,7 +118,7 @@ export class FakeContext extends Watched {
     this.sources.push(source);
     return source;
   }
-  /** The first is the speaker's own; later ones are what a page asks for. */
+  /** The first is the speaker's own; later ones are requested by the page. */
   readonly streams: FakeNode[] = [];
   readonly analysers: FakeNode[] = [];
   createMediaStreamDestination(): FakeNode {
@@ -160,7 +160,7 @@ export class FakeElement {
   onplaying: (() => void) | null = null;
   onpause: (() => void) | null = null;
   sinkId = "";
-  /** Devices that were asked for. */
+  /** Requested devices. */
   readonly sinks: string[] = [];
   setSinkId?: (id: string) => Promise<void> = async (id) => {
     this.sinks.push(id);
@@ -185,7 +185,7 @@ export class FakeElement {
   }
 }
 
-/** What a test does with the browser, and what the library did. */
+/** The test's control of the browser, and the library's actions. */
 export class FakeBrowser {
   readonly asked: (string | undefined)[] = [];
   readonly streams: FakeStream[] = [];
@@ -195,17 +195,17 @@ export class FakeBrowser {
   exclusive = false;
   /** The old microphone ends when another one opens. */
   replacing = false;
-  /** A microphone that another program has. */
+  /** A microphone in use by another program. */
   busy = "";
   denied = false;
-  /** With what the next questions are refused, in place of a denial. */
+  /** The error of the next requests, if not a denial. */
   refusal: DOMException | undefined;
-  /** Microphones give nothing. */
+  /** Microphones are silent. */
   silent = false;
-  /** So many questions more are refused. */
+  /** The number of requests still to refuse. */
   refusals = 0;
   refuseElement = false;
-  /** What was asked for comes when it is called. */
+  /** Fulfils the held request. */
   release: (() => void) | null = null;
   private held: Promise<void> = Promise.resolve();
   readonly page = Object.assign(new Watched(), { visibilityState: "visible" });
@@ -224,12 +224,12 @@ export class FakeBrowser {
     public outputs: string[],
   ) {}
 
-  /** How many listen to what belongs to the page. */
+  /** The number of listeners on the page's objects. */
   get listeners(): number {
     return this.devices.listeners + this.permission.listeners + this.page.listeners;
   }
 
-  /** Keeps what is asked for waiting. */
+  /** Holds requests until release. */
   hold(): void {
     this.held = new Promise((resolve) => {
       this.release = () => resolve();
@@ -277,7 +277,7 @@ export class FakeBrowser {
 
 export let browser = new FakeBrowser([], []);
 
-/** A browser with these devices, and nothing done in it. Ended by vi.unstubAllGlobals. */
+/** A fresh browser with these devices; vi.unstubAllGlobals removes it. */
 export function freshBrowser(inputs = ["built-in", "headset"], outputs = ["speakers", "headset"]): void {
   const fresh = new FakeBrowser(inputs, outputs);
   browser = fresh;
@@ -300,7 +300,7 @@ export function freshBrowser(inputs = ["built-in", "headset"], outputs = ["speak
   vi.stubGlobal("HTMLMediaElement", MediaElement);
 }
 
-/** Lets all that was promised happen. */
+/** Runs all pending promises. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) {
     await Promise.resolve();

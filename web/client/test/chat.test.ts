@@ -4,7 +4,7 @@ import { chat, type ChatTurn } from "../src/chat.js";
 import { VoiceError } from "../src/errors.js";
 import type { ServerMessage } from "../src/protocol/messages.js";
 
-/** What fetch was asked for. */
+/** The arguments of fetch. */
 let asked: { url: string; init: RequestInit } | undefined;
 
 function answer(response: Response | (() => Promise<Response>)): void {

@@ -44,7 +44,7 @@ test("a field that comes twice is the last one, as JSON.parse has it", () => {
   assert.equal(fieldSource('{"b":1}', "args"), "");
 });
 
-/** Any JSON value, with what is hard to read in its strings. */
+/** Any JSON value, with strings that are hard to parse. */
 function anything(next: () => number, depth = 3): unknown {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(next() * from.length)]!;
   const word = (): string => pick(["", "type", "args", 'q"uote', "back\\slash", "{", "}", "[", "]", ",", ":", "\u0000\n\t", "🦊", "\u2028", "__proto__", "audio.start"]);

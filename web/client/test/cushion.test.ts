@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { Cushion, MAX_CUSHION_MS, MIN_CUSHION_MS } from "../src/audio/cushion.js";
 import { listen, type Arrivals } from "./arrivals.js";
 
-/** Frames of 20 ms in real time, each so much late; the queue is never empty and never full. */
+/** Frames of 20 ms in real time with these delays; the queue is never empty and never full. */
 function feed(cushion: Cushion, lateness: readonly number[], dryAt = -1): void {
   cushion.begin();
   lateness.forEach((late, i) => cushion.arrived(1000 + 20 * i + late, 20 * i, 20, 50, i === dryAt));
@@ -59,7 +59,7 @@ test("an underrun grows it by half at once, up to 400 ms", () => {
 
 test("after an underrun the gap itself is no jitter", () => {
   const cushion = new Cushion();
-  // From the third frame on everything comes 300 ms later, evenly.
+  // From the third frame on, everything is 300 ms late.
   feed(cushion, [0, 0, ...Array.from({ length: 200 }, () => 300)], 2);
   assert.equal(cushion.ms, 90);
 });

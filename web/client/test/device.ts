@@ -4,7 +4,7 @@ import { tone } from "./signal.js";
 
 const BLOCK = 128;
 
-/** A queue with the audio device that pulls from it. */
+/** A queue and the audio device that reads it. */
 export class Device {
   readonly events: PlayEvent[] = [];
   readonly queue: PlayQueue;
@@ -22,7 +22,7 @@ export class Device {
     return this.frame / this.rate;
   }
 
-  /** Plays so many milliseconds and returns what sounded. */
+  /** Plays this many milliseconds and returns the sound. */
   play(ms: number): Float32Array {
     const blocks = Math.round((ms * this.rate) / 1000 / BLOCK);
     const heard = new Float32Array(blocks * BLOCK);
@@ -32,7 +32,7 @@ export class Device {
     return heard;
   }
 
-  /** An item of a tone, from its beginning. */
+  /** Begins an item of a tone. */
   begin(id: string, ms: number): void {
     this.queue.start(id, 24000);
     this.queue.push(id, tone(24000, ms), 0);
@@ -57,13 +57,13 @@ export class Device {
   }
 }
 
-/** Until when something sounds, in ms. */
+/** When the last sound ends, in ms. */
 export function soundingMs(heard: Float32Array, rate = 48000): number {
   const last = heard.findLastIndex((x) => Math.abs(x) > 1e-4);
   return ((last + 1) * 1000) / rate;
 }
 
-/** The largest step between neighbours: a click is a large one. */
+/** The largest step between neighbours; a click is a large one. */
 export function largestStep(heard: Float32Array): number {
   let largest = 0;
   for (let i = 1; i < heard.length; i++) {
@@ -72,5 +72,5 @@ export function largestStep(heard: Float32Array): number {
   return largest;
 }
 
-// A 440 Hz sine of amplitude 0.5 at 48 kHz moves by 0.029 per sample at most.
+// A 440 Hz sine of amplitude 0.5 at 48 kHz moves by at most 0.029 per sample.
 export const SMOOTH = 0.04;

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(removeNetwork);
 
-/** An element in a page, and what a part of it shows. */
+/** An element in a page, with access to its parts. */
 function embed(attributes: Record<string, string> = {}): { call: VoicegwCall; part: (id: string) => HTMLElement } {
   const call = document.createElement("voicegw-call") as VoicegwCall;
   for (const [name, value] of Object.entries({ url: "ws://gateway/v1/voice", ...attributes })) {
@@ -77,7 +77,7 @@ test("a question is shown with everything, and answered once", async () => {
   const [shown] = [...part("questions").children] as [HTMLElement];
   assert.match(shown.textContent!, /Pay Bob\\u202e.*pay \{.*"to": "Bob\\u202e"/s);
   const [approve, decline] = [...shown.querySelectorAll("button")] as [HTMLButtonElement, HTMLButtonElement];
-  // Read out, with the keyboard where it is.
+  // It is announced, and the focus stays.
   assert.deepEqual([part("asked").getAttribute("role"), part("asked").textContent], ["alert", "Needs your approval: Pay Bob\\u202e"]);
   assert.equal(part("questions").contains(document.activeElement), false);
   approve.focus();

@@ -1,13 +1,13 @@
-// A gateway without a network, for the tests of what goes over it.
+// A gateway without a network.
 import { vi } from "vitest";
 import type { ClientMessage } from "../src/protocol/messages.js";
 
-/** A WebSocket whose other end is the test. */
+/** A WebSocket controlled by the test. */
 export class FakeWebSocket {
   static readonly CONNECTING = 0;
   static readonly OPEN = 1;
   static readonly CLOSED = 3;
-  /** All that were made since install, oldest first. */
+  /** All since install, oldest first. */
   static all: FakeWebSocket[] = [];
 
   readonly url: string;
@@ -18,11 +18,10 @@ export class FakeWebSocket {
   onmessage: ((event: { data: unknown }) => void) | null = null;
   onclose: ((event: { code: number }) => void) | null = null;
   readonly texts: ClientMessage[] = [];
-  /** All that was sent, in order. */
   readonly sent: (string | ArrayBuffer)[] = [];
   /** The frames of the uplink. */
   readonly audio16: Int16Array[] = [];
-  /** The code that this side closed with. */
+  /** This side's close code. */
   closedWith: number | undefined;
 
   constructor(
@@ -59,7 +58,7 @@ export class FakeWebSocket {
     return this.audio16.length;
   }
 
-  // What the gateway does.
+  // The gateway's side.
 
   open(): void {
     this.readyState = FakeWebSocket.OPEN;
@@ -74,13 +73,13 @@ export class FakeWebSocket {
     this.onmessage?.({ data: new ArrayBuffer(bytes) });
   }
 
-  /** Closes with a code; 1006 is what a browser makes of a connection that just ends. */
+  /** Closes with a code; browsers report 1006 for a connection without a close frame. */
   drop(code = 1006): void {
     this.readyState = FakeWebSocket.CLOSED;
     this.onclose?.({ code });
   }
 
-  /** Opens and begins a session. */
+  /** Opens the connection and starts a session. */
   start(fields: Record<string, unknown> = {}): void {
     this.open();
     this.say({ ...STARTED, ...fields });
@@ -103,13 +102,13 @@ const STARTED = {
   resumed: false,
 };
 
-/** Puts it in the place of the browser's, and a clock that the test moves. */
+/** Replaces the browser's WebSocket, and its clock with one that the test advances. */
 export function installNetwork(): void {
   FakeWebSocket.all = [];
   vi.useFakeTimers();
   vi.stubGlobal("WebSocket", FakeWebSocket);
   vi.stubGlobal("CLIENT_VERSION", "0.0.0");
-  // Pauses are drawn at random; here they are the longest.
+  // Pauses are random; here they are the longest.
   vi.spyOn(Math, "random").mockReturnValue(1);
 }
 
@@ -119,20 +118,20 @@ export function removeNetwork(): void {
   vi.restoreAllMocks();
 }
 
-/** Lets everything that waits for nothing but its turn happen. */
+/** Runs all pending promises. */
 export async function settle(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
 
 export const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
-/** The page is hidden or seen. */
+/** Shows or hides the page. */
 export function show(visible: boolean): void {
   vi.spyOn(document, "visibilityState", "get").mockReturnValue(visible ? "visible" : "hidden");
   document.dispatchEvent(new Event("visibilitychange"));
 }
 
-/** The browser has a network, or none. */
+/** Takes the browser online or offline. */
 export function network(on: boolean): void {
   vi.spyOn(navigator, "onLine", "get").mockReturnValue(on);
   globalThis.dispatchEvent(new Event(on ? "online" : "offline"));

@@ -1,8 +1,7 @@
-// Every field of every message, checked against the types when this is compiled: a field that
-// a type has and this has not, or the other way round, is an error of tsc.
+// Every field of every message, compared with the types by tsc: a missing or additional field is a compile error.
 import type { ClientMessage, ServerMessage } from "../src/protocol/messages.js";
 
-/** true: a value, a list, or an object whose names are not the protocol's. */
+/** true: a value, a list, or an object whose names the protocol does not define. */
 type Field<V> = V extends string | number | boolean | readonly unknown[] ? true : V extends object ? (string extends keyof V ? true : Fields<V>) : true;
 type Fields<T> = { [F in keyof T]-?: unknown extends T[F] ? true : Field<NonNullable<T[F]>> };
 

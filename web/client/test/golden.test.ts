@@ -1,5 +1,4 @@
-// The gateway's own conversations, read by this codec: protocol/testdata, whose
-// speech.txtar says what the signs of its lines mean.
+// Decodes the gateway's golden conversations in protocol/testdata; speech.txtar explains their format.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { describe, test } from "vitest";
@@ -27,7 +26,7 @@ function conversations(): Line[] {
   });
 }
 
-/** The paths of all fields, objects within objects too; those of a table go no deeper than it. */
+/** The paths of all fields, including nested ones, but no deeper than the table. */
 function paths(value: object, table: FieldTable, prefix = ""): string[] {
   return Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {
     const within = table[name];
@@ -40,7 +39,7 @@ const lines = conversations();
 const SERVER: { [type: string]: FieldTable } = SERVER_FIELDS;
 const CLIENT: { [type: string]: FieldTable } = CLIENT_FIELDS;
 
-/** Fields that no message of the testdata has: our own, and those of errors that tools may give. */
+/** Fields that no golden conversation has: additions of this side, and those of tools' own errors. */
 const UNSAID = ["confirmation.request: args_source", "tool.ended: error.details", "tool.ended: error.partialSideEffects"];
 
 describe("the golden conversations", () => {

@@ -93,7 +93,7 @@ test("a network that is back is asked at once", async () => {
 test("a machine that slept does not take its sleep for silence", async () => {
   answering = false;
   await pass(2000);
-  // Timers do not run, and the clock does.
+  // Timers stop; the clock runs.
   const now = performance.now();
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now + 3600_000);
   await pass(2000);

@@ -13,7 +13,7 @@ vi.mock("../src/audio/setup.js", () => ({
   },
 }));
 
-/** How many characters of base64 a pixel takes on the canvas here, and which sizes it was given. */
+/** The fake canvas's base64 characters per pixel, and the sizes it was given. */
 let perPixel = 0;
 let sizes: [number, number][] = [];
 

@@ -22,7 +22,7 @@ class Log implements ItemSink {
 const RATE = 24000;
 const frame = (): ArrayBuffer => new ArrayBuffer(960);
 
-/** A binary frame comes, as to a session. */
+/** Passes on a binary frame, as a session does. */
 function come(items: Items, pcm = frame()): void {
   const fresh = items.fresh(pcm);
   if (fresh !== null) {
@@ -72,7 +72,7 @@ test("stop silences at once and drops the rest of the item that still arrives", 
   assert.deepEqual(log.calls, ["start 0 a", "flush null", "flush 0 a"]);
 });
 
-/** So many ms of an item, each sample with a number of its own from `from` on. */
+/** Audio of an item; each sample has its own value, beginning with `from`. */
 function numbered(ms: number, from = 0): ArrayBuffer {
   return Int16Array.from({ length: (ms * RATE) / 1000 }, (_, i) => from + i).buffer;
 }
@@ -90,7 +90,7 @@ test("after a broken connection an item goes on at its next sample, wherever the
     const ear = new Ear();
     const items = new Items(ear);
     items.start("a", RATE);
-    // 36.5 ms: no whole number of milliseconds.
+    // 36.5 ms: not a whole number of milliseconds.
     const whole = numbered(100);
     come(items, whole.slice(0, 2 * 876));
     assert.deepEqual(items.position, { item_id: "a", received_ms: 36 });
@@ -191,10 +191,10 @@ test("so many items are known and no more", () => {
 });
 
 describe("an answer that is not a whole ms long", () => {
-  /** 100 ms and a half: 12 samples more than its position says, which is rounded down. */
+  /** 100.5 ms: 12 samples more than its position, which is rounded down. */
   const SAMPLES = 2412;
 
-  /** Items with the real queue behind them, on a clock of its own. */
+  /** Items with the real queue on a fake clock. */
   function playing(): { items: Items; reports: { ms: number; done: boolean }[]; play: (ms: number) => void } {
     const reports: { ms: number; done: boolean }[] = [];
     let frame = 0;

@@ -3,16 +3,16 @@ import { describe, test } from "vitest";
 import { TurnLatencies, UplinkClock, type TurnLatency } from "../src/latency.js";
 import type { ServerMessage } from "../src/protocol/messages.js";
 
-/** A conversation whose every time is written down. */
+/** A conversation with given times. */
 class Trace {
   readonly uplink = new UplinkClock(16000);
   readonly latencies = new TurnLatencies(this.uplink);
   readonly told: TurnLatency[] = [];
-  /** What was known of each wait when its answer sounded. */
+  /** The waits known when each answer began to play. */
   readonly waited: (number | undefined)[] = [];
   rtt: number | null = null;
 
-  /** The microphone was on from 0 to `to`, in frames of 20 ms, each there when its last sample was captured. */
+  /** The microphone was on from 0 to `to`, in frames of 20 ms, each delivered when its last sample was captured. */
   speak(to: number): this {
     for (let end = 20; end <= to; end += 20) {
       this.uplink.sent(320, end);
@@ -35,7 +35,7 @@ class Trace {
     return this;
   }
 
-  /** The answer's first audio comes, sounds, and the turn ends with what the gateway says of it. */
+  /** The answer arrives and plays, and the turn ends with the gateway's measurements. */
   answer(turn: number, sounding: number, cushion: number, parts: { detection_ms?: number; provider_ms: number; gateway_ms: number }): this {
     this.at(sounding - cushion, { type: "audio.start", turn, item_id: `item_${turn}` });
     this.latencies.sounding(`item_${turn}`, sounding, cushion);
@@ -47,7 +47,8 @@ class Trace {
 test("a spoken turn counts from the capture of the last voiced sample to the first sound", () => {
   const { told } = new Trace()
     .speak(4000)
-    // The last voiced sample was captured at 3500. Way up 30 ms, detection 500, provider 400, gateway 2, way down 30, cushion 80.
+    // The last voiced sample was captured at 3500. Uplink 30 ms, detection 500, provider 400, gateway 2, downlink 30,
+    // buffer 80.
     .at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000, end_ms: 3500 })
     .at(4061, { type: "turn.started", turn: 1 })
     .answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
@@ -58,7 +59,7 @@ test("a spoken turn counts from the capture of the last voiced sample to the fir
 
 test("silence that a provider counts as speech does not make the wait look shorter, from the first turn on", () => {
   const trace = new Trace().speak(9000);
-  // The provider says that speech ended when it had waited for its 500 or 800 ms.
+  // The provider reports the end of speech after waiting 500 or 800 ms.
   trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000, end_ms: 3500 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
   trace.at(8360, { type: "speech.stopped", turn: 2, audio_ms: 8300, end_ms: 7500 }).answer(2, 8642, 80, { detection_ms: 800, provider_ms: 200, gateway_ms: 2 });
   assert.deepEqual(trace.waited, [1042, 1142]);

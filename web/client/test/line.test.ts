@@ -11,7 +11,7 @@ import { newTally } from "../src/stats.js";
 import { WORDS } from "../src/words.js";
 import { FakeWebSocket, installNetwork, network, pass, removeNetwork, settle, show } from "./fakes.js";
 
-/** A line, and what it has told. */
+/** A line and its events. */
 class Caller {
   static all: Caller[] = [];
   readonly tally = newTally();
@@ -20,7 +20,7 @@ class Caller {
   readonly tries: { attempt: number; delayMs: number; code: string }[] = [];
   readonly roundTrips: number[] = [];
   readonly refusals: string[] = [];
-  /** What the line is told to be here of the newest item. */
+  /** The position of the newest item that the line is given. */
   position: AudioPosition | undefined;
   over: { code: number; error: VoiceError | undefined } | undefined;
   readonly line: Line;
@@ -45,7 +45,7 @@ class Caller {
     Caller.all.push(this);
   }
 
-  /** With a session that has begun. */
+  /** With a started session. */
   static async started(options: ConnectOptions = {}, fields: Record<string, unknown> = {}): Promise<Caller> {
     const caller = new Caller(options);
     await settle();
@@ -53,7 +53,7 @@ class Caller {
     return caller;
   }
 
-  /** The error that it ended with. */
+  /** The final error. */
   get failure(): VoiceError {
     assert.ok(this.over?.error, "it ended with an error");
     return this.over.error;
@@ -62,7 +62,7 @@ class Caller {
 
 const error = (code: string, more: object = {}): { type: string; [field: string]: unknown } => ({ type: "error", code, message: "…", retryable: false, ...more });
 
-/** Time passes with a gateway that is there. */
+/** Advances the clock with a gateway that answers pings. */
 async function alive(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1000) {
     await pass(1000);
@@ -342,7 +342,7 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
     FakeWebSocket.last.drop();
     await pass(250);
-    // 3 was the answer to a try that was lost on the way.
+    // 3 was the answer to a lost attempt.
     FakeWebSocket.last.start({ seq: 4, resumed: true, resume_token: "rt_2" });
     assert.equal(caller.line.seq, 2);
     const [ping] = FakeWebSocket.last.of("ping");
@@ -645,7 +645,7 @@ describe("a connection that breaks", () => {
 describe("the microphone without a connection", () => {
   const frame = (n: number): ArrayBuffer => Int16Array.from({ length: 320 }, () => n).buffer;
 
-  /** Says so many frames of 20 ms each, with numbers from one on. */
+  /** Sends frames of 20 ms with consecutive values. */
   function say(caller: Caller, from: number, count: number): string[] {
     return Array.from({ length: count }, (_, i) => caller.line.sendAudio({ pcm: frame(from + i), at: Date.now(), clockMs: 0 }));
   }
@@ -710,7 +710,7 @@ describe("a gateway that moves its sessions", () => {
     await settle();
     assert.equal(first.closedWith, 4000, "the session goes on");
     assert.equal(FakeWebSocket.all.length, 2);
-    // Another gateway begins its numbers far above those of the first.
+    // Another gateway's numbers begin far above the first one's.
     FakeWebSocket.last.start({ seq: 1002, resumed: true, snapshot: true, resume_token: "rt_2" });
     FakeWebSocket.last.say({ type: "provider.reconnected", seq: 1003, reason: "moved", lost_ms: 80, how: "replayed" });
     assert.deepEqual(caller.opened[1], { resumed: true, lostMs: 0 });
@@ -1031,13 +1031,13 @@ describe("a line over which nothing goes for a while", () => {
     const caller = await Caller.started({}, { resume_token: "rt_1" });
     const socket = FakeWebSocket.last;
     const frame = { pcm: new ArrayBuffer(640), clockMs: 0 };
-    // Packets are lost for 4 s, and the gateway's too.
+    // Packets are lost for 4 s, in both directions.
     for (let i = 0; i < 200; i++) {
       await pass(20);
       assert.equal(caller.line.sendAudio({ ...frame, at: Date.now() }), "sent");
       socket.bufferedAmount += 640;
     }
-    // They pass again, and what waits goes.
+    // The network recovers and the queue empties.
     for (let i = 0; i < 200; i++) {
       await pass(20);
       socket.audio();

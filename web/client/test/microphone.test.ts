@@ -15,7 +15,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A microphone that is ready, and all that it tells. */
+/** A ready microphone and its events. */
 function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
   const context = new FakeContext();
   const told = {

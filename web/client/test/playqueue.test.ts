@@ -22,7 +22,7 @@ test("the first sound is told with its frame, its first byte and the wait for th
   const device = new Device();
   device.queue.start("a", 24000);
   device.play(100);
-  // Somebody else had the audio thread.
+  // The audio thread was busy.
   device.frame += 4800;
   device.queue.push("a", tone(24000, 20), 4711);
   device.play(40);
@@ -244,7 +244,7 @@ test("an underrun grows the cushion and does not click; a late end is not an und
   device.queue.push("a", tone(24000, 60), 0);
   heard.push(...device.play(100));
   assert.ok(soundingMs(Float32Array.from(heard)) > 200, "it goes on with a cushion of 90 ms");
-  // Each push begins a new sine: only the gap's edges are looked at.
+  // Each push begins a new sine, so only the gap's edges are checked.
   const edge = Math.round(0.1 * 48000);
   assert.ok(largestStep(Float32Array.from(heard.slice(edge - 480, edge + 480))) < SMOOTH);
 
@@ -299,7 +299,7 @@ test("what comes for an item that has ended, or under a name that was used, is d
   device.item("a", 100);
   assert.equal(soundingMs(device.play(300)), 0);
 
-  // Names are remembered for a while, not for ever.
+  // Names are remembered for a limited time.
   for (let i = 0; i < 32; i++) {
     device.item(`${i}`, 10);
     device.play(20);

@@ -3,7 +3,7 @@ import { test } from "vitest";
 import { Resampler } from "../src/audio/resample.js";
 import { decibel, noise, purity, random, sine } from "./signal.js";
 
-/** Converts in blocks whose sizes `next` says, and ends the stream. */
+/** Converts in blocks with sizes from `next`, and ends the stream. */
 function convert(input: Float32Array, from: number, to: number, next: () => number): Float32Array {
   const resampler = new Resampler(from, to);
   const out = new Float32Array(Math.ceil((input.length * to) / from) + 8);
@@ -21,12 +21,12 @@ function convert(input: Float32Array, from: number, to: number, next: () => numb
 
 const quantum = (): number => 128;
 
-/** Without its first and last tenth, where a tone that begins at full level is more than one tone. */
+/** Without the first and last tenth, where a tone that starts at full level is not pure. */
 function steady(out: Float32Array): Float32Array {
   return out.subarray(Math.floor(out.length / 10), Math.ceil((out.length * 9) / 10));
 }
 
-// Microphones to the uplink's rates, and the downlink's to loudspeakers.
+// Microphones to the uplink's rates, and the downlink to loudspeakers.
 const PAIRS: [number, number][] = [
   [8000, 16000],
   [16000, 16000],
@@ -50,8 +50,8 @@ const PAIRS: [number, number][] = [
   [24000, 192000],
 ];
 
-// The bounds are those of the gateway's resampler (audio/resample_test.go), and for what folds
-// back 10 dB better: there is no PCM16 in between here.
+// The limits of the gateway's resampler (audio/resample_test.go), and 10 dB less aliasing, because there is no PCM16
+// in between.
 for (const [from, to] of PAIRS) {
   const lower = Math.min(from, to);
   const tone = (frequency: number): Float32Array => sine(frequency, from, from * 0.4, 0.9);
@@ -91,7 +91,7 @@ test("after reset the stream before leaves no trace", () => {
   const input = noise(1000, 5);
   const want = convert(input, 44100, 16000, quantum);
   const resampler = new Resampler(44100, 16000);
-  // More than fits, so that what came earlier lies at the beginning of the buffer.
+  // More than fits, so that earlier data is at the start of the buffer.
   for (let i = 0; i < 3; i++) {
     resampler.write(noise(3777, 6));
     resampler.read(new Float32Array(4096));

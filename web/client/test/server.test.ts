@@ -1,4 +1,4 @@
-// The library where no page is: rendered on a server, nothing may fail but a conversation.
+// The library on a server: importing and rendering work, only a conversation fails.
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { VoiceError, VoiceSession, connect, keptSession, listMicrophones, listSpeakers } from "../src/index.js";

@@ -10,7 +10,7 @@ import { connect } from "../src/connect.js";
 import { VoiceSession } from "../src/session.js";
 import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
 
-/** The devices of the newest session: what they were told to do, and what they tell. */
+/** The newest session's devices: the calls they got, and their events. */
 const devices = vi.hoisted(() => ({
   speaker: undefined as unknown as SpeakerHandlers,
   microphone: undefined as unknown as MicrophoneHandlers,
@@ -50,7 +50,7 @@ class FakeAudioContext {
   close = async (): Promise<void> => void devices.calls.push("context close");
 }
 
-/** What a session tells, in the order in which it does. */
+/** A session's events in order. */
 class Listener {
   readonly events: { type: keyof VoiceEvents; event: unknown }[] = [];
 
@@ -77,7 +77,7 @@ function make(options: ConnectOptions = {}): VoiceSession {
   return session;
 }
 
-/** A session that is open. */
+/** An open session. */
 async function open(options: ConnectOptions = {}, fields: Record<string, unknown> = {}): Promise<VoiceSession> {
   const session = make(options);
   const opened = session.open();
@@ -88,7 +88,7 @@ async function open(options: ConnectOptions = {}, fields: Record<string, unknown
   return session;
 }
 
-/** The connection breaks and is back. */
+/** The connection breaks and is restored. */
 async function reconnect(fields: Record<string, unknown> = {}): Promise<void> {
   const sockets = FakeWebSocket.all.length;
   FakeWebSocket.last.drop();
@@ -400,7 +400,7 @@ describe("what is sent", () => {
     for (let i = 0; i < 90; i++) {
       await pass(100);
       FakeWebSocket.last.audio();
-      FakeWebSocket.last.bufferedAmount -= 1; // it is slow, and not stalled
+      FakeWebSocket.last.bufferedAmount -= 1; // slow, not stalled
       frame();
     }
     assert.deepEqual(told.types, ["uplink", "error"]);

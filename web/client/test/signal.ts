@@ -1,11 +1,11 @@
-// Test signals and what to measure on them.
+// Test signals and measurements.
 
-/** A sine of a frequency (Hz), at a rate (Hz), of a length in samples. */
+/** A sine: frequency and rate in Hz, length in samples. */
 export function sine(frequency: number, rate: number, length: number, amplitude = 0.5): Float32Array {
   return Float32Array.from({ length }, (_, i) => amplitude * Math.sin((2 * Math.PI * frequency * i) / rate));
 }
 
-/** Random numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Random numbers from 0 to 1, repeatable by seed (mulberry32). */
 export function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -27,13 +27,10 @@ export function tone(rate: number, ms: number, frequency = 440): Int16Array {
   return Int16Array.from(sine(frequency, rate, (rate * ms) / 1000), (x) => Math.round(x * 32767));
 }
 
-/**
- * Signal to noise in dB: how much of the block is a sine of this frequency, of
- * whatever phase and amplitude, and how much is something else.
- */
+/** Signal to noise in dB: the part of the block that is a sine of this frequency, against the rest. */
 export function purity(block: Float32Array, frequency: number, rate: number): number {
-  // Least squares against sine and cosine, which over a broken number of periods are not
-  // quite at right angles; then the energy of what the fit leaves.
+  // Least squares against sine and cosine, which are not quite orthogonal over a fractional number of periods; then
+  // the energy of the residual.
   let cc = 0;
   let ss = 0;
   let cs = 0;

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A speaker that is being opened, and all that it tells. */
+/** A speaker being opened, and its events. */
 function speaker(wanted?: string) {
   const context = new FakeContext();
   const told: { type: string; event: unknown }[] = [];
@@ -296,7 +296,7 @@ test("what the worklet tells is told with the page's clock", async () => {
   ];
   notices.forEach((notice) => context.worklets[0]!.tell(notice));
   assert.deepEqual(told, [
-    // It is rendered now, and takes 30 ms to the ear.
+    // Rendered now, and audible after 30 ms.
     { type: "sounding", event: { item: "a", at: now + 30, firstByteAt: 7, cushionMs: 40 } },
     { type: "played", event: { item: "a", playedMs: 200, done: false, at: now } },
     { type: "dry", event: "a" },

@@ -59,7 +59,7 @@ test("an event that has no end is an error, not a memory that grows", () => {
   }, VoiceError);
 });
 
-/** A stream of random events, and what they are. */
+/** A stream of random events, and the events. */
 function story(next: () => number): { text: string; events: ServerSentEvent[] } {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(next() * from.length)]!;
   const end = (): string => pick(["\n", "\r\n", "\r"]);
@@ -80,7 +80,8 @@ function story(next: () => number): { text: string; events: ServerSentEvent[] } 
       text += `id: ${id}${end()}`;
     }
     text += lines.map((line) => `data: ${line}${end()}`).join("");
-    // After \r, \n alone would belong to it.
+    // After \\r, a single \
+    //  would belong to it.
     text += text.endsWith("\r") ? "\r\n" : pick(["\n", "\r\n"]);
     events.push({ event: event || "message", data: lines.join("\n"), id });
   }

@@ -11,7 +11,6 @@ import type { ConnectOptions } from "../src/options.js";
 import { VoiceSession } from "../src/session.js";
 import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
 
-/** The devices of the newest session. */
 const devices = vi.hoisted(() => ({
   speaker: undefined as unknown as SpeakerHandlers,
   microphone: undefined as unknown as MicrophoneHandlers,
@@ -45,7 +44,7 @@ vi.mock("../src/audio/microphone.js", () => ({
 }));
 vi.mock("../src/audio/worklets/load.js", () => ({ loadWorklets: async () => undefined, packagedWorklets: () => ({}) }));
 
-/** All that a session tells of itself, but for what the gateway says and what is sent. */
+/** A session's own events, without the gateway's messages and the sent ones. */
 const OWN = ["state", "reconnecting", "reconnected", "error", "disconnected"] as const;
 
 class Listener {
@@ -75,7 +74,7 @@ function make(options: ConnectOptions = {}): VoiceSession {
   return session;
 }
 
-/** A session that is open, and may be taken up. */
+/** An open session that can be resumed. */
 async function open(options: ConnectOptions = {}, fields: Record<string, unknown> = TOKEN): Promise<VoiceSession> {
   const session = make(options);
   const opened = session.open();
@@ -86,7 +85,7 @@ async function open(options: ConnectOptions = {}, fields: Record<string, unknown
   return session;
 }
 
-/** Begins to open it; a test that ends before is no error. */
+/** Starts opening it; a test that ends earlier is no error. */
 function begin(session: VoiceSession): void {
   session.open().catch(() => undefined);
 }
@@ -96,7 +95,7 @@ const frame = (n = 0): void => devices.microphone.frame({ pcm: Int16Array.from({
 const say = (message: { type: string; [field: string]: unknown }): void => FakeWebSocket.last.say(message);
 const stored = (): string => JSON.stringify({ ...sessionStorage });
 
-/** The page goes away; nothing of it is left but what the tab keeps. */
+/** The page closes; only the tab's storage remains. */
 function leave(): void {
   globalThis.dispatchEvent(new Event("pagehide"));
 }
@@ -443,7 +442,7 @@ describe("a session that is taken up", () => {
   });
 
   describe("whose gateway has died", () => {
-    /** The marks of the frames that the newest connection got, and what the button did between them. */
+    /** The values of the newest connection's frames, with the button's changes between them. */
     const heard = (): unknown[] =>
       FakeWebSocket.last.sent.flatMap((one): (number | boolean | undefined)[] => {
         if (typeof one !== "string") {
@@ -457,7 +456,7 @@ describe("a session that is taken up", () => {
         frame(n);
       }
     };
-    /** The gateway is lost, `meanwhile` happens, and another one takes the session up. Returns what it was offered. */
+    /** Loses the gateway, runs `meanwhile`, and resumes at another one. Returns the offer of session.start. */
     const comeBack = async (fields: object, meanwhile = (): void => undefined): Promise<unknown> => {
       FakeWebSocket.last.drop();
       meanwhile();
@@ -564,7 +563,7 @@ describe("a session that is taken up", () => {
       await settle();
       FakeWebSocket.last.start(resumed(1009, { snapshot: true }));
     };
-    /** The answer to the first ping comes behind the snapshot. */
+    /** The answer to the first ping follows the snapshot. */
     const caughtUp = (seq: number): void => say({ type: "pong", seq, t: FakeWebSocket.last.of("ping")[0]!.t });
 
     test("ends the questions that are not asked again, once, and no others", async () => {

@@ -17,7 +17,7 @@ vi.mock("../src/audio/setup.js", () => ({
 const call = (id: string, fields: Partial<ToolCallMessage> = {}): ToolCallMessage => ({ type: "tool.call", seq: 1, call_id: id, name: "open", args: { path: "/a" }, ...fields });
 const ended = (id: string): ServerMessage => ({ type: "tool.ended", seq: 2, call_id: id, tool: "open", ok: true, duration_ms: 1 });
 
-/** Tools whose answers are kept. */
+/** Tools, with their answers recorded. */
 function answering(tools: ClientTools): { tools: Tools; answers: ToolResult[] } {
   const answers: ToolResult[] = [];
   return { tools: new Tools(tools, (answer) => answers.push(answer)), answers };
@@ -59,8 +59,8 @@ describe("a tool of the page's", () => {
     const { tools, answers } = answering({ ...open, look: { description: "Looks.", readOnly: true, run } });
     tools.told(call("1", { again: true }), true);
     tools.told(call("2", { again: true, name: "look" }), true);
-    tools.told(call("3", { again: true }), false); // it never came
-    tools.told(call("4"), true); // it is new
+    tools.told(call("3", { again: true }), false); // it never arrived
+    tools.told(call("4"), true); // new
     await new Promise(setImmediate);
     assert.deepEqual(run.mock.calls.map(([, { id }]) => id), ["2", "3", "4"]);
     assert.equal(answers.find((a) => a.call_id === "1")?.error?.partial, true);

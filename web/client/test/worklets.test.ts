@@ -39,12 +39,12 @@ class Thread<Command, Told> {
     this.processor.port.onmessage({ data: command });
   }
 
-  /** What was told since the last time. */
+  /** The messages since the last call. */
   told(): Told[] {
     return this.processor.port.posted.splice(0) as Told[];
   }
 
-  /** Runs so long, and returns what came out. */
+  /** Runs for this long and returns the output. */
   run(ms: number, input: (frame: number) => Float32Array[] = () => []): Float32Array {
     const blocks = Math.round((ms * RATE) / 1000 / QUANTUM);
     const out = new Float32Array(blocks * QUANTUM);
@@ -144,7 +144,7 @@ test("the loudspeaker's level goes along with the microphone's frames while ther
     speaker.send({ type: "audio", item: "a", pcm: sound.slice().buffer, at: 0 });
   }
   const both = (ms: number): void => {
-    // By blocks, as an audio thread does.
+    // In blocks, as an audio thread does.
     for (let done = 0; done < ms; done += 8) {
       capture.run(8);
       playback.run(8);
@@ -156,7 +156,7 @@ test("the loudspeaker's level goes along with the microphone's frames while ther
   assert.deepEqual(levels(playback.told()), []);
   assert.ok(own.length >= 7 && Math.abs(carried.length - own.length) <= 1, `${carried.length} levels and ${own.length}`);
   assert.deepEqual(carried.slice(0, 7), own.slice(0, 7));
-  // Without frames it goes by itself, in the last moments of them too.
+  // Without frames it stops early, even in the last milliseconds.
   capture.send("off");
   both(1000);
   assert.ok(along(capture.told()).length > 0);

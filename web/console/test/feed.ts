@@ -1,7 +1,7 @@
-// Happenings, to be fed to what is tested.
+// Test input for the models.
 import type { Happening, Side } from "../src/model/feed.js";
 
-/** performance.now() and the time of day of a moment, some ms after the page began. */
+/** performance.now() and the time of day, some ms after the page's start. */
 export function moment(at: number): { at: number; wall: number } {
   return { at, wall: Date.parse("2026-11-20T10:00:00.000Z") + at };
 }

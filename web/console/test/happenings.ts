@@ -1,4 +1,4 @@
-// Happenings for tests, on a clock that is told the time.
+// Test events with a given clock.
 import type { ServerMessage, TranscriptMessage } from "@voicegw/client";
 import type { Happening, Noticed, Side, UnknownMessage } from "../src/model/feed.js";
 

@@ -1,4 +1,4 @@
-// A conversation that was recorded, as happenings.
+// A recorded conversation as events.
 import type { Happening } from "../src/model/feed.js";
 import { downlink, moment, uplink } from "./feed.js";
 import conversation from "./testdata/conversation.jsonl?raw";
@@ -8,7 +8,7 @@ const FRAME_MS = 20;
 
 type Audio = [side: "u" | "d", at: number, samples: number, peak: number, item?: string];
 
-/** Samples that are as loud as those that were recorded. */
+/** Samples with the recorded loudness. */
 function samples(count: number, peak: number): Int16Array {
   return Int16Array.from({ length: count }, (_, i) => (i % 2 === 0 ? peak : -peak));
 }
@@ -22,10 +22,10 @@ function happening(line: string, clockMs: number): Happening {
   return side === "u" ? uplink(at, samples(count, peak), RATE, clockMs) : downlink(at, item!, samples(count, peak));
 }
 
-/** testdata/conversation.jsonl; its first line says what it is. */
+/** testdata/conversation.jsonl; its first line describes it. */
 export function recorded(): Happening[] {
   const [, ...lines] = conversation.trimEnd().split("\n");
-  // The microphone's clock was not recorded; it went on without a gap.
+  // The microphone's clock was not recorded; it ran without a gap.
   let clockMs = 0;
   return lines.map((line) => happening(line, line.startsWith('["u"') ? (clockMs += FRAME_MS) : clockMs));
 }

@@ -1,4 +1,4 @@
-// What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
+// A program that uses the packages, compiled against the packed ones: scripts/test-pack.sh.
 import { Microphone, VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
 import { VoicegwCall } from "@voicegw/client/element";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
@@ -36,7 +36,7 @@ export async function talk(): Promise<Disconnected> {
   return session.disconnect();
 }
 
-/** Goes on with a call in which the page was loaded again. */
+/** Resumes a call after a reload. */
 export async function goOn(): Promise<VoiceSession | null> {
   const kept: KeptSession | null = keptSession();
   return kept?.leftAt == null ? null : connect({ ...options, resume: "only" });
@@ -49,7 +49,7 @@ new Microphone();
 // @ts-expect-error: there is no such rate.
 new VoiceSession({ inputRate: 11025 });
 
-/** Knows every message: one that is added is an error here. */
+/** Lists every message type: an added one is a compile error here. */
 export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
   switch (message.type) {
     case "session.started":
@@ -124,7 +124,7 @@ export function useConversation(): { lines: readonly TranscriptLine[]; questions
 
 export const shown: string = gatewayError({ type: "error", seq: 0, code: "blocked", message: "…", retryable: false }).advice;
 
-/** An element whose agent may ask the page, and is told and shown what is on it. */
+/** An element whose agent may ask the page, with context and an image. */
 export async function embed(picture: Blob): Promise<void> {
   const call = document.body.appendChild(new VoicegwCall());
   call.options = { ...options, tools: { title: { description: "Says the page's title.", readOnly: true, run: () => document.title } } };
