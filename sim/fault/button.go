@@ -13,7 +13,7 @@ type Button struct {
 	Do Kind
 	// Label describes what it does.
 	Label string
-	// For is the default duration; zero if the fault has no duration.
+	// For is the default duration; zero if the fault has none.
 	For time.Duration
 }
 
@@ -44,7 +44,7 @@ var buttons = []Button{
 // Buttons lists the faults that a person can inject.
 func Buttons() []Button { return slices.Clone(buttons) }
 
-// PressError describes what is wrong with a request, in words for the person who made it.
+// PressError is a mistake in a request, worded for the person who made it.
 type PressError struct {
 	// Field is "do", "for_ms" or "code".
 	Field   string
@@ -54,8 +54,8 @@ type PressError struct {
 // Error returns the message.
 func (e *PressError) Error() string { return e.Message }
 
-// Press makes a button's action. A nil d means the button's default duration, code 0 the
-// provider's default. The error is a *PressError.
+// Press makes a button's action. A nil d means the button's default duration, code 0 the provider's default. The
+// error is a *PressError.
 func Press(do string, d *time.Duration, code int) (Action, error) {
 	i := slices.IndexFunc(buttons, func(b Button) bool { return string(b.Do) == do })
 	if i < 0 {
@@ -88,8 +88,7 @@ func words() []string {
 	return all
 }
 
-// OfCall reports whether a fault concerns a tool call: pressed by hand, it happens at the next
-// call.
+// OfCall reports whether a fault concerns a tool call; pressed by hand, it affects the next one.
 func (k Kind) OfCall() bool {
 	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID
 }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestPress: what a button does, with its own duration or the one that is given; a refusal
-// names the field.
+// TestPress covers default and given durations, and refusals with their field.
 func TestPress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do    string
@@ -61,8 +60,7 @@ func ms(n int64) *time.Duration {
 	return &d
 }
 
-// TestButtons: each can be pressed without a duration, is a word of scripts, and has a label;
-// docs/simulator.md lists them all.
+// TestButtons: each works without a duration, is a word of scripts, has a label, and is listed in docs/simulator.md.
 func TestButtons(t *testing.T) {
 	page, err := os.ReadFile("../../docs/simulator.md")
 	if err != nil {

@@ -213,7 +213,7 @@ func TestFaultsOfOneAPI(t *testing.T) {
 	}
 }
 
-// TestFaultsOfResumption: their defaults, and the places in which they would never happen.
+// TestFaultsOfResumption covers their defaults, and the places where they would never happen.
 func TestFaultsOfResumption(t *testing.T) {
 	in := parse(t, `{faults: [{at: setup, do: refuse_resume}, {at: setup, do: refuse_resume, code: 1007, reason: no}, {at: setup, api: live, do: late_handle, for: 3s}, {at: setup, api: realtime, do: deaf}]}`).
 		NewInjector(1, Connection{N: 1, OfAPI: 1, API: APILive})
@@ -237,7 +237,7 @@ func TestFaultsOfResumption(t *testing.T) {
 	}
 }
 
-// TestAdd: faults as they stand on a command line, put together.
+// TestAdd covers faults from a command line.
 func TestAdd(t *testing.T) {
 	var all *Script
 	for _, text := range []string{"deaf", " at: turn, n: 2, do: close, code: 4000 ", "{at: setup, do: refuse_resume, code: 1011}"} {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Injector is one connection's use of a script. It must not be used
-// concurrently. A nil Injector injects no faults.
+// Injector is one connection's use of a script. It is not safe for concurrent use. A nil Injector injects nothing.
 type Injector struct {
 	rules []rule
 	fired []int
 	rand  *rand.Rand
 }
 
-// NewInjector returns the injector of a connection, or of a request. The same seed gives the
-// same faults at the same points. Wires get theirs from wire.Options.Begin.
+// NewInjector returns the injector of a connection or a request. The same seed gives the same faults at the same
+// points. Wires get theirs from wire.Options.Begin.
 func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
 	if s == nil {
 		return nil
@@ -30,7 +29,7 @@ func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
 	return i
 }
 
-// meant reports whether the rule applies to that connection.
+// meant reports whether the rule applies to the connection.
 func (u *rule) meant(c Connection) bool {
 	n := c.N
 	if u.api != "" {
@@ -42,7 +41,7 @@ func (u *rule) meant(c Connection) bool {
 	return u.connection == 0 || u.connection == n
 }
 
-// At returns the faults due at p, in the script's order, and counts them.
+// At returns and counts the faults due at p, in the script's order.
 func (i *Injector) At(p Point) []Action {
 	if i == nil {
 		return nil
@@ -57,12 +56,11 @@ func (i *Injector) At(p Point) []Action {
 	return due
 }
 
-// matches reports whether the rule applies at p.
 func (u *rule) matches(p Point) bool {
 	return (u.n == 0 || u.n == p.N) && (u.turn == 0 || u.turn == p.Turn) && (u.event == "" || u.event == p.Event)
 }
 
-// fires counts rule k, unless it has reached its limit or its probability decides against it.
+// fires counts rule k, unless its limit or its probability prevents it.
 func (i *Injector) fires(k int) bool {
 	u := &i.rules[k]
 	if u.limit > 0 && i.fired[k] >= u.limit {
@@ -84,8 +82,7 @@ func (i *Injector) decide(u *rule) Action {
 	return a
 }
 
-// Timed returns the faults that are due at a time, earliest first. It is called
-// once, when the connection is accepted.
+// Timed returns the timed faults, earliest first. It is called once, when the connection is accepted.
 func (i *Injector) Timed() []Timed {
 	if i == nil {
 		return nil

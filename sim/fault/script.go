@@ -18,28 +18,27 @@ const (
 	maxCount = 1_000_000
 )
 
-// Script is a fault script. It is immutable after Parse and may be used concurrently by any
-// number of connections. A nil Script has no faults.
+// Script is a fault script. It is immutable and safe for concurrent use. A nil Script has no faults.
 type Script struct {
 	rules []rule
 }
 
-// rule is one entry of a script.
+// rule is an entry of a script. Zero values match anything.
 type rule struct {
 	at         string // a Where, or "time"
 	n          int    // 0 is any
 	turn       int    // 0 is any
 	event      string // "" is any
 	after      time.Duration
-	connection int     // 0 is every connection
+	connection int     // number of the connection
 	api        string  // "" means any API
 	chance     float64 // 0 is certain
-	limit      int     // how often per connection; 0 means no limit
+	limit      int     // per connection; 0 means no limit
 	jitter     time.Duration
 	action     Action
 }
 
-// atTime is the word for a fault that happens at a time.
+// atTime is the word for a timed fault.
 const atTime = "time"
 
 // wheres are the words for `at`.
@@ -59,15 +58,14 @@ var kinds = []string{
 	string(RefuseResume), string(Amnesia), string(Deaf), string(LateHandle), string(NoHandle), string(BusyHandle),
 }
 
-// actionKeys are the keys that describe the action.
+// actionKeys are the keys of the action.
 var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
 
-// ruleKeys are the keys of one entry.
+// ruleKeys are the keys of an entry.
 var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
 
-// Parse reads a fault script from YAML; docs/simulator.md lists every key. All
-// problems are reported together as a *strict.Error, each with its line. name is the
-// file's name for the error.
+// Parse reads a fault script from YAML; docs/simulator.md lists every key. The error is a *strict.Error with all
+// problems and their lines; name is the file's.
 func Parse(name string, data []byte) (*Script, error) {
 	r := strict.NewReader(name)
 	s := &Script{}
@@ -82,10 +80,9 @@ func Parse(name string, data []byte) (*Script, error) {
 	return s, nil
 }
 
-// Add returns a script with the faults of s, which may be nil, and then one more as it is given on
-// a command line: the keys of an entry, such as "at: turn, n: 2, do: deaf", or only the word of a
-// fault, which then happens at the setup of every connection. The error is a *strict.Error under
-// that name.
+// Add returns a script with the faults of s, which may be nil, and one more from a command line: the keys of an
+// entry, such as "at: turn, n: 2, do: deaf", or only a fault's word, which applies at the setup of every connection.
+// The error is a *strict.Error under that name.
 func (s *Script) Add(name, text string) (*Script, error) {
 	r := strict.NewReader(name)
 	text = strings.TrimSpace(text)
@@ -128,7 +125,7 @@ func (s *Script) read(r *strict.Reader, top strict.Map) {
 	}
 }
 
-// readRule reads one entry of the list.
+// readRule reads an entry of the list.
 func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	m, ok := r.Map(n, "a fault", ruleKeys...)
 	if !ok {
@@ -164,7 +161,7 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	return out, true
 }
 
-// applies reports a kind of fault that never happens at this point or on this API.
+// applies reports a fault that never happens at this point or on this API.
 func (u *rule) applies(r *strict.Reader, m strict.Map) {
 	kind := u.action.Kind
 	if !kind.OfResumption() && kind != Deaf {
@@ -182,8 +179,8 @@ func (u *rule) applies(r *strict.Reader, m strict.Map) {
 	}
 }
 
-// fits reports keys that have no meaning at this kind of point, because a fault that
-// silently never happens is worse than an error.
+// fits reports keys without a meaning at this point, because a fault that silently never happens is worse than an
+// error.
 func (u *rule) fits(r *strict.Reader, m strict.Map) {
 	refuse := func(key string, places ...string) {
 		if m.Has(key) && !slices.Contains(places, u.at) {
@@ -208,9 +205,8 @@ func (u *rule) fits(r *strict.Reader, m strict.Map) {
 	}
 }
 
-// ReadAction reads a fault from a node of another file, with the keys do, for,
-// jitter, code, reason, repeat and unknown, or as a single word if the fault
-// needs no more. Jitter is not allowed there. Problems are recorded in r.
+// ReadAction reads a fault from another file, with the keys do, for, code, reason, repeat and unknown, or as a single
+// word. Problems go to r.
 func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
 	if n.Kind == yaml.ScalarNode {
 		word, ok := r.Word(n, "fault", kinds...)
@@ -253,7 +249,7 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 	return a, jitter
 }
 
-// ReadCode reads a close code that may be sent in a close frame (RFC 6455, 7.4).
+// ReadCode reads a close code that may be sent (RFC 6455, 7.4).
 func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	code, ok := r.Int(n, "code", 1000, 4999)
 	if ok && !sendable(code) {
@@ -263,12 +259,12 @@ func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	return code, ok
 }
 
-// sendable reports whether a code may appear in a close frame.
+// sendable reports whether a close frame may have the code.
 func sendable(code int) bool {
 	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006 || code >= 3000 && code <= 4999
 }
 
-// complete fills in defaults and reports what is missing or useless for the kind.
+// complete sets defaults and reports missing and useless keys.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true, LateHandle: true}
 	useless := func(key string, fine bool) {
@@ -295,10 +291,10 @@ func (a *Action) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }
 
-// defaultCodes are the codes of actions that name none.
+// defaultCodes are the kinds' default codes.
 var defaultCodes = map[Kind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
 
-// fill sets the kind's defaults for missing values.
+// fill sets the kind's defaults.
 func (a *Action) fill() {
 	a.Code = cmp.Or(a.Code, defaultCodes[a.Kind])
 	switch a.Kind {

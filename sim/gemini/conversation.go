@@ -9,12 +9,12 @@ import (
 	"voicegw/sim/wire"
 )
 
-// maxHistory bounds what a conversation remembers; the oldest entries are dropped first, a
-// quarter of the bound at a time, so that snapshots share most of the list.
+// maxHistory bounds a conversation's history; the oldest quarter is dropped at a time, so that snapshots share most
+// of the list.
 const maxHistory = 500
 
-// origin is what all snapshots of a conversation share. Of all sessions that continue from one
-// of its snapshots only one is open at a time; the registry ensures that.
+// origin is the shared part of a conversation's snapshots. Only one session of them is open at a time; the registry
+// ensures that.
 type origin struct {
 	// Fixed after the first setup.
 	model string
@@ -26,8 +26,7 @@ type origin struct {
 	atResume []fault.Action
 }
 
-// conversation is what the model knows: a connection owns it, and a resumption handle leads
-// to a snapshot of it.
+// conversation is the model's memory. A connection owns it; a resumption handle leads to a snapshot of it.
 type conversation struct {
 	*origin
 
@@ -35,7 +34,7 @@ type conversation struct {
 	dialogue *scenario.Dialogue
 	history  []scenario.Memory // the elements never change
 	calls    calls
-	// unanswered is what the user wrote and the model has not answered; it is not in history yet.
+	// unanswered is the user's text without an answer; it is not in history yet.
 	unanswered []string
 	usage      meter
 	answered   bool // the model has answered at least once
@@ -51,7 +50,7 @@ func (c *conversation) remember(who, text string) {
 	}
 }
 
-// takeUnanswered puts into the history what the user wrote: from here on it is not new.
+// takeUnanswered moves the unanswered text into the history.
 func (c *conversation) takeUnanswered() {
 	for _, text := range c.unanswered {
 		c.remember("user", text)

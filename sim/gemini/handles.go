@@ -19,8 +19,8 @@ type handleHabits struct {
 	due  int           // handles that were due; a late one is void if another one became due
 }
 
-// sendState tells a client that asked for it whether the session could be resumed now: it
-// cannot while the model is at work or a call is open.
+// sendState reports to a client that asked for it whether the session can be resumed now: not while the model is busy
+// or a call is open.
 func (s *session) sendState(now time.Time) {
 	if !s.cfg.resumption {
 		return

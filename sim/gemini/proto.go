@@ -189,8 +189,8 @@ func decodeValue(dec *json.Decoder, depth int) (any, error) {
 	return obj, err
 }
 
-// checker turns a decoded message into plain maps with camelCase names and
-// collects what the provider would refuse, in the provider's words.
+// checker turns a decoded message into plain maps with camelCase names and collects the provider's refusals, in its
+// words.
 type checker struct {
 	violations []string
 }

@@ -55,7 +55,7 @@ type session struct {
 	early    []clientMessage // realtime input that waits for the initial history
 	alarms   []alarm
 	consumed int // client messages so far
-	// busy means that the client was last told that it cannot resume.
+	// busy is the state reported last: the client can't resume.
 	busy bool
 
 	deaf    bool // the user is transcribed and never answered
@@ -121,7 +121,7 @@ func (s *session) due() (time.Time, bool) {
 	return at, found
 }
 
-// tick does what is due.
+// tick runs everything that is due.
 func (s *session) tick(now time.Time) {
 	for len(s.alarms) > 0 && !s.alarms[0].at.After(now) && !s.out.Closed() {
 		a := s.alarms[0]
@@ -337,9 +337,8 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 	s.next(now)
 }
 
-// activity announces speech if the model does so: 3.1 beside an empty
-// serverContent, 3.8 alone, as recorded. Activities that the client itself declares are not
-// announced.
+// activity announces speech if the model does so: 3.1 with an empty serverContent, 3.8 alone, as recorded. Activities
+// declared by the client are not announced.
 func (s *session) activity(kind string, offset time.Duration) {
 	h := s.cfg.habits
 	if s.cfg.explicitVAD {

@@ -98,7 +98,7 @@ func (s *session) open(t *turn) {
 	s.send(f)
 }
 
-// advance continues the turn as far as the time allows.
+// advance continues the turn up to now.
 func (s *session) advance(now time.Time) {
 	for s.turn != nil && !s.out.Closed() {
 		t := s.turn
@@ -166,7 +166,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	t.line, t.lineBegan = voice.NewDelivery(line, o), now
 }
 
-// thought returns what a thinking model writes before it speaks.
+// thought returns the text that a thinking model writes before it speaks.
 func thought(text string) string {
 	const heading = 4
 	words := strings.Fields(text)
@@ -235,7 +235,7 @@ func (s *session) played(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / s.opts.PlaybackSpeed)
 }
 
-// endLine keeps the sent part of a line: only that is what the model will remember.
+// endLine cuts a line after the sent part, which is the part that the model remembers.
 func (s *session) endLine(t *turn) {
 	text := t.line.Text(t.line.Sent())
 	if s.cfg.text {
@@ -331,7 +331,7 @@ func (s *session) scheduleLate(now time.Time, t *turn) {
 	}
 }
 
-// interrupt breaks the answer off and drops what was not sent.
+// interrupt stops the answer and drops the unsent part.
 func (s *session) interrupt(now time.Time) {
 	t := s.turn
 	if t == nil {

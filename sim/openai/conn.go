@@ -14,8 +14,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// conn is one session on one connection. Everything in it is owned by the
-// goroutine of run.
+// conn is one session on one connection. The goroutine of run owns everything in it.
 type conn struct {
 	opts  wire.Options
 	stats *wire.Stats
@@ -25,7 +24,7 @@ type conn struct {
 	ids   *wire.IDs
 	model model
 	azure bool
-	quota bool // every response fails because the quota is exhausted
+	quota bool // the quota is exhausted: every response fails
 	deaf  bool // speech is transcribed, nothing is answered
 	begun time.Time
 
@@ -50,7 +49,6 @@ type task struct {
 	do func()
 }
 
-// after adds something to the agenda.
 func (c *conn) after(d time.Duration, do func()) {
 	t := task{time.Now().Add(d), do}
 	i, _ := slices.BinarySearchFunc(c.agenda, t, func(a, b task) int {
@@ -95,8 +93,8 @@ func (c *conn) run(first []fault.Action) {
 	}
 }
 
-// settle injects the faults of the events that were sent since the last time.
-// These faults send events too; the limit is for a script that answers each event with another.
+// settle injects the faults of the events sent since the last call. These faults send events too; the limit is for a
+// script that answers each event with another.
 func (c *conn) settle() {
 	for range 100 {
 		if len(c.due) == 0 {
@@ -109,7 +107,7 @@ func (c *conn) settle() {
 	c.due = nil
 }
 
-// wait is the time until something is due.
+// wait is the time until the next task.
 func (c *conn) wait() time.Duration {
 	d := time.Hour
 	now := time.Now()
@@ -122,7 +120,7 @@ func (c *conn) wait() time.Duration {
 	return max(d, 0)
 }
 
-// proceed does what is due.
+// proceed runs the tasks that are due.
 func (c *conn) proceed() {
 	now := time.Now()
 	for len(c.agenda) > 0 && !c.agenda[0].at.After(now) && !c.w.Closed() {
@@ -136,12 +134,12 @@ func (c *conn) proceed() {
 	}
 }
 
-// commit carries out the faults that need the protocol.
+// commit carries out the faults that depend on the protocol.
 func (c *conn) commit(as []fault.Action) {
 	for _, a := range as {
 		switch a.Kind {
 		case fault.GoAway:
-			// OpenAI announces nothing; the session just expires.
+			// OpenAI announces nothing; the session expires.
 			c.after(a.For, func() { c.expireAs(a) })
 		case fault.Expire:
 			c.expireAs(a)
@@ -198,7 +196,6 @@ func (c *conn) forget(r *response) {
 
 func (c *conn) itemID() string { return "item_" + c.ids.Base62(21) }
 
-// clientEvent is any event of the client.
 type clientEvent struct {
 	Type     string          `json:"type"`
 	EventID  string          `json:"event_id"`
@@ -213,7 +210,7 @@ type clientEvent struct {
 	RespID   string          `json:"response_id"`
 }
 
-// supported are the types that the error for an unknown type lists.
+// supported are the types listed in the error for an unknown one.
 var supported = []string{
 	"session.update", "session.close", "transcription_session.update",
 	"input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear",
@@ -221,7 +218,6 @@ var supported = []string{
 	"response.create", "response.cancel",
 }
 
-// handle carries out one event of the client.
 func (c *conn) handle(data []byte) {
 	var e clientEvent
 	if rest, encoded, ok := cutAudio(data); ok && json.Unmarshal(rest, &e) == nil &&
@@ -245,9 +241,8 @@ func (c *conn) handle(data []byte) {
 // before its JSON is read.
 const minCut = 256
 
-// cutAudio cuts the value of "audio" out of an event, because reading it as
-// JSON costs more than all the rest. The pattern with its quotes cannot occur inside a
-// JSON string, where quotes are escaped; the caller checks that it was the event's own key.
+// cutAudio cuts the value of "audio" out of an event, because reading it as JSON costs more than all the rest. The
+// quoted pattern cannot occur inside a JSON string; the caller checks that it was the event's own key.
 func cutAudio(data []byte) (rest, encoded []byte, ok bool) {
 	if len(data) < minCut {
 		return nil, nil, false
@@ -374,7 +369,7 @@ func (c *conn) deleteItem(e *clientEvent) *apiError {
 	return nil
 }
 
-// retrieve sends an item with as much of its audio as is kept.
+// retrieve sends an item with its stored audio.
 func (c *conn) retrieve(e *clientEvent) *apiError {
 	it, _ := c.conv.find(e.ItemID)
 	if it == nil {
@@ -388,8 +383,8 @@ func (c *conn) retrieve(e *clientEvent) *apiError {
 	return nil
 }
 
-// truncate cuts the assistant's speech after the part that the user has heard. The
-// transcript is removed, because it is unknown which words were heard.
+// truncate cuts the assistant's speech after the part that the user heard, and removes the transcript, because the
+// heard words are unknown.
 func (c *conn) truncate(e *clientEvent) *apiError {
 	it, _ := c.conv.find(e.ItemID)
 	switch {

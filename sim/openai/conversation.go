@@ -5,15 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what a conversation keeps.
+// Bounds of a conversation.
 const (
 	maxItems = 2000
 	maxAudio = 4 << 20  // bytes of audio in all items
-	maxWords = 16 << 20 // bytes of everything else in them
+	maxWords = 16 << 20 // bytes of everything else
 )
 
-// maxHeld is how many bytes of audio all conversations of a simulator keep: a load test has
-// a thousand of them, and never asks for the audio.
+// maxHeld bounds the audio of all conversations of a simulator: a load test has a thousand of them and never asks for
+// it.
 const maxHeld = 64 << 20
 
 // conversation is the list of items. The connection's goroutine owns it.
@@ -28,7 +28,7 @@ type conversation struct {
 	spoken bool
 }
 
-// find returns the item of that id, or nil, and its index.
+// find returns the item of that id and its index; nil if there is none.
 func (c *conversation) find(id string) (*item, int) {
 	for i, it := range c.items {
 		if it.id == id {
@@ -71,7 +71,7 @@ func (c *conversation) insert(it *item, at int) {
 	c.trim()
 }
 
-// hold adds n bytes to the kept audio, or removes them if n is negative.
+// hold adds bytes to the stored audio; a negative number removes them.
 func (c *conversation) hold(bytes int) {
 	c.audio += bytes
 	if c.held != nil {
@@ -79,12 +79,11 @@ func (c *conversation) hold(bytes int) {
 	}
 }
 
-// full reports whether there is more audio than may be kept.
 func (c *conversation) full() bool {
 	return c.audio > maxAudio || c.held != nil && c.held.Load() > maxHeld
 }
 
-// keep stores the audio of an item that grew, unless an earlier part could not be kept.
+// keep stores the audio of a growing item, unless an earlier part had no room.
 func (c *conversation) keep(it *item, data []byte) {
 	if it.cut = it.cut || len(it.audio)+len(data) > maxAudio/2; it.cut {
 		return

@@ -1,16 +1,13 @@
-// Package openai is OpenAI's Realtime API (GA) seen from the provider's side,
-// for the simulator: the WebSocket at /v1/realtime, and Azure's at
+// Package openai simulates OpenAI's Realtime API (GA): the WebSocket at /v1/realtime, and Azure's at
 // /openai/v1/realtime.
 //
-// Event names, key sets, order, error texts and token rates follow the provider's
-// documentation (developers.openai.com/api/docs/guides/realtime-websocket and the API
-// reference of the realtime events, read 2026-11-20), the types of the SDKs of that
-// day, and recorded sessions; a comment marks what is not known.
+// Event names, key sets, order, error texts and token rates follow the provider's documentation
+// (developers.openai.com/api/docs/guides/realtime-websocket and the API reference of the realtime events, read
+// 2026-11-20), the types of the SDKs of that day, and recorded sessions; a comment marks unknown behaviour.
 //
-// One goroutine per connection owns the whole session: it handles the client's
-// events in order, and waits for the times at which something is due without input (outgoing
-// audio, transcripts, expiry).
+// One goroutine per connection owns the session: it handles the client's events in order and runs the tasks that are
+// due without input (outgoing audio, transcripts, expiry).
 //
-// Not simulated: transcription sessions (?intent=transcription), sideband
-// connections (?call_id=), WebRTC, SIP. MCP tools are listed and never called.
+// Not simulated: transcription sessions (?intent=transcription), sideband connections (?call_id=), WebRTC, SIP. MCP
+// tools are listed but never called.
 package openai

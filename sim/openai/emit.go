@@ -22,7 +22,7 @@ func (c *conn) emit(event string, members ...any) {
 
 func (c *conn) eventID() string { return "event_" + c.ids.Base62(21) }
 
-// emitItem sends an event about an item of the conversation and the one before it.
+// emitItem sends an event about an item and its predecessor.
 func (c *conn) emitItem(event string, previous *string, it *item) {
 	c.emit("conversation.item."+event, "previous_item_id", previous, "item", it)
 }

@@ -26,7 +26,7 @@ type input struct {
 
 	buf     []byte        // encoded audio, ending at the clock
 	length  time.Duration // of all audio since the last commit or clear
-	itemID  string        // item of the current speech; empty if nobody speaks
+	itemID  string        // item of the current speech; empty without one
 	startMS int64         // reported start of that speech
 	edgeMS  int64         // where its sound began
 	pcm     []byte        // scratch
@@ -238,7 +238,7 @@ func (c *conn) addCommitted(it *item) {
 	c.emitItem("done", previous, it)
 }
 
-// answerSpeech automatically begins the response to the speech in it; it returns what was heard.
+// answerSpeech begins the automatic response to the speech in it and returns the transcript.
 func (c *conn) answerSpeech(it *item) string {
 	if c.deaf {
 		it.answered = true // the utterance was heard, and counts

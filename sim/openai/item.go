@@ -45,11 +45,10 @@ type item struct {
 	cut    bool
 	format format
 	length time.Duration
-	// spoken is the length of the speech in a user's audio; told means that the
-	// client sent its words too.
+	// spoken is the length of the speech in a user's audio; told means that the client also sent its words.
 	spoken time.Duration
 	told   bool
-	// heard is what the model understood of a user's speech.
+	// heard is the transcript of a user's speech.
 	heard string
 	// cutWords are about the words that are left of the assistant's truncated speech.
 	cutWords string
@@ -133,8 +132,8 @@ func (it *item) memory(call string) (scenario.Memory, bool) {
 	return m, m.Who != "" && m.Text != ""
 }
 
-// truncated returns the words that were said in the first part of a speech, as far as that can
-// be known from its length: the model itself hears only the sound that is left.
+// truncated estimates the words in the first part of a speech from its length: the model itself hears only the
+// remaining sound.
 func truncated(words string, part, whole time.Duration) string {
 	all := strings.Fields(words)
 	if whole <= 0 || part >= whole {

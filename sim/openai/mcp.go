@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// Tools of a remote MCP server: the session asks the server for its list and shows
-// the list to the client (https://developers.openai.com/api/docs/guides/realtime-mcp,
-// read 2026-11-23; the order of the events follows the page, because no session is
-// recorded). The simulator makes no connection: it decides itself what a server would
-// list.
+// Tools of a remote MCP server: the session lists the server's tools to the client
+// (https://developers.openai.com/api/docs/guides/realtime-mcp, read 2026-11-23; the order of the events follows the
+// page, because no session is recorded). The simulator makes up the list and connects to no server.
 
 // mcpServer is the part of a declared MCP server that the simulator uses.
 type mcpServer struct {
@@ -28,7 +26,7 @@ type mcpServer struct {
 // two that OpenAI's documentation requires of a server for its own products.
 var ordinaryMCPTools = []string{"search", "fetch"}
 
-// tools are what the server lists.
+// tools returns the server's list.
 func (s *mcpServer) tools() []object {
 	names := ordinaryMCPTools
 	if s.allowed != nil {

@@ -31,7 +31,7 @@ var models = map[string]model{
 // snapshot matches the end of a dated release's name.
 var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
 
-// findModel returns the model of that name, or the one of which it is a dated snapshot.
+// findModel returns the model of that name, which may be a dated snapshot.
 func findModel(name string) (model, bool) {
 	m, ok := models[snapshot.ReplaceAllString(name, "")]
 	return m, ok

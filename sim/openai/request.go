@@ -148,8 +148,7 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 	return turn
 }
 
-// memory is what the model knows of the conversation, or of the request's own input, without
-// the items that are to be answered now.
+// memory returns the conversation, or the request's own input, without the items to answer now.
 func (c *conn) memory(q *request, fresh []*item) []scenario.Memory {
 	items := c.conv.items
 	if q.given {
@@ -198,7 +197,7 @@ func (c *conn) results(items []*item) []scenario.Result {
 	return out
 }
 
-// context returns what the model knows when it answers a request.
+// context returns the model's state for an answer.
 func (c *conn) context(q *request) scenario.Context {
 	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
 	if q.instructions != nil {

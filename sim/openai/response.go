@@ -89,7 +89,7 @@ func (r *response) place() object {
 	return object{"response_id", r.obj.ID, "item_id", r.msg.item.id, "output_index", r.msg.index, "content_index", 0}
 }
 
-// advance continues the response as far as it is due.
+// advance continues the response up to now.
 func (c *conn) advance(r *response, now time.Time) {
 	for !r.over && !c.w.Closed() && !r.next.After(now) {
 		switch {
@@ -294,7 +294,7 @@ func (c *conn) closeMessage(r *response, status string) {
 	r.msg = nil
 }
 
-// finish ends a response: it closes what is open and sends response.done.
+// finish ends a response: it closes open items and sends response.done.
 func (c *conn) finish(r *response, status string, details *statusDetails) {
 	if r.over {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // Ephemeral keys (https://developers.openai.com/api/reference, client_secrets, read 2026-11-20): their times in
-// seconds. A key may be used until it expires; a session that it has opened goes on.
+// seconds. Sessions outlive their key.
 const (
 	secretDefault = 600
 	secretMin     = 10
@@ -148,7 +148,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 			return nil, err
 		}
 		delete(asked, "model")
-		if made.session, _ = json.Marshal(asked); made.session == nil { // what was decoded can be encoded
+		if made.session, _ = json.Marshal(asked); made.session == nil { // decoded JSON can be encoded
 			made.session = raw
 		}
 	}

@@ -169,7 +169,7 @@ type updater struct {
 	updating
 }
 
-// updating is the context on which an update depends, besides the session.
+// updating is the context of an update in addition to the session.
 type updating struct {
 	model model
 	azure bool

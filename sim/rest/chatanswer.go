@@ -110,7 +110,7 @@ func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
 	return turn
 }
 
-// plan returns what a turn will say and how many calls it will make.
+// plan returns a turn's texts and the number of its calls.
 func plan(turn scenario.Turn) (texts []string, calls int) {
 	for _, step := range turn.Steps {
 		switch t := step.(type) {

@@ -21,7 +21,7 @@ type reply struct {
 	called []string
 }
 
-// remember appends what the model knows of an exchange.
+// remember appends an exchange to the model's memory.
 func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
 	add := func(who, text string) {
 		if text != "" {

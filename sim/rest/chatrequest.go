@@ -20,8 +20,8 @@ const (
 	maxMessages = 2048
 )
 
-// chatRequest is what is read from a request. Parameters that change nothing in a simulated model
-// (temperature, seed, …) are only checked.
+// chatRequest has the parameters that matter. Those without an effect on a simulated model (temperature, seed, …) are
+// only checked.
 type chatRequest struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`

@@ -27,7 +27,7 @@ type outDetails struct {
 	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
-// The cost of a message, of the whole prompt and of an image, besides their text.
+// The cost of a message, of the whole prompt and of an image, in addition to their text.
 const (
 	perMessage = 3
 	perPrompt  = 3

@@ -223,7 +223,7 @@ func (x *Exchange) TakeCallFaults() []fault.Action {
 	return as
 }
 
-// Pause waits, and injects the faults that become due meanwhile.
+// Pause waits, and injects the faults that become due.
 func (x *Exchange) Pause(d time.Duration) error {
 	until := time.Now().Add(d)
 	for len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {

@@ -15,8 +15,8 @@ func OpenAIPaths(api string) *regexp.Regexp {
 	return regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) + `|openai/deployments/([^/]+))/` + api + `$`)
 }
 
-// OpenAIHandle is a Handle that is also told the deployment in the path, which may be empty, and
-// whether the path is Azure's.
+// OpenAIHandle is a Handle that also gets the deployment in the path, which may be empty, and whether the path is
+// Azure's.
 type OpenAIHandle func(x *Exchange, body []byte, deployment string, azure bool) error
 
 // ServeOpenAI is Serve for the paths of OpenAIPaths. Other paths are not found.

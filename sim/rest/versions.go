@@ -15,9 +15,9 @@ const (
 	OpenAIAPI            // OpenAI's, and the endpoints of others that are compatible with it
 )
 
-// versions has every version that an official client of an API uses by default, or that its documentation tells to
-// use, with the newest client that does (the sources of the npm and Go packages, and the README of PyPI's google-genai, read
-// 2026-11-29). The simulator serves these and no others.
+// versions has every version that an official client uses by default or the documentation recommends, with the newest
+// client that does (the sources of the npm and Go packages, and the README of PyPI's google-genai, read 2026-11-29).
+// The simulator serves only these.
 var versions = []struct {
 	api     API
 	version string

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// finder finds values for arguments in a text and uses each value once.
+// finder finds values for arguments in a text and uses each once.
 type finder struct {
 	text    string
-	words   map[string]bool // the content words of the text
+	words   map[string]bool // the text's content words
 	quoted  []string
 	names   []string // runs of capitalised words
 	numbers []float64
 	dates   []string
 	times   []string
 	tool    map[string]bool // the content words of the tool's name
-	// madeUp counts the required values of a form (a date, a number, an address) that the
-	// text does not have.
+	// madeUp counts the required values (a date, a number, an address) that the text lacks.
 	madeUp int
 }
 
@@ -59,8 +58,7 @@ func newFinder(text string, t *Tool) *finder {
 	return f
 }
 
-// properNames returns the runs of capitalised words, except a sentence's first word
-// if it stands alone.
+// properNames returns the runs of capitalised words, except a lone first word of a sentence.
 func properNames(text string) []string {
 	var out []string
 	var run []string
@@ -93,7 +91,6 @@ func properNames(text string) []string {
 	return out
 }
 
-// next removes and returns the first value of a list.
 func next[T any](list *[]T) (v T, ok bool) {
 	if len(*list) == 0 {
 		return v, false
@@ -103,8 +100,8 @@ func next[T any](list *[]T) (v T, ok bool) {
 	return v, true
 }
 
-// fillObject makes arguments for a schema: required ones always, the others
-// if the text has values for them. Required arguments choose first.
+// fillObject makes arguments for a schema: required ones always, others if the text has values. Required ones choose
+// first.
 func fillObject(s schema, f *finder) map[string]any {
 	out := map[string]any{}
 	for _, needed := range []bool{true, false} {
@@ -120,7 +117,7 @@ func fillObject(s schema, f *finder) map[string]any {
 	return out
 }
 
-// value returns an argument; false if it is optional and the text has no value for it.
+// value returns an argument; false if it is optional and the text has no value.
 func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	if len(s.enum) > 0 {
 		return f.choice(s, needed)
@@ -145,7 +142,7 @@ func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	return f.string(name, s, needed)
 }
 
-// choice returns the enum value that the text names, or the first.
+// choice returns the enum value in the text, or the first.
 func (f *finder) choice(s schema, needed bool) (any, bool) {
 	for _, e := range s.enum {
 		if overlap(f.words, content(fmt.Sprint(e))) > 0 {
@@ -195,7 +192,6 @@ func (f *finder) truth(name string, s schema, needed bool) (any, bool) {
 	return true, true
 }
 
-// fallback returns the schema's own value: its default or an example.
 func (s schema) fallback() any {
 	if s.def != nil {
 		return s.def
@@ -206,7 +202,7 @@ func (s schema) fallback() any {
 	return nil
 }
 
-// today is the current day of the simulated world: the same in every run.
+// today is the fixed date of the simulated world.
 var today = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
 // formatted returns a text of a declared format, from the input or made up.
@@ -218,8 +214,7 @@ func (f *finder) formatted(format string, needed bool) (string, bool) {
 	return v, v != "" && (found || needed)
 }
 
-// inForm returns a text of a declared format, empty for an unknown format; found means
-// that the input contains some of it.
+// inForm returns a text of a declared format, empty for an unknown one; found means that it is from the input.
 func (f *finder) inForm(format string) (v string, found bool) {
 	switch format {
 	case localDateTime:
@@ -260,11 +255,10 @@ func (f *finder) inForm(format string) (v string, found bool) {
 	return "", false
 }
 
-// wholeText are the arguments whose best value is the whole input.
+// wholeText are the arguments that take the whole input.
 var wholeText = content("query question search text message prompt request reason summary description body content input")
 
-// string returns a text argument: something quoted, a name, the words after a
-// preposition, or the whole input.
+// string returns a text argument: quoted text, a name, the words after a preposition, or the whole input.
 func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	if s.format != "" {
 		if v, ok := f.formatted(s.format, needed); ok {
@@ -295,7 +289,7 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	if f.text != "" {
 		return f.text, true
 	}
-	// The words of the input are unknown: speech without a script.
+	// Speech without a script: the words are unknown.
 	switch {
 	case overlap(content(name), content("city location place town destination")) > 0:
 		return "London", true
@@ -305,15 +299,13 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	return "something", true
 }
 
-// Fill makes a JSON object for a tool's schema from a text, as the built-in behaviour
-// does: required arguments always, the others if the text has values for them.
+// Fill makes a JSON object for a tool's schema from a text: required arguments always, others if the text has values.
 func Fill(t Tool, text string) json.RawMessage {
 	args, _ := fill(&t, text)
 	return args
 }
 
-// fill is Fill. It also reports whether the text has everything that the tool requires: if the
-// tool needs a date, number or address that the text lacks, the tool does not fit the request.
+// fill is Fill. meant reports whether the text has every required date, number and address.
 func fill(t *Tool, text string) (args json.RawMessage, meant bool) {
 	f := newFinder(text, t)
 	b, err := json.Marshal(fillObject(parseSchema(t.Parameters), f))

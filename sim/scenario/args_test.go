@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// booking is a tool with one parameter, which may be required.
 func booking(property string, required bool) Tool {
 	needs := ""
 	if required {
@@ -16,8 +15,7 @@ func booking(property string, required bool) Tool {
 		Parameters: json.RawMessage(`{"type":"object","properties":{"it":` + property + `}` + needs + `}`)}
 }
 
-// TestArgumentsByTheirForm: what the model takes from a sentence, and what it makes up where
-// a required one is not there. An optional one is left out then.
+// TestArgumentsByTheirForm: a missing required value is made up, a missing optional one is left out.
 func TestArgumentsByTheirForm(t *testing.T) {
 	const said, silent = "Book a table in the restaurant on 2026-03-04 at 9:30 for ada@example.org, 4 people", "Book a table in the restaurant"
 	for name, tc := range map[string]struct{ property, said, needed string }{
@@ -48,7 +46,7 @@ func TestArgumentsByTheirForm(t *testing.T) {
 	}
 }
 
-// TestArgumentsMadeUp: a required form that no sentence has is made up, the same each time.
+// TestArgumentsMadeUp: made-up values are the same each time.
 func TestArgumentsMadeUp(t *testing.T) {
 	const text = "Book a table in the restaurant"
 	for property, made := range map[string]string{
@@ -64,7 +62,6 @@ func TestArgumentsMadeUp(t *testing.T) {
 	}
 }
 
-// TestATruthIsSaid: a flag gets the value that the sentence gives it.
 func TestATruthIsSaid(t *testing.T) {
 	tool := Tool{Name: "book_table", Description: "Book a table in the restaurant.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"outside":{"type":"boolean"}}}`)}

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// This file is the built-in behaviour: how the model answers an input for
-// which the scenario has no rule.
+// This file is the built-in behaviour for inputs without a rule.
 
-// auto calls a tool if one fits the input, and otherwise says something about it.
+// auto calls a fitting tool, or else says something about the input.
 func (b *builder) auto() {
 	if b.again {
-		return // it does not affect later turns
+		return // don't affect later turns
 	}
 	if calls := b.choose(); len(calls) > 0 {
 		if b.c.Preamble {
@@ -24,8 +23,8 @@ func (b *builder) auto() {
 	b.say(b.answer())
 }
 
-// choose picks a tool and makes its call, or several calls if the input names
-// several values for its only argument. It returns nothing if no tool fits.
+// choose picks a tool and makes its call, or several if the input names several values for its only argument; nil if
+// no tool fits.
 func (b *builder) choose() []Call {
 	c := &b.c
 	if c.ToolsOff {
@@ -58,14 +57,14 @@ func (b *builder) choose() []Call {
 	return b.fillCalls(best)
 }
 
-// toldToCall reports whether speech with unknown words should lead to a call:
-// there is only one tool and the instructions name it.
+// toldToCall reports whether speech with unknown words leads to a call: there is only one tool and the instructions
+// name it.
 func (b *builder) toldToCall(t *Tool) bool {
 	return b.spoken && b.text == "" && len(b.c.Tools) == 1 && strings.Contains(b.c.Instructions, t.Name)
 }
 
-// fitness counts the words of the text that match a tool: its name,
-// its description, its arguments, and the sentence of the instructions that names it.
+// fitness counts the words of the text that match a tool's name, description and arguments, and the sentence of the
+// instructions that names it.
 func fitness(t *Tool, text, instructions string) int {
 	said := content(text)
 	if len(said) == 0 {
@@ -94,8 +93,7 @@ func (b *builder) fillCalls(t *Tool) []Call {
 
 var several = regexp.MustCompile(`\b(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)((?:, (?:in )?\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)*),? and (?:in |for )?(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)`)
 
-// split turns "the weather in London and Paris" into one text for each place,
-// if the tool takes only one text.
+// split turns "the weather in London and Paris" into one text for each place, if the tool takes one text.
 func split(s schema, text string) []string {
 	if len(s.props) != 1 || s.props[0].schema.kind != "string" || len(s.props[0].schema.enum) > 0 {
 		return []string{text}
@@ -127,7 +125,7 @@ var (
 	thanks   = regexp.MustCompile(`(?i)\b(thanks|thank you)\b`)
 )
 
-// answer returns a sentence about an input that matches no rule and no tool.
+// answer returns a sentence for an input without a rule or tool.
 func (b *builder) answer() string {
 	text := strings.Join(strings.Fields(b.text), " ")
 	switch {
@@ -156,7 +154,6 @@ func (b *builder) answer() string {
 	return "You said: " + sentence(shorten(text, 300)) + " I am a simulated model, so that is all I can say about it."
 }
 
-// inWords returns the length of speech in spoken form.
 func inWords(d time.Duration) string {
 	n := int((d + 500*time.Millisecond) / time.Second)
 	switch {

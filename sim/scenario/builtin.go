@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// fields is an object of a result.
 type fields map[string]any
 
 func (f fields) text(key string) string { s, _ := f[key].(string); return strings.TrimSpace(s) }
@@ -22,11 +21,9 @@ func (f fields) list(key string) []fields {
 	return out
 }
 
-// count is the length of a list of anything.
 func (f fields) count(key string) int { entries, _ := f[key].([]any); return len(entries) }
 
-// builtin has a sentence for the data of each of the gateway's own tools, by the tool's name. A model says
-// something about an answer, and does not read out its JSON.
+// builtin has a sentence for the result of each of the gateway's own tools.
 var builtin = map[string]func(fields) string{
 	"kb_search":                 func(f fields) string { return found(f.list("results"), "record", "title") },
 	"kb_get":                    speakRecords,
@@ -45,8 +42,7 @@ var builtin = map[string]func(fields) string{
 	"start_voice_session":       func(fields) string { return "You can go on by voice now" },
 }
 
-// speakBuiltin returns what a model says of a success of one of the gateway's own tools; false for any
-// other result.
+// speakBuiltin describes a success of one of the gateway's own tools; false for other results.
 func speakBuiltin(tool string, o outcome) (string, bool) {
 	speak := builtin[tool]
 	data, ok := dataOf(o.value)
@@ -60,7 +56,7 @@ func speakBuiltin(tool string, o outcome) (string, bool) {
 	return text, true
 }
 
-// dataOf returns the data of an envelope, which a wire may have put into an object of its own.
+// dataOf returns an envelope's data, which a wire may have wrapped in an object.
 func dataOf(value any) (fields, bool) {
 	m, ok := value.(map[string]any)
 	for range 3 {
@@ -77,7 +73,7 @@ func dataOf(value any) (fields, bool) {
 	return m, ok && !enveloped
 }
 
-// found says how many entries there are, and names the first ones by a field.
+// found counts the entries and names the first ones by a field.
 func found(entries []fields, one, name string) string {
 	var names []string
 	for _, e := range entries {
@@ -95,7 +91,7 @@ func found(entries []fields, one, name string) string {
 	}
 }
 
-// listed names the first three, and says how many more there are.
+// listed names the first three and counts the rest.
 func listed(names []string) string {
 	const most = 3
 	if more := len(names) - most; more > 0 {
@@ -126,7 +122,7 @@ func speakRecords(f fields) string {
 	return said
 }
 
-// speakAvailability says the summary, which is in words already.
+// speakAvailability returns the summary, which is a sentence already.
 func speakAvailability(f fields) string {
 	if summary := f.text("summary"); summary != "" {
 		return summary

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBuiltinToolsAreSpokenInSentences: nothing, one, many and an error of each of the gateway's own tools, in
-// an envelope as it is and in one that a wire has put into an object.
+// TestBuiltinToolsAreSpokenInSentences covers none, one, many and an error for each of the gateway's own tools, in a
+// plain and a wrapped envelope.
 func TestBuiltinToolsAreSpokenInSentences(t *testing.T) {
 	for _, tt := range []struct{ tool, data, want string }{
 		{"kb_search", `{"results":[],"query_time_ms":3}`, "I found no record."},
@@ -48,7 +48,7 @@ func TestBuiltinToolsAreSpokenInSentences(t *testing.T) {
 	}
 }
 
-// TestEveryBuiltinToolHasASentence holds the table against the tools that there are.
+// TestEveryBuiltinToolHasASentence compares the table with the tools.
 func TestEveryBuiltinToolHasASentence(t *testing.T) {
 	specs, err := filepath.Glob("../../tools/*/schema.json")
 	if err != nil || len(specs) == 0 {
@@ -69,7 +69,7 @@ func TestTomorrowOfAVoiceModel(t *testing.T) {
 		`call calendar_create_event {"end_time":"2026-12-01T11:00:00","start_time":"2026-12-01T10:00:00","title":"meeting"}`)
 }
 
-// TestTodayIsTheUsers: the date of tomorrow is that of the user's zone, which the instructions name.
+// TestTodayIsTheUsers: dates are in the user's zone from the instructions.
 func TestTodayIsTheUsers(t *testing.T) {
 	c := Context{Now: time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC), Instructions: "Today is … The user's time zone is Pacific/Kiritimati (UTC+14:00). Times"}
 	there := Default().NewDialogue(1).values(0, c)["today"]

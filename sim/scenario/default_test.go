@@ -17,7 +17,7 @@ func tools(names ...string) Context {
 	return c
 }
 
-// What a text agent can be shown with the built-in scenario.
+// The text agent's examples in the built-in scenario.
 func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 	all := tools("kb_search", "start_voice_session", "calendar_get_availability", "calendar_create_event", "image_generate", "extract_contacts")
 	for _, c := range []struct{ said, want string }{
@@ -46,7 +46,7 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 	}
 }
 
-// realTools are the tools of voicegw that a text agent declares, as it declares them.
+// realTools are voicegw's tools as a text agent declares them.
 func realTools(t *testing.T) Context {
 	t.Helper()
 	c := Context{Now: time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)}
@@ -71,8 +71,7 @@ func realTools(t *testing.T) Context {
 	return c
 }
 
-// TestAQuestionChangesNothing: a question is not answered with a call that
-// makes or ends something, with arguments that the user never gave.
+// TestAQuestionChangesNothing: a question does not create or end anything with made-up arguments.
 func TestAQuestionChangesNothing(t *testing.T) {
 	c := realTools(t)
 	for _, said := range []string{
@@ -90,7 +89,7 @@ func TestAQuestionChangesNothing(t *testing.T) {
 		"heard "+said, `call calendar_create_event {"end_time":"2026-12-01T13:00:00","start_time":"2026-12-01T12:00:00","title":"Lunch"}`)
 }
 
-// A conversation that is handed over is answered as if its request had just been said.
+// A conversation after a handoff is answered as if its request had just been made.
 func TestDefaultTakesAConversationOver(t *testing.T) {
 	d := Default().NewDialogue(1)
 	text := "[voicegw:br5ln9h4grz7] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" +
@@ -103,7 +102,7 @@ func TestDefaultTakesAConversationOver(t *testing.T) {
 		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab: I found one record: Robotics. It is on the second floor.")
 }
 
-// The model does not claim to have done what it has not done.
+// The model does not claim actions that it did not carry out.
 func TestDefaultAsksForConfirmation(t *testing.T) {
 	c := tools("calendar_create_event")
 	d := Default().NewDialogue(1)
@@ -134,7 +133,7 @@ rules:
     do: [{treat_as: "${text} loop"}]
 `
 
-// A dialogue with a replayed past continues like one that was there.
+// A dialogue with a replayed past continues like the original.
 func TestReplay(t *testing.T) {
 	c := tools("find")
 	s := mustParse(t, replayed)
@@ -162,7 +161,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Somebody else's calls are not taken for the script's.
+// Other programs' calls do not count as the script's.
 func TestReplayOfOtherCalls(t *testing.T) {
 	c := tools("find", "other")
 	d := mustParse(t, replayed).NewDialogue(3)
@@ -205,7 +204,8 @@ func TestProblemsOfPromptsAndTreatAs(t *testing.T) {
 	}
 }
 
-// TestDefaultTakesAnAnswerInWords where the gateway offers confirm_action; elsewhere the user is sent to the buttons.
+// TestDefaultTakesAnAnswerInWords: a spoken approval works if the gateway offers confirm_action; otherwise the user
+// is referred to the buttons.
 func TestDefaultTakesAnAnswerInWords(t *testing.T) {
 	asked := []Result{{"calendar_create_event", `{"error":{"details":{"reference":"cr_7"},"message":"ask","type":"CONFIRMATION_REQUIRED"},"ok":false}`}}
 	const book = "Book a review on 2026-12-01 from 10:00 to 11:00"

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Dialogue is one conversation. It must not be used concurrently. It must be
-// kept if a session is resumed on another connection.
+// Dialogue is one conversation. It is not safe for concurrent use. Keep it while its session may be resumed.
 type Dialogue struct {
 	// Fixed after NewDialogue.
 	scenario *Scenario
@@ -26,18 +25,16 @@ type Dialogue struct {
 	inputs int         // inputs of any kind
 	used   map[int]int // how often each rule was used
 	last   string      // the last line spoken
-	then   []step      // for the results; nil if nothing was scripted
-	failed []step      // for results with an error; nil if nothing was scripted
+	then   []step      // for the results; nil without a script
+	failed []step      // for failed results; nil without a script
 	vars   map[string]string
 	kept   map[string]string // values kept by remember steps
-	// owed are the names of the calls to which then and failed belong; nil if
-	// the last turn made no calls.
+	// owed are the calls that then and failed belong to; nil if the last turn made none.
 	owed []string
 	past []past // the lines said, the newest last
 }
 
-// NewDialogue begins a conversation. The same seed gives the same answers to
-// the same inputs. A nil Scenario means Default().
+// NewDialogue begins a conversation. The same seed and inputs give the same answers. A nil Scenario means Default().
 func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	if s == nil {
 		s = Default()
@@ -46,18 +43,16 @@ func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	return &Dialogue{scenario: s, source: source, rand: rand.New(source), used: map[int]int{}, kept: map[string]string{}}
 }
 
-// match is the result of matching an input.
 type match struct {
-	heard string // the transcript
-	known string // the known words; empty for speech without a script
-	as    bool   // known is what the input is treated as
-	rules []int  // the rules used
-	steps []step // nil means auto
+	heard string // transcript
+	known string // known words; empty for speech without a script
+	as    bool   // the input is treated as known
+	rules []int  // rules used
+	steps []step // nil for auto
 	vars  map[string]string
 }
 
-// Hear answers an input of the user. The input must be complete: for speech, Hear is
-// called when the end of speech has been detected.
+// Hear answers a complete input of the user: for speech, call it after its end.
 func (d *Dialogue) Hear(h Heard, c Context) Turn { return d.hear(h, c, false) }
 
 func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
@@ -86,8 +81,7 @@ func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	return Turn{Heard: m.heard, Steps: b.finish()}
 }
 
-// Fork returns an independent copy for an answer outside the conversation: using it does not
-// change d. It makes other choices than d.
+// Fork returns an independent copy for an answer outside the conversation. It makes other choices than d.
 func (d *Dialogue) Fork() *Dialogue {
 	copied := d.Clone()
 	copied.source = rand.NewPCG(uint64(d.inputs), 0x6173696465)
@@ -95,8 +89,7 @@ func (d *Dialogue) Fork() *Dialogue {
 	return copied
 }
 
-// Overhear takes an input that is not answered, and returns its transcript: the user's line is
-// remembered and an utterance is counted.
+// Overhear records an unanswered input, counts an utterance, and returns the transcript.
 func (d *Dialogue) Overhear(h Heard, c Context) string {
 	m := d.match(h, c)
 	d.inputs++
@@ -107,8 +100,7 @@ func (d *Dialogue) Overhear(h Heard, c Context) string {
 	return m.heard
 }
 
-// Clone returns an independent copy that goes on as d would: the same inputs get the same
-// answers. It is what a resumed session continues from.
+// Clone returns an independent copy that makes the same choices, for a resumed session.
 func (d *Dialogue) Clone() *Dialogue {
 	copied := *d
 	copied.used = maps.Clone(d.used)
@@ -121,17 +113,15 @@ func (d *Dialogue) Clone() *Dialogue {
 	return &copied
 }
 
-// New begins another conversation of the same scenario, which knows nothing of d. It draws its
-// seed from d.
+// New begins another conversation of the same scenario, without d's memory, seeded from d.
 func (d *Dialogue) New() *Dialogue { return d.scenario.NewDialogue(d.rand.Uint64()) }
 
-// Transcript returns what the transcript of h will be, without answering it and
-// without changing anything. Wires that send the transcript without an answer
-// (create_response false) use it, and then pass the same h to Hear.
+// Transcript returns the transcript of h without answering or changing anything, for wires that send it without an
+// answer (create_response false) and pass h to Hear later.
 func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).heard }
 
-// match finds the rules for an input. Speech is matched by its number first; a rule
-// that only gives its words makes them known, and the rules for text are tried next.
+// match finds the rules for an input. Speech is matched by number first; a rule that only gives its words leads on to
+// the rules for text.
 func (d *Dialogue) match(h Heard, c Context) match {
 	m := match{heard: h.Text, known: h.Text}
 	m.vars = d.values(h.Duration, c)
@@ -157,11 +147,10 @@ func (d *Dialogue) match(h Heard, c Context) match {
 	return m
 }
 
-// maxTreatAs bounds how often one text may be treated as another.
+// maxTreatAs bounds the chain of treat_as.
 const maxTreatAs = 5
 
-// matchText finds the rule for the known words; it returns true if the rule treats them
-// as other words.
+// matchText finds the rule for the known words; true if it treats them as other words.
 func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 	m.vars["text"], m.vars["event"] = m.known, event(m.known, nowOf(c))
 	for i := range d.scenario.rules {
@@ -173,7 +162,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 		if len(u.do) != 1 || u.do[0].kind != stepTreatAs {
 			return false
 		}
-		m.steps = nil // a rule that leads back to itself ends in auto
+		m.steps = nil // a cycle ends in auto
 		if text := strings.TrimSpace(u.do[0].as.fill(vars{values: m.vars})); text != "" {
 			m.known, m.as = text, true
 			return true
@@ -205,7 +194,7 @@ func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	return false
 }
 
-// usable reports whether rule i may still be used and its tool is declared.
+// usable reports whether rule i has uses left and its tool is declared.
 func (d *Dialogue) usable(i int, c Context) bool {
 	u := &d.scenario.rules[i]
 	if u.times > 0 && d.used[i] >= u.times {
@@ -214,7 +203,7 @@ func (d *Dialogue) usable(i int, c Context) bool {
 	return u.when.declared == "" || c.tool(u.when.declared) != nil
 }
 
-// capture matches text and puts the groups into values. A nil pattern matches any text.
+// capture matches text and puts the groups into values. A nil pattern matches everything.
 func capture(re *regexp.Regexp, text string, values map[string]string) bool {
 	if re == nil {
 		return true
@@ -242,9 +231,8 @@ func (c *Context) tool(name string) *Tool {
 	return nil
 }
 
-// Results answers the results of tool calls: all that came since the last
-// answer, in the order of the calls. The then or on_error steps of a call come
-// first, then the rules for results; otherwise the results are spoken.
+// Results answers all results since the last answer, in the order of their calls: first the then or on_error steps,
+// then the rules for results; otherwise it speaks the results.
 func (d *Dialogue) Results(rs []Result, c Context) Turn {
 	return d.results(rs, c, false)
 }
@@ -309,8 +297,7 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 	return -1
 }
 
-// Continue answers a request for a response without new input: with a
-// greeting at the beginning, later with something short.
+// Continue answers a request without new input: with a greeting at first, later with something short.
 func (d *Dialogue) Continue(c Context) Turn {
 	b := builder{d: d, c: c, vars: vars{values: d.values(0, c)}}
 	last := cmp.Or(d.last, lastSaid(c.Memory))
@@ -326,7 +313,6 @@ func (d *Dialogue) Continue(c Context) Turn {
 	return Turn{Steps: b.finish()}
 }
 
-// builder makes the steps of one turn.
 type builder struct {
 	d      *Dialogue
 	c      Context
@@ -336,11 +322,10 @@ type builder struct {
 	heard  time.Duration
 	steps  []Step
 	called bool
-	kept   bool // a call was left out because tools are off
+	kept   bool // a call was omitted because tools are off
 	again  bool // the input was answered before: see Replay
 }
 
-// add turns steps of the file into steps of the turn.
 func (b *builder) add(steps []step) {
 	for i := range steps {
 		s := &steps[i]
@@ -367,10 +352,10 @@ func (b *builder) add(steps []step) {
 	}
 }
 
-// remember keeps values for the following lines, in this turn and later.
+// remember keeps values for this and later turns.
 func (b *builder) remember(keep map[string]template) {
 	filled := make(map[string]string, len(keep))
-	for name, value := range keep { // the values are those from before the step
+	for name, value := range keep { // values from before the step
 		filled[name] = value.fill(b.vars)
 	}
 	maps.Copy(b.d.kept, filled)
@@ -381,7 +366,7 @@ func (b *builder) remember(keep map[string]template) {
 }
 
 func (b *builder) say(text string) {
-	if text == "" { // all variables of the line are empty
+	if text == "" { // all of the line's variables are empty
 		return
 	}
 	b.d.last = text
@@ -395,7 +380,7 @@ func (b *builder) refuse(text string) {
 	}
 }
 
-// call makes the calls of a step and remembers what follows the results.
+// call makes a step's calls and remembers the steps after their results.
 func (b *builder) call(s *step) {
 	if b.c.ToolsOff {
 		b.kept = true
@@ -437,12 +422,12 @@ func (b *builder) force() {
 		}
 	}
 	if calls := b.choose(); len(calls) > 0 {
-		b.steps = nil // a model that must call does not answer first
+		b.steps = nil // a required call comes without an answer
 		b.calls(calls)
 	}
 }
 
-// finish returns the turn; if its calls were left out it still says something.
+// finish returns the turn; if its calls were omitted it still says something.
 func (b *builder) finish() []Step {
 	if b.kept && len(b.steps) == 0 {
 		b.say("I may not use my tools for this, so that is all I can say.")

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// show writes a turn as lines, one a step.
+// show formats a turn, one step per line.
 func show(t Turn) string {
 	var b strings.Builder
 	if t.Heard != "" {
@@ -121,11 +121,10 @@ rules:
 	want(t, d.Results([]Result{{Name: "other", Output: `{"error":"RATE_LIMIT"}`}}, kb), "say Slow down.", "end 1000 ")
 	want(t, d.Results([]Result{{Name: "kb", Output: "nothing"}}, kb), "say Nothing.")
 	want(t, d.Hear(typed("secret"), Context{}), "heard secret", "say once")
-	want(t, d.Hear(typed("secret"), Context{}), "heard secret") // used up; the next rule says nothing
+	want(t, d.Hear(typed("secret"), Context{}), "heard secret") // used up; the next rule has no words
 }
 
-// TestRemembered: a value of a result is there in later turns, and what happens aside
-// changes none.
+// TestRemembered: a result's value is available in later turns; forks change nothing.
 func TestRemembered(t *testing.T) {
 	d := mustParse(t, `
 rules:
@@ -233,7 +232,7 @@ func TestContinue(t *testing.T) {
 	want(t, d.Continue(Context{}), "say There is nothing new to answer. I said: You are welcome.")
 }
 
-// Whatever is said or typed, the built-in scenario answers something that can be heard.
+// The built-in scenario answers every input audibly.
 func TestDefaultAlwaysAnswers(t *testing.T) {
 	full := Context{Tools: []Tool{{Name: "kb_search"}, {Name: "kb_get"}, {Name: "end_voice_session"}}}
 	for _, c := range []Context{{}, full} {
@@ -258,8 +257,7 @@ func TestDefaultAlwaysAnswers(t *testing.T) {
 	}
 }
 
-// TestCloneGoesOn: a clone makes the choices that the dialogue would have made, and neither
-// changes the other; New knows nothing.
+// TestCloneGoesOn: a clone makes the same choices independently; New has no memory.
 func TestCloneGoesOn(t *testing.T) {
 	s := mustParse(t, `
 rules:

@@ -20,12 +20,11 @@ var (
 
 const clock = `(noon|midday|(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?::(\d{2}))?(?:\s*(am|pm|a\.m\.|p\.m\.)|\s+o'?clock)?)`
 
-// noTime is the text of a request for an event whose time is not understood.
+// noTime asks for a missing time.
 const noTime = "Ask for the time of the event"
 
-// event returns a request for an event in its full form, "Book lunch on 2026-11-30 from 12:30 to 13:30 with ada@example.com":
-// without a day it is today, without an end it lasts an hour. now is in the user's time zone. It returns noTime if the text
-// has no time.
+// event returns a request for an event in full, "Book lunch on 2026-11-30 from 12:30 to 13:30 with ada@example.com":
+// without a day today, without an end one hour. now is in the user's time zone. Without a time it returns noTime.
 func event(text string, now time.Time) string {
 	at := eventTime.FindStringSubmatch(text)
 	if at == nil {
@@ -66,7 +65,7 @@ func event(text string, now time.Time) string {
 	return fmt.Sprintf("Book %s on %s from %s to %s%s", title, dayOf(text, now).Format(time.DateOnly), hhmm(start), hhmm(end), with)
 }
 
-// dayOf returns the day that a text names; now if it names none.
+// dayOf returns the day in a text; now if there is none.
 func dayOf(text string, now time.Time) time.Time {
 	day := eventDay.FindStringSubmatch(text)
 	switch {
@@ -91,7 +90,7 @@ func dayOf(text string, now time.Time) time.Time {
 
 var numbers = []string{"", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 
-// clockOf returns a time of day. An hour from 1 to 6 without am or pm is in the afternoon.
+// clockOf parses a time of day. An hour from 1 to 6 without am or pm is in the afternoon.
 func clockOf(hour, minute, half string) (time.Duration, bool) {
 	hour = strings.ToLower(hour)
 	if hour == "noon" || hour == "midday" {
@@ -131,7 +130,7 @@ func durationOf(long []string) time.Duration {
 		if i := slices.Index(numbers, s); i > 0 {
 			return time.Duration(i)
 		}
-		n, _ := strconv.Atoi(s) // digits alone: it cannot fail
+		n, _ := strconv.Atoi(s) // only digits
 		return time.Duration(min(n, 24*60))
 	}
 	switch {

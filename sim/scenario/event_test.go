@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// TestEvent: a request for an event in the words of a visitor gets a day, a start and an end.
 func TestEvent(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC) // a Friday
 	for text, want := range map[string]string{

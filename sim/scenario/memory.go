@@ -5,18 +5,16 @@ import (
 	"strings"
 )
 
-// Memory is one line of the conversation as the simulated model knows it. The wires keep these
-// lines: what was said on the connection, what a client gave as history, and what a resumption
-// handle leads to.
+// Memory is one line of the conversation known to the simulated model: from the connection, a client's history, or a
+// resumption handle.
 type Memory struct {
-	// The speaker: user, model, call, result or system.
+	// Who is the speaker: user, model, call, result or system.
 	Who string
-	// Text is what was said; for call and result the tool's name, a space, and the arguments
-	// or the output.
+	// Text is the words; for call and result the tool's name, a space, and the arguments or the output.
 	Text string
 }
 
-// line is the form against which scenarios match: "user: My colour is blue."
+// line is the form that scenarios match: "user: My colour is blue."
 func (m Memory) line() string { return m.Who + ": " + m.Text }
 
 // Limits of ${memory}, in bytes: of the whole and of a line.
@@ -25,7 +23,7 @@ const (
 	maxMemoryLine = 400
 )
 
-// memoryText is ${memory}: the newest lines, oldest first, with " | " between them.
+// memoryText is ${memory}: the newest lines, oldest first, separated by " | ".
 func memoryText(lines []Memory) string {
 	var kept []string
 	size := 0
@@ -40,8 +38,8 @@ func memoryText(lines []Memory) string {
 	return strings.Join(kept, " | ")
 }
 
-// knows reports whether the model's memory fulfils remembers and forgot. It puts the groups of
-// remembers into values, from the newest line that matches.
+// knows reports whether the memory fulfils remembers and forgot. The groups of remembers, from the newest matching
+// line, go into values.
 func (w *when) knows(lines []Memory, values map[string]string) bool {
 	for _, re := range w.forgot {
 		if slices.ContainsFunc(lines, func(m Memory) bool { return re.MatchString(m.line()) }) {
@@ -62,7 +60,7 @@ func (w *when) knows(lines []Memory, values map[string]string) bool {
 	return true
 }
 
-// lastSaid is the model's last line in its memory; empty if it has said nothing.
+// lastSaid is the model's last line; empty if it has said nothing.
 func lastSaid(lines []Memory) string {
 	for _, m := range slices.Backward(lines) {
 		if m.Who == "model" {

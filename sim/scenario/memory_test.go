@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestWhatTheModelKnows: which rule fits what the model knows, for each kind of input; groups come from
-// the newest line.
+// TestWhatTheModelKnows covers rules about memory for each kind of input.
 func TestWhatTheModelKnows(t *testing.T) {
 	s := mustParse(t, `
 rules:
@@ -73,7 +72,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestNoGreetingInTheMiddle: a model that remembers its own words goes on.
+// TestNoGreetingInTheMiddle: a model that remembers its own words does not greet.
 func TestNoGreetingInTheMiddle(t *testing.T) {
 	s := mustParse(t, `{start: [{say: Welcome.}], otherwise: auto}`)
 	for want, know := range map[string][]Memory{

@@ -22,9 +22,8 @@ const (
 	maxCalls   = 32
 )
 
-// Parse reads a scenario from YAML; docs/simulator.md lists every key. All
-// problems are reported together as a *strict.Error, each with its line. name is the
-// file's name for the error.
+// Parse reads a scenario from YAML; docs/simulator.md lists every key. The error is a *strict.Error with all problems
+// and their lines; name is the file's.
 func Parse(name string, data []byte) (*Scenario, error) {
 	p := &parser{Reader: strict.NewReader(name)}
 	s := &Scenario{}
@@ -37,10 +36,9 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// parser reads one file.
 type parser struct {
 	*strict.Reader
-	// base are the variables that every line may use, known those that the current lines may use.
+	// base are the variables of every line, known those of the current lines.
 	base, known []string
 	// treats means that the next list of steps may be a treat_as.
 	treats bool
@@ -191,13 +189,13 @@ func (p *parser) patterns(n *yaml.Node, what string) []*regexp.Regexp {
 		if re := p.pattern(e, what); re != nil {
 			out = append(out, re)
 		} else if e.Value == "any" {
-			out = append(out, regexp.MustCompile("")) // any line at all
+			out = append(out, regexp.MustCompile("")) // any line
 		}
 	}
 	return out
 }
 
-// pattern reads a regular expression; nil for "any". Its groups become variables.
+// pattern reads a regular expression, whose groups become variables; nil for "any".
 func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	text, ok := p.Text(n, what)
 	if !ok || text == "any" {
@@ -217,7 +215,7 @@ func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	return re
 }
 
-// template reads text with variables and checks that the variables are known.
+// template reads text and checks its variables.
 func (p *parser) template(n *yaml.Node, what string) template {
 	text, ok := p.Text(n, what)
 	if !ok {

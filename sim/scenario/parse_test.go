@@ -185,7 +185,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The built-in behaviour lives on what strangers send: text, schemas, results.
+// The built-in behaviour parses untrusted text, schemas and results.
 func FuzzAuto(f *testing.F) {
 	f.Add("What is the weather in London and Paris?", string(weather.Parameters), "Always call get_weather.", `{"ok":false,"error":{"type":"X"}}`)
 	f.Add(`note "steady" 5 at 10:30 on 2026-01-01`, `{"type":"OBJECT","properties":{"a":{"anyOf":[{"type":"null"},{"type":"integer"}]},"b":{"type":"array"},"c":{"enum":[]}},"required":["a","b","c"]}`, "", `[[[[["x"]]]]]`)

@@ -13,22 +13,22 @@ import (
 	"voicegw/internal/user"
 )
 
-// past is one earlier line of the conversation.
+// past is an earlier line of the conversation.
 type past struct {
 	user bool
 	text string
 }
 
-// The limits of ${history}: the number of lines and the bytes of a line.
+// The limits of ${history}: lines, and bytes per line.
 const (
 	maxPast     = 8
 	maxPastLine = 160
 )
 
-// ownWords are the prefixes of texts that the gateway itself tells the model.
+// ownWords are the prefixes of the gateway's own texts to the model.
 var ownWords = regexp.MustCompile(`^\[voicegw:[a-z0-9]+\]`)
 
-// note keeps a line for ${history}. Texts from the gateway itself are not the user's lines.
+// note keeps a line for ${history}, except the gateway's own texts.
 func (d *Dialogue) note(user bool, text string) {
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "(by voice) ")
 	if text == "" || user && ownWords.MatchString(text) {
@@ -40,7 +40,7 @@ func (d *Dialogue) note(user bool, text string) {
 	}
 }
 
-// history is the conversation so far, in sentences; empty at the beginning.
+// history is the conversation so far, in sentences; empty at the start.
 func (d *Dialogue) history() string {
 	var b strings.Builder
 	for _, p := range d.past {
@@ -53,7 +53,7 @@ func (d *Dialogue) history() string {
 	return strings.TrimSpace(b.String())
 }
 
-// values are the variables that every turn knows, except the text.
+// values are the variables of every turn, except the text.
 func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	now := nowOf(c)
 	v := maps.Clone(d.kept)
@@ -66,8 +66,7 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 
 var userDate = regexp.MustCompile(`Today is [A-Z][a-z]+, (\d{1,2} [A-Z][a-z]+ \d{4})\.`)
 
-// nowOf returns the time in the user's time zone: the clock of the request or, for a model without a clock, the date in its
-// instructions.
+// nowOf returns the time in the user's zone: the request's clock or, without one, the date in the instructions.
 func nowOf(c Context) time.Time {
 	zone := zoneOf(c.Instructions)
 	if at := userDate.FindStringSubmatch(c.Instructions); at != nil && c.Now.IsZero() {
@@ -80,7 +79,7 @@ func nowOf(c Context) time.Time {
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
 
-// zoneOf returns the user's time zone, if the instructions name it; otherwise UTC.
+// zoneOf returns the user's time zone from the instructions; otherwise UTC.
 func zoneOf(instructions string) *time.Location {
 	if at := userZone.FindStringSubmatch(instructions); at != nil {
 		return user.ZoneOr(at[1], time.UTC)
@@ -88,18 +87,16 @@ func zoneOf(instructions string) *time.Location {
 	return time.UTC
 }
 
-// Replay records an input that was answered before, and its answer: the words
-// said, and the names of the tools called. A wire without sessions, where each
-// request brings the whole conversation, replays all inputs but the last. Rules are
-// counted, values remembered, and the steps for the results of calls are known again as if
-// the dialogue had answered itself, unless another model answered and called other tools.
+// Replay records an earlier input and its answer: the words said and the tools called. A wire without sessions
+// replays all inputs but the last of each request. Rules are counted, values remembered, and the steps for results
+// restored as if the dialogue had answered itself, unless another model answered and called other tools.
 func (d *Dialogue) Replay(h Heard, c Context, said string, called []string) {
-	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, "" // they belong to this request, not to the replayed one
+	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, "" // of this request, not of the replayed one
 	d.hear(h, c, true)
 	d.answered(said, called)
 }
 
-// ReplayResults is like Replay, for results of tool calls.
+// ReplayResults is Replay for results of tool calls.
 func (d *Dialogue) ReplayResults(rs []Result, c Context, said string, called []string) {
 	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, ""
 	d.results(rs, c, true)
@@ -111,15 +108,14 @@ func (d *Dialogue) answered(said string, called []string) {
 		d.last = said
 		d.note(false, said)
 	}
-	// A client may have let only the first of parallel calls through.
+	// A client may have allowed only the first of parallel calls.
 	if len(called) == 0 || len(called) > len(d.owed) || !slices.Equal(called, d.owed[:len(called)]) {
 		d.then, d.failed, d.owed = nil, nil, nil
 	}
 }
 
-// Draw answers a prompt for an image. If the image is to be drawn, it returns only Wait and
-// Fault steps, and Say steps for the text beside the picture; if it is refused, a Say with
-// Refusal. It does not change d.
+// Draw answers a prompt for an image. If it is drawn, the turn has only Wait and Fault steps, and Say steps for text
+// next to the picture; if refused, a Say with Refusal. It does not change d.
 func (d *Dialogue) Draw(prompt string) Turn {
 	f := d.Fork()
 	v := f.values(0, Context{})

@@ -9,11 +9,9 @@ import (
 	"voicegw/internal/strict"
 )
 
-// variableName matches the allowed names of remembered values.
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// remember reads a remember step: values by the names of the variables that are
-// to hold them.
+// remember reads a remember step: values by variable name.
 func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 	m, ok := p.Map(n, "remember")
 	if !ok {
@@ -39,8 +37,7 @@ func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 // ownValues are the reserved variable names.
 var ownValues = append(slices.Clone(builtinVars), resultVars...)
 
-// remembered lists the variables that any step of the file remembers: lines that come
-// before that step may use them too, and see them empty.
+// remembered lists the variables of all remember steps: earlier lines may use them, empty.
 func remembered(n *yaml.Node) []string {
 	var names []string
 	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "remember" && n.Content[1].Kind == yaml.MappingNode {

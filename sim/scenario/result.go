@@ -11,15 +11,15 @@ import (
 // maxSpokenResult bounds the spoken part of one result, in bytes.
 const maxSpokenResult = 400
 
-// outcome is what a result reveals about its call.
+// outcome is the success or failure in a result.
 type outcome struct {
 	ok      bool
 	errType string
-	value   any // the decoded JSON; nil for plain text
+	value   any // decoded JSON; nil for plain text
 }
 
-// judge reads a result. It is an error if it is a JSON object with ok false or
-// with an error that is not null; its type is error.type, error.code or the error itself.
+// judge reads a result. A JSON object with ok false or a non-null error is an error; its type is error.type,
+// error.code or the error itself.
 func judge(output string) outcome {
 	var v any
 	if json.Unmarshal([]byte(output), &v) != nil {
@@ -48,7 +48,7 @@ func judge(output string) outcome {
 	return o
 }
 
-// speakResults returns the results in sentences; empty if there are no results.
+// speakResults describes results in sentences; empty without any.
 func speakResults(rs []Result) string {
 	var parts []string
 	for _, r := range rs {
@@ -76,7 +76,7 @@ func speakResult(tool, output string) string {
 	return sentence(shorten(text, maxSpokenResult))
 }
 
-// speakError returns a sentence that a call failed and why, in the words of the result.
+// speakError describes a failed call.
 func speakError(o outcome) string {
 	m, _ := o.value.(map[string]any)
 	why := ""
@@ -94,8 +94,7 @@ func speakError(o outcome) string {
 	return "That did not work: " + sentence(why)
 }
 
-// speakValue returns a JSON value in words. Keys in which tools wrap their answers are
-// skipped, and keys about the call itself are left out.
+// speakValue describes a JSON value. Keys that only wrap answers are skipped, and keys about the call are omitted.
 func speakValue(v any, depth int) string {
 	switch x := v.(type) {
 	case string:
@@ -135,7 +134,7 @@ func speakList(list []any, depth int) string {
 	return strings.Join(parts, ", ")
 }
 
-// ofTheCall are the keys about the call itself.
+// ofTheCall are the keys about the call.
 var ofTheCall = []string{"ok", "meta", "intents", "id"}
 
 func speakObject(m map[string]any, depth int) string {

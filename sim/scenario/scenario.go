@@ -10,23 +10,22 @@ import (
 	"voicegw/sim/fault"
 )
 
-// Scenario is a parsed scenario file. It is immutable after Parse and may be used
-// concurrently by any number of dialogues.
+// Scenario is a parsed scenario file. It is immutable and safe for concurrent use.
 type Scenario struct {
-	start     []step // nil means the built-in greeting
+	start     []step // nil for the built-in greeting
 	rules     []rule
-	otherwise []step // nil means auto
+	otherwise []step // nil for auto
 }
 
-// rule is one entry of `rules`.
+// rule is an entry of `rules`.
 type rule struct {
 	when  when
-	heard template // empty if the rule does not give the words of speech
+	heard template // empty if the rule gives no words for speech
 	do    []step   // nil if the rule only gives the words of speech
-	times int      // how often it may be used; 0 means no limit
+	times int      // maximum uses; 0 for no limit
 }
 
-// input is the kind of input to which a rule applies.
+// input is the kind of input of a rule.
 type input int
 
 const (
@@ -36,28 +35,27 @@ const (
 	onPrompt
 )
 
-// when is the condition of a rule.
+// when is the condition of a rule. Zero values match anything.
 type when struct {
 	input     input
-	utterance int            // onSpeech: its number, from 1; 0 means any
-	text      *regexp.Regexp // onText and onPrompt; nil means any
-	tool      string         // onResult; "" is any
-	ok        *bool          // onResult; nil means either
-	errType   string         // onResult; "" is any
-	output    *regexp.Regexp // onResult; nil means any
-	declared  string         // a tool the client must have declared; "" means no condition
+	utterance int            // onSpeech: its number, from 1
+	text      *regexp.Regexp // onText and onPrompt
+	tool      string         // onResult
+	ok        *bool          // onResult
+	errType   string         // onResult
+	output    *regexp.Regexp // onResult
+	declared  string         // a tool that the client must have declared
 	// remembers must each match a line of the model's memory, forgot must match none.
 	remembers, forgot []*regexp.Regexp
 }
 
-// step is one step of the file.
 type step struct {
 	kind    stepKind
-	say     []template    // one of them is said; also the words of a refusal
+	say     []template    // one is said; also the words of a refusal
 	wait    time.Duration // also the length of a silence
 	calls   []callStep
 	then    []step // kind call: after the results
-	onError []step // kind call: instead of then, if a result is an error
+	onError []step // kind call: instead of then after an error
 	fault   fault.Action
 	end     End
 	keep    map[string]template // kind remember: values by name
@@ -79,11 +77,11 @@ const (
 	stepTreatAs
 )
 
-// callStep is one call of the file.
+// callStep is a call in the file.
 type callStep struct {
 	tool   string
 	id     template // empty: the wire makes an id
-	args   any      // as read: map[string]any with templates as template
+	args   any      // as read: map[string]any, with text as templates
 	noID   bool
 	repeat int
 	late   time.Duration
@@ -92,7 +90,7 @@ type callStep struct {
 //go:embed default.yaml
 var defaultYAML []byte
 
-// loadDefault parses the built-in scenario once; a test checks that it is valid.
+// loadDefault parses the built-in scenario once.
 var loadDefault = sync.OnceValue(func() *Scenario {
 	s, err := Parse("default.yaml", defaultYAML)
 	if err != nil {

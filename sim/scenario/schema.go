@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// maxSchemaDepth bounds how deep a tool's schema is read.
 const maxSchemaDepth = 8
 
-// schema is the part of a JSON Schema (or of Gemini's OpenAPI subset) that is
-// needed to make arguments. The zero value allows anything.
+// schema is the part of a JSON Schema, or of Gemini's OpenAPI subset, for making arguments. The zero value allows
+// anything.
 type schema struct {
 	kind     string // string, integer, number, boolean, array, object; "" if unknown
 	format   string
@@ -22,7 +21,7 @@ type schema struct {
 	def      any
 	examples []any
 	min      *float64
-	props    []property // in the order of the schema
+	props    []property // in order
 	required []string
 	items    *schema
 }
@@ -32,7 +31,7 @@ type property struct {
 	schema schema
 }
 
-// rawSchema is a schema as it appears in JSON.
+// rawSchema is a schema in JSON.
 type rawSchema struct {
 	Type        json.RawMessage   `json:"type"`
 	Format      string            `json:"format"`
@@ -91,7 +90,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	return s
 }
 
-// typeName returns the first type that is not null, in lower case.
+// typeName returns the first non-null type, in lower case.
 func typeName(raw json.RawMessage) string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -114,8 +113,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in its own order, which decides, for instance, which
-// number of a text goes to which argument. False means that raw is no object.
+// Members returns the members of a JSON object in their order, which decides, for example, which number of a text
+// goes to which argument; false if raw is no object.
 func Members(raw json.RawMessage) ([]Member, bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -136,7 +135,7 @@ func Members(raw json.RawMessage) ([]Member, bool) {
 
 func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }
 
-// property returns the schema of a property; the zero schema if it is not declared.
+// property returns a property's schema; zero if not declared.
 func (s schema) property(name string) schema {
 	for _, p := range s.props {
 		if p.name == name {
@@ -153,7 +152,7 @@ func (s schema) element() schema {
 	return *s.items
 }
 
-// convert turns text into the JSON value that the schema asks for, if it can.
+// convert converts text to the schema's JSON value, if possible.
 func (s schema) convert(text string) any {
 	switch s.kind {
 	case "integer":
@@ -175,10 +174,10 @@ func (s schema) convert(text string) any {
 	return text
 }
 
-// localDateTime stands for times with or without an offset, for which JSON Schema has no format.
+// localDateTime is for times with or without an offset; JSON Schema has no such format.
 const localDateTime = "local-date-time"
 
-// formOf returns the format of a text; a pattern that takes times is localDateTime.
+// formOf returns the format of a text; localDateTime for a pattern that accepts times.
 func formOf(format, pattern string) string {
 	if format != "" || pattern == "" {
 		return format

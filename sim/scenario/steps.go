@@ -9,10 +9,10 @@ import (
 	"voicegw/sim/fault"
 )
 
-// stepKeys are the words with which a step can begin.
+// stepKeys are the first words of steps.
 var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
 
-// steps reads a list of steps, or the word auto. The returned list is nil only for a missing one.
+// steps reads a list of steps, or the word auto. It is nil only if missing.
 func (p *parser) steps(n *yaml.Node, what string) []step {
 	if n == nil {
 		return nil
@@ -91,7 +91,7 @@ func (p *parser) after(n *yaml.Node, key string, value *yaml.Node, out []step, c
 	p.known = known
 }
 
-// stepKey reads the one key of a step; a word alone stands for `word: true`.
+// stepKey reads a step's key; a single word means `word: true`.
 func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 	if n.Kind == yaml.ScalarNode && (n.Value == "auto" || n.Value == "end") {
 		return n.Value, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", Line: n.Line}, true
@@ -110,7 +110,6 @@ func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 	return m.Keys()[0], m.Get(m.Keys()[0]), true
 }
 
-// step reads the value of a step.
 func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	switch key {
 	case "say", "refuse":
@@ -128,7 +127,7 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	case "call":
 		s.kind = stepCall
 		s.calls = p.calls(n)
-		return s, true // even if it is wrong, so that then finds its call
+		return s, true // even if invalid, so that then finds its call
 	case "fault":
 		s.kind = stepFault
 		s.fault, ok = fault.ReadAction(p.Reader, n)
@@ -221,7 +220,7 @@ func (p *parser) call(n *yaml.Node) callStep {
 	return c
 }
 
-// value reads any YAML value as the corresponding JSON value, with text as templates.
+// value reads any YAML value as JSON, with text as templates.
 func (p *parser) value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -10,13 +10,13 @@ import (
 
 // template is text with variables such as ${city}.
 type template struct {
-	// parts alternate between text and variable names, beginning with text.
+	// parts alternate between text and variable names, text first.
 	parts []string
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`)
 
-// compile splits text at its variables. It fails on a ${ that begins no variable.
+// compile splits text at its variables. It fails on a ${ without a variable.
 func compile(text string) (template, error) {
 	var t template
 	rest := text
@@ -38,7 +38,6 @@ func compile(text string) (template, error) {
 	}
 }
 
-// variables returns the names used.
 func (t template) variables() []string {
 	var names []string
 	for i := 1; i < len(t.parts); i += 2 {
@@ -47,24 +46,22 @@ func (t template) variables() []string {
 	return names
 }
 
-// empty reports whether there is no text at all.
 func (t template) empty() bool { return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0] == "" }
 
 // vars are the values of variables in one turn.
 type vars struct {
 	values map[string]string
-	// result is the decoded output into which ${result.path} looks; nil if it is not JSON.
+	// result is the decoded output for ${result.path}; nil if it is not JSON.
 	result any
 }
 
-// builtinVars are the variables that every turn knows.
+// builtinVars are the variables of every turn.
 var builtinVars = []string{"text", "seconds", "duration", "utterance", "history", "memory", "today", "tomorrow", "event"}
 
-// resultVars are the variables of a turn that answers results.
+// resultVars are the variables of turns that answer results.
 var resultVars = []string{"result", "error", "tool"}
 
-// fill puts in the values. A variable without a value is empty: Parse has
-// refused the names that can never have one.
+// fill inserts the values. A variable without a value is empty: Parse rejects unknown names.
 func (t template) fill(v vars) string {
 	var b strings.Builder
 	for i, p := range t.parts {
@@ -80,7 +77,7 @@ func (t template) fill(v vars) string {
 	return b.String()
 }
 
-// lookup returns the text at a path of a decoded JSON value; empty if the path leads nowhere.
+// lookup returns the text at a path of a decoded JSON value; empty if there is none.
 func lookup(v any, path []string) string {
 	for _, key := range path {
 		switch x := v.(type) {
@@ -109,9 +106,7 @@ func lookup(v any, path []string) string {
 	return string(b)
 }
 
-// fillArgs puts values into the arguments of the file and turns them into JSON
-// values. props are the types that the tool declares for its properties: a filled-in
-// text becomes a number or a boolean if one is declared.
+// fillArgs inserts values into arguments and converts them to the JSON types that the tool declares.
 func fillArgs(a any, v vars, want schema) any {
 	switch x := a.(type) {
 	case template:

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// units and tens are the words of small numbers.
 var (
 	units = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
 	tens  = strings.Fields("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
@@ -26,7 +25,7 @@ func number(n int) string {
 	return tens[n/10] + "-" + units[n%10]
 }
 
-// numberOf returns the number that a word stands for: digits, or a word up to nineteen.
+// numberOf parses digits, or a word up to nineteen.
 func numberOf(word string) (float64, bool) {
 	if f, err := strconv.ParseFloat(word, 64); err == nil && f == f && f < 1e15 && f > -1e15 {
 		return f, true
@@ -39,7 +38,7 @@ func numberOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// stopWords do not show what a sentence is about.
+// stopWords don't show the topic of a sentence.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an the is are was were be am do does did i you he she it we they me my your our their this that these those
@@ -51,8 +50,7 @@ var stopWords = func() map[string]bool {
 	return m
 }()
 
-// words splits text at everything that is not a letter or digit, and between lower case
-// and upper case letters, to split tool names.
+// words splits text at everything that is not a letter or digit, and inside camel case.
 func words(text string) []string {
 	var out []string
 	var b strings.Builder
@@ -79,8 +77,7 @@ func words(text string) []string {
 	return out
 }
 
-// content returns the set of words that show what a text is about, each reduced to
-// its stem.
+// content returns the stems of the words that show the topic of a text.
 func content(text string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range words(text) {
@@ -96,8 +93,7 @@ func content(text string) map[string]bool {
 	return m
 }
 
-// stem removes common endings, so that "readings" matches "reading" and
-// "recorded" matches "record".
+// stem removes common endings, so that "readings" matches "reading" and "recorded" matches "record".
 func stem(w string) string {
 	for _, end := range []string{"ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "y"} {
 		if root, ok := strings.CutSuffix(w, end); ok && utf8.RuneCountInString(root) >= 3 {
@@ -117,7 +113,7 @@ func overlap(a, b map[string]bool) int {
 	return n
 }
 
-// sentences splits text into its sentences and lines.
+// sentences splits text into sentences and lines.
 func sentences(text string) []string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
@@ -126,7 +122,7 @@ func sentences(text string) []string {
 	return out
 }
 
-// sentence gives text a capital letter at the start and a mark at the end.
+// sentence capitalises text and adds a mark at the end.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -2,11 +2,11 @@ package voice
 
 import "sync"
 
-// maxKept bounds what a Cache keeps, in bytes of PCM.
+// maxKept bounds a Cache, in bytes of PCM.
 const maxKept = 64 << 20
 
-// Cache speaks, and keeps what it has spoken, because many conversations say the same. It may be
-// used concurrently. The zero value is empty.
+// Cache speaks and caches, because many conversations have the same lines. It is safe for concurrent use. The zero
+// value is empty.
 type Cache struct {
 	mu    sync.Mutex // guards the following fields
 	kept  map[cacheKey]Utterance
@@ -18,7 +18,7 @@ type cacheKey struct {
 	opts Options
 }
 
-// Speak returns what a voice makes of text. The result is shared and must not be changed.
+// Speak synthesises text. The result is shared and read-only.
 func (c *Cache) Speak(text string, opts Options) Utterance {
 	key := cacheKey{text, opts}
 	c.mu.Lock()

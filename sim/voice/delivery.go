@@ -32,7 +32,7 @@ type Line struct {
 	Words []Word
 }
 
-// Part is what is sent at one moment: first the words, then the audio.
+// Part is sent at one moment: first the words, then the audio.
 type Part struct {
 	Words []Word
 	Audio []byte

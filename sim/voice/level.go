@@ -55,7 +55,7 @@ func activeRMS(samples []float64) float64 {
 	return math.Sqrt(sum / float64(n))
 }
 
-// limit keeps x within the peak, compressing what is above the knee without audible distortion.
+// limit keeps x within the peak; it compresses values above the knee without audible distortion.
 func limit(x float64) float64 {
 	a := math.Abs(x)
 	if a <= knee {

@@ -165,7 +165,7 @@ var phoneTable = [phoneCount]phoneInfo{
 	phDX: {name: "DX", kind: flap, voiced: true, place: alveolar, inherent: 25, least: 20, voice: -10},
 }
 
-// vowelOf fills in what all vowels share.
+// vowelOf sets the values that all vowels share.
 func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneInfo {
 	return phoneInfo{name: name, kind: vowel, voiced: true, inherent: inherent, least: least, from: from, to: to, bw: bw}
 }

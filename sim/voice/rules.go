@@ -20,7 +20,7 @@ type rule struct {
 	sounds  []sound
 }
 
-// contexts are the signs with which rules.txt describes the letters beside.
+// contexts are the signs in rules.txt for neighbouring letters.
 var contexts = strings.NewReplacer(
 	"#", "[aeiouy]+", ":", "[^aeiouy]*", "^", "[^aeiouy]", ".", "[bdvgjlmnrwz]", "+", "[eiy]",
 	"&", "(?:[scgzxj]|ch|sh)", "@", "(?:[tsrdlznj]|th|ch|sh)", "%", "(?:e|es|ed|er|ers|ely|ings?)$",

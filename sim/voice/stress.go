@@ -91,7 +91,7 @@ var fixedStress = []struct {
 	{"eer", 1}, {"ee", 1}, {"ette", 1}, {"ique", 1}, {"esque", 1}, {"self", 1}, {"selves", 1}, {"oo", 1}, {"ade", 1}, {"aire", 1}, {"ain", 1},
 }
 
-// weakPrefixes are unstressed in words of two syllables.
+// weakPrefixes are unstressed in two-syllable words.
 var weakPrefixes = []string{"re", "de", "be", "pre", "con", "com", "ex", "en", "em", "ab", "ac", "ad", "af", "al", "ap", "ar", "as", "at", "a", "in", "im", "dis", "mis", "un", "sub", "sur", "sup", "pro", "per", "for", "to", "ob", "op", "e", "trans"}
 
 // mainStress returns the index of the stressed vowel.
@@ -114,7 +114,7 @@ func mainStress(s []sound, heart []int, word string) int {
 		}
 		return settle(s, heart, 0)
 	}
-	// The second to last if it is heavy (long, or before two consonants), else the one before it.
+	// The second to last syllable if it is heavy (long, or before two consonants), else the previous one.
 	p := n - 2
 	if heavy(s, heart, p) {
 		return settle(s, heart, p)

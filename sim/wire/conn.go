@@ -22,7 +22,7 @@ const (
 	writeTimeout = 20 * time.Second
 	// closeWait is how long a client has to answer a close frame.
 	closeWait = 2 * time.Second
-	// maxHeld bounds what is queued during a delay; beyond it the connection is dropped.
+	// maxHeld bounds the queue during a delay; beyond it the connection is dropped.
 	maxHeld = 64 << 20
 	// maxReason is the longest reason in a close frame, in bytes (RFC 6455, 5.5).
 	maxReason = 123

@@ -81,8 +81,8 @@ func (o *ConnOptions) connect(server context.Context, w http.ResponseWriter, r *
 	return rest, true
 }
 
-// pause waits for the end of a delay or a silence; false if the server or the client
-// ends meanwhile, or if the silence has no end.
+// pause waits for the end of a delay or a silence; false if the server or the client ends first, or the silence is
+// endless.
 func pause(server, client context.Context, a fault.Action) bool {
 	var due <-chan time.Time
 	if a.Kind == fault.Delay || a.For > 0 {
@@ -99,8 +99,8 @@ func pause(server, client context.Context, a fault.Action) bool {
 	return false
 }
 
-// RetryAfter sets the header that tells the client when to try again, in whole seconds,
-// rounded up, and also in ms for OpenAI's clients. Zero sets nothing.
+// RetryAfter sets the headers for a retry after d, in whole seconds, rounded up, and in ms for OpenAI's clients. Zero
+// sets nothing.
 func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		return

@@ -25,7 +25,7 @@ func (i *IDs) Base62(n int) string {
 	return string(b)
 }
 
-// Digits returns n decimal digits, of which the first is not 0.
+// Digits returns n decimal digits; the first is not 0.
 func (i *IDs) Digits(n int) string {
 	b := make([]byte, n)
 	for k := range b {

@@ -13,7 +13,7 @@ import (
 
 // Options are the options of both wires. Zero values are useful.
 type Options struct {
-	// Scenario is what the model says. Nil means scenario.Default().
+	// Scenario defines the model's words. Nil means scenario.Default().
 	Scenario *scenario.Scenario
 	// Faults are injected into every connection. Nil means no faults.
 	Faults *fault.Script
@@ -60,7 +60,7 @@ type Options struct {
 	Group *Group
 }
 
-// Begin is what a new connection receives.
+// Begin is the state of a new connection.
 type Begin struct {
 	// N counts the connections of the server on both wires, from 1.
 	N int
@@ -86,8 +86,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// WithDefaults fills in what is nil: scenario, logger, stats and group. A wire
-// calls it in New.
+// WithDefaults sets a nil scenario, logger, stats and group. A wire calls it in New.
 func (o Options) WithDefaults() Options {
 	if o.Scenario == nil {
 		o.Scenario = scenario.Default()
