@@ -1,5 +1,4 @@
-# Everything that a person or a machine runs here. A target longer than a line is a
-# script in scripts/.
+# Commands for people and machines. Targets longer than a line are scripts in scripts/.
 
 .DEFAULT_GOAL := help
 .PHONY: help image run build tools test count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck third-party clean
@@ -18,44 +17,44 @@ build: ## Build the tools, and bin/voicegw with them
 
 tools: build ## Check the tools in tools/ and build them into bin/voicegw
 
-test: ## All that CI runs: lint, tests with the race detector, fuzzing what changed, client tests
+test: ## Everything that CI runs: lint, tests with the race detector, fuzzing what changed, client tests
 	./scripts/test
 
-count: ## The size of the code and the docs, and the limits
+count: ## Print the size of the code and the docs, and the limits
 	@go run ./scripts/dev count
 
-lint: ## Formatting and the pinned linters
+lint: ## Check the formatting and run the pinned linters
 	./scripts/lint
 
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)
 
-unit: ## Only the Go tests: with the race detector, then without it those that it skips or samples
+unit: ## Run only the Go tests, with the race detector and then those that need it off
 	./scripts/unit
 	./scripts/test-norace.sh
 
-model: ## Explore every state of the protocols' models (MODEL=Deeds for one of them)
+model: ## Explore every state of the protocol models (MODEL=Deeds for one of them)
 	./scripts/model $(MODEL)
 
-chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
+chaos: ## Run 200 sessions for 3 minutes with faults of every kind (CHAOS_SEED=7)
 	./scripts/chaos
 
 cluster: ## Three gateways, three NATS servers, 200 sessions: cuts, drain, kill, zombie (NODES_SESSIONS=50)
 	./scripts/cluster
 
-damage: ## Try every damage to every file of a data folder; the tests try a sample
+damage: ## Try every kind of damage on every file of a data folder; the tests try a sample
 	VOICEGW_DAMAGE=all go test ./store -run 'TestDamage$$' -timeout 30m
 
 load: build ## 500 sessions of speech and tools against a gateway started here (LOAD_SESSIONS=50)
 	./scripts/load-500
 
-rotations: build ## connections to the model are replaced under talking users, on both wires, and nobody may notice
+rotations: build ## Replace connections to the model during speech, on both wires, unnoticed
 	./scripts/rotations
 
-soak: build ## 100 callers come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
+soak: build ## Run 100 callers for 30 minutes and check for leaks (SOAK_FOR=2m)
 	./scripts/soak
 
-stress: ## Every package's tests again and again on a busy machine (STRESS_FOR=600; ARGS=./session)
+stress: ## Repeat every package's tests on a busy machine (STRESS_FOR=600; ARGS=./session)
 	./scripts/stress $(ARGS)
 
 fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
@@ -64,25 +63,25 @@ fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 	./scripts/bench
 
-bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
+bench-floods: ## Measure sessions during floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
 	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
 
-bench-traces: ## Sessions that talk beside collectors of traces that hang, refuse or are slow (TRACES_SESSIONS=200, TRACES_FOR=10s)
+bench-traces: ## Measure sessions with trace collectors that hang, refuse or are slow (TRACES_SESSIONS=200, TRACES_FOR=10s)
 	go test -run '^$$' -bench Traces -benchtime 1x -timeout 30m ./e2e
 
 bench-compare: ## Compare CPU and memory of the relay with the last release (ARGS=revision)
 	./scripts/bench-compare $(ARGS)
 
-bench-web: ## Figures of the page in real Chromium (BENCH_MINUTES=2)
+bench-web: ## Measure the page in Chromium (BENCH_MINUTES=2)
 	./scripts/bench-web.sh
 
-web: ## Build the page from its TypeScript into what is embedded
+web: ## Build the embedded console from its TypeScript
 	./scripts/build-web
 
 test-clients: ## Official npm clients against the simulator and a gateway
 	./scripts/test-clients.sh
 
-newer: ## List the official clients and SDKs of which newer versions exist
+newer: ## List newer versions of the official clients and SDKs
 	./scripts/newer
 
 vulncheck: ## Check the program with govulncheck
@@ -91,5 +90,5 @@ vulncheck: ## Check the program with govulncheck
 third-party: ## Write THIRD_PARTY.md: the modules in the program, with their licenses
 	go run ./scripts/supply licenses
 
-clean: ## Remove what was built
+clean: ## Remove build results
 	rm -rf bin dist

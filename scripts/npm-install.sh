@@ -1,6 +1,5 @@
-# Sourced by scripts that need npm packages: npm_install installs those of the current folder,
-# only if its lock file has changed since the last time; in web, build_packages builds our own
-# packages, unless the script's caller has done so.
+# Sourced by scripts that need npm packages: npm_install installs those of the current folder if its lock file
+# changed; in web, build_packages builds our own packages unless the caller did.
 for tool in node npm; do
 	if ! command -v "$tool" >/dev/null 2>&1; then
 		echo "$0: $tool is not installed; this needs node 20 or newer with npm." >&2

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs the providers' official npm clients, unchanged, against the simulator, and clients of
-# Chat Completions against a gateway. Needs node (20 or newer) and npm; all other scripts
-# for the gateway need only Go.
+# Runs the providers' official npm clients, unchanged, against the simulator, and Chat Completions clients against a
+# gateway. Needs node (20 or newer) and npm.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
@@ -22,16 +21,14 @@ trap 'rm -rf "$work"' EXIT
 
 . ./scripts/program.sh
 
-# A certificate of our own: one client speaks TLS only. The program that makes certificates
-# comes with Go.
+# A self-signed certificate, made by a program that comes with Go: one client speaks only TLS.
 make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
 (cd "$work" && go run "$make_certificate" -ecdsa-curve P256 -host localhost,127.0.0.1 >/dev/null 2>certificate.log) || {
 	cat "$work/certificate.log" >&2
 	exit 1
 }
 
-# install installs the packages of the folder, only if its lock file has changed since the
-# last time.
+# install installs the folder's packages if its lock file changed.
 install() {
 	stamp=node_modules/.lock-sum
 	sum=$(cat package.json package-lock.json .npmrc | sha256sum)
@@ -41,13 +38,13 @@ install() {
 	fi
 }
 
-# Node 20 has WebSocket, which one of the clients uses, only behind a flag.
+# Node 20 has WebSocket only behind a flag.
 flag=
 if ! node -e 'process.exit(typeof WebSocket === "function" ? 0 : 1)'; then
 	flag=--experimental-websocket
 fi
 
-# The clients get no key and no address of a provider from the environment.
+# The clients must not use keys or addresses from the environment.
 unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMIN_KEY \
 	GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENAI_USE_VERTEXAI GOOGLE_GENAI_USE_ENTERPRISE \
 	GOOGLE_GEMINI_BASE_URL GOOGLE_VERTEX_BASE_URL GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION

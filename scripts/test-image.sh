@@ -1,7 +1,6 @@
 #!/bin/sh
-# Builds the container image in two clones of this commit, compares their digests, and runs it: as uid
-# 65532, without a capability, on a root that is read-only. Where buildah or bubblewrap is missing, it
-# says so and tests nothing.
+# Builds the container image in two clones of this commit, compares the digests, and runs it as uid 65532 without
+# capabilities on a read-only root. Skips itself without buildah or bubblewrap.
 set -eu
 cd "$(dirname "$0")/.."
 for program in buildah bwrap; do
@@ -33,17 +32,17 @@ done
 one=$(tail -n 1 "$dir/one.log" | cut -d ' ' -f 2)
 two=$(tail -n 1 "$dir/two.log" | cut -d ' ' -f 2)
 [ "$one" = "$two" ] || fail "the image of one commit has two digests: $one and $two"
-echo "two clones make one image: $one"
+echo "two clones built the same image: $one"
 
 container=$(buildah from voicegw-test:one)
-# A copy, because only root may look into buildah's storage.
+# A copy, because only root may read buildah's storage.
 cp -a "$(buildah mount "$container")" "$dir/root"
 mkdir "$dir/data"
 chmod 0777 "$dir/data"
 chmod 0755 "$dir"
 user=
 if [ "$(id -u)" = 0 ]; then user="setpriv --reuid 65532 --regid 65532 --clear-groups"; fi
-# The image's own environment, as a runtime sets it; changed by what the arguments set.
+# The image's environment, as a runtime sets it, with changes from the arguments.
 inside() {
 	# shellcheck disable=SC2086 # $user is several words
 	$user bwrap --unshare-user --uid 65532 --gid 65532 --unshare-pid --unshare-ipc --cap-drop ALL --die-with-parent --clearenv \

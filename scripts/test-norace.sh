@@ -1,8 +1,7 @@
 #!/bin/sh
-# Runs the Go tests that are skipped under the race detector, because what they measure means nothing there (what
-# the audio path allocates, what sessions and hostile answers take), and those that run only a sample of their
-# cases there, because it makes each up to ten times slower. norace_test.go finds what is missing here. Memory is
-# measured with the garbage collector as it is (no compiling).
+# Runs the Go tests that the race detector makes meaningless (allocations of the audio path, memory of sessions and
+# hostile answers) or too slow (they run a sample there). norace_test.go checks that none is missing here. Uses the
+# default garbage collector (no compiling), because memory is measured.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh

@@ -1,14 +1,13 @@
 #!/bin/sh
-# Follows docs/operations.md from nothing to a gateway: the blocks that are marked "follow" are run one
-# after another in one shell, in an empty folder, with no environment and the built program (VOICEGW, or
-# one that is built here). After each, what the page says that it prints must have been printed. Only the
-# port is another one, so that the test disturbs nobody.
+# Follows docs/operations.md: runs the blocks marked "follow" in one shell, in an empty folder, with an empty
+# environment and the built program (VOICEGW, or a new build), and checks the output that the page shows. Only the
+# port differs.
 set -eu
 cd "$(dirname "$0")/.."
 page=docs/operations.md
 for program in curl openssl; do
 	if ! command -v "$program" >/dev/null; then
-		echo "$program is not installed; $page is not followed (Debian's package of that name)"
+		echo "$program is not installed; $page was not tested (install Debian's package of that name)"
 		exit 0
 	fi
 done
@@ -33,7 +32,7 @@ else
 	go build -o "$dir/bin/voicegw" ./cmd/voicegw
 fi
 
-# Nobody listens there: curl's 7 is a connection that was refused.
+# A free port: curl's exit code 7 is a refused connection.
 port=$((20000 + $$ % 12000))
 while
 	status=0
@@ -41,7 +40,7 @@ while
 	[ "$status" != 7 ]
 do port=$((20000 + (port + 1) % 12000)); done
 
-# Step n is steps/n.sh, and steps/n.prints has a pattern a line.
+# Step n is steps/n.sh; steps/n.prints has a pattern per line.
 awk -v dir="$dir/steps" '
 	/^<!-- follow -->$/ { armed = 1; next }
 	armed && /^```sh$/ { armed = 0; inside = 1; n++; step = sprintf("%s/%02d", dir, n); next }
@@ -76,4 +75,4 @@ for step in "$dir"/steps/*.sh; do
 	fi
 done
 if kill -0 "$(cat "$dir/empty/voicegw/voicegw.pid")" 2>/dev/null; then fail "the gateway still runs"; fi
-echo "$page was followed in $steps steps, from an empty folder to a metered gateway"
+echo "$page: all $steps steps passed"

@@ -1,19 +1,15 @@
 #!/bin/sh
-# Tests the npm packages as users get them: packed in a clean clone, checked by the linters of
-# packages, installed in an empty project, compiled against with strict settings, imported on a
-# server, and checked for size; and five applications built with them (a page without a build, one with a tag,
-# Vite, React in strict mode, the app router of Next.js) against a gateway in Chromium, if that is
-# installed.
+# Tests the npm packages as users get them: packed in a clean clone, checked by package linters, installed in an empty
+# project, compiled with strict settings, imported on a server, and checked for size. Five applications (no build, a
+# tag, Vite, React strict mode, Next.js app router) run against a gateway in Chromium, if installed.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 root=$PWD
-# Bytes after gzip: of the library, and of the library with both worklets.
-# Tools of the page, images and context took it from 17 to 18 KiB, errors that name their cause to 20 KiB.
+# Limits in bytes after gzip: the library, and the library with both worklets.
 most=20480
 most_whole=25088
-# Names, mute, send and announced approvals took it from 2 to 3 KiB.
 most_element=3072
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -22,11 +18,11 @@ cd web
 npm_install
 tools=$root/web/node_modules
 
-# What git knows, and nothing that a build has made: prepack makes the rest.
+# Only files that git knows; prepack builds the rest.
 mkdir "$work/clone"
 (cd "$root" && git ls-files --cached --others --exclude-standard -- LICENSE web/client web/react web/console/package.json 'web/*.json' 'web/*.mjs' web/.npmrc) >"$work/known"
 while read -r file; do
-	if [ -f "$root/$file" ]; then # one that was removed and not yet committed is still known
+	if [ -f "$root/$file" ]; then # git still lists deleted files before a commit
 		printf '%s\n' "$file"
 	fi
 done <"$work/known" | tar -c -C "$root" -T - -f - | tar -x -C "$work/clone" -f -
@@ -40,7 +36,7 @@ for package in "$work"/*.tgz; do
 	"$tools/.bin/publint" --strict "$package"
 	"$tools/.bin/attw" --profile esm-only --format ascii --no-emoji "$package"
 done
-echo "test-pack: publint and attw find nothing"
+echo "test-pack: publint and attw found no problems"
 react=$(node -p 'require("react/package.json").version')
 types=$(node -p 'require("@types/react/package.json").version')
 
@@ -59,7 +55,7 @@ node server.mjs
 
 library=node_modules/@voicegw/client/dist
 if ls $library/*.js $library/worklets/*.js | grep -v -e /index.js -e /chat.js -e /element.js -e /capture.js -e /playback.js; then
-	echo "test-pack: the library has more files than are weighed here" >&2
+	echo "test-pack: the library has files that this script does not count" >&2
 	exit 1
 fi
 weigh() { gzip -9 -c "$1" | wc -c; }
@@ -67,7 +63,7 @@ size=$(weigh $library/index.js)
 whole=$((size + $(weigh $library/worklets/capture.js) + $(weigh $library/worklets/playback.js)))
 echo "test-pack: the library has $size bytes after gzip, of $most; with its worklets $whole, of $most_whole"
 element=$(weigh $library/element.js)
-echo "test-pack: the element has $element bytes after gzip beside the library, of $most_element"
+echo "test-pack: the element has $element bytes after gzip in addition to the library, of $most_element"
 if [ "$element" -ge $most_element ]; then
 	exit 1
 fi
@@ -75,7 +71,7 @@ if [ "$size" -ge $most ] || [ "$whole" -ge $most_whole ]; then
 	exit 1
 fi
 
-# Applications of strangers: what is in apps, and the example.
+# The applications: web/apps and the example.
 cd "$root/web/apps"
 npm_install
 cp -R . "$work/apps"
@@ -107,7 +103,7 @@ echo "test-pack: Vite, Vite with React and Next.js build with the packages, with
 
 export CHROMIUM="${CHROMIUM:-/usr/bin/chromium}"
 if [ ! -x "$CHROMIUM" ]; then
-	echo "test-pack: SKIPPED the applications in Chromium: $CHROMIUM is not there (Debian's package chromium, or set CHROMIUM)."
+	echo "test-pack: SKIPPED the applications in Chromium: $CHROMIUM not found (Debian's package chromium, or set CHROMIUM)."
 	exit 0
 fi
 cd "$root"

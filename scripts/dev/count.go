@@ -24,8 +24,9 @@ type sizes struct {
 	fields, methods           map[string]int // by package path and type
 }
 
-// count prints the size of the code: production Go (no tests, testdata, examples or generated files), packages, folders at
-// the root, the largest struct, the type with the most methods, long lines, and words of documentation (no prompts, no demo data).
+// count prints the size of the code: production Go (no tests, testdata, examples or generated files), packages, root
+// folders, the largest struct, the type with the most methods, long lines, and words of documentation (no prompts, no
+// demo data).
 func count(out io.Writer) error {
 	s := sizes{packages: map[string]bool{}, roots: map[string]bool{}, fields: map[string]int{}, methods: map[string]int{}}
 	if err := s.walk(os.DirFS(".")); err != nil {
@@ -139,7 +140,6 @@ func (s *sizes) countWords(tree fs.FS, name string) (err error) {
 	return words.Err()
 }
 
-// receiver returns the name of a receiver's type.
 func receiver(typ ast.Expr) string {
 	switch typ := typ.(type) {
 	case *ast.StarExpr:

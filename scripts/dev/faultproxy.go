@@ -14,9 +14,8 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// faultProxy runs a proxy of package internal/testutil for tests that are not written in Go, such as
-// those in a browser. It prints one line of JSON with the addresses of the proxy and of its control,
-// and ends when in or ctx ends.
+// faultProxy runs a proxy of package internal/testutil for tests not written in Go, such as browser tests. It prints
+// the addresses of the proxy and of its control as a line of JSON, and ends with in or ctx.
 //
 //	go run ./scripts/dev faultproxy -target 127.0.0.1:8080
 //	{"proxy":"127.0.0.1:41234","control":"http://127.0.0.1:41235/"}

@@ -10,11 +10,10 @@ import (
 	"voicegw/internal/metrics"
 )
 
-// page is the page of the metrics.
 const page = "docs/metrics.md"
 
-// metricsList writes the list of metrics in docs/metrics.md from the table in internal/metrics. With --check it
-// fails if the page is out of date.
+// metricsList writes the list of metrics in docs/metrics.md from the table in internal/metrics. With --check it fails
+// if the page is out of date.
 func metricsList(args []string) error {
 	check := len(args) == 1 && args[0] == "--check"
 	if len(args) > 0 && !check {
@@ -39,7 +38,7 @@ func metricsList(args []string) error {
 	return nil
 }
 
-// section replaces what stands between the two marks of a section.
+// section replaces the text between the two marks of a section.
 func section(text []byte, name string, body string) ([]byte, error) {
 	begin := []byte("<!-- " + name + ":")
 	_, rest, ok := bytes.Cut(text, begin)
@@ -57,7 +56,6 @@ func section(text []byte, name string, body string) ([]byte, error) {
 	return []byte(string(text[:at]) + "\n" + body + "\n" + string(text[at+to:])), nil
 }
 
-// metricsTable lists the metrics.
 func metricsTable() string {
 	kinds := map[metrics.Kind]string{metrics.Counter: "counter", metrics.Gauge: "gauge", metrics.Histogram: "histogram"}
 	var b strings.Builder

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// edit replaces one place in a file of the runtime.
+// edit is a replacement in a file of the runtime.
 type edit struct{ file, old, new string }
 
 var edits = []edit{
@@ -50,12 +50,12 @@ func putBack(gp *g) bool {
 	if sched.disable.user`},
 }
 
-// slowScheduler writes a Go scheduler that delays goroutines, for tests: it copies two files of the
-// runtime, changed, into a folder and writes the overlay that go build and go test accept with -overlay.
+// slowScheduler writes a Go scheduler that delays goroutines: it copies two files of the runtime, changed, into a
+// folder and writes an overlay for go build and go test (-overlay).
 //
-// That scheduler puts a runnable goroutine back to the end of the queue: one in four nearly each time,
-// all others now and then. A busy machine does the same, but seldom at the place that matters. A test
-// that reads data of another goroutine without waiting for it fails within seconds.
+// The scheduler puts a runnable goroutine back to the end of the queue: one in four nearly always, the others
+// sometimes. A busy machine does the same, but rarely where it matters. A test that reads another goroutine's data
+// without waiting for it fails within seconds.
 func slowScheduler(args []string) error {
 	if len(args) != 2 {
 		return errors.New("usage: slowsched GOROOT FOLDER")

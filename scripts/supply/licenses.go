@@ -15,11 +15,11 @@ const (
 	pageLock   = "web/package-lock.json"
 )
 
-// licenseFile matches the name of a file with a module's license.
+// licenseFile matches the names of license files.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
 
-// signs identify licenses: the first whose words are all in the text is the license.
-// A license that is not listed stops the build: a person has to read it.
+// signs identify licenses by their words, the first match wins. An unlisted license stops the build, because a person
+// has to read it.
 var signs = []struct {
 	spdx  string
 	words []string
@@ -35,7 +35,7 @@ var signs = []struct {
 	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose"}},
 }
 
-// spdxOf returns the SPDX name of a license text; empty if it is unknown here.
+// spdxOf returns the SPDX name of a license text; empty if unknown.
 func spdxOf(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, s := range signs {
@@ -71,8 +71,7 @@ func licenseOf(dir string) (string, error) {
 	return "", errors.New("its license is not one of those that scripts/supply/licenses.go knows: read it, and add its signs or drop the module")
 }
 
-// licensed returns the modules of the program and the packages of the page, each with its
-// license.
+// licensed returns the program's modules and the page's packages with their licenses.
 func licensed() (modules, packages []module, err error) {
 	if modules, err = programModules(); err != nil {
 		return nil, nil, err
@@ -133,7 +132,7 @@ func checkLicenses(file string) error {
 	return compareLicenses(file, has, licenseTable(modules, packages))
 }
 
-// compareLicenses lists the lines that the file lacks and those that it should not have.
+// compareLicenses lists missing and superfluous lines of the file.
 func compareLicenses(file string, has, wants []byte) error {
 	if bytes.Equal(has, wants) {
 		return nil

@@ -1,5 +1,4 @@
-// Command supply reports what the program is made of: the licenses of its modules
-// (THIRD_PARTY.md) and its bill of materials (CycloneDX).
+// Command supply writes the licenses of the program's modules (THIRD_PARTY.md) and its bill of materials (CycloneDX).
 package main
 
 import (

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// program is the package whose modules count: tests and scripts are not shipped.
+// program is the shipped package; tests and scripts are not shipped.
 const program = "./cmd/voicegw"
 
-// module is a third-party module, or an npm package with which the page is built.
+// module is a third-party Go module or npm package.
 type module struct {
 	Path    string
 	Version string
@@ -29,7 +29,7 @@ type module struct {
 
 func byPath(a, b module) int { return strings.Compare(a.Path, b.Path) }
 
-// programModules returns the modules that the program is linked from, by path.
+// programModules returns the modules linked into the program, by path.
 func programModules() ([]module, error) {
 	text, err := goList("-deps", "-json=Module", program)
 	if err != nil {
@@ -43,7 +43,7 @@ func programModules() ([]module, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("go list: %w", err)
 		}
-		// A module that is replaced by a folder is our own code.
+		// A module replaced by a folder is our own code.
 		if m := p.Module; m != nil && !m.Main && m.Replace == nil {
 			known[m.Path] = *m
 		}
@@ -51,7 +51,7 @@ func programModules() ([]module, error) {
 	return slices.SortedFunc(maps.Values(known), byPath), nil
 }
 
-// goList returns the output of "go list"; the error contains its error output.
+// goList returns the output of "go list"; the error includes its error output.
 func goList(args ...string) ([]byte, error) {
 	text, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -60,7 +60,7 @@ func goList(args ...string) ([]byte, error) {
 	return text, err
 }
 
-// pagePackages returns the npm packages with which the console's page is built.
+// pagePackages returns the npm packages in the console's page.
 func pagePackages(lock string) ([]module, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {

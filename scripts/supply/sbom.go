@@ -9,9 +9,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes the bill of materials of a program of the given version to a file, as
-// CycloneDX 1.6 JSON (ECMA-424): what the linker has recorded in the program itself. It
-// contains no time and no serial number, so the same program has the same bill.
+// writeSBOM writes a program's bill of materials as CycloneDX 1.6 JSON (ECMA-424), from the linker's record in the
+// program. It has no time or serial number, so that it is reproducible.
 func writeSBOM(binary, version, file string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
