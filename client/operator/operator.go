@@ -181,3 +181,46 @@ func (o *Client) Close() { o.http.CloseIdleConnections() }
 var limits = bounded.Limits{
 	Service: "the gateway", Format: bounded.JSON, Bytes: 16 << 20, Idle: askTime, Whole: askTime,
 }
+
+// ConsoleLink returns the console's address with a code in the fragment, which a browser does not send.
+func ConsoleLink(base, code string) string {
+	if code == "" {
+		return base + "/"
+	}
+	return base + "/#code=" + code
+}
+
+// ConsoleLink creates a one-time link to the console.
+func (o *Client) ConsoleLink(ctx context.Context) (string, error) {
+	var made struct {
+		Code string `json:"code"`
+	}
+	if err := o.Ask(ctx, http.MethodPost, "/v1/console/codes", &made); err != nil {
+		return "", err
+	}
+	return ConsoleLink(o.Base, made.Code), nil
+}
+
+// Health is the response of /healthz or /readyz.
+type Health struct {
+	Status   string `json:"status"`
+	Message  string `json:"message"`  // why it is not ready
+	Sessions int    `json:"sessions"` // zero if ready
+}
+
+// Health asks whether a gateway is alive or, with ready, accepts new sessions. The error has the reason if not.
+func (o *Client) Health(ctx context.Context, ready bool) (h Health, err error) {
+	if !ready {
+		return h, o.Ask(ctx, http.MethodGet, "/healthz", &h)
+	}
+	status, _, body, err := o.fetch(ctx, request{method: http.MethodGet, path: "/readyz"})
+	switch {
+	case err != nil:
+		return h, err
+	case json.Unmarshal(body, &h) != nil || h.Status == "":
+		return h, o.stranger(status)
+	case status != http.StatusOK:
+		return h, fmt.Errorf("the gateway at %s is not ready (%s): %s", o.Base, textutil.Quote(h.Status), textutil.Quote(h.Message))
+	}
+	return h, nil
+}

@@ -1,12 +1,15 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
 	"voicegw/sim/fault"
@@ -320,4 +323,90 @@ func event(name string, data []byte) []byte {
 		b = append(append(append(b, "event: "...), name...), '\n')
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
+}
+
+// OpenAIKeyOf returns the key of a request: Authorization: Bearer, or Azure's api-key.
+func OpenAIKeyOf(r *http.Request) string {
+	if k := r.Header.Get("Api-Key"); k != "" {
+		return k
+	}
+	if scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(k)
+	}
+	return ""
+}
+
+// GoogleKeyOf returns the credential of a request: query key or access_token, x-goog-api-key, or
+// Authorization: Bearer or Token.
+func GoogleKeyOf(r *http.Request) string {
+	q := r.URL.Query()
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Token") {
+		token = ""
+	}
+	return cmp.Or(q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key"), OpenAIKeyOf(r), strings.TrimSpace(token))
+}
+
+// OpenAIPaths matches the paths of an API of OpenAI: those of its versions, and Azure's older ones, which name a
+// deployment.
+func OpenAIPaths(api string) *regexp.Regexp {
+	return regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) + `|openai/deployments/([^/]+))/` + api + `$`)
+}
+
+// OpenAIHandle is a Handle that also gets the deployment in the path, which may be empty, and whether the path is
+// Azure's.
+type OpenAIHandle func(x *Exchange, body []byte, deployment string, azure bool) error
+
+// ServeOpenAI is Serve for the paths of OpenAIPaths. Other paths are not found.
+func ServeOpenAI(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, paths *regexp.Regexp, handle OpenAIHandle) {
+	at := paths.FindStringSubmatch(r.URL.Path)
+	if at == nil {
+		http.NotFound(w, r)
+		return
+	}
+	azure := strings.HasPrefix(r.URL.Path, "/openai/")
+	Serve(w, r, o, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *Exchange, body []byte) error {
+		return handle(x, body, at[1], azure)
+	})
+}
+
+// API is a provider's API whose paths begin with a version.
+type API int
+
+// The APIs.
+const (
+	GeminiAPI API = iota // Google's Gemini Developer API
+	VertexAI             // Google's Vertex AI
+	OpenAIAPI            // OpenAI's, and the endpoints of others that are compatible with it
+)
+
+// versions has every version that an official client uses by default or the documentation recommends, with the newest
+// client that does (the sources of the npm and Go packages, and the README of PyPI's google-genai, read 2026-11-29).
+// The simulator serves only these.
+var versions = []struct {
+	api     API
+	version string
+	client  string
+}{
+	{GeminiAPI, "v1", "npm @google/genai 3.3"},
+	{GeminiAPI, "v1beta", "Go genai 1.77, PyPI google-genai, npm @google/genai 2"},
+	{GeminiAPI, "v1alpha", "the same, for ephemeral tokens and proactive audio"},
+	{VertexAI, "v1beta1", "npm @google/genai 3.3, Go genai 1.77, PyPI google-genai"},
+	{VertexAI, "v1", "the same with GOOGLE_GENAI_API_VERSION; Vertex' own pages"},
+	{OpenAIAPI, "v1", "npm openai 7.59, Go openai-go 3.99, npm @openai/agents-realtime 0.20"},
+	{OpenAIAPI, "openai/v1", "the same at Azure"},
+	{OpenAIAPI, "v1beta/openai", "the same at Google's compatible endpoint"},
+}
+
+// Versions returns a regular expression without groups that matches the versions of some APIs.
+func Versions(apis ...API) string {
+	var all []string
+	for _, api := range apis {
+		for _, v := range versions {
+			if v.api == api {
+				all = append(all, regexp.QuoteMeta(v.version))
+			}
+		}
+	}
+	return "(?:" + strings.Join(all, "|") + ")"
 }

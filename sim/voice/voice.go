@@ -1,6 +1,9 @@
 package voice
 
 import (
+	"hash/fnv"
+	"strings"
+	"sync"
 	"time"
 
 	"voicegw/audio"
@@ -144,4 +147,71 @@ func timing(written []string, tr *track) []Word {
 		}
 	}
 	return words
+}
+
+// timbres are the available voices.
+var timbres = []timbre{
+	{pitch: 110, size: 1.00, open: 0.50, tilt: 1.0, breath: 0.02, lively: 1.0},
+	{pitch: 98, size: 0.96, open: 0.55, tilt: 1.1, breath: 0.01, lively: 0.9},
+	{pitch: 125, size: 1.04, open: 0.60, tilt: 1.1, breath: 0.02, lively: 1.2},
+	{pitch: 190, size: 1.15, open: 0.65, tilt: 1.0, breath: 0.04, lively: 1.0},
+	{pitch: 172, size: 1.11, open: 0.65, tilt: 0.9, breath: 0.05, lively: 0.9},
+	{pitch: 205, size: 1.17, open: 0.60, tilt: 1.1, breath: 0.03, lively: 1.2},
+}
+
+// named maps voice names of providers to timbres.
+var named = map[string]int{
+	"": 0, "alloy": 4, "ash": 0, "ballad": 1, "cedar": 1, "coral": 3, "echo": 0, "marin": 3, "sage": 4, "shimmer": 5, "verse": 2,
+	"puck": 2, "charon": 1, "kore": 3, "fenrir": 0, "aoede": 5, "leda": 5, "orus": 0, "zephyr": 3,
+}
+
+// timbreOf returns the timbre of a voice name.
+func timbreOf(name string) timbre {
+	name = strings.ToLower(name)
+	if i, ok := named[name]; ok {
+		return timbres[i]
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name)) // writing to a hash never fails
+	return timbres[int(h.Sum32()%uint32(len(timbres)))]
+}
+
+// maxKept bounds a Cache, in bytes of PCM.
+const maxKept = 64 << 20
+
+// Cache speaks and caches, because many conversations have the same lines. It is safe for concurrent use. The zero
+// value is empty.
+type Cache struct {
+	mu    sync.Mutex // guards the following fields
+	kept  map[cacheKey]Utterance
+	bytes int
+}
+
+type cacheKey struct {
+	text string
+	opts Options
+}
+
+// Speak synthesises text. The result is shared and read-only.
+func (c *Cache) Speak(text string, opts Options) Utterance {
+	key := cacheKey{text, opts}
+	c.mu.Lock()
+	u, ok := c.kept[key]
+	c.mu.Unlock()
+	if !ok {
+		u = New(opts).Speak(text)
+		c.keep(key, u)
+	}
+	return u
+}
+
+// keep forgets everything if the new utterance would be too much.
+func (c *Cache) keep(key cacheKey, u Utterance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || c.bytes+len(u.PCM) > maxKept {
+		c.kept, c.bytes = map[cacheKey]Utterance{}, 0
+	}
+	c.kept[key] = u
+	c.bytes += len(u.PCM)
 }

@@ -1,11 +1,17 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -160,3 +166,110 @@ func ClassifyKey(key string) Key {
 // TextTokens estimates the tokens of a text from its words: 4 tokens for 3
 // words, and at least 1 for a text that is not empty.
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
+
+// The errors of Group.Inject.
+var (
+	// ErrNoConnection: no open connection has that address.
+	ErrNoConnection = errors.New("wire: no connection has that address")
+	// ErrTooMany: the maximum number of faults already waits for the connection.
+	ErrTooMany = errors.New("wire: too many faults wait for the connection")
+)
+
+// Object is a JSON object with its keys in this order: a key, its value, the next key and so on.
+type Object []any
+
+// MarshalJSON writes the keys in their order.
+func (o Object) MarshalJSON() ([]byte, error) { return o.Encode(true) }
+
+// Encode is MarshalJSON; escape is as in json.Encoder.SetEscapeHTML.
+func (o Object) Encode(escape bool) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(escape)
+	b.WriteByte('{')
+	for i := 0; i+1 < len(o); i += 2 {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:", o[i])
+		if err := enc.Encode(o[i+1]); err != nil {
+			return nil, err
+		}
+		b.Truncate(b.Len() - 1) // the new line that Encode adds
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// IDs makes ids that are the same in every run with the same seed. It must not be used
+// concurrently.
+type IDs struct {
+	rand *rand.Rand
+}
+
+// NewIDs makes a source of ids.
+func NewIDs(seed uint64) *IDs { return &IDs{rand: rand.New(rand.NewPCG(seed, 0x696473))} }
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// Base62 returns n letters and digits.
+func (i *IDs) Base62(n int) string {
+	b := make([]byte, n)
+	for k := range b {
+		b[k] = base62[i.rand.IntN(len(base62))]
+	}
+	return string(b)
+}
+
+// Digits returns n decimal digits; the first is not 0.
+func (i *IDs) Digits(n int) string {
+	b := make([]byte, n)
+	for k := range b {
+		b[k] = base62[i.rand.IntN(10)]
+	}
+	if n > 0 && b[0] == '0' {
+		b[0] = base62[1+i.rand.IntN(9)]
+	}
+	return string(b)
+}
+
+// UUID returns a random (version 4) UUID (RFC 9562, 5.4).
+func (i *IDs) UUID() string {
+	hi, lo := i.rand.Uint64(), i.rand.Uint64()
+	hi = hi&^0xf000 | 0x4000
+	lo = lo&^(3<<62) | 2<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xffff, lo>>48, lo&0xffffffffffff)
+}
+
+// Words cuts a text before its spaces, like tokens that are whole words. Joined, the pieces are
+// the text again.
+func Words(text string) []string {
+	var out []string
+	start, word := 0, false
+	for i, c := range text {
+		space := unicode.IsSpace(c)
+		if space && word {
+			out = append(out, text[start:i])
+			start = i
+		}
+		word = !space
+	}
+	return append(out, text[start:])
+}
+
+// ArgumentPieces cuts the arguments of a call at word boundaries, like tokens. Joined, the pieces
+// are s again.
+func ArgumentPieces(s string) []string {
+	var out []string
+	start := 0
+	word := func(b byte) bool {
+		return b >= 0x80 || b == '_' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9'
+	}
+	for i := 1; i < len(s); i++ {
+		if word(s[i]) != word(s[i-1]) {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	return append(out, s[start:])
+}
