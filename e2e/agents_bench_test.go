@@ -14,7 +14,8 @@ import (
 	"voicegw/session"
 )
 
-// many are two agents that hand over to each other, with these tools besides their own, among others up to that number.
+// many is two agents that hand off to each other, among agents up to that number, with these tools in addition to
+// their own.
 func many(agents int, tools []string) troupe {
 	all := deskAndBilling()
 	for i := range agents - len(all) {
@@ -27,8 +28,8 @@ func many(agents int, tools []string) troupe {
 	return all
 }
 
-// BenchmarkAgents is what it takes until a session has begun, and until an operator has switched it to another agent,
-// with two agents and ten tools, and with 1,000 agents and 200 tools of which each agent has 20.
+// BenchmarkAgents measures the start of a session and its switch to another agent, with two agents and ten tools, and
+// with 1,000 agents and 200 tools (20 for each agent).
 func BenchmarkAgents(b *testing.B) {
 	for _, size := range []struct{ agents, tools int }{{2, 10}, {1000, 200}} {
 		b.Run(fmt.Sprintf("%d agents, %d tools", size.agents, size.tools), func(b *testing.B) {
@@ -67,7 +68,6 @@ func BenchmarkAgents(b *testing.B) {
 	}
 }
 
-// switchTo has an operator switch a session to another agent.
 func (st *stack) switchTo(b *testing.B, id, agent string) {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, st.url+"/v1/sessions/"+id+"/agent", strings.NewReader(`{"agent":"`+agent+`"}`))

@@ -10,14 +10,14 @@ import (
 	"voicegw/registry"
 )
 
-// given is one answer to a tool call, as it went over the provider's wire.
+// given is an answer to a tool call on the provider's wire.
 type given struct {
 	id       string // the provider's, empty for a call without one
 	name     string // of the tool; OpenAI's wire has none
 	envelope registry.Envelope
 }
 
-// answersIn are the answers to tool calls that a message to the provider holds.
+// answersIn returns the answers to tool calls in a message to the provider.
 func answersIn(t testing.TB, m map[string]any) []given {
 	t.Helper()
 	var out []given
@@ -52,7 +52,7 @@ func answersIn(t testing.TB, m map[string]any) []given {
 	return out
 }
 
-// answers are those to tool calls that the gateway has given so far, in order.
+// answers returns the answers to tool calls so far, in order.
 func (tp *tap) answers(t testing.TB) []given {
 	t.Helper()
 	var out []given
@@ -62,7 +62,7 @@ func (tp *tap) answers(t testing.TB) []given {
 	return out
 }
 
-// waitAnswers waits until the gateway has given so many answers, and fails for more.
+// waitAnswers waits for this many answers and fails for more.
 func (tp *tap) waitAnswers(t testing.TB, many int) []given {
 	t.Helper()
 	var got []given
@@ -88,20 +88,20 @@ func (tp *tap) toolsOff() int {
 	return n
 }
 
-// passage is what a client learns of one turn.
+// passage is one turn as a client sees it.
 type passage struct {
 	number  int
 	status  string
 	started []*protocol.ToolStarted
 	ended   []*protocol.ToolEnded
 	asked   []*protocol.ConfirmationRequest
-	// spoke says that audio came after the last tool had ended.
+	// spoke means that audio arrived after the last tool's end.
 	spoke bool
-	// said is the answer's text, as far as it has come.
+	// said is the answer's text so far.
 	said string
 }
 
-// call is the end of the one call of the turn.
+// call returns the end of the turn's only call.
 func (p passage) call(t testing.TB) *protocol.ToolEnded {
 	t.Helper()
 	if len(p.started) != 1 || len(p.ended) != 1 || p.started[0].CallID != p.ended[0].CallID {
@@ -110,15 +110,15 @@ func (p passage) call(t testing.TB) *protocol.ToolEnded {
 	return p.ended[0]
 }
 
-// typed types a turn and hears it to its end.
+// typed types a turn and hears its answer.
 func (c *client) typed(text string) passage {
 	c.t.Helper()
 	c.say(&protocol.InputText{Text: text})
 	return c.turn()
 }
 
-// turn hears the next turn to its end, playing its audio in no time. Every call that is
-// told of must have its end told, and every turn that completes must end in speech.
+// turn hears the next turn to its end, playing audio in no time. Every started call must end, and every completed
+// turn must end in speech.
 func (c *client) turn() passage {
 	c.t.Helper()
 	p := passage{number: waitFor[*protocol.TurnStarted](c).Turn}
@@ -164,7 +164,7 @@ func (c *client) turn() passage {
 	return p
 }
 
-// errorOf is the error that a client is told of a call.
+// errorOf returns a call's error for the client.
 func errorOf(t testing.TB, m *protocol.ToolEnded) registry.Error {
 	t.Helper()
 	var e registry.Error
@@ -177,7 +177,7 @@ func errorOf(t testing.TB, m *protocol.ToolEnded) registry.Error {
 	return e
 }
 
-// toolsEnded waits until so many calls have ended.
+// toolsEnded waits until this many calls have ended.
 func (c *client) toolsEnded(many int) []*protocol.ToolEnded {
 	c.t.Helper()
 	for {
@@ -188,7 +188,7 @@ func (c *client) toolsEnded(many int) []*protocol.ToolEnded {
 	}
 }
 
-// toolsStarted waits until so many calls have begun.
+// toolsStarted waits until this many calls have begun.
 func (c *client) toolsStarted(many int) []*protocol.ToolStarted {
 	c.t.Helper()
 	for {

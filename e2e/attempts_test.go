@@ -9,7 +9,7 @@ import (
 	"voicegw/protocol"
 )
 
-// closesYoung lets the connections to a wire from one number to another close as soon as they are set up.
+// closesYoung closes the wire's connections between two numbers right after their setup.
 func closesYoung(provider string, from, to int) string {
 	var all []string
 	for n := from; n <= to; n++ {
@@ -18,8 +18,8 @@ func closesYoung(provider string, from, to int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestConnectionsThatDieYoung: connections open, accept the setup and close. The session goes on with the one
-// that stays, or with the other provider.
+// TestConnectionsThatDieYoung: connections close after their setup. The session continues with the one that stays, or
+// with the other provider.
 func TestConnectionsThatDieYoung(t *testing.T) {
 	t.Parallel()
 	for i, provider := range providers {
@@ -43,8 +43,7 @@ func TestConnectionsThatDieYoung(t *testing.T) {
 }
 
 // TestNoticeOnEveryConnection: a provider announces the end of every connection a few seconds ahead. The gateway
-// asks for few connections, and the session ends with an error that the user sees; the other provider, if there is
-// one, goes on.
+// opens few connections, and the session ends with a visible error or continues with the other provider.
 func TestNoticeOnEveryConnection(t *testing.T) {
 	t.Parallel()
 	for _, left := range []string{"0s", "1s", "5s"} {
@@ -72,8 +71,8 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 	}
 }
 
-// TestQuotaInAnAnswer: the account has no credit left, which only a failed answer tells. The other provider
-// answers; without one the user is told why there is no answer.
+// TestQuotaInAnAnswer: a failed answer reports exhausted credit. The other provider answers; without one the user
+// gets an error.
 func TestQuotaInAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, fallback := range []string{"", "gemini"} {

@@ -9,13 +9,13 @@ import (
 	"voicegw/session"
 )
 
-// besides is a setting in which the model goes on while a tool runs that is declared so.
+// besides is a setting with a non-blocking tool.
 func besides(scenario string) setting {
 	return setting{model: "gemini-3.8-live", limits: session.Limits{AudioAhead: time.Minute}, speed: 50, playback: -1, firstAudioMS: 10, scenario: scenario}
 }
 
-// TestResultBesideTheConversation: a tool that is declared non-blocking is not stopped by
-// an interruption. The model gets its result when it is there, and speaks of it.
+// TestResultBesideTheConversation: an interruption does not stop a non-blocking tool. The model gets its result when
+// it is ready and speaks about it.
 func TestResultBesideTheConversation(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -34,18 +34,18 @@ rules:
 	tools.hold("report")
 	st := newStack(t, "gemini", set)
 	c := st.start(t, 16000)
-	c.speak(16000, phrase(16000)) // from then on the model tells where it hears speech
+	c.speak(16000, phrase(16000)) // from then on the model reports speech
 	tools.waitBegun(t, "report")
 	end := waitFor[*protocol.AudioEnd](c)
 	c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
 	c.speak(16000, phrase(16000))
-	waitFor[*protocol.TurnEnded](c) // of the turn that the call belongs to
+	waitFor[*protocol.TurnEnded](c) // of the call's turn
 	if p := c.turn(); p.status != "completed" || len(p.ended) != 0 {
 		t.Errorf("the turn beside the tool was %+v", p)
 	}
 	st.tap.waitAnswers(t, 0)
 	tools.letGo("report")
-	// The result makes the model speak, in a turn of its own.
+	// The result makes the model speak in a turn of its own.
 	waitFor[*protocol.ToolEnded](c)
 	if p := c.turn(); p.status != "completed" {
 		t.Errorf("the turn of the result was %+v", p)
@@ -56,8 +56,7 @@ rules:
 	}
 }
 
-// TestEndlessCaller: a model that calls a tool again whenever it gets a late result has
-// the budget of the user's one turn for it, however many turns that makes.
+// TestEndlessCaller: a model that calls a tool after each late result stays within the budget of the user's one turn.
 func TestEndlessCaller(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)

@@ -14,7 +14,7 @@ import (
 	"voicegw/protocol"
 )
 
-// caller is one person who calls again and again.
+// caller is a person who calls repeatedly.
 type caller struct {
 	// Fixed.
 	n      int
@@ -26,7 +26,7 @@ type caller struct {
 	visits int             // so far
 
 	mu sync.Mutex // guards the following field
-	to *chaosNode // where the newest connection leads
+	to *chaosNode // the newest connection's gateway
 }
 
 // route picks the gateway for a connection.
@@ -38,14 +38,13 @@ func (c *caller) route() string {
 	return n.address
 }
 
-// routed is where the newest connection leads.
 func (c *caller) routed() *chaosNode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.to
 }
 
-// crowd is what all callers share.
+// crowd is shared by all callers.
 type crowd struct {
 	// Fixed.
 	seed    uint64
@@ -57,13 +56,13 @@ type crowd struct {
 	pulse   *pulse
 	stored  *storePulse
 	links   *linkSide
-	first   chan struct{} // holds a note while a caller is the next to call
+	first   chan struct{} // holds a token while a caller is next
 
 	mu     sync.Mutex    // guards the following fields
-	held   time.Duration // how long callers have waited in all for a store that keeps up
+	held   time.Duration // total wait for a store that keeps up
 	visits []*visit
-	tokens []string // of confirmations of the latest visits, for thieves
-	ways   []string // to come back to the latest visits, for thieves
+	tokens []string // of recent confirmations, for thieves
+	ways   []string // resume tokens of recent visits, for thieves
 }
 
 // chaosRates are the input rates that callers use.
@@ -72,7 +71,7 @@ var chaosRates = []int{16000, 24000, 48000}
 func newCrowd(ch *chaos) *crowd {
 	c := &crowd{
 		seed: ch.seed, balance: ch.balance, over: ch.over, pulse: ch.pulse, stored: ch.stored, links: ch.links, first: make(chan struct{}, 1), speech: map[int][]byte{},
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // each connection may lead elsewhere
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // each connection may lead to another gateway
 	}
 	var err error
 	if c.door, err = testutil.Balance("127.0.0.1:0", func() string { return ch.balance().address }); err != nil {
@@ -84,14 +83,14 @@ func newCrowd(ch *chaos) *crowd {
 	return c
 }
 
-// call lets a caller call until the test is over.
+// call lets a caller call until the end of the test.
 func (c *crowd) call(n int) {
 	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
 	var err error
 	if who.proxy, err = testutil.Balance("127.0.0.1:0", who.route); err != nil {
 		panic(err) // a port of this machine
 	}
-	defer func() { _ = who.proxy.Close() }() // it has no connection any more
+	defer func() { _ = who.proxy.Close() }() // it has no connections any more
 	who.url = "http://" + who.proxy.Addr() + "/v1/voice"
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	if !who.rest(between(rng, 0, 2*time.Second)) {
@@ -109,9 +108,8 @@ func (c *crowd) call(n int) {
 	}
 }
 
-// waitsForRoom lets one caller after another call, while the store keeps up: a machine that is busy with something
-// else has fewer callers at once, and no gateway is blamed for a store that is starved. It returns false when the
-// test is over.
+// waitsForRoom admits one caller at a time while the store keeps up, so that a busy machine has fewer callers and
+// gateways are not blamed for a starved store. It returns false at the end of the test.
 func (c *caller) waitsForRoom() bool {
 	select {
 	case c.crowd.first <- struct{}{}:
@@ -131,7 +129,7 @@ func (c *caller) waitsForRoom() bool {
 	return c.rest(10 * time.Millisecond)
 }
 
-// rest waits; false when the test is over.
+// rest waits; false at the end of the test.
 func (c *caller) rest(d time.Duration) bool {
 	select {
 	case <-c.crowd.over:
@@ -141,17 +139,16 @@ func (c *caller) rest(d time.Duration) bool {
 	}
 }
 
-// habits are what a caller is like in one visit. All of it is drawn before the visit
-// begins, so that a seed gives the same whatever the machine does.
+// habits are a caller's behaviour in one visit, drawn before the visit so that a seed repeats it.
 type habits struct {
 	provider string
 	rate     int
 	push     bool   // push-to-talk
 	pending  string // the pending request
-	honest   int    // tells what was played: 0 truly, 1 not at all, 2 at once
+	honest   int    // reports playback: 0 truthfully, 1 never, 2 at once
 	steps    []step
 	leave    leaving
-	fates    []fate // of the questions, in their order; the last for all that follow
+	fates    []fate // for questions in order; the last repeats
 	overtalk bool   // speaks while the model's connection is replaced
 	thefts   []theft
 }
@@ -165,7 +162,7 @@ const (
 	leaveVanish  leaving = "vanishes"
 )
 
-// fate is what a caller does about a confirmation.
+// fate is a caller's reaction to a confirmation.
 type fate string
 
 const (
@@ -176,22 +173,22 @@ const (
 	fateVanish  fate = "approve and vanish"
 )
 
-// act is what a caller does next.
+// act is a caller's next action.
 type act string
 
 const (
 	actType      act = "type"
 	actSpeak     act = "speak"
 	actStop      act = "stop"
-	actSteal     act = "steal" // answers somebody else's confirmation
+	actSteal     act = "steal" // answers another caller's confirmation
 	actNonsense  act = "nonsense"
 	actInterrupt act = "interrupt" // types while the answer is spoken
-	actLose      act = "lose"      // loses its connection, and comes back
-	actThief     act = "thief"     // somebody tries to come to the session with another token
+	actLose      act = "lose"      // loses its connection and resumes
+	actThief     act = "thief"     // another client tries another token
 )
 
 type step struct {
-	after time.Duration // since the one before
+	after time.Duration // since the previous one
 	act   act
 	text  string
 	lose  outage
@@ -229,7 +226,7 @@ func (c *caller) draw() habits {
 	return h
 }
 
-// visit is one session from the client's side, and the record of it.
+// visit is one session from the client's side, with its record.
 type visit struct {
 	// Fixed after visit began.
 	caller *caller
@@ -240,30 +237,29 @@ type visit struct {
 	// Owned by caller.visit.
 	record
 	at       *attached      // the newest connection
-	in       chan happening // of it; nil while the caller is away
+	in       chan happening // its input; nil during an outage
 	all      []*attached
-	away     bool // nothing can be said: there is no connection, or the session has not said that it goes on
+	away     bool // cannot send: no connection, or the session has not resumed
 	losing   bool // the connection is about to break
-	over     bool // it cannot come back
+	over     bool // cannot resume
 	outage   outage
-	answers  map[string]func()    // to questions, by token
-	answered map[string]*attached // where an answer was sent last
-	due      []dueAct             // what is to be done, the soonest first
+	answers  map[string]func()    // answers to questions, by token
+	answered map[string]*attached // the connection that each answer was sent on
+	due      []dueAct             // pending actions, the soonest first
 	step     int
 	leaving  bool
-	closing  bool            // has said goodbye
-	hushed   time.Time       // when it began to wait for all that is owed
-	swaps    <-chan struct{} // tells that the gateway closes a connection to the model
-	gang     gang            // whoever else tries to come to its session
+	closing  bool            // session.end was sent
+	hushed   time.Time       // when it began to wait for everything owed
+	swaps    <-chan struct{} // receives when the gateway closes a connection to the model
+	gang     gang            // other clients that try its session
 }
 
-// dueAct is something to be done at its time.
 type dueAct struct {
 	at time.Time
 	do func()
 }
 
-// visit calls once, from the dialling to the end of the connection.
+// visit makes one call, from dialling to the end of the connection.
 func (c *caller) visit() *visit {
 	v := &visit{caller: c, number: c.visits, habits: c.draw(), began: time.Now(), answers: map[string]func(){}, answered: map[string]*attached{}}
 	v.record = newRecord()
@@ -287,10 +283,10 @@ func (c *caller) visit() *visit {
 	return v
 }
 
-// voice is how the gateway's connections to models know the visit.
+// voice identifies the visit on the gateway's connections to models.
 func (v *visit) voice() string { return fmt.Sprintf("c%dv%d", v.caller.n, v.number) }
 
-// begins takes session.started.
+// begins handles session.started.
 func (v *visit) begins(m *protocol.SessionStarted) {
 	if v.session == "" {
 		v.session = m.SessionID
@@ -304,7 +300,7 @@ func (v *visit) begins(m *protocol.SessionStarted) {
 	v.caller.crowd.exposeResume(v.session, v.token)
 }
 
-// run does what is due and takes what comes until the connection is over.
+// run performs due actions and handles input until the connection ends.
 func (v *visit) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -338,14 +334,14 @@ func (v *visit) run() {
 	}
 }
 
-// after has something done later.
+// after schedules an action.
 func (v *visit) after(d time.Duration, do func()) {
 	a := dueAct{time.Now().Add(d), do}
 	i, _ := slices.BinarySearchFunc(v.due, a, func(a, b dueAct) int { return a.at.Compare(b.at) })
 	v.due = slices.Insert(v.due, i, a)
 }
 
-// patiently has something done later, when this process could work for so long.
+// patiently schedules an action after d of this process's working time.
 func (v *visit) patiently(d time.Duration, do func()) {
 	since := time.Now()
 	var look func()
@@ -359,7 +355,7 @@ func (v *visit) patiently(d time.Duration, do func()) {
 	v.after(d, look)
 }
 
-// say writes a message. A connection that is over is told of by the reader.
+// say writes a message. The reader reports a closed connection.
 func (v *visit) say(m protocol.ClientMessage) {
 	if !v.away {
 		v.write(m)
@@ -375,7 +371,7 @@ func (v *visit) write(m protocol.ClientMessage) {
 	_ = v.at.conn.WriteText(text)
 }
 
-// next has the next step done in its time, or the visit ended.
+// next schedules the next step, or the end of the visit.
 func (v *visit) next() {
 	if v.step == len(v.habits.steps) {
 		v.after(200*time.Millisecond, v.leave)
@@ -417,7 +413,7 @@ func (v *visit) act(s step) {
 	}
 }
 
-// speak sends a phrase at once: the gateway takes some seconds ahead of real time.
+// speak sends a phrase at once: the gateway accepts some seconds ahead of real time.
 func (v *visit) speak() {
 	if v.away {
 		return
@@ -435,7 +431,7 @@ func (v *visit) speak() {
 	}
 }
 
-// leave ends the visit as it is the caller's habit.
+// leave ends the visit by the caller's habit.
 func (v *visit) leave() {
 	if v.leaving {
 		return
@@ -461,15 +457,14 @@ func (v *visit) vanish() {
 	v.over = v.away
 }
 
-// chaosPatience is how long a caller waits for what is owed, as a pulse counts. A call of a tool that writes
-// may wait for the store twice 5 s, when the disk stands still.
+// chaosPatience is a caller's wait for what is owed, in pulse time. A call of a tool that writes may wait for the
+// store twice 5 s on a stalled disk.
 const chaosPatience = 16 * time.Second
 
-// hushPatience is that of a caller who hangs up last: an answer may have to wait for a new connection to the
-// model, which may take 30 s.
+// hushPatience is the wait of a caller who hangs up last: an answer may wait 30 s for a new connection to the model.
 const hushPatience = 45 * time.Second
 
-// wait lets everything that is owed come before the caller hangs up.
+// wait waits for everything owed before hanging up.
 func (v *visit) wait() {
 	if v.hushed.IsZero() {
 		v.leaving, v.hushed = true, time.Now()
@@ -477,7 +472,7 @@ func (v *visit) wait() {
 	}
 }
 
-// hush hangs up once nothing is owed any more.
+// hush hangs up when nothing is owed.
 func (v *visit) hush() {
 	owed, patient := v.owed(), v.caller.crowd.pulse.between(v.hushed, time.Now()) < hushPatience
 	switch {
@@ -494,7 +489,7 @@ func (v *visit) hush() {
 	}
 }
 
-// goodbye hangs up, and drops a connection that does not end then.
+// goodbye hangs up, and drops a connection that does not end.
 func (v *visit) goodbye() {
 	if v.closing {
 		return
@@ -511,7 +506,7 @@ func (v *visit) goodbye() {
 	})
 }
 
-// asked does what is this visit's fate for a confirmation.
+// asked reacts to a confirmation by the visit's habit.
 func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	f := v.habits.fates[min(len(v.questions), len(v.habits.fates))-1]
 	answer := func(approved bool) {
@@ -519,7 +514,7 @@ func (v *visit) asked(m *protocol.ConfirmationRequest) {
 			v.approvals = append(v.approvals, approval{tool: m.Tool, args: string(m.Args), at: time.Now()})
 		}
 		if v.away || v.losing {
-			return // it answers when it is back
+			return // it answers after resuming
 		}
 		v.answered[m.Token] = v.at
 		v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: approved})
@@ -538,8 +533,7 @@ func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	}
 }
 
-// heard reports what was played of an item, as it is this visit's habit. The caller
-// listens eight times as fast as a person.
+// heard reports playback by the visit's habit. The caller listens eight times as fast as a person.
 func (v *visit) heard(item string, ms int64) {
 	report := func() {
 		v.say(&protocol.Playback{ItemID: item, PlayedMS: ms, Done: true, ReceivedMS: int64(v.have[item] / 48), Seq: v.seq})
@@ -552,11 +546,11 @@ func (v *visit) heard(item string, ms int64) {
 	}
 }
 
-// unanswered are the questions that are open although the caller has made up its mind.
+// unanswered returns the open questions that the caller has decided.
 func (v *visit) unanswered() map[string]func() {
 	open := map[string]func(){}
 	for token, answer := range v.answers {
-		if outcome, asked := v.questions[token]; asked && outcome == "" { // a snapshot says which are
+		if outcome, asked := v.questions[token]; asked && outcome == "" { // a snapshot says which
 			open[token] = answer
 		}
 	}

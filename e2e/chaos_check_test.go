@@ -10,7 +10,7 @@ import (
 	"voicegw/internal/audit"
 )
 
-// evidence is all that was seen from every side, when everything is over.
+// evidence is everything observed by the end.
 type evidence struct {
 	visits []*visit
 	runs   []*run
@@ -28,13 +28,13 @@ type evidence struct {
 	moved  int           // sessions
 	held   time.Duration // how long no caller began
 
-	// What check has found to have happened.
-	planned    int // links that were replaced by a plan
-	unknown    int // sessions that no gateway knew but the one that was killed, as it had said
-	understood int // that something came of what was said while a link was replaced
+	// Counts found by check.
+	planned    int // planned replacements
+	unknown    int // sessions lost with a killed gateway that had announced it
+	understood int // speech during a replacement that had an effect
 }
 
-// findings are the promises that were broken, in words; at most so many of each kind.
+// findings are the broken promises, a limited number of each kind.
 type findings struct {
 	said  []string
 	times map[string]int
@@ -51,7 +51,7 @@ func (f *findings) add(promise, format string, args ...any) {
 	}
 }
 
-// check holds the evidence against what the gateway promises.
+// check compares the evidence with the gateway's promises.
 func (e *evidence) check() []string {
 	var f findings
 	for _, v := range e.visits {
@@ -79,7 +79,7 @@ func (v *visit) name() string {
 	return fmt.Sprintf("visit %d of caller %d (%s)", v.number, v.caller.n, v.session)
 }
 
-// nothingTwice is invariant 3.
+// nothingTwice checks invariant 3.
 func (e *evidence) nothingTwice(f *findings) {
 	const promise = "no side effect twice"
 	did := map[string]int{}
@@ -105,8 +105,7 @@ func (e *evidence) nothingTwice(f *findings) {
 			}
 		}
 	}
-	// The same against the wire: a call is known by the id that the provider gave it, one
-	// without an id by its arguments and its turn.
+	// The same on the wire: a call is known by the provider's id, or without one by its arguments and turn.
 	calls := map[string]int{}
 	for _, l := range e.tap.lines {
 		for a := range l.asked {
@@ -132,7 +131,7 @@ func (e *evidence) nothingTwice(f *findings) {
 	}
 }
 
-// story is what the audit says of a wish, for whoever reads of a finding.
+// story formats the audit of a wish for a finding.
 func (e *evidence) story(ref string) string {
 	var found []audit.Record
 	for _, r := range e.file {
@@ -143,7 +142,7 @@ func (e *evidence) story(ref string) string {
 	return tell(found)
 }
 
-// tell writes records for a person.
+// tell formats records.
 func tell(records []audit.Record) string {
 	if len(records) == 0 {
 		return " the audit says nothing of it"
@@ -156,14 +155,14 @@ func tell(records []audit.Record) string {
 	return b.String()
 }
 
-// wirePatience is how long a call may wait for its answer, and lostTime how long before
-// the end of a connection an answer may have been under way, both as a pulse counts.
+// wirePatience bounds the wait of a call for its answer; lostTime is how long before a connection's end an answer may
+// have been in transit. Both are in pulse time.
 const (
 	wirePatience = chaosPatience
 	lostTime     = 3 * time.Second
 )
 
-// everyCallAnswered is invariant 1, on the provider's wire.
+// everyCallAnswered checks invariant 1 on the provider's wire.
 func (e *evidence) everyCallAnswered(f *findings) {
 	const promise = "every call gets exactly one terminal"
 	records := map[string][]audit.Record{}
@@ -196,20 +195,20 @@ func (e *evidence) everyCallAnswered(f *findings) {
 	}
 }
 
-// agree compares what the audit says of a call with the wire.
+// agree compares the audit of a call with the wire.
 func (l *line) agree(f *findings, c *wireCall, r audit.Record, p *pulse) {
 	const promise = "the audit agrees with the wire"
 	answered := len(c.answered)
 	switch {
 	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && p.between(r.Time, l.ended) > lostTime:
 		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
-	case r.NotDelivered == "node_lost": // the gateway after the one that had the call knows nothing of its answer
+	case r.NotDelivered == "node_lost": // the call's next gateway does not know its answer
 	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
 		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)
 	}
 }
 
-// auditTellsAll: each call that anybody saw stands in the audit once, at both places.
+// auditTellsAll: each observed call is in the audit once, in both places.
 func (e *evidence) auditTellsAll(f *findings) {
 	const promise = "the audit is complete"
 	type call struct{ session, id string }
@@ -232,7 +231,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
 		records[k] = append(records[k], r)
 		if repeated {
-			continue // it was done once
+			continue // it ran once
 		}
 		if !r.CacheHit {
 			ran[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
@@ -251,7 +250,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 			spec, _ := named(seen.tool)
 			switch {
 			case len(all) == 0 && spec.writes && seen.ended != nil && seen.ended.OK && !e.abandoned(v.session):
-				// A kill is no excuse here: the next gateway writes the line from the checkpoint.
+				// A kill is no excuse: the next gateway writes the line from the checkpoint.
 				f.add(promise, "%s of %s was acknowledged to the client and has no line: %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
 			case told, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):
@@ -283,8 +282,8 @@ func (e *evidence) auditTellsAll(f *findings) {
 	e.samePlaces(f, promise)
 }
 
-// toldAgain reports whether a gateway may have been killed before the next one could know that a call had
-// ended, which was then lost, or lost once more, or that the model had got its answer, which it then got again.
+// toldAgain reports whether a gateway may have been killed before its successor learned of a call's end or delivery,
+// so that one was lost or repeated.
 func (e *evidence) toldAgain(a, b audit.Record) bool {
 	if a.NotDelivered != "node_lost" && b.NotDelivered != "node_lost" && !sameLine(a, b) {
 		return false
@@ -300,8 +299,7 @@ func (e *evidence) toldAgain(a, b audit.Record) bool {
 // sameLine reports whether one of two records of a call says that it may repeat the other.
 func sameLine(a, b audit.Record) bool { return a.Time.Equal(b.Time) && (a.Again || b.Again) }
 
-// samePlaces: the stream has the records of the file; one may stand there twice, where an
-// attempt had failed after it was stored.
+// samePlaces: the stream has the records of the file; one may be there twice if an attempt failed after storing it.
 func (e *evidence) samePlaces(f *findings, promise string) {
 	name := func(r audit.Record) string {
 		return fmt.Sprint(r.Event, r.SessionID, r.CallID, r.Time.UnixMilli(), r.ToolID, r.Reference)
@@ -323,9 +321,9 @@ func (e *evidence) samePlaces(f *findings, promise string) {
 	}
 }
 
-// nothingUnapproved is invariant 9: each run of a tool that needs it has an approval of
-// exactly its arguments, by a client of its session, before it. An approval is used by one run, and by
-// another one if the first had done nothing and no gateway has told of that.
+// nothingUnapproved checks invariant 9: each run that needs an approval has an earlier one of exactly its arguments,
+// by a client of its session. An approval serves one run, and a second one if the first did nothing and no gateway
+// reported it.
 func (e *evidence) nothingUnapproved(f *findings) {
 	approvals := map[string][]approval{}
 	for _, v := range e.visits {
@@ -342,11 +340,11 @@ func (e *evidence) nothingUnapproved(f *findings) {
 			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.tell(r.session))
 			continue
 		}
-		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // it is used
+		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // used
 	}
 }
 
-// sameRuns tells of the approvals and runs with the arguments of a run, for whoever reads of a finding.
+// sameRuns lists the approvals and runs with a run's arguments for a finding.
 func (e *evidence) sameRuns(r *run) string {
 	var b strings.Builder
 	for _, v := range e.visits {
@@ -369,8 +367,8 @@ func (e *evidence) sameRuns(r *run) string {
 	return b.String()
 }
 
-// goesOn reports whether a run is that of an action which another gateway began, and did not do, before it
-// was killed, or before it had given the session away: nobody heard what came of it, so the next one tries.
+// goesOn reports whether a run repeats an action that another gateway began and did not carry out before it was
+// killed or gave the session away.
 func (e *evidence) goesOn(r *run) bool {
 	return slices.ContainsFunc(e.runs, func(first *run) bool {
 		return first != r && first.node != r.node && first.session == r.session && first.deed == r.deed && first.args == r.args && !first.did &&
@@ -378,7 +376,7 @@ func (e *evidence) goesOn(r *run) bool {
 	})
 }
 
-// untold reports whether a run ended when its gateway had the session no more, as the audit says.
+// untold reports whether a run ended after its gateway lost the session, by the audit.
 func (e *evidence) untold(r *run) bool {
 	return slices.ContainsFunc(e.file, func(line audit.Record) bool {
 		return line.SessionID == r.session && line.ToolID == r.tool && line.TurnID == r.turn && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"

@@ -8,13 +8,12 @@ import (
 	"voicegw/sim/fault"
 )
 
-// fullSize reports whether the run is as large as that of make chaos: everything that a seed may draw
-// then happens many times.
+// fullSize reports whether the run is as large as make chaos, where everything that a seed may draw happens often.
 func fullSize() bool {
 	return *chaosSessions >= 200 && *chaosFor >= 3*time.Minute && *chaosGateways > 1
 }
 
-// missing names the kinds of events that a seed may draw and that have not happened.
+// missing names the kinds of events that a seed may draw and that did not happen.
 func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	happened := map[string]int{}
 	must := func(what string, n int) { happened[what] += n }
@@ -87,7 +86,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	return missing
 }
 
-// withCalls is how many links were replaced while a call was open.
+// withCalls counts the links that were replaced during a call.
 func (e *evidence) withCalls() int {
 	n := 0
 	for _, all := range e.log.switched {
@@ -100,7 +99,6 @@ func (e *evidence) withCalls() int {
 	return n
 }
 
-// chaosFaultKinds are the kinds of faults of the provider that a seed may draw.
 func chaosFaultKinds() []string {
 	var kinds []string
 	for _, m := range regexp.MustCompile(`do: (\w+)`).FindAllStringSubmatch(chaosFaults(rand.New(rand.NewPCG(1, 1))), -1) {

@@ -16,7 +16,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// cutter holds connections, to be closed all at once.
+// cutter closes its connections all at once.
 type cutter struct {
 	mu    sync.Mutex // guards the following fields
 	conns []net.Conn
@@ -24,10 +24,10 @@ type cutter struct {
 	over  bool
 }
 
-// ends are the two ends of a TCP connection.
+// ends are the addresses of a TCP connection.
 type ends struct{ here, there netip.AddrPort }
 
-// add keeps a connection, and returns it as it is. Nobody uses the connection yet.
+// add registers an unused connection and returns it.
 func (c *cutter) add(conn net.Conn) net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,9 +46,8 @@ func (c *cutter) add(conn net.Conn) net.Conn {
 	return conn
 }
 
-// now ends all connections at one moment, and those that come later. It does not close them: that waits for
-// whoever reads or writes. A connection that a loop watches has another descriptor than at first; so the
-// sockets are found by their addresses.
+// now ends all connections, present and future, at one moment, without closing them: closing waits for readers and
+// writers. Sockets are found by address, because a connection watched by a loop has another descriptor.
 func (c *cutter) now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +62,6 @@ func (c *cutter) now() {
 	}
 }
 
-// close closes all connections.
 func (c *cutter) close() {
 	c.now()
 	c.mu.Lock()
@@ -73,7 +71,7 @@ func (c *cutter) close() {
 	}
 }
 
-// shutSockets ends those of the process's TCP connections, in both directions.
+// shutSockets shuts down matching TCP connections of the process in both directions.
 func shutSockets(which func(ends) bool) {
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -84,7 +82,7 @@ func shutSockets(which func(ends) bool) {
 		if err != nil {
 			continue
 		}
-		// An error means that it is no socket, or was closed meanwhile.
+		// An error means that it is not a socket or was closed.
 		here, err := unix.Getsockname(fd)
 		if err != nil {
 			continue
@@ -99,7 +97,7 @@ func shutSockets(which func(ends) bool) {
 	}
 }
 
-// addrPort is an address of a TCP socket; zero for another one.
+// addrPort is the address of a TCP socket; zero for others.
 func addrPort(a unix.Sockaddr) netip.AddrPort {
 	switch a := a.(type) {
 	case *unix.SockaddrInet4:
@@ -110,7 +108,7 @@ func addrPort(a unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// cutListener gives its connections to a cutter.
+// cutListener registers its connections with a cutter.
 type cutListener struct {
 	net.Listener
 	cut *cutter
@@ -124,7 +122,7 @@ func (l cutListener) Accept() (net.Conn, error) {
 	return l.cut.add(c), nil
 }
 
-// TestACutReachesWhatALoopWatches: a connection is cut at once, although a loop watches it and nobody closes it.
+// TestACutReachesWhatALoopWatches: a connection watched by a loop is cut at once.
 func TestACutReachesWhatALoopWatches(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

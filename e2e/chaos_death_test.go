@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestDeathWaitsForWhatWasBegun: a gateway dies while it does something, which does something more and
-// does not wait for the death. The death waits until it is done; after that nothing more is.
+// TestDeathWaitsForWhatWasBegun: a gateway dies during an action that starts another one. The death waits for both;
+// nothing happens afterwards.
 func TestDeathWaitsForWhatWasBegun(t *testing.T) {
 	n := &chaosNode{}
 	n.idle = sync.NewCond(&n.life)
@@ -34,8 +34,8 @@ func TestDeathWaitsForWhatWasBegun(t *testing.T) {
 	}
 }
 
-// TestTheDeadSayNothing: whoever hears a gateway that is killed is cut off before it dies, and it loses its own
-// connections after that. So it tells nobody of their end.
+// TestTheDeadSayNothing: peers of a killed gateway are cut off before it dies and it loses its own connections
+// afterwards, so it reports their end to none of them.
 func TestTheDeadSayNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &chaosNode{heard: &cutter{}, cut: &cutter{}}
@@ -64,8 +64,7 @@ func TestTheDeadSayNothing(t *testing.T) {
 	})
 }
 
-// TestLastWordsAreReadLate: what a client reads after its gateway's death, and before another gateway has taken
-// its session, comes from the one that died.
+// TestLastWordsAreReadLate: messages read between a gateway's death and the takeover come from the dead gateway.
 func TestLastWordsAreReadLate(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	for _, tc := range []struct {

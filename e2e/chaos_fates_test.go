@@ -13,20 +13,20 @@ const (
 	endDrain gatewayEnd = "drained"
 )
 
-// gatewayFate is the end of a gateway, after which another one takes its place.
+// gatewayFate is the end of a gateway, which another one replaces.
 type gatewayFate struct {
-	after  time.Duration // since the one before
+	after  time.Duration // since the previous one
 	end    gatewayEnd
 	which  int           // of those that live, the oldest first
-	within time.Duration // that a drain has
-	away   time.Duration // until another one takes its place
+	within time.Duration // the drain's limit
+	away   time.Duration // until the replacement starts
 }
 
-// gatewayFates draws them: for a run of the smallest size one or two.
+// gatewayFates draws them: one or two for the smallest run.
 func gatewayFates(rng *rand.Rand, lasting time.Duration) []gatewayFate {
 	ends := weighted[gatewayEnd]{{endKill, 3}, {endDrain, 2}}
 	var all []gatewayFate
-	rest := lasting + 10*time.Second // more for a run that goes on
+	rest := lasting + 10*time.Second // more for a longer run
 	for rest > 0 {
 		f := gatewayFate{
 			after: between(rng, 1500*time.Millisecond, 3*time.Second), end: ends.draw(rng), which: rng.IntN(*chaosGateways),
@@ -41,7 +41,7 @@ func gatewayFates(rng *rand.Rand, lasting time.Duration) []gatewayFate {
 	return all
 }
 
-// direct ends gateways and starts others, until the time is over. There is always one that lives.
+// direct ends and starts gateways until the time is over. One is always alive.
 func (ch *chaos) direct() {
 	wait := func(d time.Duration) bool {
 		select {
@@ -80,7 +80,7 @@ func (ch *chaos) count(n *int) {
 	*n++
 }
 
-// living are the gateways that serve, or drain; the oldest first.
+// living returns the gateways that serve or drain, the oldest first.
 func (ch *chaos) living() []*chaosNode {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -100,8 +100,7 @@ func (n *chaosNode) serves() bool {
 	return !n.killed && !n.left
 }
 
-// balance picks the gateway for a connection: one after another. Like a balancer that asks only now and
-// then which one is ready, it gives connections to gateways that drain as well.
+// balance picks gateways in turn. Like a balancer with infrequent readiness checks, it includes draining ones.
 func (ch *chaos) balance() *chaosNode {
 	all := ch.living()
 	ch.mu.Lock()

@@ -11,18 +11,18 @@ import (
 	"voicegw/store"
 )
 
-// moods are how well the ledger is, at all gateways at once, and what it was told to have been done.
+// moods are the ledger's failures, shared by all gateways, and its record of actions.
 type moods struct {
 	// Fixed.
 	began time.Time
 	all   []mood
 
 	mu   sync.Mutex           // guards the following fields
-	done map[string]time.Time // when the ledger had entered that a deed was done
+	done map[string]time.Time // when the ledger recorded an action as done
 	met  map[moodKind]int
 }
 
-// moodyLedger is a gateway's ledger that is not always well.
+// moodyLedger is a gateway's ledger with failures.
 type moodyLedger struct {
 	inner execute.Ledger
 	*moods
@@ -32,7 +32,7 @@ func newMoods(all []mood) *moods {
 	return &moods{began: time.Now(), all: all, done: map[string]time.Time{}, met: map[moodKind]int{}}
 }
 
-// mood is that of the moment; empty if it is well.
+// mood is the present mood; empty if healthy.
 func (l *moods) mood() moodKind {
 	at := time.Since(l.began)
 	for _, m := range l.all {
@@ -46,10 +46,10 @@ func (l *moods) mood() moodKind {
 	return ""
 }
 
-// moodTime is how long an operation takes in a slow moment.
+// moodTime is the duration of an operation in a slow mood.
 const moodTime = 300 * time.Millisecond
 
-// through does an operation in the mood of the moment.
+// through performs an operation in the present mood.
 func (l *moods) through(ctx context.Context, do func() error) error {
 	away := fmt.Errorf("the chaos test wants it: %w", store.ErrUnavailable)
 	switch l.mood() {
@@ -98,7 +98,7 @@ func (l moodyLedger) Release(ctx context.Context, e store.Entry) error {
 	return l.through(ctx, func() error { return l.inner.Release(ctx, e) })
 }
 
-// doneAt is when the ledger had it that a deed was done; zero if it never had.
+// doneAt is when the ledger recorded an action; zero if never.
 func (l *moods) doneAt(deed string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

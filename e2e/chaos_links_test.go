@@ -11,36 +11,34 @@ import (
 	"voicegw/transport"
 )
 
-// linkSide is what happens to the gateway's connections to models. A visit is known by the voice
-// that it asks for, of which the provider is not told.
+// linkSide observes the gateway's connections to models. A visit is identified by its requested voice, which the
+// provider does not see.
 type linkSide struct {
 	mu     sync.Mutex // guards the following fields, and everything in them
 	visits map[string]*visitLinks
-	owners map[string][]ownership // by session, in their order
+	owners map[string][]ownership // by session, in order
 }
 
-// visitLinks are the connections of one visit.
 type visitLinks struct {
 	links  []*chaosLink
 	byGen  map[int]*chaosLink // by the gateway's number of the connection
-	epoch  uint64             // of the gateway that has the session
+	epoch  uint64             // of the session's gateway
 	newest int                // the gateway's number of the newest connection
-	failed int                // attempts to connect since the latest link was opened
-	speech map[string][]byte  // what the model said, by the gateway's name of the item; nil once the visit is over
-	swap   chan struct{}      // tells the visit that the gateway closes a link; nil before it listens
+	failed int                // failed attempts since the latest link
+	speech map[string][]byte  // the model's speech by item; nil after the visit
+	swap   chan struct{}      // receives when the gateway closes a link; nil before it listens
 }
 
-// chaosLink is one connection to a model.
 type chaosLink struct {
 	node   *chaosNode
 	gen    int
 	failed int // attempts before it
 	opened time.Time
-	closed time.Time // when the gateway closed it; zero if it was lost before that
+	closed time.Time // when the gateway closed it; zero if it was lost first
 	lost   time.Time
-	speaks bool      // it has begun an item and not ended it
-	cut    bool      // it was closed while it spoke
-	by     time.Time // when it must be replaced even if a call is open; zero if nothing was announced
+	speaks bool      // an item is open
+	cut    bool      // closed during speech
+	by     time.Time // deadline of the replacement even during a call; zero without an announcement
 }
 
 func newLinkSide() *linkSide {
@@ -55,7 +53,7 @@ func (s *linkSide) of(visit string) *visitLinks {
 	return s.visits[visit]
 }
 
-// differs reports what is wrong with a piece of speech that has come at a position, in bytes.
+// differs describes a difference in a piece of speech at a position, in bytes.
 func (s *linkSide) differs(visit, item string, at int, pcm []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,14 +74,14 @@ func (s *linkSide) spoke(visit, item string) bool {
 	return len(s.of(visit).speech[item]) > 0
 }
 
-// forget drops the speech of a visit that is over.
+// forget drops the speech of a finished visit.
 func (s *linkSide) forget(visit string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of(visit).speech = nil
 }
 
-// replaced is how many links have taken the place of another one.
+// replaced counts the replaced links.
 func (s *linkSide) replaced() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +92,7 @@ func (s *linkSide) replaced() int {
 	return n
 }
 
-// connected notes the end of an attempt to connect.
+// connected records an attempt to connect.
 func (s *linkSide) connected(visit string, n *chaosNode, c transport.Conn, err error) (l *chaosLink, gen int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +120,7 @@ func (s *linkSide) connected(visit string, n *chaosNode, c transport.Conn, err e
 	return l, l.gen
 }
 
-// event notes what a link has said.
+// event records a message on a link.
 func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +150,7 @@ func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event
 	}
 }
 
-// swaps returns what tells the visit that the gateway closes a link.
+// swaps returns the channel for the visit's closed links.
 func (s *linkSide) swaps(visit string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +159,7 @@ func (s *linkSide) swaps(visit string) <-chan struct{} {
 	return v.swap
 }
 
-// close notes that the gateway closes a link.
+// close records that the gateway closes a link.
 func (s *linkSide) close(visit string, l *chaosLink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,22 +172,22 @@ func (s *linkSide) close(visit string, l *chaosLink) {
 	}
 }
 
-// number is the number that the visit's next link gets.
+// number is the number of the visit's next link.
 func (s *linkSide) number(visit string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.of(visit).links) + 1
 }
 
-// chaosLog reads in the gateway's log how sessions ended and why links were replaced.
+// chaosLog reads the ends of sessions and the reasons for replacements from the gateway's log.
 type chaosLog struct {
 	mu       sync.Mutex // guards the following fields
 	ended    map[string]sessionEnd
 	switched map[string][]linkSwitch
-	hows     map[string]int // what models knew on their new connections
+	hows     map[string]int // what models knew on new connections
 	audited  map[auditedCall]time.Time
-	unsafe   map[string]time.Time // when a session's client got a token that other gateways may not know
-	leaked   bool                 // the provider's key was in it
+	unsafe   map[string]time.Time // when a client got a token that other gateways may not know
+	leaked   bool                 // a line had the provider's key
 }
 
 type sessionEnd struct {
@@ -208,11 +206,10 @@ func newChaosLog() *chaosLog {
 	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}, audited: map[auditedCall]time.Time{}, unsafe: map[string]time.Time{}}
 }
 
-// auditedCall is a call of which the audit is told.
+// auditedCall is a call in the audit.
 type auditedCall struct{ session, call string }
 
-// audits notes when the audit is first told of a call: an answer that has to wait for the model is recorded
-// when the model gets it.
+// audits records when a call first appears: an answer that waits for the model is recorded on delivery.
 func (l *chaosLog) audits(r audit.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,14 +218,14 @@ func (l *chaosLog) audits(r audit.Record) {
 	}
 }
 
-// hasLeaked reports whether the provider's key was in a line.
+// hasLeaked reports whether a line had the provider's key.
 func (l *chaosLog) hasLeaked() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leaked
 }
 
-// Write takes one line, which is a JSON object.
+// Write takes one line, a JSON object.
 func (l *chaosLog) Write(line []byte) (int, error) {
 	var in struct {
 		Time    time.Time
@@ -248,7 +245,7 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 	switch in.Msg {
 	case "session ended":
 		if in.Reason == "moving" || in.Reason == "taken_over" {
-			break // another gateway goes on with it
+			break // another gateway continues it
 		}
 		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
 	case "the model's connection is replaced":
@@ -261,7 +258,7 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// reasons counts why links were replaced.
+// reasons counts the reasons for replacements.
 func (l *chaosLog) reasons() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +271,7 @@ func (l *chaosLog) reasons() map[string]int {
 	return n
 }
 
-// until is the time up to which a call has surely run: its handler may go on after it was given up.
+// until is the latest time at which a call may have run: its handler may outlive its timeout.
 func (r *run) until() time.Time {
 	given := r.at.Add(chaosTimeout * time.Millisecond)
 	if r.ended.IsZero() || r.ended.After(given) {

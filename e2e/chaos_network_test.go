@@ -14,7 +14,7 @@ import (
 	"voicegw/protocol"
 )
 
-// chaosGrace is how long the gateway of the chaos test keeps a session for its client.
+// chaosGrace is how long the gateway keeps a session without a client.
 const chaosGrace = 3 * time.Second
 
 // loss is how a caller loses its connection.
@@ -24,13 +24,13 @@ const (
 	lossReset  loss = "reset"
 	lossFinish loss = "finish"
 	lossHole   loss = "black hole"
-	lossFreeze loss = "freeze" // nothing is lost, it only comes late
-	lossReload loss = "reload" // the page goes away, and with it what it had of the speech
-	lossRoam   loss = "roam"   // the caller comes from elsewhere while the old connection is fine
-	lossTwice  loss = "twice"  // coming back, it loses the connection before it knows whether it worked
-	lossTwin   loss = "twin"   // two tabs come back with one token at once
+	lossFreeze loss = "freeze" // nothing is lost, only delayed
+	lossReload loss = "reload" // the page reloads and loses its audio
+	lossRoam   loss = "roam"   // the caller connects from elsewhere while the old connection works
+	lossTwice  loss = "twice"  // loses the connection again while resuming
+	lossTwin   loss = "twin"   // two tabs resume with one token at once
 
-	// lossGateway is not drawn: a gateway was killed, or drains.
+	// lossGateway is not drawn: a gateway was killed or drains.
 	lossGateway loss = "a gateway's end"
 )
 
@@ -38,11 +38,11 @@ var losses = weighted[loss]{
 	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4}, {lossTwice, 3}, {lossTwin, 3},
 }
 
-// outage is one loss, and how long the caller then stays away.
+// outage is a loss and the time without a connection.
 type outage struct {
 	how  loss
 	away time.Duration
-	busy bool // much is asked for just before, so that more is missed than the gateway keeps
+	busy bool // many requests just before, so that more is missed than the gateway keeps
 }
 
 func drawOutage(rng *rand.Rand) outage {
@@ -56,18 +56,16 @@ func drawOutage(rng *rand.Rand) outage {
 	return o
 }
 
-// attached is one connection of a visit.
 type attached struct {
 	conn *protocol.Conn
-	node *chaosNode     // where it leads
-	in   chan happening // from its reader, closed when the connection is over; 256 frames are some seconds
-	work sync.WaitGroup // its reader and whoever ends it
+	node *chaosNode     // its gateway
+	in   chan happening // from its reader, closed with the connection; 256 frames are some seconds
+	work sync.WaitGroup // its reader and the closing goroutine
 	code websocket.StatusCode
-	left bool // the caller has come from elsewhere meanwhile
+	left bool // the caller has connected elsewhere
 }
 
-// dial opens a connection and lets its reader run. A gateway that has just been killed refuses it; then
-// the next one is tried.
+// dial opens a connection and starts its reader. If a gateway that was just killed refuses it, the next one is tried.
 func (v *visit) dial(back bool) bool {
 	for since := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client, Back: back})
@@ -91,7 +89,7 @@ func (v *visit) become(at *attached) {
 	v.all = append(v.all, at)
 }
 
-// read passes on what comes until the connection is over.
+// read passes on input until the connection ends.
 func (a *attached) read() {
 	defer close(a.in)
 	for {
@@ -111,7 +109,7 @@ func (a *attached) read() {
 	}
 }
 
-// leave lets the connection come to its end without the caller.
+// leave abandons the connection.
 func (a *attached) leave() {
 	a.left = true
 	a.work.Go(func() {
@@ -123,12 +121,12 @@ func (a *attached) leave() {
 	})
 }
 
-// hangUp ends all connections, and looks how those ended that were left.
+// hangUp ends all connections and checks how abandoned ones ended.
 func (v *visit) hangUp() {
 	for _, a := range v.all {
 		a.conn.Abort()
 		if !a.left {
-			for range a.in { // lets the reader end
+			for range a.in { // until the reader ends
 			}
 		}
 		a.work.Wait()
@@ -148,7 +146,7 @@ func (v *visit) lose(o outage) {
 		o.busy = false
 		v.typedAt = append(v.typedAt, time.Now())
 		v.say(&protocol.InputText{Text: fmt.Sprintf("lookups ok c%dv%db%d s1", v.caller.n, v.number, v.step)})
-		v.after(50*time.Millisecond, func() { v.lose(o) }) // or the loss takes the wish with it
+		v.after(50*time.Millisecond, func() { v.lose(o) }) // otherwise the loss takes the request with it
 		return
 	}
 	v.losingAt = time.Now()
@@ -164,7 +162,7 @@ func (v *visit) lose(o outage) {
 		v.after(150*time.Millisecond, v.at.conn.Abort)
 	case lossFreeze:
 		command = testutil.Command{Do: testutil.Freeze, For: 300 * time.Millisecond}
-		v.lastFrame = time.Time{} // the gap that follows is the network's
+		v.lastFrame = time.Time{} // the following gap is the network's
 	case lossReload:
 		at := v.at
 		at.work.Go(func() { _ = at.conn.Close(protocol.CloseServerLeaving, "reload") }) // the gateway need not answer
@@ -186,7 +184,7 @@ func (v *visit) lose(o outage) {
 	}
 }
 
-// lost is called when the connection is over, and reports whether the caller will come back.
+// lost handles the end of the connection and reports whether the caller resumes.
 func (v *visit) lost() bool {
 	switch {
 	case v.vanished:
@@ -205,7 +203,7 @@ func (v *visit) lost() bool {
 		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
 		v.outages[string(lossGateway)]++
 	case v.code == protocol.CloseResumedElsewhere && time.Since(v.stray) < chaosPatience:
-		// The newest tab has the session. Here the gateway that passed it on had not noticed yet that it was gone.
+		// The newest tab has the session; the forwarding gateway had not noticed.
 		v.refusedAt = time.Now()
 		return false
 	default:
@@ -216,25 +214,24 @@ func (v *visit) lost() bool {
 	return true
 }
 
-// awayAs notes that the connection is lost.
+// awayAs records a lost connection.
 func (v *visit) awayAs(o outage) {
 	v.holes += v.early
 	v.losing, v.away, v.in, v.outage, v.lostAt = false, true, nil, o, time.Now()
 	v.openBefore = v.openTurn()
 }
 
-// byGateway reports whether a gateway has ended the connection that is over: it has moved the session, or
-// was killed, be it the one that the connection leads to or the one that has the session.
+// byGateway reports whether a gateway ended the connection: it moved the session or was killed, whether it was the
+// connected one or the owner.
 func (v *visit) byGateway() bool {
 	owner := v.caller.crowd.links.owner(v.session)
 	return v.code == protocol.CloseMoving || v.at.node.troubled() || owner != nil && owner.troubled()
 }
 
-// turnedAway is called when a connection on which the caller was coming back is over. It tries again,
-// unless the session is over.
+// turnedAway handles the end of a connection that was resuming. It retries unless the session is over.
 func (v *visit) turnedAway() bool {
 	v.mention("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code)
-	v.holes += 4 // what began that connection, if its session has got so far, is not sent again
+	v.holes += 4 // that connection's first messages, if its session got so far, are not repeated
 	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
 	if v.reason != "" || v.code >= protocol.CloseBadProtocol || waited > hushPatience {
 		v.refusedAt = time.Now()
@@ -245,7 +242,7 @@ func (v *visit) turnedAway() bool {
 	return true
 }
 
-// back comes back to the session.
+// back resumes the session.
 func (v *visit) back() {
 	if v.vanished {
 		return
@@ -274,13 +271,13 @@ func (v *visit) back() {
 		at := v.at
 		v.in = nil
 		at.conn.Reset()
-		for range at.in { // it ends
+		for range at.in { // until it ends
 		}
 		v.after(50*time.Millisecond, v.back)
 	}
 }
 
-// isBack takes the session.started of a session to which the caller has come back.
+// isBack handles session.started after a resume.
 func (v *visit) isBack(m *protocol.SessionStarted) {
 	if m.SessionID != v.session || !v.away {
 		v.complain("it was away %v from %s, and %s was resumed%s", v.away, v.session, m.SessionID, v.lately())
@@ -292,7 +289,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	}
 	v.returns++
 	v.backAt = append(v.backAt, time.Now())
-	v.early = 3 // as long as the messages that it has missed may not all have come
+	v.early = 3 // while missed messages may still be missing
 	if m.Snapshot {
 		v.forget(v.seq)
 	}
@@ -306,7 +303,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	}
 }
 
-// forget takes a snapshot: what was open before it is told again, or is over.
+// forget handles a snapshot: everything open is repeated or over.
 func (v *visit) forget(seq int64) {
 	v.snapshots, v.excused = v.snapshots+1, seq-1
 	for n, t := range v.turns {
@@ -326,7 +323,7 @@ func (v *visit) forget(seq int64) {
 	}
 }
 
-// count takes a seq, and reports whether it is a new one (S1).
+// count checks a seq and reports whether it is new (S1).
 func (v *visit) count(m protocol.ServerMessage) bool {
 	seq := protocol.HeaderOf(m).Seq
 	if v.numbers[seq] {
@@ -360,10 +357,10 @@ func (v *visit) count(m protocol.ServerMessage) bool {
 	return true
 }
 
-// lately is what came of late, for whoever reads of a complaint.
+// lately lists the latest messages for a complaint.
 func (v *visit) lately() string { return "\n\t" + strings.Join(v.latest, "\n\t") }
 
-// complete looks for messages that never came, once the session has told of its end.
+// complete finds messages that never arrived, after the session's end.
 func (v *visit) complete() {
 	missing := []int64{}
 	for seq := v.excused + 1; seq < v.seq; seq++ {

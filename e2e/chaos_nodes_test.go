@@ -27,14 +27,14 @@ import (
 	"voicegw/transport"
 )
 
-// chaosNode is one life of a gateway of the chaos test, from its start to its death or its drain.
+// chaosNode is one life of a gateway, from its start to its death or drain.
 type chaosNode struct {
 	// Fixed after newNode.
 	name      string
 	ch        *chaos
 	address   string  // for clients
-	heard     *cutter // the connections that clients and other gateways have opened
-	cut       *cutter // its connections to models
+	heard     *cutter // connections opened by clients and other gateways
+	cut       *cutter // connections to models
 	toStore   *testutil.Proxy
 	store     *store.Store
 	member    *store.Membership
@@ -47,19 +47,18 @@ type chaosNode struct {
 	serving   sync.WaitGroup
 
 	life    sync.Mutex    // guards the following fields
-	idle    *sync.Cond    // told when doing becomes 0; its lock is life
-	doing   int           // what is being done that a dead process cannot do
-	killed  bool          // its end has begun, of which nobody is told anything
-	dead    bool          // it does nothing more of that
-	died    time.Time     // when nothing of that was done any more; zero while it lives
-	lag     time.Duration // what the store took then for the writes of all its sessions
-	leaving time.Time     // when its drain began; zero before
-	left    bool          // it has drained, and serves nobody any more
+	idle    *sync.Cond    // signals that doing is 0; its lock is life
+	doing   int           // the number of actions that a dead process cannot perform
+	killed  bool          // its end has begun, still unannounced
+	dead    bool          // it performs no more such actions
+	died    time.Time     // when such actions ended; zero while it lives
+	lag     time.Duration // the store's time for the writes of all its sessions at that moment
+	leaving time.Time     // start of the drain, or zero
+	left    bool          // drained; it serves no one
 }
 
-// alive does something that a dead process could not do, unless the node is dead; it reports whether it
-// was done. What is done may call alive as well: the node's death waits for it, and it never waits for
-// the death.
+// alive performs an action that a dead process could not, unless the node is dead, and reports whether it did.
+// Actions may nest: the death waits for them, and they never wait for it.
 func (n *chaosNode) alive(do func()) bool {
 	n.life.Lock()
 	if n.dead {
@@ -96,21 +95,21 @@ func (n *chaosNode) death() time.Time {
 	return n.died
 }
 
-// storeLag is what the store took for the writes of all its sessions when it was killed.
+// storeLag is the store's time for the writes of all its sessions when it was killed.
 func (n *chaosNode) storeLag() time.Duration {
 	n.life.Lock()
 	defer n.life.Unlock()
 	return n.lag
 }
 
-// troubled reports whether the node was killed, or drains.
+// troubled reports whether the node was killed or drains.
 func (n *chaosNode) troubled() bool {
 	n.life.Lock()
 	defer n.life.Unlock()
 	return n.killed || n.dead || !n.leaving.IsZero()
 }
 
-// whileAlive is a writer to which a dead process writes nothing.
+// whileAlive is a writer that drops a dead process's output.
 type whileAlive struct {
 	n  *chaosNode
 	to interface{ Write([]byte) (int, error) }
@@ -131,10 +130,10 @@ type auditLines struct {
 
 func (l auditLines) Close() error { return l.file.Close() }
 
-// chaosSecret is what the gateways have in common.
+// chaosSecret is shared by the gateways.
 const chaosSecret = "a-secret-that-all-gateways-have-in-common"
 
-// openNATS starts the server that all gateways keep their store in. It syncs each write to the disk.
+// openNATS starts the shared store. It syncs each write.
 func (ch *chaos) openNATS() {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: ch.t.TempDir(), SyncAlways: true, NoSigs: true, NoLog: true})
 	if err != nil {
@@ -162,7 +161,7 @@ func (ch *chaos) newNode() (*chaosNode, error) {
 	return n, nil
 }
 
-// patiently does what a store that answers too late has refused again, as a service manager would.
+// patiently retries operations that a slow store refuses, as a service manager would.
 func patiently(do func() error) error {
 	for began := time.Now(); ; {
 		if err := do(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > testutil.WaitLimit {
@@ -171,7 +170,7 @@ func patiently(do func() error) error {
 	}
 }
 
-// open makes the parts of a gateway, and has it serve.
+// open creates the parts of a gateway and starts it.
 func (n *chaosNode) open(logger *slog.Logger) error {
 	ch := n.ch
 	var err error
@@ -250,7 +249,7 @@ func (n *chaosNode) serve(ln net.Listener, h http.Handler) {
 	n.serving.Go(func() { _ = srv.Serve(cutListener{gateway.Listen(ln, gateway.NewLoops(nil)), n.heard}) }) // until it is closed
 }
 
-// transports are the ways to the models. A dead node cannot dial.
+// transports connect to the models. A dead node cannot dial.
 func (n *chaosNode) transports() map[string]transport.Transport {
 	client := nonblock.Client(nil, &nonblock.Loops{})
 	reach := client.Transport.(*http.Transport)
@@ -269,8 +268,8 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 	return all
 }
 
-// kill ends the gateway as SIGKILL ends a process: at one moment, it does nothing more that anybody could
-// notice, and all of its connections are closed. What is left of it in this process ends behind that.
+// kill ends the gateway as SIGKILL does: at one moment all visible actions stop and all connections close. The rest
+// of it ends afterwards.
 func (n *chaosNode) kill() {
 	sessions := n.manage.Running()
 	n.cutOff()
@@ -286,12 +285,12 @@ func (n *chaosNode) kill() {
 		n.elsewhere.Close()
 		given, up := context.WithCancel(context.Background())
 		up()
-		n.end(given, func(string, ...any) {}) // a dead process writes no audit, and has nothing to say
+		n.end(given, func(string, ...any) {}) // a dead process writes no audit and no log
 	})
 }
 
-// cutOff closes all connections and, in between, makes the node dead. Those that hear
-// it come first: a dead process tells nobody that its connection to a model has broken.
+// cutOff closes all connections and, in between, makes the node dead. Connections that others opened go first: a dead
+// process must not report that its connection to a model broke.
 func (n *chaosNode) cutOff() {
 	n.life.Lock()
 	n.killed = true
@@ -302,7 +301,7 @@ func (n *chaosNode) cutOff() {
 	n.heard.now()
 	n.die()
 	if n.toStore != nil {
-		_ = n.toStore.Close() // at once: it may not write what comes of the loss of its connections
+		_ = n.toStore.Close() // at once: it must not record the loss of its connections
 	}
 	n.cut.now()
 }
@@ -326,7 +325,7 @@ func (n *chaosNode) drain(within time.Duration) {
 	n.shut()
 }
 
-// retire ends what serves and what the sessions have used, once no session is left.
+// retire closes the servers and the sessions' resources once no session is left.
 func (n *chaosNode) retire() {
 	n.life.Lock()
 	n.left = true
@@ -339,7 +338,7 @@ func (n *chaosNode) retire() {
 	n.end(ctx, n.ch.broke)
 }
 
-// shut leaves the other gateways and the store.
+// shut leaves the cluster and the store.
 func (n *chaosNode) shut() {
 	n.elsewhere.Close()
 	n.member.Leave()
@@ -351,7 +350,7 @@ func (n *chaosNode) shut() {
 	_ = n.toStore.Close()
 }
 
-// end ends the tools and the audit, which is given up when writing is over.
+// end closes the tools and the audit, which gives up when writing is over.
 func (n *chaosNode) end(writing context.Context, broke func(format string, args ...any)) {
 	n.serving.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -367,7 +366,7 @@ func (n *chaosNode) end(writing context.Context, broke func(format string, args 
 	}
 }
 
-// watchedCluster tells the chaos test which node has which session.
+// watchedCluster reports the owners of sessions.
 type watchedCluster struct {
 	*cluster.Node
 	n *chaosNode

@@ -8,30 +8,29 @@ import (
 	"voicegw/store"
 )
 
-// ownership is that a gateway has a session from a moment on.
+// ownership is the start of a gateway's ownership of a session.
 type ownership struct {
 	node  *chaosNode
 	epoch uint64
 	at    time.Time
 }
 
-// chaosLinksPerEpoch is by how much the numbers of a session's connections to models go up when
-// another gateway takes it.
+// chaosLinksPerEpoch is the step in a session's connection numbers at a takeover.
 const chaosLinksPerEpoch = 1000
 
-// owns notes that a node has a session from now on.
+// owns records a node as the owner of a session.
 func (s *linkSide) owns(r store.SessionRecord, n *chaosNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.of(r.Voice)
-	epoch := max(r.Epoch, 1) // it is set later when a session begins
+	epoch := max(r.Epoch, 1) // set later when a session begins
 	s.owners[r.ID] = append(s.owners[r.ID], ownership{n, epoch, time.Now()})
 	if epoch > 1 {
 		v.epoch, v.newest = epoch, int(epoch-1)*chaosLinksPerEpoch
 	}
 }
 
-// died notes that all connections of a node are lost.
+// died records the loss of all connections of a node.
 func (s *linkSide) died(n *chaosNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,7 @@ func (s *linkSide) died(n *chaosNode) {
 	}
 }
 
-// owner is the gateway that has a session; nil if none was seen to have it.
+// owner is the owner of a session; nil if none was observed.
 func (s *linkSide) owner(session string) *chaosNode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +54,7 @@ func (s *linkSide) owner(session string) *chaosNode {
 	return all[len(all)-1].node
 }
 
-// tell names the gateways that had a session, for whoever reads of a finding.
+// tell names a session's owners for a finding.
 func (s *linkSide) tell(session string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +68,14 @@ func (s *linkSide) tell(session string) string {
 	return strings.TrimPrefix(b.String(), "; ")
 }
 
-// ownerDeath is that a gateway was killed that had a session.
+// ownerDeath is the kill of an owner.
 type ownerDeath struct {
 	at    time.Time
-	lag   time.Duration // what the store took for the writes of all its sessions
-	taken time.Time     // when the next one took the session; zero if none did
+	lag   time.Duration // the store's time for the writes of all its sessions
+	taken time.Time     // when the next owner took the session; zero if none did
 }
 
-// deaths are those of the gateways that had the session when they were killed.
+// deaths are the kills of a session's owners.
 func (s *linkSide) deaths(session string) []ownerDeath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,21 +93,20 @@ func (s *linkSide) deaths(session string) []ownerDeath {
 	return all
 }
 
-// keptLate is how long before its death a gateway may have begun to write what was not written then, if the store
-// keeps up. It counts as a pulse counts.
+// keptLate is the latest time before a gateway's death for the start of a write that was lost, if the store keeps up,
+// in pulse time.
 const keptLate = 2 * time.Second
 
-// before reports whether something that was seen at that moment came from the gateway that died: its client
-// may read it after the death.
+// before reports whether an observation came from the gateway that died: its client may read it after the death.
 func (d ownerDeath) before(at time.Time) bool { return d.taken.IsZero() || at.Before(d.taken) }
 
-// justAfter reports whether the gateway died soon after something of its own was seen.
+// justAfter reports whether the gateway died soon after an observation of its own.
 func (d ownerDeath) justAfter(at time.Time, p *pulse) bool {
 	return d.before(at) && (at.After(d.at) || p.between(at, d.at) < keptLate+d.lag)
 }
 
-// cutShort reports whether a gateway that had the session was killed before something was surely written
-// that happened from one moment to another. A zero to means that it never ended.
+// cutShort reports whether an owner was killed before an event from one moment to another was surely written. A zero
+// to means that it never ended.
 func (e *evidence) cutShort(session string, from, to time.Time) bool {
 	for _, died := range e.links.deaths(session) {
 		if died.before(from) && (to.IsZero() || to.After(died.at) || died.justAfter(to, e.pulse)) {
@@ -118,21 +116,21 @@ func (e *evidence) cutShort(session string, from, to time.Time) bool {
 	return false
 }
 
-// lost reports whether the gateway of a run was killed before the run's record was surely written.
+// lost reports whether a run's gateway was killed before the record was surely written.
 func (e *evidence) lost(r *run) bool {
 	died := r.node.death()
 	return !died.IsZero() && (r.ended.IsZero() || r.ended.After(died) || e.pulse.between(r.ended, died) < keptLate+r.node.storeLag())
 }
 
-// abandoned reports whether the last gateway that had a session was killed, and nobody has taken the session
-// since. An answer that waited there until the model could be told is recorded nowhere.
+// abandoned reports whether a session's last owner was killed without a takeover. An undelivered answer is then
+// recorded nowhere.
 func (e *evidence) abandoned(session string) bool {
 	owner := e.links.owner(session)
 	return owner != nil && !owner.death().IsZero()
 }
 
-// oneOwner is S7: the epochs of a session follow each other, and no gateway but the one that has the session
-// begins a tool or opens a connection to a model for the session.
+// oneOwner checks S7: epochs follow each other, and only the owner starts tools or opens connections to a model for a
+// session.
 func (e *evidence) oneOwner(f *findings) {
 	const promise = "S7: one gateway at a time"
 	for id, all := range e.links.owners {
@@ -142,7 +140,7 @@ func (e *evidence) oneOwner(f *findings) {
 			}
 		}
 	}
-	// A gateway may be noted a moment after it has begun.
+	// A gateway may be recorded shortly after it began.
 	has := func(id string, n *chaosNode, at time.Time) bool {
 		all := e.links.owners[id]
 		for i, o := range all {

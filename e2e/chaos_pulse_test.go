@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// pulseEvery is the time between two beats of a pulse.
 const pulseEvery = 20 * time.Millisecond
 
-// pulse knows how much of a time this process could work in. A machine that is busy with
-// something else, or stands still, is not the gateway's fault: what has not happened in a time
-// counts only as far as somebody could have made it happen.
+// pulse measures how long this process could work. A busy or paused machine is not the gateway's fault, so deadlines
+// count only working time.
 type pulse struct {
 	mu      sync.Mutex // guards the following fields
-	beats   []beat     // in the order of their times
+	beats   []beat     // in order
 	longest time.Duration
 }
 
-// beat is one of a pulse that came late.
+// beat is a late beat.
 type beat struct {
 	at   time.Time
-	late time.Duration // all beats together, up to this one
+	late time.Duration // total delay up to this beat
 }
 
-// run beats until it is told to end.
+// run beats until the channel is closed.
 func (p *pulse) run(until <-chan struct{}) {
 	tick := time.NewTicker(pulseEvery)
 	defer tick.Stop()
@@ -42,7 +40,7 @@ func (p *pulse) run(until <-chan struct{}) {
 	}
 }
 
-// beat notes a beat and the one before it.
+// beat records a beat and the previous one.
 func (p *pulse) beat(last, now time.Time) {
 	late := now.Sub(last) - pulseEvery
 	if late <= 0 {
@@ -57,14 +55,14 @@ func (p *pulse) beat(last, now time.Time) {
 	p.beats = append(p.beats, beat{now, late})
 }
 
-// between is how much of the time from one moment to another this process could work in.
+// between is the working time from one moment to another.
 func (p *pulse) between(from, to time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return to.Sub(from) - (p.lost(to) - p.lost(from))
 }
 
-// lost is how late all beats were together that had come by a moment. mu is held.
+// lost is the total delay of the beats up to a moment. mu is held.
 func (p *pulse) lost(at time.Time) time.Duration {
 	i, _ := slices.BinarySearchFunc(p.beats, at, func(b beat, at time.Time) int {
 		if b.at.After(at) {
@@ -78,14 +76,14 @@ func (p *pulse) lost(at time.Time) time.Duration {
 	return p.beats[i-1].late
 }
 
-// pause is the longest that everybody had to wait at a stretch.
+// pause is the longest single delay.
 func (p *pulse) pause() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.longest
 }
 
-// TestPulse: time in which the machine stood still is no time.
+// TestPulse: time in which the machine stood still does not count.
 func TestPulse(t *testing.T) {
 	var p pulse
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }

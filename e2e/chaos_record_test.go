@@ -13,77 +13,76 @@ import (
 	"voicegw/protocol"
 )
 
-// record is what a client has seen of its session, and what it has to complain of.
+// record is a client's observations and complaints about its session.
 type record struct {
 	session    string
 	complaints []string
 	vanished   bool // it dropped the connection itself
-	quiet      bool // it hung up when nothing was owed
+	quiet      bool // it hung up with nothing owed
 
 	seq          int64          // the highest
-	numbers      map[int64]bool // each seq that came
-	base         int64          // seq of the session.started of this connection; zero on the first one
+	numbers      map[int64]bool // each received seq
+	base         int64          // seq of this connection's session.started; zero on the first one
 	newest       int64          // the highest seq since then
-	older        int64          // the latest seq that was missed
-	excused      int64          // up to here a snapshot stands for what was missed
-	holes        int            // so many numbers may not have been used
-	early        int            // so many more, if the connection is lost now
-	open         string         // the item whose audio comes
-	item         string         // the item whose audio came last
-	from         int            // where in it the next frame begins, in bytes
+	older        int64          // the latest missed seq
+	excused      int64          // a snapshot replaced missed messages up to here
+	holes        int            // the number of seqs that may be unused
+	early        int            // that many more, if the connection is lost now
+	open         string         // the item whose audio is arriving
+	item         string         // the latest item with audio
+	from         int            // position of the next frame, in bytes
 	have         map[string]int // bytes of audio, by item
 	lastFrame    time.Time
 	flushed      map[string]bool
 	turns        map[int]*turnSeen
 	tools        map[string]*toolSeen // by the gateway's call id
-	questions    map[string]string    // what became of them, by token; empty: not yet
+	questions    map[string]string    // outcomes by token; empty if open
 	approvals    []approval
 	errors       map[string]int // by code
 	gap          time.Duration  // the longest between two frames of an item
 	audioMS      int64
 	reason       string // of session.ended
 	code         websocket.StatusCode
-	token        string    // to come back with
-	before       string    // the token before it
-	spent        []string  // those that are not valid any more
-	displaced    []string  // those of tabs that were displaced
-	displacing   string    // that of a tab that was displaced by one that is not in yet
+	token        string    // resume token
+	before       string    // the previous token
+	spent        []string  // invalid ones
+	displaced    []string  // tokens of displaced tabs
+	displacing   string    // token of a tab displaced by one that has not started yet
 	twins        int       // how often two tabs came at once
-	stray        time.Time // when such a tab had lost its connection before it was in, or after it had come in last: it has displaced the other one, or still may
+	stray        time.Time // when such a tab lost its connection before it had started, or started last: it displaced the other one, or still may
 	outages      map[string]int
 	returns      int
 	snapshots    int
-	repeats      int            // messages that came again
-	losingAt     time.Time      // when it last set out to lose the connection
+	repeats      int            // repeated messages
+	losingAt     time.Time      // when it last decided to lose the connection
 	lostAt       time.Time      // when it was last lost
-	lostTimes    []time.Time    // when it set out to lose it
-	overAt       time.Time      // when the visit was over
-	backAt       []time.Time    // when it was back
-	refusedAt    time.Time      // when it could not come back; zero if that did not happen
-	forgotten    bool           // it has come back without what it had of the speech
-	reconnecting map[string]int // of the model's connection, as it was told, by reason
+	lostTimes    []time.Time    // when it decided to lose it
+	overAt       time.Time      // the end of the visit
+	backAt       []time.Time    // when it had resumed
+	refusedAt    time.Time      // when it could not resume; zero if that did not happen
+	forgotten    bool           // it resumed without its audio
+	reconnecting map[string]int // reported reconnections of the model, by reason
 	gaps         []gap
-	overtalks    []time.Time // when it spoke while the model's connection was replaced
-	understood   []time.Time // when speech was written down, or failed
+	overtalks    []time.Time // when it spoke during a replacement of the model's connection
+	understood   []time.Time // when speech was transcribed or failed
 	turnAt       []time.Time // when turns began
 	typedAt      []time.Time
-	owner        *chaosNode // that had the session when the caller was last there
-	taken        int        // how often another gateway has taken the session
-	openBefore   bool       // a turn was waited for when the connection was lost
-	askedAgain   time.Time  // since when a turn is waited for that another gateway asks again; zero if none is
-	again        int        // turns that another gateway has asked again
-	toldTwice    int        // ends of tools that were told again, as the gateway before was killed
-	latest       []string   // the latest messages, for whoever reads of a complaint
+	owner        *chaosNode // the owner when the caller was last connected
+	taken        int        // number of takeovers
+	openBefore   bool       // a turn was open when the connection was lost
+	askedAgain   time.Time  // since when a turn that another gateway repeats is awaited; or zero
+	again        int        // turns repeated by another gateway
+	toldTwice    int        // repeated tool ends after a kill
+	latest       []string   // the latest messages, for complaints
 }
 
-// maxLatest bounds record.latest.
 const maxLatest = 60
 
 type turnSeen struct {
-	status string // empty: it is open
+	status string // empty if open
 	audio  bool
-	failed bool     // an error was told of it
-	words  []string // the items of which the model's words came
+	failed bool     // an error was reported
+	words  []string // items with the model's words
 }
 
 type toolSeen struct {
@@ -93,7 +92,7 @@ type toolSeen struct {
 	endedAt time.Time
 }
 
-// approval is one that the client has sent.
+// approval is one that the client sent.
 type approval struct {
 	tool, args string
 	at         time.Time
@@ -111,7 +110,7 @@ func (r *record) complain(format string, args ...any) {
 	r.complaints = append(r.complaints, fmt.Sprintf(format, args...))
 }
 
-// take notes what came, and answers it.
+// take records and answers a message.
 func (v *visit) take(h happening) {
 	if h.err != nil {
 		v.code = protocol.CloseStatus(h.err)
@@ -184,12 +183,12 @@ func (v *visit) remember(h happening) {
 	v.mention("%s", v.describe(h))
 }
 
-// describe returns a line about a message that has come: when, its seq, its type and its turn.
+// describe formats a message: time, seq, type and turn.
 func (v *visit) describe(h happening) string {
 	return fmt.Sprintf("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg))
 }
 
-// mention adds a line to the latest that have come.
+// mention adds a line to the latest messages.
 func (v *visit) mention(format string, args ...any) {
 	v.latest = append(v.latest, fmt.Sprintf(format, args...))
 	if len(v.latest) > maxLatest {
@@ -216,7 +215,7 @@ func (v *visit) takeAudio(h happening) {
 	v.lastFrame = h.at
 }
 
-// takeItem takes audio.start, audio.end and audio.flush.
+// takeItem handles audio.start, audio.end and audio.flush.
 func (v *visit) takeItem(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioStart:
@@ -227,7 +226,7 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 		if have := v.have[m.ItemID]; v.from > have {
 			v.complain("%s goes on at byte %d, and %d have come", m.ItemID, v.from, have)
 		}
-		v.have[m.ItemID] = max(v.have[m.ItemID], 0) // it is known
+		v.have[m.ItemID] = max(v.have[m.ItemID], 0) // known now
 		v.lastFrame = time.Time{}
 		if t := v.turns[m.Turn]; t != nil {
 			t.audio = true
@@ -247,8 +246,8 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 	}
 }
 
-// whole sees that all of an item has come. What an interruption or the end of the
-// session drops does not, although the item's end may have been on its way by then.
+// whole checks that all of an item arrived. Audio dropped by an interruption or the session's end is exempt, even if
+// the item's end was in transit.
 func (v *visit) whole(m *protocol.AudioEnd) {
 	if _, known := v.have[m.ItemID]; v.open != m.ItemID && (v.open != "" || !known) {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
@@ -263,11 +262,11 @@ func (v *visit) whole(m *protocol.AudioEnd) {
 	}
 }
 
-// takeTurnEnd is invariant 2 from the client's side.
+// takeTurnEnd checks invariant 2 from the client's side.
 func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t := v.turns[m.Turn]
 	if (t == nil || t.status != "") && v.snapshots > 0 {
-		return // the snapshot took the turn's end
+		return // the snapshot replaced the turn's end
 	}
 	if t == nil || t.status != "" {
 		v.complain("turn %d ended %s without having been open%s", m.Turn, m.Status, v.lately())
@@ -285,7 +284,7 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	}
 }
 
-// about names the call or the item that a message is about, for whoever reads of a complaint; empty for others.
+// about names the call or the item of a message for a complaint; empty for others.
 func about(m protocol.ServerMessage) string {
 	switch m := m.(type) {
 	case *protocol.AudioStart:
@@ -306,13 +305,12 @@ func about(m protocol.ServerMessage) string {
 	return ""
 }
 
-// onlyWritten reports whether the model's words came in a turn, and the gateway got no audio of them: each
-// frame of a short one may have been malformed.
+// onlyWritten reports whether a turn had words but no audio: each frame of a short item may have been malformed.
 func (v *visit) onlyWritten(t *turnSeen) bool {
 	return len(t.words) > 0 && !slices.ContainsFunc(t.words, func(item string) bool { return v.caller.crowd.links.spoke(v.voice(), item) })
 }
 
-// takeTool takes tool.started and tool.ended.
+// takeTool handles tool.started and tool.ended.
 func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
@@ -337,8 +335,7 @@ func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// owed names what has begun and has not come to its end; empty if nothing is owed. A
-// turn that has spoken owes nothing: the provider may have lost its end.
+// owed names unfinished work; empty if none. A turn that has spoken owes nothing: the provider may have lost its end.
 func (v *visit) owed() string {
 	var owed []string
 	for _, id := range slices.Sorted(maps.Keys(v.tools)) {
@@ -359,5 +356,5 @@ func (v *visit) owed() string {
 	return strings.Join(owed, "; ")
 }
 
-// cutToken takes apart what crowd.tokens holds.
+// cutToken parses an entry of crowd.tokens.
 func cutToken(s string) (session, token string, ok bool) { return strings.Cut(s, " ") }

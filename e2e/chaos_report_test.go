@@ -13,7 +13,7 @@ import (
 	"voicegw/sim/fault"
 )
 
-// report writes the counts of a run in a form that a person likes to read.
+// report writes the counts of a run.
 func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	row := func(name string, n any, rest string) { fmt.Fprintf(w, "  %-26s %8v   %s\n", name, n, rest) }
 	fmt.Fprintln(w)
@@ -73,7 +73,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	fmt.Fprintln(w)
 }
 
-// reportCalls writes what became of the calls.
+// reportCalls writes the results of calls.
 func (e *evidence) reportCalls(row func(string, any, string)) {
 	announced, answered, cancelled := 0, 0, 0
 	for _, l := range e.tap.lines {
@@ -120,7 +120,7 @@ func (e *evidence) reportCalls(row func(string, any, string)) {
 	row("side effects", did, list(effects)+"; none twice")
 }
 
-// end says in a word or two how a visit ended.
+// end describes the end of a visit.
 func (v *visit) end() string {
 	switch {
 	case v.reason != "":
@@ -148,7 +148,7 @@ func sum(counts map[string]int) int {
 	return n
 }
 
-// list writes counts, the largest first.
+// list formats counts, the largest first.
 func list(counts map[string]int) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))

@@ -11,21 +11,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// storePulse knows how long the store takes for a write, by writing now and then itself, beside the gateways and
-// over a connection of its own. A store that is starved of the processor is not the gateway's fault.
+// storePulse measures the store's write time with writes of its own, over its own connection. A starved store is not
+// the gateway's fault.
 type storePulse struct {
 	mu     sync.Mutex   // guards the following fields
-	began  time.Time    // when the write began that is under way; zero without one
-	writes []storeWrite // in the order in which they began
+	began  time.Time    // start of the current write; zero without one
+	writes []storeWrite // in the order of their starts
 }
 
-// storeWrite is one of a store's pulse.
 type storeWrite struct{ began, ended time.Time }
 
-// storePulseEvery is the time between two writes.
 const storePulseEvery = 100 * time.Millisecond
 
-// run writes until it is told to end.
+// run writes until the channel is closed.
 func (p *storePulse) run(until <-chan struct{}, url string) error {
 	conn, err := nats.Connect(url)
 	if err != nil {
@@ -75,11 +73,10 @@ func (p *storePulse) wrote(began, ended time.Time) {
 	p.writes = append(p.writes, storeWrite{began, ended})
 }
 
-// slowStore is how long a write may take in a store that keeps up with what the gateways write. On a machine that
-// does nothing else it takes a few ms.
+// slowStore is the write time up to which a store keeps up. On an idle machine a write takes a few ms.
 const slowStore = 100 * time.Millisecond
 
-// keepsUp reports whether the store takes what it is given without delay.
+// keepsUp reports whether the store accepts writes without delay.
 func (p *storePulse) keepsUp(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +87,7 @@ func (p *storePulse) keepsUp(now time.Time) bool {
 	return n == 0 || p.writes[n-1].ended.Sub(p.writes[n-1].began) <= slowStore
 }
 
-// slowest is how long the slowest write took that was under way at some moment from one time to another.
+// slowest is the longest write that was in progress between two times.
 func (p *storePulse) slowest(from, to time.Time) (took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,11 +99,9 @@ func (p *storePulse) slowest(from, to time.Time) (took time.Duration) {
 	return took
 }
 
-// storeWriters is how many checkpoints a gateway writes at the same time.
 const storeWriters = 8
 
-// lag is how long a gateway with so many sessions takes to write once for each of them, as fast as the store has
-// taken writes in the seconds before a moment.
+// lag is a gateway's time to write once for each of its sessions, at the store's speed in the preceding seconds.
 func (p *storePulse) lag(sessions int, at time.Time) time.Duration {
 	const window = 10 * time.Second
 	p.mu.Lock()
@@ -126,7 +121,7 @@ func (p *storePulse) lag(sessions int, at time.Time) time.Duration {
 	return took / time.Duration(all) * time.Duration(sessions) / storeWriters
 }
 
-// usual is how long most writes took at most: half of them, and all but a tenth.
+// usual returns the median and the 90th percentile of the write times.
 func (p *storePulse) usual() (half, most time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +136,7 @@ func (p *storePulse) usual() (half, most time.Duration) {
 	return all[len(all)/2], all[len(all)*9/10]
 }
 
-// TestStorePulse: a time knows the slowest write that was under way in it.
+// TestStorePulse finds the slowest write in progress.
 func TestStorePulse(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var p storePulse

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// chaosScenario is what the model does: it reads from what a caller types which tools
-// it is to call and how. A text is a verb, what is to become of it, the name of the
-// wish, and a slot.
+// chaosScenario is the model's script: a caller's text determines the tools to call. A text is a verb, the name of
+// the wish, and a slot.
 func chaosScenario() string {
 	var b strings.Builder
 	b.WriteString("name: chaos\nrules:\n")
@@ -18,7 +17,7 @@ func chaosScenario() string {
 		line(`  - when: {text: '^%s (?P<how>\w+) (?P<ref>\w+) (?P<slot>\w+)'}`, verb)
 		line(`    do:`)
 	}
-	// call is one call of a list; more are further keys of it.
+	// call formats a call; more has further keys.
 	call := func(tool, more string) string {
 		return fmt.Sprintf(`{tool: %s, args: {ref: "${ref}", how: "${how}", slot: "${slot}"}%s}`, tool, more)
 	}
@@ -70,7 +69,7 @@ func chaosScenario() string {
 	wish("wrong")
 	calls(`{tool: book, args: {ref: 7, slot: []}}`, `{tool: ghost, args: {ref: "${ref}"}}`)
 	spoken()
-	wish("chain") // one after another, until the budget is used up
+	wish("chain") // one after another until the budget is exhausted
 	in := "      "
 	for _, tool := range []string{"look_up", "note", "book", "wait_for", "note"} {
 		line(`%s- call: %s`, in, call(tool, ""))
@@ -84,14 +83,14 @@ func chaosScenario() string {
 	return b.String()
 }
 
-// verbs are what a caller may type, by weight.
+// verbs are a caller's verbs with their weights.
 var verbs = weighted[string]{
 	{"short", 6}, {"talk", 8}, {"nothing", 2}, {"mute", 1},
 	{"look_up", 5}, {"note", 8}, {"book", 10}, {"pay", 8}, {"order", 8}, {"wait_for", 5}, {"watch", 4}, {"goodbye", 2},
 	{"preamble", 4}, {"lookups", 4}, {"batch", 6}, {"repeat", 5}, {"same", 4}, {"noid", 4}, {"late", 4}, {"wrong", 3}, {"chain", 4},
 }
 
-// weighted draws its values as often as their weights say.
+// weighted draws its values in proportion to their weights.
 type weighted[T any] []struct {
 	value  T
 	weight int
@@ -111,16 +110,15 @@ func (w weighted[T]) draw(rng *rand.Rand) T {
 	panic("unreachable: n was below the sum")
 }
 
-// slots are few, so that the callers of one user come to want the same.
+// slots are few, so that the callers of one user have the same wishes.
 const slots = 12
 
-// chaosText draws what a caller types. ref is the name of the wish.
+// chaosText draws a caller's text. ref is the name of the wish.
 func chaosText(rng *rand.Rand, ref string) string {
 	return fmt.Sprintf("%s %s %s s%d", verbs.draw(rng), hows[rng.IntN(len(hows))], ref, rng.IntN(slots))
 }
 
-// chaosFaults draws the weather on the wires to the provider: each kind of fault is
-// between half and one and a half times as likely as usual.
+// chaosFaults draws the faults of the provider's wires: each kind is half to one and a half times as likely as usual.
 func chaosFaults(rng *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("faults:\n")
@@ -162,22 +160,22 @@ func chaosFaults(rng *rand.Rand) string {
 	return b.String()
 }
 
-// mood is a moment in which the store is not well.
+// mood is a period of store failures.
 type mood struct {
-	from, to time.Duration // since the beginning
+	from, to time.Duration // since the start
 	kind     moodKind
 }
 
 type moodKind string
 
-// What a store in a bad mood does.
+// The store's failures.
 const (
-	moodSlow    moodKind = "slow"    // it takes its time
-	moodRefuses moodKind = "refuses" // it does nothing and says so
-	moodLoses   moodKind = "loses"   // it does what it is told and says that it did not
+	moodSlow    moodKind = "slow"    // slow
+	moodRefuses moodKind = "refuses" // does nothing and reports an error
+	moodLoses   moodKind = "loses"   // does it and reports an error
 )
 
-// chaosMoods draws when the store is not well: about a quarter of the time.
+// chaosMoods draws the store's failures: about a quarter of the time.
 func chaosMoods(rng *rand.Rand, lasting time.Duration) []mood {
 	kinds := []moodKind{moodSlow, moodRefuses, moodLoses}
 	var all []mood

@@ -11,17 +11,16 @@ import (
 	"voicegw/protocol"
 )
 
-// maxGap is the largest gap inside an item that a planned replacement may make.
+// maxGap is the largest gap inside an item that a planned replacement may cause.
 const maxGap = 300 * time.Millisecond
 
-// gap is a time in which no audio of an item came, although more of it followed.
+// gap is a time without audio inside an item.
 type gap struct {
 	item     string
 	from, to time.Time
 }
 
-// slowDial is how long another connection to a model takes before it is opened, so that callers can
-// say something meanwhile.
+// slowDial delays a new connection to a model, so that callers can speak during it.
 func slowDial(visit string, n int) time.Duration {
 	h := fnv.New64a()
 	fmt.Fprint(h, visit, n)
@@ -32,7 +31,7 @@ func slowDial(visit string, n int) time.Duration {
 	return between(rng, 20*time.Millisecond, 200*time.Millisecond)
 }
 
-// overtalk lets the caller speak while the model's connection is replaced, if that is its habit.
+// overtalk speaks during a replacement of the model's connection, if that is the caller's habit.
 func (v *visit) overtalk() {
 	if !v.habits.overtalk || v.away || v.losing || v.leaving || v.session == "" {
 		return
@@ -42,9 +41,8 @@ func (v *visit) overtalk() {
 	v.speak()
 }
 
-// plannedReplacements are S9 and S10. A planned replacement shows nothing unless it took long, makes no
-// gap in what is heard, and loses nothing of what is said meanwhile. While a call runs, no planned
-// replacement begins before its deadline.
+// plannedReplacements checks S9 and S10. A planned replacement is invisible unless it took long, causes no audible
+// gap and loses no speech. During a call, none begins before its deadline.
 func (e *evidence) plannedReplacements(f *findings) {
 	running := map[string][]*run{}
 	for _, r := range e.runs {
@@ -74,7 +72,7 @@ func (e *evidence) plannedReplacements(f *findings) {
 			e.planned++
 			for _, r := range running[v.session] {
 				if spec, _ := named(r.tool); spec.cancel {
-					continue // its handler may run on although nobody waits for it
+					continue // its handler may outlive its timeout
 				}
 				if r.at.Before(sw.at) && r.until().After(sw.at) {
 					f.add("S10: no replacement while a call runs", "link %d of %s was replaced %v after %s had begun, %v before it had to be", sw.gen, v.name(),
@@ -82,7 +80,7 @@ func (e *evidence) plannedReplacements(f *findings) {
 				}
 			}
 			for _, g := range v.gaps {
-				// What the model had said to its end may come late all the same, if the machine is slow.
+				// The end of the model's speech may still arrive late on a slow machine.
 				if l.cut && g.from.Before(sw.at) && g.to.After(sw.at) && e.pulse.between(g.from, g.to) > maxGap {
 					f.add("S9: a planned replacement makes no gap", "link %d of %s was replaced, and nothing of %s came for %v", sw.gen, v.name(), g.item, g.to.Sub(g.from))
 				}
@@ -98,8 +96,8 @@ func (e *evidence) plannedReplacements(f *findings) {
 	}
 }
 
-// overtalked: what the caller said while the model's connection was replaced is written down, opens a
-// turn, or is told to have failed. A caller whose own connection was lost at the time may have lost it.
+// overtalked: speech during a replacement is transcribed, opens a turn, or is reported as failed. A caller whose own
+// connection was lost may have lost it.
 func (e *evidence) overtalked(f *findings, v *visit) {
 	within := func(times []time.Time, from, to time.Time) bool {
 		return slices.ContainsFunc(times, func(t time.Time) bool { return t.After(from) && t.Before(to) })
@@ -118,7 +116,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 	}
 }
 
-// refusals holds each refusal of a valid token against the end of the session.
+// refusals compares each refusal of a valid token with the end of the session.
 func (e *evidence) refusals(f *findings) {
 	const promise = "a client may come back"
 	for _, v := range e.visits {
@@ -138,13 +136,13 @@ func (e *evidence) refusals(f *findings) {
 	}
 }
 
-// unwritten reports whether a session is lost with the gateway that was killed, which had said so before: the store
-// was too slow for the session's record, and its client was not kept waiting.
+// unwritten reports whether a session was lost with a killed gateway that had announced this: the store was too slow
+// for the session's record, and its client was not kept waiting.
 func (e *evidence) unwritten(session string) bool {
 	at, said := e.log.unsafe[session]
 	return said && e.abandoned(session) && e.stored.slowest(at.Add(-2*time.Second), at) > slowStore
 }
 
-// endingTime is how long a session that is over may take until its log says so: its tools may run on
-// until the executor gives them up. One that had not ended would end with its grace.
+// endingTime bounds the time from a session's end to its log line: its tools may run until the executor's timeout. A
+// session that had not ended would end with its grace period.
 const endingTime = chaosPatience

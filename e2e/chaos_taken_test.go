@@ -7,8 +7,7 @@ import (
 	"voicegw/protocol"
 )
 
-// takenOver is called when the caller is back. Where another gateway has taken the session, it asks the
-// turn again that was open.
+// takenOver is called after a resume. If another gateway took the session, it repeats the open turn.
 func (v *visit) takenOver() {
 	owner := v.caller.crowd.links.owner(v.session)
 	before := v.owner
@@ -21,7 +20,7 @@ func (v *visit) takenOver() {
 	}
 }
 
-// openTurn reports whether the caller waits for an answer of which nothing has come.
+// openTurn reports whether the caller waits for an answer that has not begun.
 func (v *visit) openTurn() bool {
 	for _, t := range v.turns {
 		if t.status == "" && !t.audio && !t.failed {
@@ -31,7 +30,7 @@ func (v *visit) openTurn() bool {
 	return false
 }
 
-// hearsAgain takes what shows that a turn goes on that was open when its gateway ended.
+// hearsAgain handles signs that a turn continues after its gateway's end.
 func (v *visit) hearsAgain(m protocol.ServerMessage) {
 	if v.askedAgain.IsZero() {
 		return
@@ -43,8 +42,7 @@ func (v *visit) hearsAgain(m protocol.ServerMessage) {
 	}
 }
 
-// neverSilent: a turn that was open when its gateway ended is asked again by the next one, or fails with
-// words.
+// neverSilent: a turn that was open at its gateway's end is repeated by the next one, or fails with an error.
 func (e *evidence) neverSilent(f *findings) {
 	for _, v := range e.visits {
 		if v.askedAgain.IsZero() || e.pulse.between(v.askedAgain, v.overAt) < chaosPatience {
@@ -55,7 +53,7 @@ func (e *evidence) neverSilent(f *findings) {
 	}
 }
 
-// killedAfter reports whether a gateway that had the session was killed soon after a moment.
+// killedAfter reports whether an owner of the session was killed soon after a moment.
 func (v *visit) killedAfter(at time.Time) bool {
 	for _, died := range v.caller.crowd.links.deaths(v.session) {
 		if died.justAfter(at, v.caller.crowd.pulse) {

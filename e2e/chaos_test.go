@@ -21,7 +21,7 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// The chaos test is this size by default; make chaos has it larger.
+// The chaos test's default size; make chaos has a larger one.
 var (
 	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
@@ -30,12 +30,10 @@ var (
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
-// TestChaos has callers talk to the gateway over both wires while everything goes
-// wrong that can: the provider misbehaves, tools fail and hang, the ledger is away for
-// moments, callers hang up in the middle. Then it holds what was seen from every side
-// against what the gateway promises. What each caller does and what befalls it are
-// drawn from the seed; when it happens is up to the machine, so that a second run with
-// the same seed is much like the first, and not the same.
+// TestChaos has callers talk to the gateway over both wires with every fault: the provider misbehaves, tools fail and
+// hang, the ledger fails, callers hang up. Then it compares the observations of every side with the gateway's
+// promises. The seed determines the callers' actions and the faults; their timing depends on the machine, so a
+// repeated seed is similar but not the same.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
@@ -48,10 +46,10 @@ func TestChaos(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	fmt.Fprintf(out, "chaos: seed %d, %d sessions at once for %v\n", seed, *chaosSessions, *chaosFor)
 	ch := newChaos(t, seed)
-	gone := make(chan struct{}) // closed below, when everything is over
+	gone := make(chan struct{}) // closed below, at the end
 	var beating sync.WaitGroup
 	beating.Go(func() { ch.pulse.run(gone) })
-	writing := make(chan struct{}) // closed when nobody needs the store any more
+	writing := make(chan struct{}) // closed when the store is no longer needed
 	beating.Go(func() {
 		if err := ch.stored.run(writing, ch.nats.ClientURL()); err != nil {
 			ch.broke("the pulse of the store: %v", err)
@@ -83,7 +81,7 @@ func TestChaos(t *testing.T) {
 	fmt.Fprintf(out, "chaos: seed %d, %s\n", seed, map[bool]string{false: "all promises kept", true: "FAILED"}[t.Failed()])
 }
 
-// chaos is the stage of the test.
+// chaos is the test's state.
 type chaos struct {
 	t        *testing.T
 	seed     uint64
@@ -105,13 +103,13 @@ type chaos struct {
 	stored   *storePulse
 	log      *lockedBuffer
 	lives    *chaosLog
-	buried   sync.WaitGroup // what is left of dead gateways
+	buried   sync.WaitGroup // the remains of dead gateways
 
-	born int // gateways; owned by whoever starts them
+	born int // gateways; owned by the goroutine that starts them
 
 	mu     sync.Mutex // guards the following fields
 	nodes  []*chaosNode
-	turn   int // of the gateways, in which they get connections
+	turn   int // of the gateways, for connections
 	kills  int
 	drains int
 	moved  int // sessions
@@ -129,7 +127,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.openSim(rng)
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
-	ch.held = 8 + rng.IntN(5) // what a busy caller has asked for is more
+	ch.held = 8 + rng.IntN(5) // less than a busy caller has requested
 	ch.fates = gatewayFates(rng, *chaosFor)
 	for range *chaosGateways {
 		if _, err := ch.newNode(); err != nil {
@@ -140,7 +138,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return ch
 }
 
-// openSim starts the provider, with the wiretap before it.
+// openSim starts the provider behind the wiretap.
 func (ch *chaos) openSim(rng *rand.Rand) {
 	opts := sim.Options{Seed: rng.Uint64(), Speed: *chaosSpeed, FirstAudioMS: 50, ConnectionLife: between(rng, 6*time.Second, 20*time.Second)}
 	var err error
@@ -154,7 +152,7 @@ func (ch *chaos) openSim(rng *rand.Rand) {
 	ch.tap = newWiretap(ch.t, ch.sim)
 }
 
-// run lets the callers call until the time is over, and says now and then how it goes.
+// run lets the callers call until the time is over, and reports progress.
 func (ch *chaos) run(out io.Writer) {
 	var callers sync.WaitGroup
 	for n := range *chaosSessions {
@@ -187,7 +185,7 @@ func (ch *chaos) run(out io.Writer) {
 	ch.buried.Wait()
 }
 
-// running is how many sessions run.
+// running counts the sessions.
 func (ch *chaos) running() int {
 	n := 0
 	for _, node := range ch.living() {
@@ -196,7 +194,7 @@ func (ch *chaos) running() int {
 	return n
 }
 
-// tell says how it goes.
+// tell reports progress.
 func (ch *chaos) tell(out io.Writer) {
 	ch.crowd.mu.Lock()
 	visits := len(ch.crowd.visits)
@@ -205,10 +203,10 @@ func (ch *chaos) tell(out io.Writer) {
 		ch.running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(), ch.sim.Stats().Faults.Load())
 }
 
-// leak looks for goroutines that are left, for as long as they may take to end.
+// leak looks for leftover goroutines, for as long as they may take to end.
 func (ch *chaos) leak(before goleak.Option) error {
 	for since := time.Now(); ; {
-		// goleak looks again and again for a second itself.
+		// goleak itself retries for a second.
 		err := goleak.Find(before, goleak.IgnoreAnyFunction("voicegw/e2e.(*pulse).run"))
 		if err == nil || ch.pulse.between(since, time.Now()) > chaosPatience {
 			return err
@@ -216,7 +214,7 @@ func (ch *chaos) leak(before goleak.Option) error {
 	}
 }
 
-// close ends what writes, and collects the evidence.
+// close stops the writers and collects the evidence.
 func (ch *chaos) close() *evidence {
 	for since := time.Now(); ch.running() > 0; <-time.After(10 * time.Millisecond) {
 		if ch.pulse.between(since, time.Now()) > chaosPatience {
@@ -274,9 +272,8 @@ func (ch *chaos) broke(format string, args ...any) {
 	ch.broken = append(ch.broken, fmt.Sprintf(format, args...))
 }
 
-// stop closes everything.
 func (ch *chaos) stop() {
-	_ = ch.crowd.door.Close() // it has no connection any more
+	_ = ch.crowd.door.Close() // it has no connections any more
 	ch.crowd.client.CloseIdleConnections()
 	if err := ch.sim.Close(); err != nil {
 		ch.t.Error("closing the simulator:", err)
@@ -286,9 +283,8 @@ func (ch *chaos) stop() {
 	ch.nats.WaitForShutdown()
 }
 
-// tooQuiet says what has to happen in a run and has not yet; empty for one that shows
-// something. What is here happens dozens of times in the smallest run, on a machine that has
-// nothing else to do; on another the run goes on until it has.
+// tooQuiet names events that a run must have and has not had yet. On an idle machine they happen dozens of times in
+// the smallest run; on another one the run continues until they have.
 func (ch *chaos) tooQuiet() string {
 	completed, interrupted, repeats, returns, snapshots := 0, 0, 0, 0, 0
 	ch.crowd.mu.Lock()

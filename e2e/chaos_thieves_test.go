@@ -10,20 +10,20 @@ import (
 	"voicegw/protocol"
 )
 
-// theft is with what somebody tries to come to a session that is not theirs (S6).
+// theft is the token with which a client tries to take another session (S6).
 type theft string
 
 const (
-	theftOld      theft = "an old token"                           // it was replaced, and so was the next one
+	theftOld      theft = "an old token"                           // replaced twice
 	theftTwin     theft = "the token of a tab that was displaced"  // the other tab has a newer one
 	theftOther    theft = "the token of another session"           //
 	theftStranger theft = "the newest token, under another's name" //
-	theftElse     theft = "the newest token, of a session near it" // the session's id is another one
+	theftElse     theft = "the newest token, of a session near it" // with another session's id
 )
 
 var thefts = weighted[theft]{{theftOld, 3}, {theftTwin, 3}, {theftOther, 2}, {theftStranger, 2}, {theftElse, 1}}
 
-// gang is whoever tries to come to a visit's session besides its caller, at the same time.
+// gang is the set of clients that try a visit's session at the same time.
 type gang struct {
 	work sync.WaitGroup
 
@@ -32,7 +32,7 @@ type gang struct {
 	complaints []string
 }
 
-// wait waits until nobody tries any more, and returns what is wrong.
+// wait waits for all attempts and returns the problems.
 func (g *gang) wait() []string {
 	g.work.Wait()
 	return g.complaints
@@ -44,8 +44,7 @@ func (g *gang) complain(format string, args ...any) {
 	g.complaints = append(g.complaints, fmt.Sprintf(format, args...))
 }
 
-// thief lets somebody try to come to the visit's session, whether its caller is there, away or just
-// coming back.
+// thief tries the visit's session, whether its caller is connected, disconnected or resuming.
 func (v *visit) thief() {
 	if v.session == "" {
 		return
@@ -74,11 +73,11 @@ func (v *visit) thief() {
 	g.work.Go(func() { v.caller.crowd.breakIn(g, way, start) })
 }
 
-// breakIn tries to come in, over a network that works.
+// breakIn tries to connect over a working network.
 func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 	conn, err := protocol.Dial(context.Background(), "http://"+c.door.Addr()+"/v1/voice", protocol.DialOptions{Client: c.client, Back: true})
 	if err != nil {
-		return // a gateway was killed just now; whoever cannot connect steals nothing
+		return // a gateway was killed just now: no theft without a connection
 	}
 	defer conn.Abort()
 	stuck := time.AfterFunc(4*chaosPatience, func() {
@@ -91,7 +90,7 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 		g.complain("%v", err)
 		return
 	}
-	_ = conn.WriteText(text) // the reader is told
+	_ = conn.WriteText(text) // the reader reports it
 	for {
 		f, err := conn.Read()
 		if err != nil {
@@ -109,8 +108,8 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 	}
 }
 
-// twin lets a second tab come with the same token at the same time. One of the two has the session
-// afterwards, and the other one is told that it has.
+// twin starts a second tab with the same token at the same time. One of the two has the session afterwards, and the
+// other one is told.
 func (v *visit) twin(r *protocol.Resume) {
 	first := v.at
 	if !v.dial(true) {
@@ -154,30 +153,30 @@ func (v *visit) twin(r *protocol.Resume) {
 		if h.msg != nil {
 			v.mention("  the other tab: %s", v.describe(h))
 		}
-		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in. A gateway
-		// that is killed before that has displaced it in vain.
+		// If it was not displaced but its gateway ended, its token is valid until the other tab has started. A
+		// gateway killed before that displaced it for nothing.
 		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == protocol.CloseResumedElsewhere {
 			v.displacing = m.ResumeToken
 		}
 	}
-	// Nobody has told it that it has lost. It may have displaced the other one all the same: unseen, before it was
-	// in, or by coming in after the other one.
+	// It was not told of its loss. It may have displaced the other one: unseen, before it had started, or by starting
+	// after it.
 	in, other := startedWith(came[loser]), startedWith(came[winner])
 	if loser.code < 0 && (in == 0 || other > 0 && in > other) {
 		v.stray = time.Now()
 	}
 	loser.left, v.twins = true, v.twins+1
 	if loser.code == protocol.CloseTicket {
-		loser.left = false // the session is over, and the other one will be told so too
+		loser.left = false // the session is over, as the other one will learn
 	}
-	v.holes += 4 // what began the loser's connection is not sent again
+	v.holes += 4 // the first messages of the loser's connection are not repeated
 	v.at, v.in = winner, winner.in
 	for _, h := range came[winner] {
 		v.take(h)
 	}
 }
 
-// startedWith returns the seq of session.started; zero if it has not come.
+// startedWith returns the seq of session.started; zero if it is missing.
 func startedWith(came []happening) int64 {
 	for _, h := range came {
 		if m, is := h.msg.(*protocol.SessionStarted); is {
@@ -199,7 +198,7 @@ func (c *crowd) stealResume(session string) string {
 	return "nobodys"
 }
 
-// exposeResume lets thieves know of a token to come back with.
+// exposeResume gives thieves a resume token.
 func (c *crowd) exposeResume(session, token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +208,7 @@ func (c *crowd) exposeResume(session, token string) {
 	}
 }
 
-// steal returns a token of another visit, or one that nobody has.
+// steal returns a token of another visit, or an invented one.
 func (c *crowd) steal(session string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +220,7 @@ func (c *crowd) steal(session string) string {
 	return "cf_nobodys"
 }
 
-// expose lets thieves know of a token.
+// expose gives thieves a token.
 func (c *crowd) expose(session, token string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

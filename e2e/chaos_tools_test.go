@@ -16,9 +16,9 @@ import (
 
 // chaosArgs are the arguments of every tool of the chaos test.
 type chaosArgs struct {
-	// Ref names the wish of a caller that the call is about.
+	// Ref names the caller's wish.
 	Ref string `json:"ref"`
-	// How says what becomes of it, see hows.
+	// How is the result of the call, see hows.
 	How  string `json:"how"`
 	Slot string `json:"slot"`
 	TopK int    `json:"top_k"`
@@ -35,27 +35,26 @@ type chaosArgs struct {
 //	hang     it heeds nothing, is given up, and is done long after that
 var hows = []string{"ok", "ok", "ok", "ok", "slow", "slow", "fail", "refuse", "partial", "panic", "hang"}
 
-// chaosTimeout is how long a call may take, in ms, and how long a hanging one does.
+// chaosTimeout bounds a call, in ms; a hanging one takes longer.
 const (
 	chaosTimeout = 700
 	chaosHang    = 1000 * time.Millisecond
 )
 
-// run is one time that a handler was begun.
+// run is one start of a handler.
 type run struct {
 	node                *chaosNode
 	tool, session, user string
 	turn                int
 	args                string // in canonical JSON
 	ref, slot           string
-	deed                string // under which the gateway does it once; of tools that write
+	deed                string // the key under which the gateway runs it once; of tools that write
 	at                  time.Time
 	did                 bool      // the side effect happened
 	ended               time.Time // when the handler returned
 }
 
-// counter is the world that the tools change: it counts what is done to it. A dead gateway does nothing
-// to it.
+// counter records the tools' side effects. A dead gateway has none.
 type counter struct {
 	mu   sync.Mutex // guards the following field
 	runs []*run
@@ -89,7 +88,7 @@ func (c *counter) end(r *run) {
 	r.ended = time.Now()
 }
 
-// begun is how often a handler has begun.
+// begun counts the handlers that began.
 func (c *counter) begun() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *counter) handle(spec chaosTool, n *chaosNode) registry.Handler {
 	})
 }
 
-// chaosTool is what the tools of the chaos test differ in.
+// chaosTool has the differences between the test's tools.
 type chaosTool struct {
 	id       string
 	category spec.Category
@@ -147,7 +146,7 @@ type chaosTool struct {
 	key      string // the business key
 	confirm  bool
 	cancel   bool
-	aside    bool // the model may go on meanwhile
+	aside    bool // non-blocking
 	topK     bool
 }
 
@@ -162,7 +161,7 @@ var chaosTools = []chaosTool{
 	{id: "goodbye", category: spec.CategoryUtility},
 }
 
-// canonical is how the gateway writes the arguments of a call.
+// canonical formats a call's arguments as the gateway does.
 func (c chaosTool) canonical(a chaosArgs) string {
 	all := map[string]any{"ref": a.Ref, "how": a.How, "slot": a.Slot}
 	if c.topK {
@@ -204,7 +203,7 @@ func (c chaosTool) entry() registry.Entry {
 	}
 }
 
-// chaosToolFile writes the registry's file, from which each gateway loads its tools.
+// chaosToolFile writes the registry file of each gateway.
 func chaosToolFile(t testing.TB) []byte {
 	t.Helper()
 	var entries []registry.Entry
@@ -214,7 +213,7 @@ func chaosToolFile(t testing.TB) []byte {
 	return registrytest.File(t, entries...)
 }
 
-// tools loads the tools of a gateway. All gateways have the same world.
+// tools loads a gateway's tools. All gateways share the counter.
 func (c *counter) tools(file []byte, n *chaosNode) (*registry.Registry, error) {
 	handlers := map[string]registry.Handler{}
 	for _, spec := range chaosTools {
@@ -223,7 +222,7 @@ func (c *counter) tools(file []byte, n *chaosNode) (*registry.Registry, error) {
 	return registry.Load(file, registry.Options{Handlers: handlers})
 }
 
-// named is a chaosTool by its id.
+// named returns the chaosTool with an id.
 func named(id string) (chaosTool, bool) {
 	for _, c := range chaosTools {
 		if c.id == id {

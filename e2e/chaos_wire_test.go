@@ -16,8 +16,7 @@ import (
 	"voicegw/transport"
 )
 
-// wiretap stands between the gateway and the provider and keeps what was said of tool
-// calls on each connection.
+// wiretap is between the gateway and the provider and records the tool calls on each connection.
 type wiretap struct {
 	url   string
 	close func()
@@ -32,18 +31,18 @@ type line struct {
 	ended    time.Time // zero while it lives
 	calls    map[string]*wireCall
 	asked    map[asking]bool
-	past     map[string]bool // calls of a history that the gateway has told, until their outputs follow
+	past     map[string]bool // calls of a replayed history, until their outputs follow
 }
 
-// asking is a wish that the provider has called for, under an id if it gave one.
+// asking is a wish called by the provider, under an id if it gave one.
 type asking struct{ tool, ref, id string }
 
-// wireCall is one call as the provider's wire knows it: those without an id are one
-// for each tool (Gemini, where the name and the order tell) or one for all (OpenAI).
+// wireCall is one call on the wire. Calls without an id count as one for each tool (Gemini, by name and order) or one
+// in all (OpenAI).
 type wireCall struct {
 	id, tool  string
-	items     map[string]bool // the provider's items it came in, of OpenAI
-	maybe     map[string]bool // items of which only the arguments were said to be complete
+	items     map[string]bool // OpenAI's items
+	maybe     map[string]bool // items with complete arguments only
 	announced []time.Time
 	answered  []time.Time
 	cancelled time.Time // zero if it was not
@@ -65,7 +64,7 @@ func newWiretap(t testing.TB, provider http.Handler) *wiretap {
 	return w
 }
 
-// relay dials first, so that a refusal of the provider reaches the gateway as it is.
+// relay dials first, so that the gateway sees a refusal of the provider.
 func (w *wiretap) relay(rw http.ResponseWriter, r *http.Request, upstream string) {
 	up, resp, err := websocket.Dial(r.Context(), upstream+r.URL.RequestURI(), &websocket.DialOptions{HTTPHeader: upgradeFree(r.Header)})
 	if err != nil {
@@ -95,7 +94,7 @@ func (w *wiretap) relay(rw http.ResponseWriter, r *http.Request, upstream string
 	both.Wait()
 }
 
-// carry copies frames until one side ends, and tells the other side the close code.
+// carry copies frames until one side ends, and passes on the close code.
 func (w *wiretap) carry(l *line, from, to *websocket.Conn, note func([]byte, time.Time)) {
 	from.SetReadLimit(64 << 20)
 	for {
@@ -129,12 +128,12 @@ func (w *wiretap) end(l *line) {
 	}
 }
 
-// aboutCalls spares most frames their parsing.
+// aboutCalls filters frames before parsing.
 func aboutCalls(data []byte) bool {
 	return bytes.Contains(data, []byte(`"toolCall`)) || bytes.Contains(data, []byte(`"toolResponse"`)) || bytes.Contains(data, []byte(`function_call`))
 }
 
-// said is what the wires say of calls, both in one.
+// said is a message about calls, for both wires.
 type said struct {
 	// Gemini's.
 	ToolCall struct {
@@ -164,8 +163,7 @@ type openAIItem struct {
 	CallID                            string `json:"call_id"`
 }
 
-// fromProvider is called with the lock held, before the frame is passed on. A frame
-// that is no JSON says nothing to anybody.
+// fromProvider is called with the lock held, before the frame is passed on. Frames that are not JSON are ignored.
 func (l *line) fromProvider(data []byte, now time.Time) {
 	var s said
 	if json.Unmarshal(data, &s) != nil {
@@ -182,7 +180,7 @@ func (l *line) fromProvider(data []byte, now time.Time) {
 	}
 	switch s.Type {
 	case "response.function_call_arguments.done":
-		// Where the rest is lost, the gateway may take the call from this.
+		// If the rest is lost, the gateway may take the call from this.
 		l.call(s.CallID, s.Name).maybe[s.ItemID] = true
 	case "response.output_item.done":
 		l.item(s.Item, now)
@@ -200,13 +198,13 @@ func (l *line) item(it openAIItem, now time.Time) {
 		return
 	}
 	var args struct{ Ref any }
-	// Arguments that are no JSON have no name.
+	// Arguments that are not JSON have no name.
 	_ = json.Unmarshal([]byte(it.Arguments), &args)
 	ref, _ := args.Ref.(string)
 	l.announce(it.CallID, it.Name, it.ID, ref, now)
 }
 
-// announce notes a call; an item of OpenAI's that was noted before is not news.
+// announce records a call; an OpenAI item is recorded once.
 func (l *line) announce(id, tool, item, ref string, now time.Time) {
 	c := l.call(id, tool)
 	if item != "" && c.items[item] {
@@ -244,7 +242,7 @@ func (l *line) fromGateway(data []byte, now time.Time) {
 		if l.past == nil {
 			l.past = map[string]bool{}
 		}
-		l.past[s.Item.CallID] = true // the provider never asked for it on this line
+		l.past[s.Item.CallID] = true // the provider never called it on this line
 	case s.Item.Type == "function_call_output" && l.past[s.Item.CallID]:
 		delete(l.past, s.Item.CallID)
 	case s.Item.Type == "function_call_output":
@@ -253,8 +251,8 @@ func (l *line) fromGateway(data []byte, now time.Time) {
 	}
 }
 
-// gatewaySide knows when the gateway itself read of calls and set out to answer them:
-// what crosses on the wire is nobody's fault.
+// gatewaySide records when the gateway read calls and began to answer them: messages that cross on the wire are no
+// one's fault.
 type gatewaySide struct {
 	mu        sync.Mutex // guards the following fields
 	read      int        // calls
@@ -262,7 +260,7 @@ type gatewaySide struct {
 	answering map[string][]time.Time // when the sending of an answer began
 }
 
-// watched is a transport of which a gatewaySide and a linkSide are told.
+// watched is a transport observed by a gatewaySide and a linkSide.
 type watched struct {
 	transport.Transport
 	side  *gatewaySide
@@ -335,8 +333,7 @@ func (c *watchedConn) Send(ctx context.Context, cmd transport.Command) error {
 	return c.Conn.Send(ctx, cmd)
 }
 
-// tooLate is how many of the answers to a call were set out with after its
-// cancellation had been read.
+// tooLate counts the answers to a call that began after its cancellation had been read.
 func (g *gatewaySide) tooLate(c *wireCall) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -353,8 +350,8 @@ func (g *gatewaySide) tooLate(c *wireCall) int {
 	return max(len(c.answered)-crossed, 0)
 }
 
-// TestTheWiretapHearsEveryWordOfACall: a call whose arguments alone arrive may be taken by
-// the gateway, so it is no answer without a call.
+// TestTheWiretapHearsEveryWordOfACall: the gateway may take a call from its arguments alone, so its answer has a
+// call.
 func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
 	for _, frame := range []string{
 		`{"type":"response.function_call_arguments.done","call_id":"call_1","item_id":"item_1","name":"note"}`,

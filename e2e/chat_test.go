@@ -20,8 +20,7 @@ import (
 	"voicegw/session"
 )
 
-// newTextAgent is a text agent over a simulator of its own, with the tools, the ledger
-// and the audit of the voice sessions.
+// newTextAgent is a text agent with its own simulator, and the tools, ledger and audit of the voice sessions.
 func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -49,17 +48,17 @@ func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent 
 	return agent
 }
 
-// written is what a turn of text told.
+// written is the result of a text turn.
 type written struct {
 	done *protocol.Done
 	text string // all of it
 	msgs []protocol.ServerMessage
 }
 
-// write carries out a turn of text of the user ada.
+// write runs a text turn of the user ada.
 func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	t.Helper()
-	client := &http.Client{Transport: testutil.Answers(&http.Transport{DisableKeepAlives: true})} // nothing of it outlives the story
+	client := &http.Client{Transport: testutil.Answers(&http.Transport{DisableKeepAlives: true})} // nothing outlives the test
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	turn.User = "ada"
@@ -81,7 +80,7 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	return w, err
 }
 
-// wrote is write for a turn that is answered.
+// wrote is write for a turn that succeeds.
 func (st *stack) wrote(t testing.TB, turn talk.TextTurn) written {
 	t.Helper()
 	w, err := st.write(t, turn)
@@ -91,7 +90,7 @@ func (st *stack) wrote(t testing.TB, turn talk.TextTurn) written {
 	return w
 }
 
-// only is the one message of a type in a turn of text.
+// only returns the only message of a type in a text turn.
 func only[M protocol.ServerMessage](t testing.TB, w written) M {
 	t.Helper()
 	var found []M
@@ -106,8 +105,8 @@ func only[M protocol.ServerMessage](t testing.TB, w written) M {
 	return found[0]
 }
 
-// TestTextToVoiceAndBack: a conversation begins in text, goes on by voice with what was
-// asked answered first and without a greeting, and text knows afterwards what was said.
+// TestTextToVoiceAndBack: a conversation begins in text and continues by voice, with the text question answered first
+// and without a greeting. Afterwards text knows the whole conversation.
 func TestTextToVoiceAndBack(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -133,7 +132,7 @@ func TestTextToVoiceAndBack(t *testing.T) {
 				t.Errorf("the tools %v ran", ran)
 			}
 			all := waitFor[*protocol.AudioEnd](c)
-			// Text goes on while voice runs, and one invitation is enough.
+			// Text works during the call, and one invitation is enough.
 			meanwhile := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
 			if m := only[*protocol.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
 				t.Errorf("%+v", m)
@@ -169,8 +168,8 @@ func TestTextToVoiceAndBack(t *testing.T) {
 	}
 }
 
-// TestApprovalInText: a tool that needs approval is run once the user has given it over
-// HTTP, with what was shown; the token works once, and for its conversation alone.
+// TestApprovalInText: a tool runs after an approval over HTTP, with the arguments shown; the token works once and
+// only for its conversation.
 func TestApprovalInText(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -210,8 +209,7 @@ func TestApprovalInText(t *testing.T) {
 	}
 }
 
-// TestApprovalByTheAPIInText: what a backend approves of a text conversation stands in it, once,
-// for the model's next turn.
+// TestApprovalByTheAPIInText: a backend's approval in a text conversation is in it, once, for the model's next turn.
 func TestApprovalByTheAPIInText(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -236,8 +234,8 @@ func TestApprovalByTheAPIInText(t *testing.T) {
 	}
 }
 
-// TestAMessageSentAgain: a client of Chat Completions that sends a message again gets its answer
-// word for word, and the model is not asked for it again.
+// TestAMessageSentAgain: a Chat Completions client that repeats a message gets the same answer without another
+// request to the model.
 func TestAMessageSentAgain(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -274,8 +272,8 @@ func TestAMessageSentAgain(t *testing.T) {
 	}
 }
 
-// TestClientsHistoryToVoiceAndBack: a conversation that its client keeps goes on by voice; what
-// was said on both sides stands in the conversation that the handback names.
+// TestClientsHistoryToVoiceAndBack: a conversation kept by its client continues by voice; the handback's conversation
+// has both sides.
 func TestClientsHistoryToVoiceAndBack(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})

@@ -18,29 +18,28 @@ import (
 	"voicegw/protocol"
 )
 
-// patience is how long a story waits for its next event before it says what it has waited
-// for. It is no bound: what does not come at all is what it is there for.
+// patience is a test's wait for an event before it fails. It is not a bound on performance.
 const patience = testutil.WaitLimit
 
-// happening is one thing that came from the gateway, in order.
+// happening is an event from the gateway.
 type happening struct {
 	at    time.Time
 	msg   protocol.ServerMessage // nil for audio
 	bytes int                    // of audio
-	pcm   []byte                 // the audio itself, where somebody looks at it
+	pcm   []byte                 // the audio itself, if a test needs it
 	err   error                  // the end of the connection
 }
 
-// client is a client of the gateway that keeps all it hears.
+// client is a client that records everything.
 type client struct {
 	t    testing.TB
 	conn *protocol.Conn
-	in   chan happening // from its reader; closed when the connection is over
+	in   chan happening // from its reader; closed with the connection
 	seen []happening    // taken from in so far
 	done sync.WaitGroup
 }
 
-// connect opens a connection without saying anything.
+// connect opens a connection without sending anything.
 func (st *stack) connect(t testing.TB) *client {
 	t.Helper()
 	conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", protocol.DialOptions{Client: st.client})
@@ -71,7 +70,7 @@ func (st *stack) startAs(t testing.TB, user string) *client {
 	return c
 }
 
-// http makes a request to the gateway's other endpoints.
+// http sends a request to the gateway's other endpoints.
 func (st *stack) http(t testing.TB, method, path, body string) (status int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, st.url+path, strings.NewReader(body))
@@ -82,7 +81,7 @@ func (st *stack) http(t testing.TB, method, path, body string) (status int, answ
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	r.Close = true // nothing of it outlives the story
+	r.Close = true // nothing outlives the test
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +115,7 @@ func (c *client) read() {
 
 func (c *client) close() {
 	c.conn.Abort()
-	for range c.in { // lets the reader end
+	for range c.in { // until the reader ends
 	}
 	c.done.Wait()
 }
@@ -132,8 +131,8 @@ func (c *client) say(m protocol.ClientMessage) {
 	}
 }
 
-// speak sends audio at once, in frames of 20 ms: the gateway takes up to 5 s ahead
-// of real time, and speech detection runs on the audio's own clock.
+// speak sends audio at once, in frames of 20 ms: the gateway accepts up to 5 s ahead of real time, and speech
+// detection uses the audio's clock.
 func (c *client) speak(rate int, pcm []byte) {
 	c.t.Helper()
 	for frame := range slices.Chunk(pcm, audio.Bytes(rate, 20*time.Millisecond)) {
@@ -143,7 +142,6 @@ func (c *client) speak(rate int, pcm []byte) {
 	}
 }
 
-// next takes the next happening.
 func (c *client) next() happening {
 	c.t.Helper()
 	select {
@@ -159,8 +157,7 @@ func (c *client) next() happening {
 	return happening{}
 }
 
-// waitFor takes happenings until a message of type M comes. Errors that are not
-// waited for fail the test.
+// waitFor takes events up to a message of type M. Other errors fail the test.
 func waitFor[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	for {
@@ -177,8 +174,7 @@ func waitFor[M protocol.ServerMessage](c *client) M {
 	}
 }
 
-// firstOf is the first message of type M, whether it has been taken already or is still
-// to come.
+// firstOf is the first message of type M, already taken or to come.
 func firstOf[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	if all := messages[M](c); len(all) > 0 {
@@ -187,7 +183,7 @@ func firstOf[M protocol.ServerMessage](c *client) M {
 	return waitFor[M](c)
 }
 
-// ended takes all that is left and returns the close code and the errors told.
+// ended takes the rest and returns the close code and the errors.
 func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 	c.t.Helper()
 	for {
@@ -205,7 +201,7 @@ func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 	}
 }
 
-// story lists what came, for the reader of a failure.
+// story lists the events for a failure.
 func (c *client) story() string {
 	var out string
 	for _, h := range c.seen {

@@ -14,8 +14,7 @@ import (
 	"voicegw/registry"
 )
 
-// payRules let a model propose a payment when it is told to pay, and speak of whatever
-// it is told afterwards.
+// payRules let a model propose a payment on request and comment on the result.
 const payRules = `
 name: payment
 rules:
@@ -32,7 +31,7 @@ rules:
 // paid are the arguments of payRules' payment.
 const paid = `{"amount":5,"to":"Bob"}`
 
-// proposed lets the model propose the payment and returns the question to the user.
+// proposed lets the model propose the payment and returns the approval request.
 func (c *client) proposed(t testing.TB) *protocol.ConfirmationRequest {
 	t.Helper()
 	p := c.typed("pay")
@@ -42,13 +41,13 @@ func (c *client) proposed(t testing.TB) *protocol.ConfirmationRequest {
 	return p.asked[0]
 }
 
-// resolve answers a question, as a button does.
+// resolve answers an approval request, as a button does.
 func (c *client) resolve(token string, approved bool) {
 	c.t.Helper()
 	c.say(&protocol.ConfirmationResolve{Token: token, Approved: approved})
 }
 
-// refused waits for the error with which an answer to a question is refused.
+// refused waits for the error that refuses an answer.
 func (c *client) refused(code string) {
 	c.t.Helper()
 	if e := waitFor[*protocol.Error](c); e.Code != code {
@@ -56,8 +55,7 @@ func (c *client) refused(code string) {
 	}
 }
 
-// told are the texts that the model was given as a user's turn and begin with a mark of
-// the gateway's.
+// told returns the user turns to the model that begin with a mark of the gateway.
 func (tp *tap) told(mark string) []string {
 	var out []string
 	add := func(v any) {
@@ -85,8 +83,8 @@ func (tp *tap) told(mark string) []string {
 	return out
 }
 
-// TestApproval: nothing runs before a person has approved; then the arguments that were
-// shown run once, and the model gets the result as a turn.
+// TestApproval: nothing runs before an approval; then exactly the shown arguments run, once, and the model gets the
+// result as a turn.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -100,7 +98,7 @@ func TestApproval(t *testing.T) {
 		if env := st.tap.waitAnswers(t, 1)[0].envelope; env.Error.ConfirmationRequest == nil || env.Error.ConfirmationRequest.Token != asked.Token {
 			t.Errorf("the model was told %s", env.Encode())
 		}
-		// Asking again brings no second question.
+		// A repeated call makes no second request.
 		again := c.typed("pay")
 		if e := errorOf(t, again.call(t)); e.Type != registry.ErrorConfirmationRequired || len(again.asked) != 0 || !again.ended[0].Deduplicated {
 			t.Errorf("asked for again: %+v, and %d questions", e, len(again.asked))
@@ -149,8 +147,7 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-// TestNoApproval: what is declined, or not answered in time, does not run, and the model
-// says so.
+// TestNoApproval: a declined or expired action does not run, and the model says so.
 func TestNoApproval(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -186,8 +183,7 @@ func TestNoApproval(t *testing.T) {
 	}
 }
 
-// TestTokenOfAnotherSession: whoever has seen a token cannot use it elsewhere, and does
-// it no harm by trying.
+// TestTokenOfAnotherSession: a token is useless in another session, and an attempt does no harm.
 func TestTokenOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
@@ -207,8 +203,7 @@ func TestTokenOfAnotherSession(t *testing.T) {
 	})
 }
 
-// TestModelCannotApprove: the model has the token, and passes it in every way it can
-// think of. Nothing runs.
+// TestModelCannotApprove: the model has the token and passes it in every possible form. Nothing runs.
 func TestModelCannotApprove(t *testing.T) {
 	t.Parallel()
 	const tries = `
@@ -236,11 +231,11 @@ rules:
 				c := st.start(t, 16000)
 				p := c.typed("pay")
 				want := []registry.ErrorType{registry.ErrorConfirmationRequired, registry.ErrorValidation, registry.ErrorNotFound}
-				if spoken { // the user has said nothing since the question
+				if spoken { // the user has said nothing since the request
 					want[2] = registry.ErrorConfirmationRequired
 				}
 				again := c.typed("again")
-				// Another payee is another question, and the token is no reference.
+				// Another payee is another request, and the token is no reference.
 				want = append(want, registry.ErrorConfirmationRequired, registry.ErrorNotFound)
 				ended := append(p.ended, again.ended...)
 				if len(ended) != len(want) {
@@ -256,15 +251,15 @@ rules:
 				if len(p.asked) != 1 || len(again.asked) != 1 {
 					t.Fatalf("the user was asked %d and %d times", len(p.asked), len(again.asked))
 				}
-				// It stands in the second question, whose arguments are kept as they are to run.
+				// It is in the second request, whose arguments are kept as they will run.
 				testutil.Forget(p.asked[0].Token)
 			})
 		})
 	}
 }
 
-// TestApprovalByTheAPI: a backend answers for its user; what runs, runs in the session,
-// or where that is over at once.
+// TestApprovalByTheAPI: a backend answers for its user; the action runs in the session, or outside it if the session
+// is over.
 func TestApprovalByTheAPI(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
@@ -326,8 +321,8 @@ func TestApprovalByTheAPI(t *testing.T) {
 	})
 }
 
-// TestSpokenApproval: where the operator allows it, what the user says counts once the
-// user has spoken after the question; the button works too.
+// TestSpokenApproval: if the operator allows it, the user's words count once the user has spoken after the request;
+// the button works too.
 func TestSpokenApproval(t *testing.T) {
 	t.Parallel()
 	const rules = payRules + `

@@ -16,7 +16,7 @@ rules:
     do: [{say: I do not know.}]
 `
 
-// TestContextReachesTheModel: over each wire the model answers nothing to what the page tells, and knows it afterwards.
+// TestContextReachesTheModel: on each wire the model does not answer the page's context, and knows it afterwards.
 func TestContextReachesTheModel(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

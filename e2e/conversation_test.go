@@ -16,8 +16,7 @@ func phrase(rate int) []byte {
 	return append(pcm, testutil.Silence(rate, 1200*time.Millisecond)...)
 }
 
-// TestSpokenAndTypedTurns: a conversation over each provider's wire, from a client
-// at another rate than the model's.
+// TestSpokenAndTypedTurns is a conversation on each provider's wire, from a client at another rate than the model's.
 func TestSpokenAndTypedTurns(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -56,8 +55,8 @@ rules:
 	}
 }
 
-// heardTurn takes a turn, plays its audio in no time, and checks what was said. The
-// user's transcript may come after the turn has ended.
+// heardTurn takes a turn, plays its audio in no time, and checks the transcripts. The user's may arrive after the
+// turn's end.
 func heardTurn(c *client, turn int, user, assistant string) {
 	c.t.Helper()
 	texts := map[string]string{}

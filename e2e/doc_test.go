@@ -1,4 +1,3 @@
-// Package e2e holds the tests and benchmarks of the whole: real sockets from the
-// client through the gateway and a provider's adapter to the simulator, nothing
-// faked. It has no code of its own.
+// Package e2e has the tests and benchmarks of the whole system, with real sockets from the client through the gateway
+// and a provider's adapter to the simulator.
 package e2e

@@ -11,8 +11,8 @@ import (
 	"voicegw/registry"
 )
 
-// TestEqualCallsOfATurnJoin: equal calls that are in flight together are one run, and
-// each of them is answered: under its own id, or without one under its name.
+// TestEqualCallsOfATurnJoin: equal concurrent calls run once, and each gets the answer, under its id or else its
+// name.
 func TestEqualCallsOfATurnJoin(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]string{"with ids": "", "without ids": ", without_id: true", "with temporary ids": ", id: tmp_0123456789"} {
@@ -58,8 +58,8 @@ rules:
 	}
 }
 
-// TestOneIDTwice: a call that is announced again while it runs gets one answer; one that
-// was answered gets the same answer again; with other arguments it is another call.
+// TestOneIDTwice: a call repeated while it runs gets one answer; one already answered gets the same answer again;
+// with other arguments it is another call.
 func TestOneIDTwice(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -90,7 +90,7 @@ rules:
 		tools.ran(t, "slow", 1)
 		st.tap.waitAnswers(t, 1)
 		records := st.audit.wait(t, "slow", 2)
-		// The line of a call that is answered is written after its answer was sent.
+		// A call's audit line is written after its answer was sent.
 		slices.SortFunc(records, func(a, b audit.Record) int { return strings.Compare(a.CallID, b.CallID) })
 		if a, b := records[0], records[1]; !a.Delivered || a.CacheHit || b.Delivered || !b.CacheHit || b.NotDelivered != "repeated" || a.IdempotencyKey != b.IdempotencyKey {
 			t.Errorf("the audit has %+v and %+v", a, b)
@@ -113,8 +113,7 @@ rules:
 	})
 }
 
-// TestOneBookingOnly: name and time are one deed, whoever asks how for the same user; it
-// is done once.
+// TestOneBookingOnly: name and time identify an action of a user, whatever the other arguments; it runs once.
 func TestOneBookingOnly(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -155,7 +154,7 @@ rules:
 			t.Errorf("another user's booking ended with %+v", eve)
 		}
 		tools.ran(t, "book", 2)
-		for range 2 { // without a business key, each turn is a deed of its own
+		for range 2 { // without a business key, each turn is its own action
 			if m := c.typed("write").call(t); !m.OK || m.Deduplicated {
 				t.Errorf("writing ended with %+v", m)
 			}
@@ -169,8 +168,8 @@ rules:
 	})
 }
 
-// TestFailedDeeds: what failed without having done anything is done when it is asked for
-// again; what failed in the middle is not, because nobody knows how far it came.
+// TestFailedDeeds: an action that failed without side effects runs again on request; one that failed in the middle
+// does not, because its state is unknown.
 func TestFailedDeeds(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -208,8 +207,7 @@ rules:
 	})
 }
 
-// TestOneDeedInTwoSessions: while one session does it, the other is told so and runs
-// nothing; later it is given the result.
+// TestOneDeedInTwoSessions: while one session runs an action, the other gets an error; later it gets the result.
 func TestOneDeedInTwoSessions(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `

@@ -39,8 +39,8 @@ func scripted(t *testing.T, name string) []string {
 	return nil
 }
 
-// TestExamples runs the programs in examples against a gateway and compares their output. scripts/test-pack.sh runs the
-// browser page, and build.TestDocsTools the tools.
+// TestExamples runs the programs in examples against a gateway and compares their output. scripts/test-pack.sh runs
+// the browser page, and build.TestDocsTools the tools.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -10,10 +10,9 @@ import (
 	"voicegw/protocol"
 )
 
-// TestExtendedThinking: a model that thinks between its answers ends its turn while what it has
-// asked for is still to be told. Each call runs once and its answer arrives, nothing is withdrawn
-// or failed, what the model says of the last result is heard whole, and however many turns of its
-// own the model takes for that, they share one budget.
+// TestExtendedThinking: a model that thinks between its answers ends its turn before it has announced its calls. Each
+// call runs once and is answered, nothing is withdrawn or failed, the last answer is heard in full, and all of the
+// model's own turns share one budget.
 func TestExtendedThinking(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)

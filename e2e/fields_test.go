@@ -32,13 +32,13 @@ import (
 	"voicegw/transport"
 )
 
-// field is one member of one kind of event, as a provider sends it.
+// field is a member of one kind of provider event.
 type field struct{ event, path string }
 
-// kindsOfValues are a value of each JSON type; a number that is whole and one that is not.
+// kindsOfValues has a value of each JSON type, including a whole and a fractional number.
 var kindsOfValues = []string{`null`, `true`, `7`, `1.5`, `"text"`, `[]`, `{}`}
 
-// jsonType tells the values of one JSON type from those of others.
+// jsonType returns the JSON type of a value.
 func jsonType(v any) string {
 	switch v.(type) {
 	case nil:
@@ -52,8 +52,7 @@ func jsonType(v any) string {
 	}
 }
 
-// eventName is what tells the kinds of events apart: OpenAI's type, or the keys of Gemini's
-// message and of its content.
+// eventName identifies the kind of an event: OpenAI's type, or the keys of Gemini's message and of its content.
 func eventName(m map[string]any) string {
 	if t, ok := m["type"].(string); ok {
 		return t
@@ -65,8 +64,7 @@ func eventName(m map[string]any) string {
 	return strings.Join(keys, "+")
 }
 
-// walk visits each member of a value, and replaces it by what visit returns. The elements of
-// a list are one member.
+// walk replaces each member of a value by visit's result. The elements of a list are one member.
 func walk(path string, v any, visit func(path string, v any) any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -81,8 +79,8 @@ func walk(path string, v any, visit func(path string, v any) any) any {
 	return v
 }
 
-// tamperer stands before the simulator and replaces one member of the provider's events; it
-// also notes which there are.
+// tamperer is between the gateway and the simulator, replaces one member of the provider's events, and records all
+// members.
 type tamperer struct {
 	upstream *http.Client
 	replace  field
@@ -90,7 +88,7 @@ type tamperer struct {
 
 	mu    sync.Mutex
 	seen  map[field]map[string]bool // the JSON types of each member
-	times int                       // how often it was replaced
+	times int                       // number of replacements
 }
 
 func (tm *tamperer) tamper(data []byte) []byte {
@@ -119,12 +117,11 @@ func (tm *tamperer) tamper(data []byte) []byte {
 	tm.times++
 	out, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // it was decoded from JSON
+		panic(err) // decoded JSON can be encoded
 	}
 	return out
 }
 
-// ServeHTTP relays a connection.
 func (tm *tamperer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up, _, err := websocket.Dial(r.Context(), "http://sim"+r.URL.RequestURI(), &websocket.DialOptions{HTTPClient: tm.upstream, HTTPHeader: upgradeFree(r.Header)})
 	if err != nil {
@@ -143,7 +140,7 @@ func (tm *tamperer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// told is what the client was told of one of its questions.
+// told is the result of one of the client's questions.
 type told struct {
 	over   string // "turn.ended completed", an error's code, "session.ended"; empty for nothing
 	spoken bool
@@ -163,8 +160,8 @@ rules:
       - say: Good morning to you.
 `
 
-// converse asks questions over a wire, one after another, in a bubble of time, while the
-// tamperer does its work; it returns what became of them and how often the tool ran.
+// converse asks questions on a wire, in a bubble, with the tamperer at work. It returns the results and how often the
+// tool ran.
 func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []told, ran int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +224,7 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 	return answers, ran
 }
 
-// transportOver is the Transport of a wire, which reaches the provider by a network in memory.
+// transportOver is the Transport of a wire, with the provider on an in-memory network.
 func transportOver(t *testing.T, wire string, network *http.Transport) transport.Transport {
 	t.Helper()
 	for _, w := range config.Wires() {
@@ -244,11 +241,11 @@ func transportOver(t *testing.T, wire string, network *http.Transport) transport
 	return nil
 }
 
-// questionTime is how long a question waits for the end of its turn, in the bubble: longer
-// than all that the gateway waits for by itself.
+// questionTime is the wait for the end of a question's turn, in the bubble: longer than all of the gateway's own
+// waits.
 const questionTime = 3 * time.Minute
 
-// ask says the questions one after another, and returns what it was told.
+// ask asks the questions in order and returns their results.
 func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 	t.Helper()
 	say := func(m protocol.ClientMessage) {
@@ -256,7 +253,7 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.WriteText(text) // where the session is over, reading says so
+		_ = conn.WriteText(text) // after the session's end, reading reports it
 	}
 	heard := make(chan protocol.ServerMessage, 1<<12)
 	var reading sync.WaitGroup
@@ -290,7 +287,7 @@ func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
 			speech := append(testutil.Tone(16000, 300, -12, time.Second), testutil.Silence(16000, 2*time.Second)...)
 			for piece := range slices.Chunk(speech, 16000*2/50) {
 				_ = conn.WriteAudio(piece)
-				<-time.After(20 * time.Millisecond) // of the bubble
+				<-time.After(20 * time.Millisecond) // in the bubble
 			}
 		} else {
 			say(&protocol.InputText{Text: question})
@@ -333,21 +330,20 @@ func next(heard <-chan protocol.ServerMessage) told {
 	}
 }
 
-// fieldQuestions are an answer in words, one after a tool, one to speech, and whether there is another turn after
-// all of it.
+// fieldQuestions get an answer in words, one after a tool, one to speech, and a final turn.
 var fieldQuestions = []string{"hello", "weather", spokenQuestion, "hello again"}
 
-// spokenQuestion stands for a second of sound and two of silence.
+// spokenQuestion is a second of sound and two of silence.
 const spokenQuestion = "(sound)"
 
-// essential says that a member is what its event is about: without it nobody can know what
-// the provider means. The turn may then end late or with an error, but it ends.
+// essential reports whether an event is meaningless without the member. The turn may then end late or with an error,
+// but it ends.
 func essential(f field, by string) bool {
 	switch {
 	case f.path == ".type", f.path == ".delta", f.event == "session.created", f.event == "session.updated":
 		return true
 	case f.path == ".item.arguments":
-		return by == `{}` // which says that there are no arguments
+		return by == `{}` // no arguments
 	case f.event == "toolCall":
 		return f.path != ".toolCall.functionCalls[].id"
 	case strings.HasPrefix(f.path, ".serverContent.modelTurn"), f.path == ".serverContent", f.path == ".setupComplete":
@@ -356,10 +352,10 @@ func essential(f field, by string) bool {
 	return false
 }
 
-// fieldSample is how many replacements a run of the tests tries, without the race detector; FIELDS=all tries all.
+// fieldSample is the number of replacements tried in a test run without the race detector; FIELDS=all tries all.
 const fieldSample = 40
 
-// alwaysReplaced are members that were found to matter, whatever the sample is.
+// alwaysReplaced are members that turned out to matter; they are in every sample.
 var alwaysReplaced = map[string][]field{
 	"openai": {
 		{"response.created", ".response.id"}, {"response.done", ".response.id"}, {"response.done", ".response.status_details"},
@@ -370,9 +366,8 @@ var alwaysReplaced = map[string][]field{
 	},
 }
 
-// TestFieldsOfOtherTypes: whatever one member of one kind of the provider's events is
-// replaced by, the turn ends, and the session goes on or ends with an error. Where the member
-// is not what the event is about, the answer is heard, and a tool runs once.
+// TestFieldsOfOtherTypes: whatever replaces one member of one kind of provider event, the turn ends, and the session
+// continues or ends with an error. Unless the member is essential, the answer is heard and a tool runs once.
 func TestFieldsOfOtherTypes(t *testing.T) {
 	t.Parallel()
 	for _, wire := range providers {

@@ -16,14 +16,13 @@ import (
 )
 
 const (
-	talking  = 20 // sessions that talk, each 20 ms of audio every 20 ms
-	flooding = 2  // connections that flood all the time: one that is ended comes again
+	talking  = 20 // talking sessions, each 20 ms of audio every 20 ms
+	flooding = 2  // flooding connections; a closed one reconnects
 )
 
-// BenchmarkFloods holds talking sessions beside floods of each kind through a gateway process
-// of its own, for FLOOD_FOR (3s) each, and prints what the talkers notice of it: the largest
-// gap in the audio that they get, how many of their pings are answered and how soon; and how
-// many floods were ended with 4029, and what memory the gateway took. "nothing" is without one.
+// BenchmarkFloods runs talking sessions during floods of each kind, with a gateway process, for FLOOD_FOR (3s) each.
+// It prints the largest gap in the talkers' audio, the number of answered pings and their delay, the number of floods
+// closed with 4029, and the gateway's memory. "nothing" is without a flood.
 func BenchmarkFloods(b *testing.B) {
 	lasting := 3 * time.Second
 	if s := os.Getenv("FLOOD_FOR"); s != "" {
@@ -105,7 +104,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 	report(b, f, talkers, ended.Load(), begun.Load(), max(peak, rest.Heap)-rest.Heap)
 }
 
-// attack runs a flood once: a client's own, or that of a model for it.
+// attack runs a flood once, by the client or by its model.
 func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, error) {
 	if f.again != nil {
 		return f.run(url, stop)
@@ -114,7 +113,7 @@ func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, e
 	if err != nil {
 		return 0, err
 	}
-	over := make(chan struct{}) // closed when this returns
+	over := make(chan struct{}) // closed on return
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer close(over)
@@ -139,16 +138,16 @@ func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, e
 	}
 }
 
-// talker is a session that talks, and what it notices.
+// talker is a talking session and its measurements.
 type talker struct {
 	conn *protocol.Conn
 
-	gap   time.Duration // the largest between two frames of audio; listen's
+	gap   time.Duration // largest between two frames of audio; listen's
 	pongs []time.Duration
 	pings atomic.Int64
 }
 
-// pingEvery is how many frames there are to a ping: one in 100 ms.
+// pingEvery is the number of frames per ping: one in 100 ms.
 const pingEvery = 5
 
 func (t *talker) talk(until time.Time, pcm []byte) {
@@ -181,7 +180,7 @@ func (t *talker) listen(until time.Time) {
 			return
 		}
 		if f.Audio {
-			if end := earlier(now, until); !last.IsZero() { // nobody talks afterwards
+			if end := earlier(now, until); !last.IsZero() { // no speech follows
 				t.gap = max(t.gap, end.Sub(last))
 			}
 			last = now

@@ -7,9 +7,8 @@ import (
 	"voicegw/protocol"
 )
 
-// TestFloodsSilenceNobody: while two clients flood the gateway with frames of one kind after
-// another, each ping of a third is answered; every flood ends with 4029, or is cut off where its
-// sender reads nothing.
+// TestFloodsSilenceNobody: while two clients flood the gateway with frames of each kind, every ping of a third is
+// answered; every flood ends with 4029, or is cut off if its sender does not read.
 func TestFloodsSilenceNobody(t *testing.T) {
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
@@ -27,7 +26,7 @@ func TestFloodsSilenceNobody(t *testing.T) {
 						}
 					})
 				}
-				for range pings { // what is within the victim's own budget
+				for range pings { // within the victim's own budget
 					asked++
 					victim.say(&protocol.Ping{T: asked})
 					if pong := waitFor[*protocol.Pong](victim); pong.T != asked {

@@ -16,15 +16,13 @@ import (
 	"voicegw/protocol"
 )
 
-// flood is what a hostile client sends after its session.start: first once, then again without
-// end.
+// flood is a hostile client's output after session.start: the first part once, the rest endlessly.
 type flood struct {
 	name         string
 	first, again []byte
-	deaf         bool // it reads nothing
+	deaf         bool // does not read
 }
 
-// floods are of each kind.
 func floods() []flood {
 	const fin, text, bin, ping, pong = 0x80, 1, 2, 9, 10
 	say := func(s string) []byte { return wireFrame(fin|text, []byte(s)) }
@@ -44,7 +42,7 @@ func floods() []flood {
 	}
 }
 
-// wireFrame is one frame of a client, masked with a key that changes nothing.
+// wireFrame is a client's frame, masked with a zero key.
 func wireFrame(first byte, payload []byte) []byte {
 	b := []byte{first}
 	if n := len(payload); n < 126 {
@@ -55,15 +53,15 @@ func wireFrame(first byte, payload []byte) []byte {
 	return append(append(b, 0, 0, 0, 0), payload...)
 }
 
-// run floods a gateway over one connection until that ends, and returns the close code; 0
-// where it read none. stop closes the connection early.
+// run floods a gateway over one connection and returns the close code; 0 if it read none. stop closes the connection
+// early.
 func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode, err error) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	over := make(chan struct{}) // closed when this returns
+	over := make(chan struct{}) // closed on return
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer close(over)
@@ -109,12 +107,12 @@ func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode,
 	return closeCode(in)
 }
 
-// closeCode reads what a gateway sends to the goodbye in it; 0 if the close frame is missing.
+// closeCode reads a gateway's output up to the close frame; 0 if there is none.
 func closeCode(in *bufio.Reader) (websocket.StatusCode, error) {
 	for {
 		var h [4]byte
 		if _, err := io.ReadFull(in, h[:2]); err != nil {
-			return 0, nil // it was cut off
+			return 0, nil // cut off
 		}
 		n := int(h[1])
 		switch n {

@@ -17,28 +17,26 @@ import (
 	"voicegw/store"
 )
 
-// gatewayEnv makes this test binary a gateway of its own: TestGatewayProcess.
+// gatewayEnv makes this test binary a gateway: TestGatewayProcess.
 const gatewayEnv = "VOICEGW_E2E_GATEWAY"
 
-// urlMark begins the line with which a gateway process says where it listens.
+// urlMark begins the line with a gateway process's address.
 const urlMark = "the gateway listens at "
 
-// processSetting is what a gateway process is started with.
+// processSetting has the options of a gateway process.
 type processSetting struct {
-	// Provider is the wire, Base where the provider listens.
+	// Provider is the wire, Base the provider's address.
 	Provider, Base string
-	// Dir holds the store, the audit and the effects of the tools. With Store, the address of a NATS
-	// server, the store is there, and the gateway is a node of it.
+	// Dir has the store, the audit and the tools' effects. With Store, the address of a NATS server, the store is
+	// there and the gateway is a node.
 	Dir, Store string
-	// Hold is a tool that hangs after its effect; empty for none.
+	// Hold is a tool that hangs after its effect; may be empty.
 	Hold string
-	// HoldApproved lets an approval hang once it is recorded, before anything runs.
+	// HoldApproved hangs after an approval is recorded, before anything runs.
 	HoldApproved bool
-	// HoldTold lets an answer over the API hang once what it allows has run, before its
-	// conversation is told.
+	// HoldTold hangs an answer over the API after its action ran, before the conversation is informed.
 	HoldTold bool
-	// Scenario is that of the text agent's model, Chat the address of another model; both empty
-	// for a gateway without text agent.
+	// Scenario is that of the text agent's model, Chat the address of another model; both empty without a text agent.
 	Scenario, Chat string
 }
 
@@ -48,8 +46,7 @@ const (
 	effectsFile = "effects"
 )
 
-// TestGatewayProcess is the gateway process of other tests, until its standard input
-// ends or it is killed.
+// TestGatewayProcess is the gateway process of other tests, until its standard input ends or it is killed.
 func TestGatewayProcess(t *testing.T) {
 	config := os.Getenv(gatewayEnv)
 	if config == "" {
@@ -107,15 +104,14 @@ func appendTo(t testing.TB, path string) *os.File {
 	return f
 }
 
-// process is a gateway in a process of its own. Its stack has a tap and a URL, and
-// nothing of what is inside the gateway.
+// process is a gateway in its own process. Its stack has only a tap and a URL.
 type process struct {
 	*stack
 	dir   string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	said  *lockedBuffer  // by the process
-	read  sync.WaitGroup // whoever reads it
+	read  sync.WaitGroup // its reader
 	over  bool
 }
 
@@ -167,7 +163,7 @@ func startProcess(t *testing.T, tp *tap, set processSetting) *process {
 	return p
 }
 
-// kill ends the process as a loss of power would: nothing of it runs any more.
+// kill ends the process like a power loss.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -181,7 +177,7 @@ func (p *process) kill(t *testing.T) {
 	}
 }
 
-// watch looks for secrets in what an ended process has left.
+// watch looks for secrets in the files of an ended process.
 func (p *process) watch(t *testing.T) {
 	t.Helper()
 	testutil.Check(testutil.Log, []byte(p.said.String()))
@@ -202,7 +198,7 @@ func (p *process) leave(t *testing.T) {
 	}
 }
 
-// effects are the lines that the tools of all processes on the folder have written.
+// effects returns the lines written by the tools of all processes on the folder.
 func (p *process) effects(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, effectsFile))
@@ -212,7 +208,7 @@ func (p *process) effects(t *testing.T) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// records are those of the audit about a tool, from all processes on the folder.
+// records returns the audit's records about a tool, from all processes on the folder.
 func (p *process) records(t *testing.T, tool string) []audit.Record {
 	t.Helper()
 	f, err := os.Open(filepath.Join(p.dir, auditFile))

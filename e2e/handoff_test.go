@@ -16,7 +16,7 @@ import (
 	"voicegw/store"
 )
 
-// offered is the answer of POST /v1/sessions.
+// offered is the response of POST /v1/sessions.
 type offered struct {
 	SessionID      string    `json:"session_id"`
 	ConversationID string    `json:"conversation_id"`
@@ -52,8 +52,7 @@ func (st *stack) offer(t testing.TB, body string) offered {
 	return o
 }
 
-// dial connects with what a page of an origin sends; the ticket is offered as a
-// subprotocol.
+// dial connects as a page of an origin does; the ticket is a subprotocol.
 func (st *stack) dial(t testing.TB, ticket, origin string) *client {
 	t.Helper()
 	opts := protocol.DialOptions{Ticket: ticket}
@@ -70,7 +69,6 @@ func (st *stack) dial(t testing.TB, ticket, origin string) *client {
 	return c
 }
 
-// conversation reads GET /v1/conversations/{id}.
 func (st *stack) conversation(t testing.TB, id string) (c conversation.Conversation) {
 	t.Helper()
 	status, text := st.http(t, http.MethodGet, "/v1/conversations/"+id, "")
@@ -80,9 +78,8 @@ func (st *stack) conversation(t testing.TB, id string) (c conversation.Conversat
 	return c
 }
 
-// TestHandoff: a conversation of a text agent that is not ours goes on by voice. The
-// first answer is to what was asked in writing, nobody greets, and at the end the
-// conversation holds both sides.
+// TestHandoff: a conversation of another program's text agent continues by voice. The first answer is to the pending
+// request, without a greeting, and at the end the conversation has both sides.
 func TestHandoff(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -92,7 +89,7 @@ func TestHandoff(t *testing.T) {
 			o := st.offer(t, `{"user":"ada","pending_request":"When is the robotics lab open?","conversation_id":"c-7",
 				"messages":[{"role":"user","content":"goodbye is what I say last"},{"role":"assistant","content":"Noted."}]}`)
 			c := st.connect(t)
-			// What the client says of itself does not count.
+			// The client's own values don't count.
 			c.say(&protocol.Start{Ticket: o.Ticket, InputRate: 16000, OutputRate: 24000, ConversationID: "c-8", PendingRequest: "something else",
 				Agent: "default", Client: &protocol.ClientInfo{ID: "eve"}})
 			if m := waitFor[*protocol.SessionStarted](c); m.SessionID != o.SessionID {
@@ -127,7 +124,7 @@ func TestHandoff(t *testing.T) {
 	}
 }
 
-// listed checks what an operator sees of a session that runs.
+// listed checks an operator's view of a running session.
 func (st *stack) listed(t testing.TB, o offered) {
 	t.Helper()
 	var one string
@@ -169,8 +166,8 @@ func checkHandedBack(t testing.TB, talk conversation.Conversation, session strin
 	}
 }
 
-// TestTicketRefused: each ticket opens one session, in time and from where it was made
-// for; and no message or log tells its secret.
+// TestTicketRefused: each ticket opens one session, before it expires and only from its origin; no message or log has
+// its secret.
 func TestTicketRefused(t *testing.T) {
 	t.Parallel()
 	box := newToolboxOn(t, store.Options{Memory: true})
@@ -218,9 +215,8 @@ func TestTicketRefused(t *testing.T) {
 	}
 }
 
-// TestConversationWithoutATicket: on this machine a client may go on with a conversation
-// of its own, and not with somebody else's. What was heard of an answer that its user
-// hung up on is kept as interrupted.
+// TestConversationWithoutATicket: on this machine a client may continue its own conversation but not another user's.
+// The heard part of an answer is kept as interrupted if the user hangs up.
 func TestConversationWithoutATicket(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t)})

@@ -7,13 +7,13 @@ import (
 	"voicegw/protocol"
 )
 
-// longSentence takes the simulator's voice about twelve seconds to say.
+// longSentence takes the simulator's voice about twelve seconds.
 const longSentence = "I will now talk for quite a long time, so that there is something to interrupt, and I will " +
 	"not stop before I am told to, because that is what this test is about, and nothing else."
 
-// TestSpeakToolSpeakInterrupted: the model speaks at length, calls a tool and speaks again, all
-// of it long before it is heard. The stop button silences both: each is flushed, the model is
-// told of each what was heard, where it can be told, and nothing of either follows.
+// TestSpeakToolSpeakInterrupted: the model speaks at length, calls a tool and speaks again, all before it is heard.
+// The stop button flushes both answers, the model learns the heard part of each, if its wire supports that, and
+// nothing of either follows.
 func TestSpeakToolSpeakInterrupted(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{speed: 50, playback: 50, scenario: `
@@ -31,7 +31,7 @@ rules:
 		c.say(&protocol.InputText{Text: "talk"})
 		first := waitFor[*protocol.AudioEnd](c)
 		second := waitFor[*protocol.AudioEnd](c)
-		// Each report is waited for, however slow the machine is.
+		// Waits for each report, however slow the machine is.
 		c.say(&protocol.Playback{ItemID: first.ItemID, PlayedMS: 200})
 		c.say(&protocol.Interrupt{})
 		for i, want := range []struct {
