@@ -35,23 +35,23 @@ import (
 	realtime "voicegw/transport/openai"
 )
 
-// mostAboveRest is the most memory that one answer may take, in bytes.
+// mostAboveRest is the most memory for one answer, in bytes.
 const mostAboveRest = 64 << 20
 
-// caldavBound is the most bytes of a CalDAV answer.
+// caldavBound bounds a CalDAV answer, in bytes.
 const caldavBound = 16 << 20
 
-// mostUnread is how many bytes a server can be rid of that nobody reads: what the kernel
-// and net/http hold for a connection, of at most four tries or images.
+// mostUnread bounds the bytes that a server can send unread: the buffers of the kernel and net/http for at most four
+// tries or images.
 const mostUnread = 4 * (16 << 20)
 
-// hostile is a server that answers every request alike, and counts what it is rid of.
+// hostile is a server that gives every request the same answer and counts the bytes sent.
 type hostile struct {
 	url  string
 	sent atomic.Int64
 }
 
-// serve answers over plain sockets: net/http's server would not write most of it.
+// serve answers over plain sockets, because net/http's server would not write most of it.
 func serve(t *testing.T, answer func(w io.Writer, r *http.Request)) *hostile {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// repeat writes text until nobody takes it any more.
+// repeat writes text until the reader stops.
 func repeat(w io.Writer, text string) {
 	block := []byte(strings.Repeat(text, 1+(64<<10)/len(text)))
 	for {
@@ -103,21 +103,21 @@ func repeat(w io.Writer, text string) {
 	}
 }
 
-// head is that of an answer whose body ends with the connection.
+// head is a response head whose body ends with the connection.
 func head(status int, headers ...string) string {
 	return fmt.Sprintf("HTTP/1.1 %d %s\r\n%s\r\n", status, http.StatusText(status), strings.Join(append(headers, ""), "\r\n"))
 }
 
-// attack is one way of answering.
+// attack is a hostile response.
 type attack struct {
 	name string
-	// words are some of those of the error.
+	// words are a part of the error.
 	words  string
 	answer func(w io.Writer, r *http.Request)
-	good   bool // there is no error
+	good   bool // no error
 }
 
-// endless is an answer that begins with first and goes on with more.
+// endless is a response that begins with first and repeats more.
 func endless(name, words, first, more string) attack {
 	return attack{name: name, words: words, answer: func(w io.Writer, _ *http.Request) {
 		if _, err := io.WriteString(w, first); err == nil {
@@ -126,14 +126,14 @@ func endless(name, words, first, more string) attack {
 	}}
 }
 
-// redirect sends whoever asks to where he is.
+// redirect redirects to the same address.
 func redirect(words string) attack {
 	return attack{name: "redirect", words: words, answer: func(w io.Writer, _ *http.Request) {
 		_, _ = io.WriteString(w, head(307, "Location: /again", "Content-Length: 0", "Connection: close"))
 	}}
 }
 
-// common are what any server may do. ok is the head of a good answer.
+// common are attacks by any server. ok is the head of a good response.
 func common(ok string) []attack {
 	return []attack{
 		endless("endless body", "than", ok, "x"),
@@ -150,7 +150,7 @@ func common(ok string) []attack {
 	}
 }
 
-// jsonAttacks are those of an API that answers in JSON.
+// jsonAttacks are those of a JSON API.
 func jsonAttacks() []attack {
 	ok := head(200, "Content-Type: application/json")
 	return append(common(ok),
@@ -161,7 +161,7 @@ func jsonAttacks() []attack {
 	)
 }
 
-// large is a good answer that is just within its bound, in bytes.
+// large is a good response just within its bound, in bytes.
 func large(most int, begin, end string) attack {
 	return attack{name: "as large as may be", good: true, answer: func(w io.Writer, _ *http.Request) {
 		size := (most - len(begin) - len(end)) / 4 * 4
@@ -209,19 +209,19 @@ func askGoogle(ctx context.Context, base, token string) error {
 
 var aDay = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 
-// daily is a calendar object with lines of its own.
+// daily is a calendar object with additional lines.
 func daily(lines string) string {
 	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:a\nDTSTART:20261120T090000Z\nDTEND:20261120T100000Z\n" + lines + "END:VEVENT\nEND:VCALENDAR\n"
 }
 
-// dav is a multistatus, or its beginning.
+// dav begins a multistatus.
 const dav = `<multistatus xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav">`
 
 func davEvent(data string) string {
 	return `<response><href>/cal/a.ics</href><propstat><prop><getetag>"1"</getetag><C:calendar-data>` + data + `</C:calendar-data></prop></propstat></response>`
 }
 
-// xmlAttacks leave out the redirect: CalDAV's are followed on the same host, a few times.
+// xmlAttacks omit the redirect: CalDAV's are followed on the same host, a few times.
 func xmlAttacks() []attack {
 	ok := head(207, "Content-Type: application/xml")
 	var all []attack
@@ -271,8 +271,7 @@ func askCalDAV(ctx context.Context, base, path string) error {
 	return err
 }
 
-// handshakeAttacks are those of who refuses an upgrade, or takes it. Of a refusal's body
-// the library reads a kilobyte.
+// handshakeAttacks refuse or accept an upgrade. The library reads a kilobyte of a refusal's body.
 func handshakeAttacks() []attack {
 	return []attack{
 		endless("endless body", "", head(200), "x"),
@@ -311,9 +310,8 @@ func chatAttacks() []attack {
 	)
 }
 
-// TestHostileAnswers: no answer of anybody is read without an end. Every client gets
-// answers that do not stop; each ends with an error that says why, and takes little
-// memory. go test ./e2e -run TestHostileAnswers -v prints how much.
+// TestHostileAnswers: every client bounds what it reads. Endless answers end with an error that has the reason, and
+// take little memory. go test ./e2e -run TestHostileAnswers -v prints it.
 func TestHostileAnswers(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector keeps memory of its own, and reads these answers for minutes; scripts/test-norace.sh runs this test without it")
@@ -426,10 +424,9 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// peak runs f and returns how much more memory was in use meanwhile than before, in bytes,
-// as each collection finds it. What nobody holds any more does not count: how long that
-// stays is the collector's choice, and another one on a busy machine. A collection comes
-// whenever the heap has grown by a tenth, so no use of memory hides between two.
+// peak runs f and returns the increase of memory in use, in bytes, by the collector's count. Garbage does not count:
+// its lifetime is the collector's choice. A collection runs whenever the heap has grown by a tenth, so no use of
+// memory hides between two.
 func peak(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()
@@ -455,7 +452,7 @@ func peak(f func()) uint64 {
 	return max(most.Load(), rest) - rest
 }
 
-// inUse is what the last collection found in use, in bytes.
+// inUse is the memory in use at the last collection, in bytes.
 func inUse() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

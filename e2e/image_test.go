@@ -17,7 +17,7 @@ rules:
     do: [{say: I see nothing.}]
 `
 
-// TestImagesReachTheModel: over each wire the model knows of an image that was shown between turns.
+// TestImagesReachTheModel: on each wire the model knows an image shown between turns.
 func TestImagesReachTheModel(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

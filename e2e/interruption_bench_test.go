@@ -10,11 +10,9 @@ import (
 	"voicegw/protocol"
 )
 
-// BenchmarkInterruption measures what a user feels who speaks over an answer: from
-// the first sample of the interrupting speech to the last audio byte of the
-// answer at the client, and of that, what the provider's detection took and what
-// the gateway added. Each iteration is one interruption in real time, of a model
-// that sends its speech in pieces of 20 ms, as it speaks.
+// BenchmarkInterruption measures an interruption: from the first sample of the interrupting speech to the last audio
+// byte of the answer at the client, and the provider's and the gateway's parts. Each iteration is one interruption in
+// real time, with a model that sends its speech in pieces of 20 ms.
 func BenchmarkInterruption(b *testing.B) {
 	for _, provider := range providers {
 		b.Run(provider, func(b *testing.B) {
@@ -36,8 +34,8 @@ func BenchmarkInterruption(b *testing.B) {
 	}
 }
 
-// interruptOnce has one answer interrupted, and returns when the user began to
-// speak, when the provider said so, when the last audio byte came, and the flush.
+// interruptOnce interrupts one answer. It returns the times of the user's speech, the provider's report, the last
+// audio byte, and the flush.
 func interruptOnce(b *testing.B, st *stack) (spoke, noted, last, flushed time.Time) {
 	b.Helper()
 	c := st.start(b, 16000)
@@ -56,7 +54,7 @@ func interruptOnce(b *testing.B, st *stack) (spoke, noted, last, flushed time.Ti
 		for frame := range slices.Chunk(speech, 640) {
 			<-time.After(time.Until(next))
 			if c.conn.WriteAudio(frame) != nil {
-				return // the flush has come, and the client is gone
+				return // the flush has arrived, and the client is gone
 			}
 			next = next.Add(20 * time.Millisecond)
 		}

@@ -25,14 +25,14 @@ rules:
       - say: Yes?
 `
 
-// TestInterruption: speech stops the answer. After audio.flush not one byte of the
-// item comes, and the model is told what the client says was heard.
+// TestInterruption: speech stops the answer. After audio.flush no byte of the item arrives, and the model learns how
+// much the client heard.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			// The model generates in real time, so that much of the answer is still to come.
+			// The model generates in real time, so that much of the answer is unsent.
 			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
 			c := st.start(t, 16000)
 			c.say(&protocol.InputText{Text: "talk"})
@@ -68,9 +68,9 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-// TestTalkedOver: the user speaks while the client plays an answer that the model has finished. Gemini
-// announces no interruption then. On every wire the rest is flushed, whether the client reports what it
-// plays or not, and the model answers what the user has said.
+// TestTalkedOver: the user speaks while the client plays an answer that the model has finished; Gemini then announces
+// no interruption. On every wire the rest is flushed, with or without playback reports, and the model answers the
+// user.
 func TestTalkedOver(t *testing.T) {
 	for _, wire := range []struct{ provider, model string }{
 		{"openai", ""},
@@ -110,8 +110,7 @@ func TestTalkedOver(t *testing.T) {
 	}
 }
 
-// question is a recorded question at 16 kHz, or a sound like one without the recordings, and the silence
-// after it.
+// question is a recorded question at 16 kHz, or a similar sound without the recordings, followed by silence.
 func question(t *testing.T) []byte {
 	t.Helper()
 	pcm := testutil.SpeechLike(16000, 1500*time.Millisecond, 5)
@@ -125,8 +124,7 @@ func question(t *testing.T) []byte {
 	return slices.Concat(pcm, testutil.Silence(16000, 1500*time.Millisecond))
 }
 
-// nothingAfterFlush: between the flush of item and the next audio.start no audio
-// came, and item was not ended.
+// nothingAfterFlush: between the flush of item and the next audio.start no audio arrived, and item was not ended.
 func nothingAfterFlush(t *testing.T, seen []happening, item string) {
 	t.Helper()
 	i := slices.IndexFunc(seen, func(h happening) bool { f, ok := h.msg.(*protocol.AudioFlush); return ok && f.ItemID == item })
@@ -145,8 +143,7 @@ func nothingAfterFlush(t *testing.T, seen []happening, item string) {
 	}
 }
 
-// TestStopButton: the interrupt message silences a model at once, whether it can be
-// told to stop or not.
+// TestStopButton: the interrupt message silences a model at once, even one that cannot be stopped.
 func TestStopButton(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

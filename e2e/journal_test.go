@@ -9,12 +9,12 @@ import (
 	"voicegw/internal/audit"
 )
 
-// journal is an audit in memory that a story can wait for.
+// journal is an in-memory audit that a test can wait for.
 type journal struct {
 	mu      sync.Mutex // guards the following fields
 	records []audit.Record
 	foreign int
-	grown   chan struct{} // closed and made anew with every write
+	grown   chan struct{} // closed and replaced at every write
 }
 
 func newJournal() *journal { return &journal{grown: make(chan struct{})} }
@@ -36,10 +36,10 @@ func (j *journal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close is for audit.Options.Lines.
+// Close implements audit.Options.Lines.
 func (j *journal) Close() error { return nil }
 
-// of are the records about a tool so far, and what tells of the next ones.
+// of returns the records about a tool so far, and a channel for the next ones.
 func (j *journal) of(tool string) ([]audit.Record, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -52,7 +52,7 @@ func (j *journal) of(tool string) ([]audit.Record, <-chan struct{}) {
 	return out, j.grown
 }
 
-// events are the records of an event so far.
+// events returns the records of an event so far.
 func (j *journal) events(event audit.Event) (out []audit.Record) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -64,7 +64,7 @@ func (j *journal) events(event audit.Event) (out []audit.Record) {
 	return out
 }
 
-// wait returns the records about a tool once there are so many, and fails for more.
+// wait returns the records about a tool once there are this many, and fails for more.
 func (j *journal) wait(t testing.TB, tool string, many int) []audit.Record {
 	t.Helper()
 	late := time.After(patience)

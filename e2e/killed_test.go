@@ -19,8 +19,8 @@ const survivalRules = payRules + `
       - then: [say: That is how it is.]
 `
 
-// TestKilledWhileWriting: a gateway is killed with SIGKILL and started again on the same
-// data folder. Whatever it was doing, no side effect happens twice.
+// TestKilledWhileWriting: a gateway is killed with SIGKILL and restarted on the same data folder. No side effect
+// happens twice.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -39,8 +39,8 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// killedInTheMiddle: the side effect has happened and nobody was told. It is not begun
-// again, and the model learns that nobody knows.
+// killedInTheMiddle: the side effect happened without a record. It is not repeated, and the model learns that its
+// state is unknown.
 func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	holding := set
 	holding.Hold = "book"
@@ -63,7 +63,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 			t.Errorf("the model was told %s", a.envelope.Encode())
 		}
 	}
-	// Only this deed is in doubt.
+	// Only this action is in doubt.
 	if m := c.typed("book one").call(t); !m.OK {
 		t.Errorf("another deed ended with %s", m.Error)
 	}
@@ -82,12 +82,12 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	}
 }
 
-// killedAfterADeed: what was finished is answered from the ledger.
+// killedAfterADeed: a finished action is answered from the ledger.
 func killedAfterADeed(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, set)
 	c := first.startAs(t, "ada")
 	c.say(&protocol.InputText{Text: "again please"})
-	c.turn() // so that the deed is not of the first turn
+	c.turn() // so that the action is not of the first turn
 	before := c.typed("book noon")
 	if m := before.call(t); !m.OK || m.Deduplicated {
 		t.Errorf("the first call ended with %+v", m)
@@ -116,8 +116,7 @@ func killedAfterADeed(t *testing.T, tp *tap, set processSetting) {
 	}
 }
 
-// killedWhileAsking: a question survives, and what a person approves afterwards runs
-// once, with the arguments that were shown.
+// killedWhileAsking: an approval request survives, and a later approval runs the shown arguments once.
 func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, set)
 	asked := first.startAs(t, "ada").proposed(t)
@@ -126,7 +125,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	second := startProcess(t, tp, set)
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
-	c.refused(protocol.CodeConfirmationUnknown) // it is another session's
+	c.refused(protocol.CodeConfirmationUnknown) // another session's
 	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string
@@ -154,8 +153,8 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	}
 }
 
-// killedBeforeTheAnswer: what a person has approved is at work when the gateway dies. The
-// approval is used up, and does not run it again.
+// killedBeforeTheAnswer: the gateway dies while an approved action runs. The approval is used up and does not run it
+// again.
 func killedBeforeTheAnswer(t *testing.T, tp *tap, set processSetting) {
 	holding := set
 	holding.Hold = "pay"

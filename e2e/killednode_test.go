@@ -13,7 +13,7 @@ import (
 	"voicegw/protocol"
 )
 
-// natsServer is a NATS server with JetStream, as several gateways share it.
+// natsServer is a NATS server with JetStream for several gateways.
 func natsServer(t *testing.T) (url string) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
@@ -31,7 +31,7 @@ func natsServer(t *testing.T) (url string) {
 	return s.ClientURL()
 }
 
-// users are what the user has said in a conversation.
+// users are the user's messages in a conversation.
 func users(c conversation.Conversation) (said []string) {
 	for _, e := range c.Entries {
 		if e.Role == conversation.RoleUser {
@@ -41,9 +41,9 @@ func users(c conversation.Conversation) (said []string) {
 	return said
 }
 
-// TestKilledNodeFreesItsConversation: a gateway is killed with SIGKILL while it answers a message of
-// text. Another gateway with the same store goes on with the conversation at once, however long the
-// killed one's lease would have lasted, with another message and with the same one.
+// TestKilledNodeFreesItsConversation: a gateway is killed with SIGKILL while it answers a text message. Another
+// gateway with the same store continues the conversation at once, in spite of the lease, with another message and
+// with the same one.
 func TestKilledNodeFreesItsConversation(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
@@ -79,8 +79,8 @@ func TestKilledNodeFreesItsConversation(t *testing.T) {
 	second.leave(t)
 }
 
-// TestKilledNodeKeepsWhatWasSpoken: a gateway is killed with SIGKILL in a call. Its conversation has
-// what was said up to the last turn that had ended, and goes on by voice at another gateway at once.
+// TestKilledNodeKeepsWhatWasSpoken: a gateway is killed with SIGKILL in a call. Its conversation has the transcript
+// up to the last ended turn, and continues by voice on another gateway at once.
 func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -97,7 +97,7 @@ func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
 				if m := c.typed(text).call(t); !m.OK {
 					t.Errorf("%s: %s", text, m.Error)
 				}
-				// It is there while the call goes on.
+				// It is available during the call.
 				testutil.WaitUntil(t, "what was said is kept", func() bool {
 					status, _ := second.http(t, http.MethodGet, "/v1/conversations/c-7", "")
 					return status == http.StatusOK && len(users(second.conversation(t, "c-7"))) == i+1

@@ -19,19 +19,18 @@ import (
 	"voicegw/store"
 )
 
-// chatModel is a model behind Chat Completions that a story holds where it wants: it calls a
-// tool, and then says what came of it.
+// chatModel is a Chat Completions model that a test can hold: it calls a tool and then comments on the result.
 type chatModel struct {
 	url     string
-	reached chan struct{} // from its requests to the story: one is held; never closed
+	reached chan struct{} // from its requests to the test: one is held; never closed
 
 	mu      sync.Mutex // guards the following fields
 	hold    point
-	release chan struct{} // closed when those that are held may go on
+	release chan struct{} // closed to release held requests
 	prompts []string
 }
 
-// point is where something is held.
+// point is a place where a request is held.
 type point string
 
 // The points at which a gateway is killed.
@@ -57,7 +56,7 @@ func newChatModel(t *testing.T) *chatModel {
 	return m
 }
 
-// holdAt makes requests wait from now on at a point; those that wait go on.
+// holdAt holds requests at a point from now on, and releases held ones.
 func (m *chatModel) holdAt(p point) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,21 +64,21 @@ func (m *chatModel) holdAt(p point) {
 	m.hold, m.release = p, make(chan struct{})
 }
 
-// requests are how many there were.
+// requests counts them.
 func (m *chatModel) requests() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.prompts)
 }
 
-// lastPrompt is what the model was given last.
+// lastPrompt is the newest prompt.
 func (m *chatModel) lastPrompt() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.prompts[len(m.prompts)-1]
 }
 
-// ServeHTTP answers a request, or waits until the client that made it is gone.
+// ServeHTTP answers a request, or waits until its client is gone.
 func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Messages []struct{ Role, Content string }
@@ -145,10 +144,10 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// tryMessage sends a request once, and returns the whole answer, or the error.
+// tryMessage sends a request once and returns the whole answer or the error.
 func (st *stack) tryMessage(r sent) (string, error) { return st.follow(r, io.Discard) }
 
-// follow is tryMessage, and copies the answer as it comes.
+// follow is tryMessage, and copies the answer as it arrives.
 func (st *stack) follow(r sent, as io.Writer) (string, error) {
 	req, err := http.NewRequest(http.MethodPost, st.url+r.path, strings.NewReader(r.body))
 	if err != nil {
@@ -159,7 +158,7 @@ func (st *stack) follow(r sent, as io.Writer) (string, error) {
 	if r.id != "" {
 		req.Header.Set("Idempotency-Key", r.id)
 	}
-	req.Close = true // nothing of it outlives the story
+	req.Close = true // nothing outlives the test
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
@@ -177,13 +176,13 @@ func (st *stack) follow(r sent, as io.Writer) (string, error) {
 	return string(body), nil
 }
 
-// tokens finds those of confirmations.
+// tokens matches confirmation tokens.
 var tokens = regexp.MustCompile(`cf_[A-Z2-7]{26}`)
 
-// sent is a message as a client sends it.
+// sent is a client's message.
 type sent struct{ path, id, body string }
 
-// ways are the ways in which a client says that it sends a message again.
+// ways are the forms in which a client marks a repeated message.
 func waysToSend(text string) map[string]sent {
 	return map[string]sent{
 		"an id":                         {"/v1/chat", "id-of-the-story", `{"user":"ada","message":"` + text + `"}`},
@@ -193,16 +192,15 @@ func waysToSend(text string) map[string]sent {
 	}
 }
 
-// TestKilledInAMessage: a gateway is killed with SIGKILL in the middle of a message of text and
-// started again on the same data folder; the client sends the message again. It gets an answer,
-// and what the tool does is done once.
+// TestKilledInAMessage: a gateway is killed with SIGKILL during a text message and restarted on the same data folder;
+// the client repeats the message. It gets an answer, and the tool's action runs once.
 func TestKilledInAMessage(t *testing.T) {
 	t.Parallel()
 	const done = "write " + calledInTheStory
 	for at, want := range map[point]struct {
-		before []string // the effects when it is killed
-		says   string   // to the message that is sent again
-		asks   int      // how often the model is asked for that
+		before []string // the effects at the kill
+		says   string   // answer to the repeated message
+		asks   int      // how often the model is asked for it
 	}{
 		inTheAnswer:    {nil, "It is done.", 2},
 		inTheTool:      {[]string{done}, "Nobody knows.", 1},
@@ -267,9 +265,8 @@ func TestKilledInAMessage(t *testing.T) {
 	}
 }
 
-// TestKilledWhileAMessageAsks: a gateway is killed while a question to the user waits, and the
-// message is sent again: the user is asked anew. Whichever of the questions is approved, and if
-// it is both, the tool runs once.
+// TestKilledWhileAMessageAsks: a gateway is killed during an approval request, and the message is repeated: the user
+// is asked again. Whichever request is approved, or both, the tool runs once.
 func TestKilledWhileAMessageAsks(t *testing.T) {
 	t.Parallel()
 	for way, message := range waysToSend("pay") {
@@ -318,9 +315,8 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 	}
 }
 
-// TestApprovedInTheFirstTurn: a backend approves over the API what a message has asked, while
-// that message is still answered and its conversation not yet kept. The model is told in the
-// conversation's next turn, once.
+// TestApprovedInTheFirstTurn: a backend approves over the API while the requesting message is still being answered
+// and its conversation is not stored yet. The model learns it in the next turn, once.
 func TestApprovedInTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)
@@ -355,8 +351,8 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 	tools.ran(t, "pay", 1)
 }
 
-// TestKilledBeforeItWasTold: a gateway is killed with SIGKILL after a backend's approval was
-// carried out and before the conversation was told. Its next turn is told the result, once.
+// TestKilledBeforeItWasTold: a gateway is killed with SIGKILL after an approved action ran and before the
+// conversation was informed. Its next turn gets the result, once.
 func TestKilledBeforeItWasTold(t *testing.T) {
 	t.Parallel()
 	model := newChatModel(t)

@@ -10,7 +10,7 @@ import (
 	"voicegw/protocol"
 )
 
-// speakInTime speaks as a microphone does: a frame of 20 ms every 20 ms.
+// speakInTime speaks in real time: a frame of 20 ms every 20 ms.
 func (c *client) speakInTime(rate int, pcm []byte) {
 	c.t.Helper()
 	every := time.NewTicker(frameTime)
@@ -23,20 +23,19 @@ func (c *client) speakInTime(rate int, pcm []byte) {
 	}
 }
 
-// TestWhatTheUserWaitsFor: over each wire a spoken turn has its wait for the end of the
-// speech apart from the provider's time, a typed one has none, and the parts are the
-// whole.
+// TestWhatTheUserWaitsFor: on each wire a spoken turn has a detection time apart from the provider's, a typed one has
+// none, and the parts add up to the total.
 func TestWhatTheUserWaitsFor(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider, model string
-		// detected is how long a spoken turn waits for its end to be known, took the model's
-		// time after that, both in ms and within a frame.
+		// detected is the detection time of a spoken turn and took the model's time after it, both in ms and within a
+		// frame.
 		detected, took int64
 	}{
 		"openai": {"openai", "", 500, 150},
-		// The gateway's own ear has noticed the end before the provider's.
+		// The gateway's own detector notices the end before the provider's.
 		"gemini, deaf": {"gemini", "gemini-2.5-flash-native-audio-preview-12-2025", 500, 450},
-		// The model reports the end after 800 ms; the gateway's own detector knows where it was.
+		// The model reports the end after 800 ms; the gateway's own detector knows its position.
 		"gemini, hearing": {"gemini", "gemini-3.1-flash-live-preview", 800, 150},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +68,7 @@ rules:
 	}
 }
 
-// waited lets a turn be heard, and returns how long its user has waited.
+// waited hears a turn and returns its latency.
 func (c *client) waited() protocol.Latency {
 	c.t.Helper()
 	for {

@@ -19,10 +19,10 @@ import (
 	"voicegw/store"
 )
 
-// approvedAndHeld are confirmations of which an approval hangs once it is recorded.
+// approvedAndHeld are confirmations that hang after recording an approval.
 type approvedAndHeld struct{ execute.Confirmations }
 
-// heldMark is the line with which a gateway process says that an approval hangs.
+// heldMark is the line of a gateway process whose approval hangs.
 const heldMark = "an approval is recorded, and hangs"
 
 // Resolve hangs after an approval until its process is killed.
@@ -35,9 +35,9 @@ func (c approvedAndHeld) Resolve(ctx context.Context, token, session string, app
 	return q, err
 }
 
-// TestKilledAfterAnApproval: a gateway is killed with SIGKILL between an approval and its
-// effect, and between the effect and its entry. The conversation's next turn is told, once;
-// the operators' list has it; and nothing is done again.
+// TestKilledAfterAnApproval: a gateway is killed with SIGKILL between an approval and its effect, and between the
+// effect and its record. The conversation's next turn reports it, once; the operators' list has it; and nothing is
+// repeated.
 func TestKilledAfterAnApproval(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
@@ -109,7 +109,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOpen: what has ended is settled, whoever approved it and whatever came of it.
+// TestNothingIsLeftOpen: ended actions are settled, whoever approved them and whatever the result.
 func TestNothingIsLeftOpen(t *testing.T) {
 	tp := newProvider(t, setting{scenario: payRules})
 	set := processSetting{Provider: "openai", Dir: t.TempDir(), Scenario: payRules}

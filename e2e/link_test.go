@@ -13,8 +13,7 @@ import (
 	"voicegw/session"
 )
 
-// linkLimits are the gateway's own in stories about the connection to the model, in which time is
-// fake.
+// linkLimits are the gateway's own in tests of the connection to the model, whose time is fake.
 var linkLimits = session.Limits{ConnectTimeout: 10 * time.Second}
 
 const linkScenario = `
@@ -46,7 +45,7 @@ rules:
     do: [{say: I heard you.}]
 `
 
-// linkLine is what the gateway's log says of a connection to the model.
+// linkLine is a log line about a connection to the model.
 type linkLine struct {
 	Time     time.Time
 	Msg      string
@@ -57,8 +56,7 @@ type linkLine struct {
 	Deferred bool
 }
 
-// links returns what the log says of replaced connections: why each was given up, and how the next
-// one knew the conversation.
+// links returns the log of replaced connections: why each ended, and how the next one knew the conversation.
 func (st *stack) links(t *testing.T) (given []linkLine, how []string) {
 	t.Helper()
 	for line := range strings.Lines(st.log.String()) {
@@ -76,20 +74,20 @@ func (st *stack) links(t *testing.T) (given []linkLine, how []string) {
 	return given, how
 }
 
-// replaced lets time pass until the n-th replacement has begun, and returns what the log says of it.
+// replaced waits for the start of the n-th replacement and returns its log.
 func (st *stack) replaced(t *testing.T, n int) linkLine {
 	t.Helper()
 	for range 100_000 {
 		if given, _ := st.links(t); len(given) >= n {
 			return given[n-1]
 		}
-		<-time.After(10 * time.Millisecond) // of the bubble
+		<-time.After(10 * time.Millisecond) // in the bubble
 	}
 	t.Fatalf("no connection was replaced: %s", st.log.String())
 	return linkLine{}
 }
 
-// reply is what came of something that was asked.
+// reply is the result of a question.
 type reply struct {
 	words  string
 	status string // of the turn; empty if the session ended
@@ -97,18 +95,18 @@ type reply struct {
 	gap    time.Duration
 }
 
-// asks types a text and takes what comes until its turn has ended.
+// asks types a text and takes events until its turn ends.
 func (c *client) asks(text string) reply {
 	c.t.Helper()
 	c.say(&protocol.InputText{Text: text})
 	return c.answer()
 }
 
-// answer takes what comes until a turn or the session has ended.
+// answer takes events until a turn or the session ends.
 func (c *client) answer() (r reply) {
 	c.t.Helper()
 	words, order := map[string]string{}, []string{}
-	var last time.Time // of a frame of the item that is coming
+	var last time.Time // of a frame of the current item
 	for {
 		h := c.next()
 		switch m := h.msg.(type) {
@@ -141,7 +139,7 @@ func (c *client) answer() (r reply) {
 	}
 }
 
-// listens takes what comes for that long.
+// listens takes events for d.
 func (c *client) listens(d time.Duration) {
 	c.t.Helper()
 	over := time.After(d)
@@ -158,10 +156,10 @@ func (c *client) listens(d time.Duration) {
 	}
 }
 
-// toldOf returns how often the client was told that the model's connection is away.
+// toldOf counts the client's notices about the model's connection.
 func (c *client) toldOf() int { return len(messages[*protocol.ProviderReconnecting](c)) }
 
-// overLinks tells a story about the connection to the model on wires, in bubbles of time.
+// overLinks runs a test of the connection to the model on wires, in bubbles.
 func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range wires {
@@ -177,9 +175,9 @@ func overLinks(t *testing.T, wires []string, set setting, story func(t *testing.
 	}
 }
 
-// TestPlannedReplacementShowsNothing (S9): a connection is replaced between two turns, while the user
-// begins to speak, and is due in the middle of an answer. The new connection takes 400 ms each
-// time. The client sees no sign of it: no gap in an answer, no word, and everything is answered.
+// TestPlannedReplacementShowsNothing (S9): a connection is replaced between two turns, while the user begins to
+// speak, and is due during an answer. The new connection takes 400 ms each time. The client notices nothing: no gap,
+// no notice, and everything is answered.
 func TestPlannedReplacementShowsNothing(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{
@@ -197,11 +195,11 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 		if r := c.answer(); r.status != "completed" || r.errors != "" || r.words != "I heard you." {
 			t.Errorf("what was said during the replacement: %+v", r)
 		}
-		c.listens(time.Until(st.replaced(t, 1).Time.Add(48 * time.Second))) // the next one is due in a moment
+		c.listens(time.Until(st.replaced(t, 1).Time.Add(48 * time.Second))) // the next one is due soon
 		if r := c.asks("a story"); r.status != "completed" || r.errors != "" || r.gap > 300*time.Millisecond {
 			t.Errorf("the answer during which it was due: %+v", r)
 		}
-		// The client still plays what has come.
+		// The client still plays the received audio.
 		came := c.seen[slices.IndexFunc(c.seen, func(h happening) bool { m, ok := h.msg.(*protocol.AudioEnd); return ok && m.Turn == 3 })].at
 		second := st.replaced(t, 2)
 		if second.Time.Before(came) || second.Reason != "expiring" {
@@ -216,7 +214,7 @@ func TestPlannedReplacementShowsNothing(t *testing.T) {
 	})
 }
 
-// says sends audio as a microphone does, with a second of silence after it.
+// says sends audio in real time, with a second of silence after it.
 func (c *client) says(t *testing.T, pcm []byte) {
 	t.Helper()
 	pcm = append(append(testutil.Silence(16000, 200*time.Millisecond), pcm...), testutil.Silence(16000, time.Second)...)
@@ -226,19 +224,18 @@ func (c *client) says(t *testing.T, pcm []byte) {
 			t.Fatal(err)
 		}
 		pcm = pcm[n:]
-		<-time.After(20 * time.Millisecond) // of the bubble
+		<-time.After(20 * time.Millisecond) // in the bubble
 	}
 }
 
-// TestNoReplacementDuringACall (S10): the connection is due while a tool runs. It is replaced when the
-// answer has been heard, or, where the tool does not end in time, at the last moment and not
-// before; the result is told all the same.
+// TestNoReplacementDuringACall (S10): the connection is due during a tool call. It is replaced after the answer was
+// heard or, if the tool does not end in time, at the last moment; the result is delivered in both cases.
 func TestNoReplacementDuringACall(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{connectionLife: 3 * time.Minute, goAwayAfter: 150 * time.Second, playback: 1}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
 		opened := time.Now()
-		c.listens(2*time.Minute + 25*time.Second) // 5 s before it is due at the earliest
+		c.listens(2*time.Minute + 25*time.Second) // at the earliest 5 s before it is due
 		c.say(&protocol.InputText{Text: "go"})
 		tools.waitBegun(t, "slow")
 		c.listens(12 * time.Second)

@@ -14,18 +14,17 @@ import (
 	"voicegw/protocol"
 )
 
-// linkFault is what goes wrong with the connection to the model in the middle of a conversation that
-// goes on.
+// linkFault is a fault of the model's connection that the conversation survives.
 type linkFault struct {
 	name   string
 	wires  []string // nil for both
-	faults string   // the entries of the fault script
+	faults string   // the fault script's entries
 	how    []string // how each new connection knows the conversation
-	told   int      // how often the client is told that the connection is away
-	maybe  bool     // or not at all: the pauses between attempts are random
+	told   int      // notices to the client about the connection
+	maybe  bool     // or none: the pauses between attempts are random
 }
 
-// leaves announces the end of the first connection, or takes it away where nothing announces it.
+// leaves announces the end of the first connection, or closes it on wires without announcements.
 const leaves = "{at: time, after: 10s, connection: 1, do: goaway, for: 30s}, "
 
 var linkFaults = []linkFault{
@@ -46,8 +45,8 @@ var linkFaults = []linkFault{
 	{name: "no setup", faults: "{at: time, after: 10s, connection: 1, do: drop}, {at: connect, connection: 2, do: silence}", how: []string{"*"}, told: 1},
 }
 
-// TestLinkFaults: whatever goes wrong with the connection between two turns, the model knows on the
-// next one what was said before, the client is told only of what takes long, and no error.
+// TestLinkFaults: after a fault between two turns, the model knows the conversation on the next connection, and the
+// client gets notices only of long outages, and no error.
 func TestLinkFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range linkFaults {
@@ -83,8 +82,8 @@ func TestLinkFaults(t *testing.T) {
 	}
 }
 
-// TestLossInMidAnswer: the connection breaks while the model speaks. What has come is played and
-// ended, the answer goes on over the next connection, and the turn is completed.
+// TestLossInMidAnswer: the connection breaks while the model speaks. The received part is played and ended, the
+// answer continues on the next connection, and the turn is completed.
 func TestLossInMidAnswer(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, speed: 1, faults: "faults: [{at: chunk, connection: 1, turn: 1, n: 8, do: drop}]"}, func(t *testing.T, provider string, st *stack, _ *stage) {
@@ -106,8 +105,8 @@ func TestLossInMidAnswer(t *testing.T) {
 	})
 }
 
-// TestLossWhileTheUserSpeaks: the connection breaks in the middle of what the user says. The next one
-// hears it from its beginning, and it is answered once, without a word to the client.
+// TestLossWhileTheUserSpeaks: the connection breaks during the user's speech. The next one gets it from its beginning
+// and answers once, without a notice to the client.
 func TestLossWhileTheUserSpeaks(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 10s, connection: 1, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
@@ -120,7 +119,7 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 		if given, how := st.links(t); len(given) != 1 || len(how) != 1 {
 			t.Errorf("given up %+v, and then %v", given, how)
 		}
-		var heard string // by the new connection, of which the model says how long it was
+		var heard string // reported by the new connection's model
 		for _, m := range messages[*protocol.Transcript](c) {
 			if m.Role == "user" {
 				heard = m.Text
@@ -135,8 +134,8 @@ func TestLossWhileTheUserSpeaks(t *testing.T) {
 	})
 }
 
-// TestLossStorm: a provider whose connections break again and again ends the session with a typed
-// error, and not later than a minute after the first.
+// TestLossStorm: a provider whose connections keep breaking ends the session with a typed error within a minute of
+// the first.
 func TestLossStorm(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [{at: time, after: 5s, do: drop}]"}, func(t *testing.T, _ string, st *stack, _ *stage) {
@@ -155,7 +154,7 @@ func TestLossStorm(t *testing.T) {
 	})
 }
 
-// unreachable keeps every connection to a wire after the first of it from being opened.
+// unreachable refuses all connections of a wire after the first ones.
 func unreachable(provider string, from int) string {
 	var all []string
 	for n := from; n < from+40; n++ {
@@ -164,8 +163,8 @@ func unreachable(provider string, from int) string {
 	return strings.Join(all, ", ")
 }
 
-// TestFailover: the provider dies while a tool books a table. The other one takes over: it knows the
-// conversation, tells the result, and the table is booked once.
+// TestFailover: the provider dies while a tool books a table. The other one takes over: it knows the conversation,
+// reports the result, and the table is booked once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	for i, provider := range providers {
@@ -204,8 +203,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestBreaker: when sessions fail to reach the provider again and again, the gateway refuses new
-// connections with 503 and says when to come back; then one tries again, and all may.
+// TestBreaker: after repeated failures to reach the provider, the gateway refuses new connections with 503 and a
+// retry time; then one attempt is allowed, and after it all.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	overLinks(t, providers, setting{playback: 1, faults: "faults: [" + unreachable("openai", 1) + ", " + unreachable("gemini", 1) + "]"}, func(t *testing.T, provider string, st *stack, _ *stage) {

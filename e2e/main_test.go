@@ -11,7 +11,7 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// need is what a run of all tests here makes and writes.
+// need declares what a full test run creates and writes.
 var need = testutil.Need{
 	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, logging.ProviderKey},
 	Sinks: []testutil.Sink{testutil.Log, testutil.Audit, testutil.Conversations, testutil.Errors, testutil.Data},

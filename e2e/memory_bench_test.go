@@ -7,16 +7,16 @@ import (
 	"voicegw/protocol"
 )
 
-// sessionMemory is what a session takes of the gateway's heap and stacks, in bytes.
+// sessionMemory is a session's use of the gateway's heap and stacks, in bytes.
 type sessionMemory struct {
 	idle, active, stack float64
 	away                float64 // after its client was lost
-	opening             float64 // allocated to begin one, most of it garbage at once
+	opening             float64 // allocated at the start, most of it garbage at once
 	goroutines          float64
 }
 
-// measureMemory holds so many sessions through a gateway process of its own, first idle and
-// then after each has sent frames of audio and got as many back, and garbage is collected.
+// measureMemory runs sessions through a gateway process, idle and after frames of audio in both directions, with
+// garbage collected.
 func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMemory {
 	tb.Helper()
 	rate := 16000
@@ -35,7 +35,7 @@ func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMem
 		return m
 	}
 	clients := make([]*protocol.Conn, sessions)
-	warm := benchClient(tb, r.url, rate) // what the first session makes for all
+	warm := benchClient(tb, r.url, rate) // shared structures of the first session
 	defer warm.Abort()
 	exchange(tb, warm, frame, frames)
 	empty := ask()
@@ -68,8 +68,7 @@ func measureMemory(tb testing.TB, way relayWay, sessions, frames int) sessionMem
 	}
 }
 
-// acknowledge says that all audio has come, as clients do every 200 ms, and waits until the gateway
-// has read it.
+// acknowledge reports all audio as received, as clients do every 200 ms, and waits until the gateway has read it.
 func acknowledge(tb testing.TB, c *protocol.Conn) {
 	tb.Helper()
 	for _, m := range []protocol.ClientMessage{&protocol.Playback{ItemID: "item_1", ReceivedMS: 1 << 30, Seq: 1 << 30}, &protocol.Ping{T: 1}} {
@@ -113,8 +112,7 @@ func exchange(tb testing.TB, c *protocol.Conn, frame []byte, frames int) {
 	}
 }
 
-// BenchmarkSessionMemory reports what a session takes, idle and after audio in both
-// directions, on each wire.
+// BenchmarkSessionMemory reports a session's memory, idle and after audio in both directions, on each wire.
 func BenchmarkSessionMemory(b *testing.B) {
 	for _, way := range relayWays {
 		b.Run(way.name(), func(b *testing.B) {
@@ -132,9 +130,9 @@ func BenchmarkSessionMemory(b *testing.B) {
 	}
 }
 
-// TestASessionStaysSmall bounds what a session keeps, on each wire, a little above what it was measured to
-// keep (docs/capacity.md), and what beginning one allocates. On a busy machine a session also holds
-// audio that waits, which only adds; so the smallest figure of a few measurements counts.
+// TestASessionStaysSmall bounds a session's memory and the allocations of its start, on each wire, a little above the
+// measurements in docs/capacity.md. On a busy machine a session also holds queued audio, so the smallest of a few
+// measurements counts.
 func TestASessionStaysSmall(t *testing.T) {
 	if testutil.RaceEnabled {
 		t.Skip("the race detector keeps memory of its own; scripts/test-norace.sh runs this test without it")

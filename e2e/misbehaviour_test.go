@@ -17,8 +17,7 @@ import (
 	"voicegw/session"
 )
 
-// stillWorks: after whatever happened, the gateway takes a new session and answers
-// a ping in it.
+// stillWorks: the gateway accepts a new session and answers a ping in it.
 func stillWorks(t *testing.T, st *stack) {
 	t.Helper()
 	c := st.start(t, 16000)
@@ -30,8 +29,7 @@ func stillWorks(t *testing.T, st *stack) {
 	}
 }
 
-// TestProviderRefuses: what a client is told when the provider does not let the
-// gateway in.
+// TestProviderRefuses checks the client's error if the provider refuses the gateway.
 func TestProviderRefuses(t *testing.T) {
 	t.Parallel()
 	refuse := func(status int) http.Handler {
@@ -82,12 +80,12 @@ func TestProviderRefuses(t *testing.T) {
 	}
 }
 
-// refusals are the close codes with which each provider says that it will never take what it was
-// sent. After any other, the session goes on over another connection.
+// refusals are each provider's close codes for permanent refusals. After any other, the session continues on another
+// connection.
 var refusals = map[string][]int{"gemini": {1007}, "openai": {1007, 3000, 4000}}
 
-// TestProviderCloses: a close code with which a provider refuses for good ends the session with 4001 and words. After
-// any other the turn is answered over another connection. Neither harms the gateway.
+// TestProviderCloses: a permanent refusal ends the session with 4001 and a message. After any other close code the
+// turn is answered over another connection. Neither harms the gateway.
 func TestProviderCloses(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -114,7 +112,7 @@ faults:
 	}
 }
 
-// goesOn waits until the model's connection was replaced and the turn has been answered.
+// goesOn waits until the model's connection was replaced and the turn was answered.
 func goesOn(c *client) {
 	c.t.Helper()
 	if m := waitFor[*protocol.ProviderReconnected](c); m.Reason != "lost" || m.How != "replayed" {
@@ -123,14 +121,14 @@ func goesOn(c *client) {
 	playTurn(c)
 }
 
-// TestProviderFaults: what the simulator can do wrong, and what the client sees.
+// TestProviderFaults checks the client's view of the simulator's faults.
 func TestProviderFaults(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		for _, tc := range []struct {
 			name, fault string
-			survives    bool   // the connection stays; otherwise it is replaced, and the turn completes
-			logged      string // in the line of its end
+			survives    bool   // the connection stays; otherwise it is replaced and the turn completes
+			logged      string // in the log line of its end
 		}{
 			{"drops the connection", "{at: chunk, n: 2, connection: 1, do: drop}", false, ""},
 			{"sends garbage", "{at: chunk, n: 2, connection: 1, do: malformed}", true, `"malformed_events":1`},
@@ -160,7 +158,7 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-// playTurn plays a turn's audio in no time and waits until it has completed.
+// playTurn plays a turn's audio in no time and waits for its end.
 func playTurn(c *client) {
 	c.t.Helper()
 	for {
@@ -176,8 +174,7 @@ func playTurn(c *client) {
 	}
 }
 
-// TestModelSaysNothing is invariant 2: a turn that the model never answers ends
-// with an error.
+// TestModelSaysNothing checks invariant 2: a turn without an answer ends with an error.
 func TestModelSaysNothing(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -202,8 +199,7 @@ func TestModelSaysNothing(t *testing.T) {
 	}
 }
 
-// TestBadClients: what a client may do wrong over a socket, and that nobody else
-// notices.
+// TestBadClients: a client's mistakes over a socket do not affect others.
 func TestBadClients(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "gemini", setting{speed: 50, firstAudioMS: 10})
@@ -216,7 +212,7 @@ func TestBadClients(t *testing.T) {
 		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
 		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
-			// It is closed in the middle of it, so that the write may fail.
+			// It is closed during the write, which may fail.
 			_ = c.conn.WriteAudio(make([]byte, 5<<20))
 		}, protocol.CloseTooBig},
 	} {

@@ -8,8 +8,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TestMicrophoneThatStops: a client that sends nothing after the last word, not even
-// silence, is answered all the same.
+// TestMicrophoneThatStops: a client that sends nothing after the last word, not even silence, gets an answer.
 func TestMicrophoneThatStops(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {

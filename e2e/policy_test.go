@@ -13,7 +13,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// overBothWires tells a story over each provider's wire, with the tools of a stage.
+// overBothWires runs a test on each provider's wire, with the tools of a stage.
 func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider string, st *stack, tools *stage)) {
 	t.Helper()
 	for _, provider := range providers {
@@ -54,7 +54,7 @@ func accountOf(t testing.TB, raw json.RawMessage) account {
 	return a
 }
 
-// types are the error types of answers, empty for good ones.
+// types are the error types of answers, empty for successes.
 func types(answers []given) []registry.ErrorType {
 	var out []registry.ErrorType
 	for _, a := range answers {
@@ -67,8 +67,8 @@ func types(answers []given) []registry.ErrorType {
 	return out
 }
 
-// TestFourCallsInOneTurn: calls of one message are decided in their order; those over
-// the budget are told what to do instead, and the turn ends in speech.
+// TestFourCallsInOneTurn: calls of one message are decided in order; those over the budget get advice, and the turn
+// ends in speech.
 func TestFourCallsInOneTurn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -84,7 +84,7 @@ rules:
       - then:
           - say: That is what I have found.
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
-		// What runs ends after all four have been decided.
+		// The calls end after all four were decided.
 		tools.hold("lookup")
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "four"})
@@ -131,8 +131,7 @@ rules:
 	})
 }
 
-// TestBudgetOverTwoMessages: a model that calls again after its results does not get a
-// new budget; the user's next turn does.
+// TestBudgetOverTwoMessages: calls after results share the turn's budget; the user's next turn has a new one.
 func TestBudgetOverTwoMessages(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -172,7 +171,7 @@ rules:
 		if got, want := types(answers), []registry.ErrorType{"", "", registry.ErrorBudgetExceeded, ""}; !slices.Equal(got, want) {
 			t.Errorf("the answers were %v, want %v", got, want)
 		}
-		// The one that uses up the budget says so, and the next turn's does not.
+		// The call that exhausts the budget says so; the next turn's does not.
 		if a := accountOf(t, answers[1].envelope.Meta.Budget); a.Retrieval != (count{2, 2}) {
 			t.Errorf("with the second answer the account was %+v", a)
 		}
@@ -185,8 +184,8 @@ rules:
 	})
 }
 
-// TestClamp: a top_k that is too high, or not given and too high by default, is lowered
-// before the tool sees it, and everybody is told.
+// TestClamp: a top_k that is too high, given or by default, is lowered before the tool sees it, and reported to the
+// model, the client and the audit.
 func TestClamp(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
@@ -235,7 +234,7 @@ rules:
 	})
 }
 
-// TestRefusedCalls: what may not run does not, and the model learns what to mend.
+// TestRefusedCalls: refused calls do not run, and the model learns the fix.
 func TestRefusedCalls(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
