@@ -19,8 +19,7 @@ import (
 	"voicegw/store"
 )
 
-// stage is the tools of the stories about policy, and what they have done. They count
-// their runs themselves, so that a story tells what happened and not what was said of it.
+// stage has the tools of the policy tests and counts their runs, so that tests check side effects rather than claims.
 //
 //	lookup {query, top_k = 5}  retrieval
 //	forecast {city}            utility
@@ -32,27 +31,26 @@ import (
 //	write {text}               writes, has no business key and is not idempotent
 //	pay {amount, to}           writes, must be approved, has a preview
 //	boom {}                    writes and panics
-//	report {}                  runs beside the conversation, where the model knows that
+//	report {}                  non-blocking, where the model supports that
 type stage struct {
 	box *toolbox
-	// effects gets a line for each run of a tool that writes, synced before the tool goes
-	// on; nil keeps none.
+	// effects gets a line for each run of a tool that writes, synced before the tool continues; nil records none.
 	effects *os.File
 
 	mu      sync.Mutex // guards the following fields
 	saw     map[string][]string
 	stopped map[string]int
-	holds   map[string]chan struct{} // where runs of a tool wait; closed to let them go
-	begun   chan string              // by the tools to the story: which has begun; never closed
+	holds   map[string]chan struct{} // held runs of a tool; closed to release them
+	begun   chan string              // by the tools to the test: the one that began; never closed
 }
 
-// mostRuns is how many runs of tools a story may have.
+// mostRuns bounds the runs of tools in a test.
 const mostRuns = 256
 
-// slowTime is how long the slow tools take if nobody lets them go.
+// slowTime is how long the slow tools take unless released.
 const slowTime = 30 * time.Second
 
-// newStage makes tools over a store in memory.
+// newStage makes tools over an in-memory store.
 func newStage(t testing.TB) *stage {
 	t.Helper()
 	o := folderOf(t)
@@ -69,12 +67,12 @@ func newStage(t testing.TB) *stage {
 	return newStageOn(t, kept)
 }
 
-// folderOf is where the store of a story is: in a folder, so that one sees what it writes.
+// folderOf puts the store of a test into a folder.
 func folderOf(t testing.TB) store.Options {
 	return store.Options{Dir: t.TempDir(), Sync: store.SyncInterval}
 }
 
-// newStageOn makes tools, and more, over a store that stays the caller's.
+// newStageOn makes the stage's and more tools over the caller's store.
 func newStageOn(t testing.TB, kept *store.Store, more ...registry.Entry) *stage {
 	t.Helper()
 	s := &stage{saw: map[string][]string{}, stopped: map[string]int{}, holds: map[string]chan struct{}{}, begun: make(chan string, mostRuns)}
@@ -90,7 +88,7 @@ func newStageOn(t testing.TB, kept *store.Store, more ...registry.Entry) *stage 
 	return s
 }
 
-// tools are the entries and handlers of the stage.
+// tools returns the stage's entries and handlers.
 func (s *stage) tools(t testing.TB, more []registry.Entry) ([]byte, map[string]registry.Handler) {
 	t.Helper()
 	writes := func(e *spec.Spec) {
@@ -126,7 +124,7 @@ func (s *stage) tools(t testing.TB, more []registry.Entry) ([]byte, map[string]r
 	return registrytest.File(t, entries...), handlers
 }
 
-// testTool is a tool of a test, with the parameters and those of them that it requires.
+// testTool is a test's tool with its parameters and the required ones.
 func testTool(t testing.TB, id, params, required string, change func(*spec.Spec)) registry.Entry {
 	t.Helper()
 	schema := json.RawMessage(`{"type":"object","properties":{` + params + `},"required":[` + required + `],"additionalProperties":false}`)
@@ -144,17 +142,17 @@ func testTool(t testing.TB, id, params, required string, change func(*spec.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gemini == nil { // Gemini's form of a tool without parameters is to have none
+	if gemini == nil { // Gemini's form of a tool without parameters
 		gemini = json.RawMessage(`{"type":"OBJECT","properties":{}}`)
 	}
 	return registry.Entry{Spec: declared, Summary: "A tool of a test.", Guide: "# " + id + "\n",
 		Forms: registry.Forms{OpenAI: openai, OpenAIChat: openai, Gemini: gemini}}
 }
 
-// anyArgs takes whatever arguments there are, as they are.
+// anyArgs accepts any arguments unchanged.
 type anyArgs struct{ json.RawMessage }
 
-// execute is every tool of the stage.
+// execute runs every tool of the stage.
 func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{}]) (registry.Result, error) {
 	s.mu.Lock()
 	s.saw[call.Tool] = append(s.saw[call.Tool], string(call.Args.RawMessage))
@@ -174,7 +172,7 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 	if wait != nil {
 		stop := ctx.Done()
 		if call.Tool != "slow_stoppable" && call.Tool != "report" {
-			stop = nil // it heeds nothing
+			stop = nil // it ignores its context
 		}
 		select {
 		case <-wait:
@@ -189,7 +187,7 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 	return registry.Result{Data: map[string]any{"run": n, "tool": call.Tool}}, nil
 }
 
-// effect does what a tool that writes is there for.
+// effect performs the side effect of a tool that writes.
 func (s *stage) effect(tool string, args json.RawMessage) error {
 	if s.effects == nil || !slices.Contains([]string{"book", "write", "pay"}, tool) {
 		return nil
@@ -200,14 +198,14 @@ func (s *stage) effect(tool string, args json.RawMessage) error {
 	return s.effects.Sync()
 }
 
-// hold makes the runs of a tool wait until letGo.
+// hold blocks the runs of a tool until letGo.
 func (s *stage) hold(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds[tool] = make(chan struct{})
 }
 
-// letGo lets the runs of a tool go on, those to come among them.
+// letGo releases the runs of a tool, present and future.
 func (s *stage) letGo(tool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,28 +221,28 @@ func (s *stage) letGoAll() {
 	}
 }
 
-// runs are the arguments of each run of a tool, as its handler saw them.
+// runs returns the arguments of each run of a tool, as its handler saw them.
 func (s *stage) runs(tool string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.saw[tool])
 }
 
-// waitStops waits until so many runs of a tool were stopped: the audit may have a call
-// before the goroutine of its tool has noticed.
+// waitStops waits until this many runs of a tool were stopped: the audit may have a call before its goroutine has
+// noticed.
 func (s *stage) waitStops(t testing.TB, tool string, times int) {
 	t.Helper()
 	testutil.WaitUntil(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
 }
 
-// stops is how many runs of a tool were stopped.
+// stops counts a tool's stopped runs.
 func (s *stage) stops(tool string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopped[tool]
 }
 
-// waitBegun waits until a run of the tool begins; those of others are passed over.
+// waitBegun waits until a run of the tool begins, ignoring other tools.
 func (s *stage) waitBegun(t testing.TB, tool string) {
 	t.Helper()
 	late := time.After(patience)
@@ -260,7 +258,7 @@ func (s *stage) waitBegun(t testing.TB, tool string) {
 	}
 }
 
-// ran checks how often a tool has run.
+// ran checks the number of a tool's runs.
 func (s *stage) ran(t testing.TB, tool string, times int) {
 	t.Helper()
 	if got := s.runs(tool); len(got) != times {

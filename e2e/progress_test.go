@@ -23,7 +23,7 @@ import (
 	"voicegw/transport"
 )
 
-// progressScenario is what a model says that knows what it was told of the work.
+// progressScenario is a model that knows a tool's progress.
 const progressScenario = `
 name: progress
 rules:
@@ -38,8 +38,8 @@ rules:
     do: [{say: I do not know how far it is.}]
 `
 
-// TestProgressReachesTheModel: the user asks how far a tool is that runs, and a model that takes entries without a turn
-// knows it, has said nothing of its own accord, and gets the result all the same; others know nothing.
+// TestProgressReachesTheModel: the user asks for a running tool's progress. A model that accepts entries without a
+// turn knows it, has said nothing unasked, and gets the result; others don't know it.
 func TestProgressReachesTheModel(t *testing.T) {
 	for _, c := range []struct{ wire, model, answer string }{
 		{"openai", "", "second chapter"},
@@ -51,7 +51,7 @@ func TestProgressReachesTheModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newProgressing(t, c.wire, c.model)
 				p.say("a report")
-				<-time.After(8 * time.Second) // of the bubble; the tool says something after 1 and after 4 s
+				<-time.After(8 * time.Second) // in the bubble; the tool reports after 1 and 4 s
 				synctest.Wait()
 				if got := p.words(); got != "I begin." {
 					t.Errorf("the model said by itself %q", got)
@@ -65,14 +65,14 @@ func TestProgressReachesTheModel(t *testing.T) {
 				<-time.After(30 * time.Second)
 				synctest.Wait()
 				if got := p.words(); c.wire == "gemini" && !strings.Contains(got, "report is there") {
-					t.Errorf("at the end the model had said %q", got) // OpenAI's was told that no result comes
+					t.Errorf("at the end the model had said %q", got) // OpenAI's model learned that no result comes
 				}
 			})
 		})
 	}
 }
 
-// progressing is a client of a session with one tool, report, that works for 20 s, in a bubble.
+// progressing is a client of a session with one tool, report, that takes 20 s, in a bubble.
 type progressing struct {
 	t    *testing.T
 	conn *protocol.Conn
@@ -117,7 +117,7 @@ func newProgressing(t *testing.T, wire, model string) *progressing {
 	return p
 }
 
-// inMemory serves h, and returns a client that reaches it.
+// inMemory serves h and returns a client for it.
 func inMemory(t *testing.T, h http.Handler) *http.Client {
 	l := testutil.ListenPipe()
 	srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext}
@@ -130,7 +130,7 @@ func inMemory(t *testing.T, h http.Handler) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}}
 }
 
-// reporting has the tool report, beside which the model talks where it can.
+// reporting has the tool report, non-blocking if the model supports it.
 func reporting(t *testing.T) *registry.Registry {
 	type needs struct{ Progress registry.Progress }
 	tools, err := registry.Load(registrytest.File(t, testTool(t, "report", ``, ``, func(s *spec.Spec) {
@@ -152,7 +152,7 @@ func reporting(t *testing.T) *registry.Registry {
 	return tools
 }
 
-// listen takes what the gateway sends, and plays it at once.
+// listen takes the gateway's output and plays it at once.
 func (p *progressing) listen() {
 	for {
 		f, err := p.conn.Read()
@@ -185,12 +185,12 @@ func (p *progressing) send(m protocol.ClientMessage) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_ = p.conn.WriteText(text) // where the session is over, reading says so
+	_ = p.conn.WriteText(text) // after the session's end, reading reports it
 }
 
 func (p *progressing) say(text string) { p.send(&protocol.InputText{Text: text}) }
 
-// words is what the model has said, all of it.
+// words returns all of the model's words.
 func (p *progressing) words() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,9 +12,8 @@ import (
 	"voicegw/session"
 )
 
-// TestHalfOfTheHandshakesAreRefused, with a body and on connections that could be used again,
-// while many callers come at once: each is answered, with a session or an error, each session
-// talks, and nothing is left when the gateway leaves.
+// TestHalfOfTheHandshakesAreRefused, with a body and on reusable connections, while many callers connect at once:
+// each gets a session or an error, each session works, and nothing is left when the gateway stops.
 func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
 	t.Parallel()
 	const callers = 60
@@ -60,8 +59,7 @@ func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
 	}
 }
 
-// answered opens a session and asks for a turn. It returns at the turn's end, or when the
-// gateway has said why there is no session, and says which.
+// answered opens a session and requests a turn. It returns at the turn's end or at the gateway's error.
 func answered(t *testing.T, conn *protocol.Conn) bool {
 	text, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000, PendingRequest: "Hello."})
 	if err == nil {
@@ -71,7 +69,7 @@ func answered(t *testing.T, conn *protocol.Conn) bool {
 		t.Error(err)
 		return false
 	}
-	told := false // why there is no session
+	told := false // an error explains the missing session
 	for {
 		f, err := conn.Read()
 		if err != nil {

@@ -37,13 +37,13 @@ import (
 	"voicegw/transport/openai"
 )
 
-// relayEnv makes the test binary run as a gateway of its own process, so that its
-// CPU and memory can be told from those of its clients and of the provider. Its
-// value is "provider base-URL", then "tls" for clients that speak TLS, or "traces=URL" for a collector.
+// relayEnv runs the test binary as a gateway process, so that its CPU and memory are separate from those of its
+// clients and the provider. Its value is "provider base-URL", then "tls" for TLS clients, or "traces=URL" for a
+// collector.
 const relayEnv = "VOICEGW_E2E_RELAY"
 
-// runRelay is the gateway's process: it prints its address, then its memory for
-// each line of input, and ends with it.
+// runRelay is the gateway's process: it prints its address, then its memory for each line of input, and ends with the
+// input.
 func runRelay(target string) error {
 	words := strings.Fields(target)
 	name, base, secure, collector := words[0], words[1], slices.Contains(words, "tls"), ""
@@ -74,7 +74,7 @@ func runRelay(target string) error {
 	m, err := session.NewManager(session.Options{
 		Follow:     follow,
 		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true},
-		Policy: orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may come back, as in production
+		Policy: orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may resume, as in production
 	})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func runRelay(target string) error {
 		}
 		if in.Text() != "now" {
 			debug.FreeOSMemory()
-			runtime.GC() // what a pool holds goes with the second collection
+			runtime.GC() // pools are emptied by the second collection
 		}
 		var ms runtime.MemStats
 		runtime.ReadMemStats(&ms)
@@ -112,29 +112,28 @@ func runRelay(target string) error {
 	return spans.Close(atOnce)
 }
 
-// exampleTLS is a server, already closed, with the certificate for 127.0.0.1 that Go has for tests,
-// and with a client that trusts it.
+// exampleTLS is a closed server with Go's test certificate for 127.0.0.1 and a client that trusts it.
 func exampleTLS() *httptest.Server {
 	srv := httptest.NewTLSServer(nil)
 	srv.Close()
 	return srv
 }
 
-// relayMemory is what the gateway's process says of itself, in bytes.
+// relayMemory is the process's memory, in bytes.
 type relayMemory struct {
 	Heap, Stack, Mallocs, Allocated uint64
 	Goroutines                      int
 	Traces                          traces.Stats
 }
 
-// relay is that process seen from outside.
+// relay is the process seen from outside.
 type relay struct {
 	cmd *exec.Cmd
 	url string
 	ask func(what string) (relayMemory, error)
 }
 
-// startRelay starts it; secure says whether its clients speak TLS.
+// startRelay starts it; secure means TLS clients.
 func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -145,7 +144,7 @@ func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	return startedRelay(b, cmd)
 }
 
-// startedRelay starts the process of a relay.
+// startedRelay starts a relay's process.
 func startedRelay(b testing.TB, cmd *exec.Cmd) *relay {
 	b.Helper()
 	cmd.Stderr = os.Stderr
@@ -180,8 +179,7 @@ func startedRelay(b testing.TB, cmd *exec.Cmd) *relay {
 	}}
 }
 
-// cpu returns the process's user and system time (proc(5), fields 14 and 15, in
-// ticks of 10 ms).
+// cpu returns the process's user and system time (proc(5), fields 14 and 15, in ticks of 10 ms).
 func (r *relay) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
@@ -197,9 +195,8 @@ func (r *relay) cpu(b *testing.B) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// echoProvider speaks just enough of a provider's wire to give each frame of audio
-// back as one of the model's, of the same length; with floodVoice it sends tiny events
-// without end.
+// echoProvider speaks enough of a provider's wire to return each audio frame as one of the model's, of the same
+// length; with floodVoice it sends tiny events endlessly.
 func echoProvider(frame int) *httptest.Server {
 	pcm := base64.StdEncoding.EncodeToString(make([]byte, frame))
 	geminiAudio := []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`)
@@ -252,10 +249,10 @@ func echoProvider(frame int) *httptest.Server {
 	}))
 }
 
-// relayWay says what a relay speaks on both sides.
+// relayWay has a relay's protocols on both sides.
 type relayWay struct {
 	provider string
-	secure   bool // its clients speak TLS
+	secure   bool // TLS clients
 }
 
 var relayWays = []relayWay{{"gemini", false}, {"gemini", true}, {"openai", false}, {"openai", true}}
@@ -267,10 +264,8 @@ func (w relayWay) name() string {
 	return w.provider
 }
 
-// BenchmarkRelay holds 200 sessions through a gateway process of its own, each
-// sending 20 ms of audio every 20 ms and getting as much back, and reports what
-// the gateway spends: CPU and allocations for a relayed frame (one direction), and
-// memory for a session that is idle.
+// BenchmarkRelay runs 200 sessions through a gateway process, each with 20 ms of audio every 20 ms in both
+// directions. It reports CPU and allocations per relayed frame (one direction), and memory per idle session.
 func BenchmarkRelay(b *testing.B) {
 	const sessions = 200
 	for _, w := range relayWays {
@@ -336,7 +331,7 @@ func benchClient(b testing.TB, url string, rate int) *protocol.Conn {
 	return c
 }
 
-// relayTime is how long the frames run in one measurement.
+// relayTime is the length of one measurement.
 const relayTime = 5 * time.Second
 
 func measureRelay(b *testing.B, r *relay, clients []*protocol.Conn, frame int) {

@@ -15,8 +15,8 @@ import (
 	"voicegw/protocol"
 )
 
-// shortAnswer is an answer of less than 10 s: the gateway holds so much that no client has acknowledged, and
-// none of it is dropped, however slow the machine is.
+// shortAnswer takes less than 10 s, the unacknowledged audio that the gateway keeps, so none of it is dropped on a
+// slow machine.
 const shortAnswer = `
 name: short
 rules:
@@ -27,7 +27,7 @@ rules:
           and then I will stop.
 `
 
-// comer is a client that comes back: it keeps what a client must know for that.
+// comer is a client that resumes, with the state that this needs.
 type comer struct {
 	t    *testing.T
 	url  string
@@ -38,13 +38,13 @@ type comer struct {
 	seen     map[int64]bool
 	repeated int
 	item     string
-	at       int // where in the item the next frame begins, in bytes
+	at       int // position of the next frame in the item, in bytes
 	audio    map[string][]byte
 	ended    map[string]bool
-	heard    map[string]int // by item, what was reported last, in ms
+	heard    map[string]int // by item, the last report in ms
 }
 
-// dial opens a connection with a first message, and reads until session.started has come.
+// dial opens a connection with a first message and reads up to session.started.
 func (c *comer) dial(start *protocol.Start) {
 	c.t.Helper()
 	var err error
@@ -67,10 +67,10 @@ func (c *comer) say(m protocol.ClientMessage) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	_ = c.conn.WriteText(text) // a connection that is broken is noticed by reading
+	_ = c.conn.WriteText(text) // reading notices a broken connection
 }
 
-// back comes back to the session.
+// back resumes the session.
 func (c *comer) back() {
 	c.t.Helper()
 	r := &protocol.Resume{SessionID: c.started.SessionID, Token: c.started.ResumeToken, LastSeq: c.seq}
@@ -124,8 +124,8 @@ func (c *comer) step() error {
 	return nil
 }
 
-// reports says, for every 200 ms that have come of an item, that the user has heard so much of it. Without
-// reports the gateway's clock tells when an item counts as heard, however slow the machine is.
+// reports reports playback for every 200 ms of an item. Without reports, the gateway's clock decides when an item
+// counts as heard, however slow the machine is.
 func (c *comer) reports() {
 	if ms := c.at / 48 / 200 * 200; ms > c.heard[c.item] {
 		c.heard[c.item] = ms
@@ -133,7 +133,7 @@ func (c *comer) reports() {
 	}
 }
 
-// hears reads until so many bytes of audio have come, or an item has ended.
+// hears reads this many bytes of audio, or to the end of an item.
 func (c *comer) hears(n int) error {
 	c.t.Helper()
 	for {
@@ -175,9 +175,8 @@ func newComer(t *testing.T, provider string) (*comer, *testutil.Proxy) {
 	return c, p
 }
 
-// TestComesBackToTheByte (S1, S2): a connection breaks again and again while the model speaks, in
-// each way in which a network breaks one. What the client has in the end is what a client has whose
-// connection never broke.
+// TestComesBackToTheByte (S1, S2): a connection keeps breaking, in each way in which networks break them, while the
+// model speaks. The client ends up with the same audio as without a loss.
 func TestComesBackToTheByte(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -196,7 +195,7 @@ func TestComesBackToTheByte(t *testing.T) {
 				func() error { return p.Do(testutil.Command{Do: testutil.BlackHole}) },
 				func() error { return p.Do(testutil.Command{Do: testutil.Reset, Way: testutil.ToTarget}) },
 				func() error { return c.conn.Close(protocol.CloseServerLeaving, "a page that is reloaded") },
-				func() error { return nil }, // the same session from elsewhere, while this connection is fine
+				func() error { return nil }, // the same session from elsewhere, with a working connection
 				func() error { return c.conn.Close(protocol.CloseSlowClient, "") },
 			} {
 				if err := c.hears((i + 1) * 30_000); err != nil {

@@ -9,12 +9,11 @@ import (
 	"voicegw/protocol"
 )
 
-// frameTime is how much audio the client and the model send at a time in this story.
+// frameTime is the audio in each of the client's and the model's frames.
 const frameTime = 20 * time.Millisecond
 
-// TestSlowToolStopsNoAudio: while a tool hangs that may take 30 s and cannot be stopped,
-// the user is heard and the model speaks. The gateway holds no frame up, in either
-// direction; and what the tool brings in the end goes nowhere but the audit.
+// TestSlowToolStopsNoAudio: while a tool hangs that may take 30 s and cannot be stopped, the user is heard and the
+// model speaks. The gateway delays no frame in either direction; the tool's late result goes only to the audit.
 func TestSlowToolStopsNoAudio(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{timed: true, speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
@@ -33,7 +32,7 @@ rules:
 		c := st.start(t, 16000)
 		c.say(&protocol.InputText{Text: "go"})
 		tools.waitBegun(t, "slow")
-		c.speak(16000, phrase(16000)) // what it says is answered while the tool runs
+		c.speak(16000, phrase(16000)) // answered while the tool runs
 		waitFor[*protocol.AudioStart](c)
 		sent, heard := c.talkFor(3 * time.Second)
 		if len(messages[*protocol.ToolEnded](c)) != 0 {
@@ -52,8 +51,7 @@ rules:
 	})
 }
 
-// talkFor sends quiet audio as a microphone does and takes what comes, and returns when frames
-// were sent and when they came.
+// talkFor sends quiet audio in real time and takes events; it returns the times of frames sent and received.
 func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 	c.t.Helper()
 	quiet := testutil.Silence(16000, frameTime)
@@ -81,7 +79,7 @@ func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 	}
 }
 
-// since are the times from then on.
+// since returns the times from then on.
 func since(times []time.Time, then time.Time) []time.Time {
 	i := slices.IndexFunc(times, func(t time.Time) bool { return !t.Before(then) })
 	if i < 0 {
@@ -90,7 +88,7 @@ func since(times []time.Time, then time.Time) []time.Time {
 	return times[i:]
 }
 
-// notHeldUp looks for silence behind the gateway that was not in front of it.
+// notHeldUp looks for gaps after the gateway that were not before it.
 func notHeldUp(t *testing.T, where string, front, behind []time.Time) {
 	t.Helper()
 	if want := int(2 * time.Second / frameTime); len(front) < want || len(behind) < want {

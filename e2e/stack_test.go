@@ -28,71 +28,67 @@ import (
 	"voicegw/transport/openai"
 )
 
-// providers are the wires that every story is told over.
+// providers are the wires of every test.
 var providers = []string{"gemini", "openai"}
 
-// setting is how a stack differs from the usual.
+// setting has a stack's differences from the default.
 type setting struct {
-	scenario string // YAML; empty means the built-in one
-	faults   string // YAML; empty means none
-	key      string // the provider's key; empty means a good one
-	model    string // empty means the adapter's own choice
+	scenario string // YAML; empty for the built-in one
+	faults   string // YAML; may be empty
+	key      string // the provider's key; empty for a valid one
+	model    string // empty for the adapter's default
 	limits   session.Limits
 	policy   orchestrator.Policy
-	tools    *toolbox       // nil means none
-	agents   session.Agents // nil means the default one alone
-	// text adds the text agent, with tools; its model is a simulator of its own.
+	tools    *toolbox       // may be nil
+	agents   session.Agents // nil for the default one
+	// text adds the text agent with tools; its model has a simulator of its own.
 	text bool
-	// chat is where the text agent's model listens, if it is no simulator.
+	// chat is the address of the text agent's model if it is not a simulator.
 	chat string
-	// life is how long a question to the user can be answered; zero is the executor's own.
+	// life is the time to answer an approval request; zero for the executor's default.
 	life time.Duration
 	// provider replaces the simulator.
 	provider http.Handler
-	// base is where a provider listens already; empty means one in this process, with a
-	// tap before it.
+	// base is the address of a running provider; empty starts one in this process behind a tap.
 	base string
-	// lines gets the audit instead of stack.audit; nil is for the stack's own.
+	// lines gets the audit instead of stack.audit.
 	lines io.WriteCloser
 	// firstAudioMS, chunkMS, speed and playback are the simulator's.
 	firstAudioMS int
 	chunkMS      int
 	speed        float64
 	playback     float64
-	// connectionLife is the age at which the simulator ends a connection; 0 is the provider's own.
+	// connectionLife is the age at which the simulator ends a connection; 0 is the provider's default.
 	connectionLife time.Duration
-	// goAwayAfter is the age at which a simulated Gemini says that it will end the connection; 0 is
-	// the provider's own.
+	// goAwayAfter is the age at which a simulated Gemini announces a connection's end; 0 is the provider's default.
 	goAwayAfter time.Duration
-	// fallback is the wire of the provider that takes over when the story's own cannot be reached.
+	// fallback is the wire of the provider that takes over if the test's own is unreachable.
 	fallback string
-	// timed is for a story in a bubble of synctest: its network is in memory.
+	// timed is for tests in a synctest bubble: the network is in memory.
 	timed bool
 }
 
-// stack is a gateway with a simulated provider behind it, over real sockets, or in memory
-// where time is fake.
+// stack is a gateway with a simulated provider, over real sockets, or in memory with fake time.
 type stack struct {
 	url     string       // the gateway's
 	client  *http.Client // reaches url
 	manager *session.Manager
 	tap     *tap // between the gateway and the provider; nil with setting.base
 	log     *lockedBuffer
-	audit   *journal // of what its tools did
-	tools   *toolbox // nil for none, and for those of another process
+	audit   *journal // of its tools
+	tools   *toolbox // nil without tools, and for another process
 }
 
-// closeTimeout bounds the closing of what a story has opened.
+// closeTimeout bounds the cleanup.
 const closeTimeout = patience
 
-// secret is the key that must not be seen anywhere.
+// secret is a key that must appear nowhere.
 const secret = "sk-e2e-secret-0123456789"
 
-// operatorsKey is what the gateway's operators show.
+// operatorsKey is the operators' key.
 const operatorsKey = "e2e-operators-0123456789"
 
-// patient takes away the bounds that a story does not set itself: what a busy machine does
-// late is not the gateway's fault.
+// patient removes the limits that a test does not set: delays of a busy machine are not the gateway's fault.
 func (s *setting) patient() {
 	s.limits.StartTimeout = cmp.Or(s.limits.StartTimeout, time.Minute)
 	s.limits.ConnectTimeout = cmp.Or(s.limits.ConnectTimeout, time.Minute)
@@ -169,18 +165,18 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	})
 	st.url, st.client, st.manager = srv.URL, client, m
 	if set.timed {
-		st.url = "http://localhost" // a name that the gateway answers to
+		st.url = "http://localhost" // a name that the gateway accepts
 	}
 	return st
 }
 
-// watchedLines is a place for lines in which no secret may stand.
+// watchedLines checks lines for secrets.
 type watchedLines struct {
 	io.Writer
 	io.Closer
 }
 
-// newProvider is the provider of a setting behind a tap.
+// newProvider starts the setting's provider behind a tap.
 func newProvider(t testing.TB, set setting) *tap {
 	t.Helper()
 	if set.provider == nil {
@@ -205,20 +201,20 @@ func newSim(t testing.TB, set setting) http.Handler {
 	}
 	s := sim.New(opts)
 	t.Cleanup(func() {
-		// Close waits for ten seconds, which closing a connection may take whose peer does not answer.
+		// Close waits ten seconds, the longest close of a connection whose peer does not answer.
 		testutil.WaitUntil(t, "the simulator's connections have ended", func() bool { return s.Close() == nil })
 	})
 	return s
 }
 
-// newModel is the way to a provider's model; an empty name means the adapter's own choice. A
-// name with a project in it is Vertex's.
+// newModel is the transport to a provider's model; an empty name means the adapter's default. A name with a project
+// is Vertex's.
 func newModel(t testing.TB, provider, model, key, base string, reach *http.Client) transport.Transport {
 	t.Helper()
 	return newModelOver(t, provider, model, key, base, nonblock.Client(reach, &nonblock.Loops{}))
 }
 
-// newModelOver is newModel with the client that the adapter uses as it is.
+// newModelOver is newModel with the adapter's client.
 func newModelOver(t testing.TB, provider, model, key, base string, client *http.Client) transport.Transport {
 	t.Helper()
 	var tr transport.Transport
@@ -237,7 +233,7 @@ func newModelOver(t testing.TB, provider, model, key, base string, client *http.
 	return tr
 }
 
-// lockedBuffer is a log that may be read while it is written.
+// lockedBuffer is a log for concurrent reading and writing.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

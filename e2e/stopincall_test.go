@@ -6,7 +6,7 @@ import (
 	"voicegw/protocol"
 )
 
-// whileBooking is a conversation with a model that waits for the tool book, which is held.
+// whileBooking is a conversation whose model waits for the held tool book.
 func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client) {
 	t.Helper()
 	tools := newStage(t)
@@ -18,9 +18,8 @@ func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client
 	return st, tools, c
 }
 
-// TestStopWhileAToolRuns: the user presses stop while the model waits for a tool. Whatever a
-// model makes of that (2.5 would close the connection if it were told), nothing more of the
-// answer is heard, and the next turn works.
+// TestStopWhileAToolRuns: the user presses stop while the model waits for a tool. Whatever the model does (2.5 would
+// close the connection if it got the interruption), nothing more of the answer is heard, and the next turn works.
 func TestStopWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
@@ -45,7 +44,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 				}
 			}
 			for _, said := range messages[*protocol.Transcript](c) {
-				// Asked anew, OpenAI's models tell of the result too.
+				// On the next question, OpenAI's models also report the result.
 				if said.Role == "assistant" && (said.Turn == 1 || m.provider == "gemini" && said.Text != "Yes?") {
 					t.Errorf("the user was shown %q: %s", said.Text, c.story())
 				}
@@ -54,8 +53,8 @@ func TestStopWhileAToolRuns(t *testing.T) {
 	}
 }
 
-// TestTypedWhileAToolRuns: what the user types while the model waits for a tool is answered,
-// on models that cancel the call, hold the text back, or may not be told of it yet.
+// TestTypedWhileAToolRuns: text typed while the model waits for a tool is answered, by models that cancel the call,
+// hold the text back, or may not get it yet.
 func TestTypedWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
@@ -75,7 +74,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 				case *protocol.AudioEnd:
 					c.say(&protocol.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})
 				case *protocol.Transcript:
-					// OpenAI's models tell of the result and of the text in one answer.
+					// OpenAI's models report the result and answer the text in one answer.
 					answered = msg.Role == "assistant" && msg.Final && (msg.Text == "Yes?" || m.provider == "openai" && msg.Turn > 1)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 	"voicegw/session"
 )
 
-// troupe are the agents of a story, by name. It does not change.
+// troupe has a test's agents by name. It is immutable.
 type troupe map[string]*session.Agent
 
 func (t troupe) Agent(name string) *session.Agent { return t[name] }
@@ -26,7 +26,7 @@ func (t troupe) Pinned(_ context.Context, name, _ string) *session.Agent { retur
 
 func (t troupe) Names() []string { return slices.Sorted(maps.Keys(t)) }
 
-// deskAndBilling hand over to each other. What they are asked shows whose tools the model has.
+// deskAndBilling hand off to each other. Their answers show whose tools the model has.
 func deskAndBilling() troupe {
 	return troupe{
 		"desk":    {Name: "desk", Version: "d1", Instructions: "You are the desk.", Tools: []string{"lookup", "slow"}, SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}}},
@@ -85,8 +85,7 @@ rules:
     do: [{say: I heard you.}]
 `
 
-// switchRows are the models that take a switch in different ways: on the connection that they have, or on
-// a new one.
+// switchRows are the models that switch agents on their connection, or on a new one.
 var switchRows = []struct {
 	provider, model string
 	live            bool
@@ -97,7 +96,7 @@ var switchRows = []struct {
 	{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025", false},
 }
 
-// overSwitches tells a story that begins with the desk to each row, in bubbles of time.
+// overSwitches runs a test that begins with the desk for each row, in bubbles.
 func overSwitches(t *testing.T, story func(t *testing.T, live bool, st *stack, c *client, tools *stage)) {
 	t.Helper()
 	for _, row := range switchRows {
@@ -127,7 +126,7 @@ func (c *client) hear(text, want string) {
 	}
 }
 
-// switches lists the changes of agent that the client was told of.
+// switches lists the client's notices of agent changes.
 func (c *client) switches() (list []string) {
 	for _, m := range messages[*protocol.AgentSwitched](c) {
 		list = append(list, m.From+" to "+m.To)
@@ -135,9 +134,8 @@ func (c *client) switches() (list []string) {
 	return list
 }
 
-// TestSwitchesAndBack: a call goes to another agent and back, twice, in the way that each model takes. The
-// open request is answered by the agent that goes on, in the same turn; each agent has its own tools; and
-// what was said before is known after each switch.
+// TestSwitchesAndBack: a call goes to another agent and back, twice. The next agent answers the open request in the
+// same turn; each agent has its own tools; and the conversation is known after each switch.
 func TestSwitchesAndBack(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, live bool, st *stack, c *client, _ *stage) {
@@ -170,8 +168,8 @@ func TestSwitchesAndBack(t *testing.T) {
 	})
 }
 
-// TestSwitchesThatAreRefused: to an agent that may not be reached, and back to one that has just handed the
-// user over. The present agent goes on and says so.
+// TestSwitchesThatAreRefused: to an agent that is not reachable, and back to one that has just handed off the user.
+// The present agent continues and says so.
 func TestSwitchesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, live bool, st *stack, c *client, _ *stage) {
@@ -191,8 +189,7 @@ func TestSwitchesThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestSwitchWhileAToolRuns: the switch waits until the result of the tool of the same answer was told, and
-// then takes place once.
+// TestSwitchWhileAToolRuns: the switch waits for the result of a tool in the same answer, and happens once.
 func TestSwitchWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, _ bool, st *stack, c *client, tools *stage) {
@@ -216,8 +213,8 @@ func TestSwitchWhileAToolRuns(t *testing.T) {
 	})
 }
 
-// TestSwitchWithAnOpenQuestion: a question to the user that one agent has asked is still open when another
-// one goes on. What is approved then happens once, and in the name of the agent that had asked.
+// TestSwitchWithAnOpenQuestion: an agent's approval request stays open after a switch. The approved action runs once,
+// in the name of the agent that asked.
 func TestSwitchWithAnOpenQuestion(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, _ bool, st *stack, c *client, _ *stage) {
@@ -230,7 +227,7 @@ func TestSwitchWithAnOpenQuestion(t *testing.T) {
 		c.hear("To the desk, please.", "This is the desk.")
 		c.say(&protocol.ConfirmationResolve{Token: question[0].Token, Approved: true})
 		waitFor[*protocol.ConfirmationEnded](c)
-		c.answer() // to what came of it
+		c.answer() // to the result
 		paid := false
 		for _, r := range st.audit.wait(t, "pay", 2) {
 			if r.Agent != "billing" || r.AgentVersion != "b1" || r.ToolVersion == "" {
@@ -245,8 +242,8 @@ func TestSwitchWithAnOpenQuestion(t *testing.T) {
 	})
 }
 
-// TestSwitchAcrossABargeIn: the user speaks into the first words of the next agent. They stop, and the next
-// agent is the one who hears the rest.
+// TestSwitchAcrossABargeIn: the user speaks into the first words of the next agent. They stop, and the next agent
+// hears the rest.
 func TestSwitchAcrossABargeIn(t *testing.T) {
 	t.Parallel()
 	overSwitches(t, func(t *testing.T, _ bool, _ *stack, c *client, _ *stage) {

@@ -17,15 +17,14 @@ import (
 	"voicegw/internal/testutil"
 )
 
-// tap stands between the gateway and the provider and keeps what the gateway
-// says, audio left out.
+// tap is between the gateway and the provider and records the gateway's output without audio.
 type tap struct {
 	url    string
 	client *http.Client // reaches url
 
 	mu       sync.Mutex // guards the following fields
 	said     []map[string]any
-	noted    time.Time   // when the provider last noted an interruption
+	noted    time.Time   // when the provider last reported an interruption
 	up, down []time.Time // when audio passed, to the provider and from it
 }
 
@@ -46,8 +45,7 @@ func newTap(t testing.TB, provider http.Handler, timed bool) *tap {
 	return tp
 }
 
-// newServer makes a server on this machine or, where time is fake, on a network in memory,
-// and a client that reaches it.
+// newServer starts a server on this machine or, with fake time, on an in-memory network, and returns a client for it.
 func newServer(h http.Handler, timed bool) (*httptest.Server, *http.Client) {
 	srv := httptest.NewUnstartedServer(h)
 	if !timed {
@@ -59,7 +57,7 @@ func newServer(h http.Handler, timed bool) (*httptest.Server, *http.Client) {
 	return srv, &http.Client{Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true}}
 }
 
-// relay dials first, so that a refusal of the provider reaches the gateway as it is.
+// relay dials first, so that the gateway sees a refusal of the provider.
 func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string, reach *http.Client) {
 	up, resp, err := websocket.Dial(r.Context(), upstream+r.URL.RequestURI(), &websocket.DialOptions{HTTPClient: reach, HTTPHeader: upgradeFree(r.Header)})
 	if err != nil {
@@ -82,13 +80,12 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string, re
 	both.Wait()
 }
 
-// noting makes of what looks at frames what pass takes: the frames stay as they are.
+// noting adapts an observer of frames for pass; the frames are unchanged.
 func noting(note func([]byte)) func([]byte) []byte {
 	return func(data []byte) []byte { note(data); return data }
 }
 
-// pass copies frames, as change returns them, until one side ends, and tells the other side
-// the close code.
+// pass copies frames, as returned by change, until one side ends, and passes on the close code.
 func pass(from, to *websocket.Conn, change func([]byte) []byte) {
 	from.SetReadLimit(64 << 20)
 	for {
@@ -117,8 +114,7 @@ func upgradeFree(h http.Header) http.Header {
 	return out
 }
 
-// noteHeard keeps when the provider last said that the user interrupts, and when it
-// sent audio.
+// noteHeard records the times of the provider's interruption reports and audio.
 func (tp *tap) noteHeard(data []byte) {
 	interrupts := bytes.Contains(data, []byte(`"interrupted"`)) || bytes.Contains(data, []byte(`speech_started"`))
 	speaks := bytes.Contains(data, []byte(`output_audio.delta"`)) || bytes.Contains(data, []byte(`"inlineData"`))
@@ -135,7 +131,7 @@ func (tp *tap) noteHeard(data []byte) {
 	}
 }
 
-// all is what the gateway has said so far.
+// all returns the gateway's output so far.
 func (tp *tap) all() []map[string]any {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
@@ -163,7 +159,7 @@ func (tp *tap) note(data []byte) {
 	tp.said = append(tp.said, m)
 }
 
-// wait returns the first thing the gateway said that fits.
+// wait returns the gateway's first matching message.
 func (tp *tap) wait(t testing.TB, what string, fits func(map[string]any) bool) map[string]any {
 	t.Helper()
 	var found map[string]any

@@ -9,7 +9,7 @@ import (
 	"voicegw/registry"
 )
 
-// recordOf finds the audit's record of a call by the gateway's name of it.
+// recordOf finds the audit's record of a call by the gateway's id.
 func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 	t.Helper()
 	for _, r := range records {
@@ -21,9 +21,8 @@ func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 	return audit.Record{}
 }
 
-// TestBookingAcrossABargeIn: the user interrupts while a booking is at work, and the
-// model asks for it again. It is done once, and each call has one end: an answer, or the
-// model's own withdrawal.
+// TestBookingAcrossABargeIn: the user interrupts during a booking, and the model requests it again. It runs once, and
+// each call has one end: an answer, or the model's withdrawal.
 func TestBookingAcrossABargeIn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
@@ -64,7 +63,7 @@ rules:
 			}
 			return
 		}
-		// Nothing had been said yet: to this model it is one turn still.
+		// Nothing had been said yet: for this model it is still one turn.
 		for i, a := range st.tap.waitAnswers(t, 2) {
 			if want := records[i].ProviderCallID; a.id != want || !a.envelope.OK || a.envelope.Meta.CacheHit != records[i].CacheHit {
 				t.Errorf("answer %d is %s to %s, want one to %s", i+1, a.envelope.Encode(), a.id, want)
@@ -73,7 +72,7 @@ rules:
 	})
 }
 
-// bookingThenText is what the model does when somebody types while a booking runs.
+// bookingThenText is the model's script for text typed during a booking.
 const bookingThenText = `
 name: typed
 rules:
@@ -85,8 +84,8 @@ rules:
     do: [say: "Yes?"]
 `
 
-// TestBookingAcrossATypedTurnOf31: this model takes the text in when it has the tool's
-// result: it waits for nothing else.
+// TestBookingAcrossATypedTurnOf31: this model takes the text when it has the tool's result: it waits for nothing
+// else.
 func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
@@ -107,9 +106,8 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	}
 }
 
-// TestBookingAcrossATypedTurn: what the user types is the next turn, whatever runs: the
-// call before is answered before the new answer is asked for, or withdrawn by the model,
-// and its result never comes.
+// TestBookingAcrossATypedTurn: typed text is the next turn, whatever runs: the earlier call is answered before the
+// new answer is requested, or the model withdraws it and its result never arrives.
 func TestBookingAcrossATypedTurn(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: bookingThenText}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -146,8 +144,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 	})
 }
 
-// TestBargeInStopsWhatCanBeStopped: a tool that is cancellable ends with the
-// interruption.
+// TestBargeInStopsWhatCanBeStopped: a cancellable tool ends with the interruption.
 func TestBargeInStopsWhatCanBeStopped(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
@@ -166,25 +163,24 @@ rules:
 		c.speak(16000, phrase(16000))
 		r := st.audit.wait(t, "slow_stoppable", 1)[0]
 		tools.waitStops(t, "slow_stoppable", 1)
-		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call
-		// right after it has noticed the interruption, and the answer may cross that.
+		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call right after it noticed the
+		// interruption, and the answer may cross that.
 		if r.OK || !r.Delivered && provider == "openai" {
 			t.Errorf("the audit has %+v", r)
 		}
 		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
-		// Where the two cross, Gemini's adapter may have read the withdrawal before it sends,
-		// and then it sends nothing: only of OpenAI's is it known how many there are.
+		// If the two cross, Gemini's adapter may have read the withdrawal before it sends, and then sends nothing:
+		// the number is certain only for OpenAI.
 		if provider == "openai" {
 			st.tap.waitAnswers(t, 1)
 		}
 	})
 }
 
-// TestWithdrawnCall: after Gemini's toolCallCancellation was read nothing is sent for the
-// call, whether its tool can be stopped or not, and the user still gets an answer.
-// OpenAI's wire cancels the whole response, whose calls then never begin, and the model is asked once
-// more.
+// TestWithdrawnCall: after Gemini's toolCallCancellation nothing is sent for the call, whether its tool can be
+// stopped or not, and the user still gets an answer. OpenAI's wire cancels the whole response, whose calls then never
+// begin, and the model is asked again.
 func TestWithdrawnCall(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"slow", "slow_stoppable"} {
@@ -226,8 +222,8 @@ faults:
 	}
 }
 
-// TestHangUpWhileAToolRuns: what had begun and cannot be stopped is finished and
-// journalled, and nobody is told; what it did is known to the next session.
+// TestHangUpWhileAToolRuns: a started tool that cannot be stopped finishes and is journalled without a report; the
+// next session knows its side effect.
 func TestHangUpWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `

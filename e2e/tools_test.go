@@ -36,18 +36,18 @@ import (
 	"voicegw/tools"
 )
 
-// toolbox is a set of tools and what they and the gateway keep of them.
+// toolbox is a set of tools with their and the gateway's stores.
 type toolbox struct {
 	registry *registry.Registry
-	store    *store.Store // nil where time is fake, which it does not know: all is kept in memory
-	letGo    func()       // lets tools go on that wait; nil if none does
-	// questions replaces the store's confirmations; nil is for those.
+	store    *store.Store // nil with fake time, which it does not support: everything is in memory
+	letGo    func()       // releases waiting tools; nil without any
+	// questions replaces the store's confirmations if not nil.
 	questions execute.Confirmations
-	// holdTold lets what was answered over the API hang before its conversation is told.
+	// holdTold hangs an answer over the API before its conversation is informed.
 	holdTold bool
 }
 
-// give lets a gateway have the tools.
+// give adds the tools to a gateway's options.
 func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.Duration) {
 	if b.store == nil {
 		opts.Tools = b.registry.Snapshot
@@ -66,7 +66,7 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	}
 }
 
-// stuckDesk is a desk that never finishes telling a conversation what came of an answer.
+// stuckDesk is a desk that never finishes informing a conversation of an answer's result.
 type stuckDesk struct{ *handoff.Desk }
 
 func (stuckDesk) Decided(context.Context, store.Confirmation, json.RawMessage) error {
@@ -74,14 +74,14 @@ func (stuckDesk) Decided(context.Context, store.Confirmation, json.RawMessage) e
 	select {}
 }
 
-// undrawn is an image model that is never there.
+// undrawn is an unavailable image model.
 type undrawn struct{}
 
 func (undrawn) Generate(context.Context, image.Request) ([]image.Generated, error) {
 	return nil, &image.Error{Kind: image.KindTransient}
 }
 
-// newToolbox is the project's tools over the demo knowledge base.
+// newToolbox has the project's tools over the demo knowledge base.
 func newToolbox(t testing.TB) *toolbox {
 	t.Helper()
 	if _, bench := t.(*testing.B); bench {
@@ -90,7 +90,7 @@ func newToolbox(t testing.TB) *toolbox {
 	return newToolboxOn(t, folderOf(t))
 }
 
-// newToolboxOn is newToolbox with a store of its own kind.
+// newToolboxOn is newToolbox with a given store.
 func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	t.Helper()
 	index, err := local.Open(local.Options{})
@@ -114,7 +114,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	off := map[string]registry.ToolSettings{} // as they are unless the configuration has agents.tools
+	off := map[string]registry.ToolSettings{} // the defaults, without agents.tools in the configuration
 	for _, id := range agent.Tools() {
 		off[id] = registry.ToolSettings{Off: true}
 	}
@@ -153,10 +153,9 @@ func (b *toolbox) blocked(who user.User) (time.Time, bool) {
 	return until, ok
 }
 
-// TestSpokenQuestionIsLookedUp: the default scenario's second utterance is answered
-// from the knowledge base, over each provider's wire, and its fourth asks for two
-// things at once. Each utterance interrupts the answer to the one before, because a
-// model may take as long for its turn as the answer lasts.
+// TestSpokenQuestionIsLookedUp: on each wire, the default scenario's second utterance is answered from the knowledge
+// base, and its fourth asks for two things at once. Each utterance interrupts the previous answer, because a turn may
+// take as long as that answer.
 func TestSpokenQuestionIsLookedUp(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -179,8 +178,7 @@ func TestSpokenQuestionIsLookedUp(t *testing.T) {
 	}
 }
 
-// heard takes what comes until the model has said all of the words after so many
-// tools have ended well, and returns the tools.
+// heard takes events until the model has said all words after this many successful tools, and returns the tools.
 func (c *client) heard(tools, words []string) (ran []string) {
 	c.t.Helper()
 	texts := map[string]string{}
@@ -214,9 +212,8 @@ func (c *client) heard(tools, words []string) (ran []string) {
 	}
 }
 
-// TestToolEndsTheSession: the session ends when the farewell has been heard and not
-// before; of a user who is shut out the client is told, and whoever connects as that
-// user is refused.
+// TestToolEndsTheSession: the session ends once the farewell was heard; the client of a blocked user is informed, and
+// later connections of that user are refused.
 func TestToolEndsTheSession(t *testing.T) {
 	t.Parallel()
 	const farewell = "Goodbye and thank you for calling."
@@ -285,7 +282,7 @@ rules:
 	}
 }
 
-// letBackIn sees the block of a user in the operators' list, and ends it.
+// letBackIn finds the block of a user in the operators' list and ends it.
 func letBackIn(t *testing.T, st *stack, user string, until time.Time) {
 	t.Helper()
 	status, body := st.http(t, http.MethodGet, "/v1/blocks", "")
@@ -301,8 +298,8 @@ func letBackIn(t *testing.T, st *stack, user string, until time.Time) {
 	st.startAs(t, user)
 }
 
-// hearFarewell waits for the whole farewell, sees that the session waits for it to be
-// heard, and plays it: then it ends for that reason, and nothing is heard any more.
+// hearFarewell waits for the whole farewell, checks that the session waits until it is heard, and plays it: then the
+// session ends for that reason, and nothing more is heard.
 func hearFarewell(c *client, farewell, reason string) {
 	c.t.Helper()
 	end := waitFor[*protocol.AudioEnd](c)
@@ -340,7 +337,7 @@ func isEnded(m protocol.ServerMessage, reason string) bool {
 	return ok && e.Reason == reason
 }
 
-// messages are those of a type that have been taken so far.
+// messages returns the taken messages of a type.
 func messages[M protocol.ServerMessage](c *client) []M {
 	var all []M
 	for _, h := range c.seen {

@@ -19,12 +19,12 @@ import (
 	"github.com/coder/websocket"
 )
 
-// lateFrame is how long after the frame before it a frame comes that counts as late: they come every 20 ms.
+// lateFrame is the gap from which a frame counts as late: they arrive every 20 ms.
 const lateFrame = 60 * time.Millisecond
 
-// BenchmarkTraces talks over TRACES_SESSIONS (200) sessions for TRACES_FOR (10s) with each kind of collector, and at the
-// same time over as many with a second gateway process without traces. Each session has a turn a second, and all of
-// them are kept. It prints for both gateways how many frames came late, the largest gap, and the CPU of the process.
+// BenchmarkTraces runs TRACES_SESSIONS (200) sessions for TRACES_FOR (10s) with each kind of collector, and
+// concurrently as many with a second gateway process without traces. Each session has a turn a second, and all are
+// kept. It prints for both gateways the number of late frames, the largest gap, and the process's CPU.
 func BenchmarkTraces(b *testing.B) {
 	sessions, lasting := 200, 10*time.Second
 	var err error
@@ -48,7 +48,7 @@ func BenchmarkTraces(b *testing.B) {
 	}
 }
 
-// collectorOf opens a collector of a kind, and returns its endpoint; empty for none.
+// collectorOf opens a collector of a kind and returns its endpoint; empty for none.
 func collectorOf(b *testing.B, kind string) string {
 	b.Helper()
 	answers := func(wait time.Duration, status int) string {
@@ -74,7 +74,7 @@ func collectorOf(b *testing.B, kind string) string {
 		return answers(4*time.Second, http.StatusOK)
 	case "refuses":
 		return answers(0, http.StatusForbidden)
-	case "hangs": // it takes connections and says nothing
+	case "hangs": // accepts connections and sends nothing
 		l, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			b.Fatal(err)
@@ -85,7 +85,7 @@ func collectorOf(b *testing.B, kind string) string {
 	return ""
 }
 
-// benchTraces measures one kind of collector, beside a gateway without one.
+// benchTraces measures one kind of collector against a gateway without one.
 func benchTraces(b *testing.B, kind string, sessions int, lasting time.Duration) {
 	b.Helper()
 	srv := turningProvider()
@@ -124,7 +124,7 @@ func benchTraces(b *testing.B, kind string, sessions int, lasting time.Duration)
 	}
 }
 
-// tracedSide is a gateway and those who talk with it.
+// tracedSide is a gateway and its talkers.
 type tracedSide struct {
 	relay   *relay
 	talkers []*talker
@@ -135,7 +135,7 @@ type tracedSide struct {
 	gaps   []time.Duration // the largest of each talker
 }
 
-// listen counts the frames that a talker gets until then.
+// listen counts a talker's frames.
 func (s *tracedSide) listen(t *talker, until time.Time) {
 	stop := time.AfterFunc(time.Until(until), t.conn.Abort)
 	defer stop.Stop()
@@ -162,10 +162,10 @@ func (s *tracedSide) listen(t *talker, until time.Time) {
 	s.frames, s.late, s.gaps = s.frames+frames, s.late+late, append(s.gaps, gap)
 }
 
-// turnFrames is how many frames there are in a turn of turningProvider: one second.
+// turnFrames is one second, a turn of turningProvider.
 const turnFrames = 50
 
-// turningProvider speaks OpenAI's wire as echoProvider does, and every second hears the user speak: the answer is over and
+// turningProvider speaks OpenAI's wire as echoProvider does, and every second hears the user: the answer ends and
 // another turn begins.
 func turningProvider() *httptest.Server {
 	pcm := base64.StdEncoding.EncodeToString(make([]byte, 24000/50*2))
