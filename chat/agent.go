@@ -1,3 +1,6 @@
+// Package chat implements the text agent. It sends a user's message to a chat model, runs the tools that the model
+// calls under the same policy and ledger as a voice session, and reports the turn in voicegw.v1 messages. Package
+// chat/completions implements the models, and package gateway the HTTP endpoints.
 package chat
 
 import (
@@ -20,21 +23,21 @@ import (
 	"voicegw/store"
 )
 
-// Agent is a text agent. It may be used concurrently.
+// Agent is a text agent. It is safe for concurrent use.
 type Agent struct {
 	// Fixed after New.
 	opts Options
-	// markKey makes the marks of conversations. A conversation keeps its mark while the process
-	// runs, so that a provider can cache the beginning of its prompt.
+	// markKey derives each conversation's mark. A conversation keeps its mark while the process runs, so that
+	// providers can cache the start of its prompt.
 	markKey [32]byte
-	idle    chan struct{} // closed when Drain was called and no Respond runs any more
+	idle    chan struct{} // closed after Drain, when no Respond runs
 
-	mu       sync.Mutex          // guards the following fields
-	messages map[string]*message // in progress, or kept for a while; by key
-	kept     []*message          // the messages that are over, oldest first
-	keptSize int                 // size of all kept messages, in bytes
-	// responding counts the running calls of Respond. draining refuses more of them; stopped says
-	// that those that run are to end.
+	mu       sync.Mutex          // guards the fields below
+	messages map[string]*message // by key: being answered, or answered recently
+	kept     []*message          // answered messages, oldest first
+	keptSize int                 // in bytes
+	// responding counts the running calls of Respond. After draining no call may begin; after stopped the running
+	// calls must end.
 	responding        int
 	draining, stopped bool
 }
@@ -45,79 +48,73 @@ func New(opts Options) (*Agent, error) {
 		return nil, errors.New("chat: Options need Model, Executor and Conversations")
 	}
 	a := &Agent{opts: opts.withDefaults(), messages: make(map[string]*message), idle: make(chan struct{})}
-	rand.Read(a.markKey[:]) // it never fails: crypto/rand ends the program instead
+	rand.Read(a.markKey[:]) // never fails: crypto/rand aborts the program instead
 	return a, nil
 }
 
 // Sees reports whether messages may contain images.
 func (a *Agent) Sees() bool { return a.opts.Vision }
 
-// Request is one message of a user.
+// Request is one message from a user.
 type Request struct {
-	// ConversationID continues a conversation; empty begins one. conversation.ValidID must accept
-	// it.
+	// ConversationID continues a conversation; empty starts one. It must satisfy conversation.ValidID.
 	ConversationID string
-	// User is the user who sends the message; it must not be empty.
+	// User sent the message; required.
 	User user.User
-	// Agent names the persona that answers, and goes on with the conversation. If it is empty, that is the
-	// conversation's own or, if no persona has that name any more, the default one.
+	// Agent names the persona that answers from now on. Empty means the conversation's own persona or, if that no
+	// longer exists, the default.
 	Agent string
-	// TimeZone is the IANA name of the user's time zone; empty if it is not known.
+	// TimeZone is an IANA name; empty if unknown.
 	TimeZone string
-	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
-	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.
-	// Inspect means that the client may know what the turn costs; Inside that it is also shown
-	// everything about each call of a tool (protocol.InspectCall).
+	// Key is the ID of the authenticated principal; may be empty. KeyMark and KeyExpires are its Mark and expiry
+	// (auth.Principal), for voice sessions that this turn opens. Inspect lets the client see the turn's cost, Inside
+	// the details of each tool call (protocol.InspectCall).
 	Key, KeyMark    string
 	KeyExpires      time.Time
 	Inspect, Inside bool
-	// Parent is the span of the client's own that the message belongs to; zero without one.
+	// Parent is the client's trace span; zero without one.
 	Parent protocol.TraceParent
-	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
+	// Vouched means that a trusted caller named the user. Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string
-	// Origin is the origin of the page that the user is on: a voice session offered in this turn
-	// can be used only from there. It is empty if there is no page.
+	// Origin is the origin of the user's page, or empty. A voice session offered in this turn works only from there.
 	Origin string
-	// Message is the user's text. Empty with a Confirmation.
+	// Message is the user's text; empty with a Confirmation.
 	Message string
-	// Parts are the pieces of a Message with images, as in Message.Parts; nil without images.
-	// They are allowed only if Agent.Sees.
+	// Parts are the pieces of a message with images, otherwise nil. They require Agent.Sees.
 	Parts []Part
-	// History is what was said before, for a client that keeps the conversation itself; then
-	// nothing is loaded or stored. Nil means that the conversation is stored here.
+	// History holds the earlier messages of a client that keeps the conversation itself; nothing is then loaded or
+	// stored. Nil means that the conversation is stored here.
 	History []Message
-	// ID is the client's own name for this message, which stays the same when it sends the
-	// message again: at most MaxMessageID bytes of UTF-8 without control characters. If it is
-	// empty, the text, the conversation and the user identify the message for two minutes.
+	// ID identifies the message when the client repeats it: at most MaxMessageID bytes of UTF-8 without control
+	// characters. If empty, the text, conversation and user identify the message for two minutes.
 	ID string
-	// Confirmation answers a question; Message is then empty.
+	// Confirmation answers an approval request; Message must be empty.
 	Confirmation *Confirmation
-	// Settings are the client's own settings for the model: fields of Chat Completions such as
-	// temperature, in JSON. May be nil.
+	// Settings are model settings from the client: fields of Chat Completions such as temperature, in JSON. May be
+	// nil.
 	Settings map[string]json.RawMessage
-	// Tools are the client's own tools, in addition to the gateway's. A call of one ends the turn
-	// with a protocol.ToolCall; the client's next request has its answer at the end of History,
-	// and an empty Message. Tools require History.
+	// Tools are the client's own tools, in addition to the gateway's. A call to one ends the turn with a
+	// protocol.ToolCall. The client's next request has the result at the end of History and an empty Message. Tools
+	// require History.
 	Tools []Tool
-	// ToolChoice (in JSON) and Parallel are tool_choice and parallel_tool_calls of Chat
-	// Completions. They apply to the model's first answer, but "none" applies to all.
+	// ToolChoice (JSON) and Parallel are tool_choice and parallel_tool_calls of Chat Completions. They apply to the
+	// model's first answer, except that "none" applies to all.
 	ToolChoice json.RawMessage
 	Parallel   *bool
-	// MaxOutput is the maximum number of tokens in one answer of the model, which cannot exceed
-	// the model's own limit; zero means that limit.
+	// MaxOutput limits the tokens of each model answer, below the model's own limit; zero means that limit.
 	MaxOutput int
 }
 
-// says reports whether the user says something in this turn, in words or images.
+// says reports whether the user sends text or images in this turn.
 func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
-// hasContent reports whether a person sees anything in the message: a text that is not blank, or an image.
+// hasContent reports whether the message has an image or text that isn't blank.
 func (r Request) hasContent() bool {
 	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
 }
 
-// hasImages reports whether there is an image anywhere in the request.
+// hasImages reports whether the request or its history contains an image.
 func (r Request) hasImages() bool {
 	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m Message) bool { return len(m.Parts) > 0 })
 }
@@ -128,28 +125,26 @@ type Confirmation struct {
 	Approved bool
 }
 
-// Emit receives the messages of a turn, one after another.
+// Emit receives the messages of a turn, one at a time.
 type Emit func(protocol.ServerMessage)
 
-// leaseTime is how long a conversation stays reserved if its node dies.
+// leaseTime is how long a conversation stays reserved after its node dies.
 const leaseTime = time.Minute
 
-// saveTime bounds the writes at the end of a turn, which happen even if the client has left.
+// saveTime limits the writes at the end of a turn. They happen even if the client has left.
 const saveTime = 5 * time.Second
 
-// saveTries is how often a turn is saved to a conversation that changes meanwhile.
+// saveTries limits the retries of a save while the conversation keeps changing.
 const saveTries = 8
 
-// Respond answers one message. It passes what happens to emit, on the calling goroutine; the
-// last message is a Done. An error comes before the first message and replaces all of them:
-// ErrMessage, ErrReused, ErrBusy, ErrUnknown, ErrStore, ErrDraining, or a confirmation's error
-// (store.ErrUnknown, ErrUsed, ErrExpired).
+// Respond answers one message. It calls emit on the calling goroutine; the last message is a Done. An error is
+// returned before the first message: ErrMessage, ErrReused, ErrBusy, ErrUnknown, ErrStore, ErrDraining, or a
+// confirmation error (store.ErrUnknown, ErrUsed, ErrExpired).
 //
-// If the same message comes again, it joins the answer in progress from its beginning, or gets
-// the finished answer; docs/chat.md defines when two messages are the same. If ctx ends and no
-// other client waits for the answer, the turn is aborted: tools that can be stopped are stopped,
-// the others finish and are recorded, and Respond returns after them. A failed or aborted turn
-// continues where it stopped when the message comes again: no call is made twice.
+// A repeated message joins the answer in progress from its beginning, or gets the finished answer; docs/chat.md
+// defines when two messages are the same. If ctx ends and no other client waits, the turn is aborted: tools that can
+// be stopped are stopped, the others finish and are recorded, and Respond then returns. If the message is sent again,
+// a failed or aborted turn continues where it stopped, without repeating any call.
 func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	if err := a.check(req); err != nil {
 		return err
@@ -173,8 +168,8 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	return m.follow(ctx, shownTo(req, emit))
 }
 
-// shownTo leaves out what only a client that looks inside may see: the answer to a message may be
-// followed by others.
+// shownTo drops the messages for clients that inspect calls unless this client does: clients of one answer may
+// differ.
 func shownTo(req Request, emit Emit) Emit {
 	if req.Inside {
 		return emit
@@ -186,9 +181,8 @@ func shownTo(req Request, emit Emit) Emit {
 	}
 }
 
-// keep saves a turn to its conversation, even if the client has left. It replaces what an earlier
-// attempt at the message has left there. If another node has taken the conversation meanwhile,
-// because this one seemed to be gone, or has answered the message, keep saves nothing.
+// keep saves a turn to its conversation, even if the client has left, and replaces the entries of earlier attempts.
+// It saves nothing if another node has taken over the conversation or answered the message.
 func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn, c *conversation.Conversation, rev store.Revision, entries []conversation.Entry) error {
 	message, calls := t.rec.Name, t.calls.Book().Carry()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
@@ -205,8 +199,7 @@ func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn,
 		if !errors.Is(err, store.ErrChanged) {
 			return err
 		}
-		// The lease keeps other messages away, but not a voice session of the conversation that
-		// ended meanwhile, nor an answer over the API.
+		// The lease excludes other messages, but neither a voice session that ends now nor an approval over the API.
 		if err := held.Check(ctx); err != nil {
 			return err
 		}
@@ -220,8 +213,7 @@ func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn,
 	return store.ErrChanged
 }
 
-// answeredElsewhere returns store.ErrFenced if another node has written what became of a turn's
-// message.
+// answeredElsewhere returns store.ErrFenced if another node has written the message's record.
 func (a *Agent) answeredElsewhere(ctx context.Context, t *turn) error {
 	if a.opts.Answers == nil {
 		return nil
@@ -236,38 +228,37 @@ func (a *Agent) answeredElsewhere(ctx context.Context, t *turn) error {
 	return err
 }
 
-// errTurnTime ends a turn that takes too long.
 var errTurnTime = errors.New("the turn took too long")
 
-// check refuses a request from which no turn can be made.
+// check validates a request.
 func (a *Agent) check(req Request) error {
 	n := utf8.RuneCountInString(req.Message)
 	switch {
 	case req.User.IsZero():
-		return fmt.Errorf("%w: there is no user", ErrMessage)
+		return fmt.Errorf("%w: no user", ErrMessage)
 	case len(req.ID) > MaxMessageID || !utf8.ValidString(req.ID) || strings.ContainsFunc(req.ID, unicode.IsControl):
-		return fmt.Errorf("%w: the id of the message (message_id, Idempotency-Key) must be at most %d bytes of text without control characters", ErrMessage, MaxMessageID)
+		return fmt.Errorf("%w: the message's id (message_id, Idempotency-Key) must be at most %d bytes of text without control characters", ErrMessage, MaxMessageID)
 	case req.ConversationID == "":
 	case !conversation.ValidID(req.ConversationID):
 		return fmt.Errorf("%w: conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores", ErrMessage, conversation.MaxID)
 	case !conversation.May(req.User, req.ConversationID):
-		return fmt.Errorf("%w: conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation. Leave it out, and one is made", ErrMessage, conversation.MinSecret)
+		return fmt.Errorf("%w: without a user, conversation_id must be a random string of at least %d characters, because anyone who knows it can continue the conversation; leave it out to get one", ErrMessage, conversation.MinSecret)
 	}
 	switch {
 	case req.Confirmation != nil && req.says():
-		return fmt.Errorf("%w: message and confirmation cannot come together", ErrMessage)
+		return fmt.Errorf("%w: message and confirmation are mutually exclusive", ErrMessage)
 	case !a.opts.Vision && req.hasImages():
-		return fmt.Errorf("%w: the model sees no images", ErrMessage)
+		return fmt.Errorf("%w: the model doesn't accept images", ErrMessage)
 	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
 	case req.Confirmation == nil && !req.hasContent():
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
 	case n > a.opts.MaxMessage:
-		return fmt.Errorf("%w: the message has %d characters, at most %d are taken", ErrMessage, n, a.opts.MaxMessage)
+		return fmt.Errorf("%w: the message has %d characters; the limit is %d", ErrMessage, n, a.opts.MaxMessage)
 	}
 	return a.checkTools(req)
 }
 
-// load loads the conversation of a request, or begins it.
+// load loads the conversation of a request, or creates it.
 func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversation, store.Revision, error) {
 	c, rev, err := a.opts.Conversations.Load(ctx, req.ConversationID)
 	switch {
@@ -276,12 +267,12 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 	case err != nil:
 		return nil, rev, fmt.Errorf("%w: %w", ErrStore, err)
 	case !c.OwnedBy(req.User):
-		return nil, rev, ErrUnknown // nothing about another user's conversation is revealed
+		return nil, rev, ErrUnknown // reveals nothing about another user's conversation
 	}
 	return c, rev, nil
 }
 
-// safeEmit lets the turn and its tools emit concurrently.
+// safeEmit returns an emit that the turn and its tools may call concurrently.
 func safeEmit(emit Emit, turn int) Emit {
 	var mu sync.Mutex
 	return func(m protocol.ServerMessage) {
@@ -291,3 +282,19 @@ func safeEmit(emit Emit, turn int) Emit {
 		emit(m)
 	}
 }
+
+// Errors that Respond returns before it emits a message. The gateway turns them into texts.
+var (
+	// ErrBusy: another message of the conversation is being answered.
+	ErrBusy = errors.New("chat: the conversation is being answered already")
+	// ErrUnknown: the user has no such conversation.
+	ErrUnknown = errors.New("chat: no such conversation")
+	// ErrMessage: the request is invalid.
+	ErrMessage = errors.New("chat: invalid request")
+	// ErrReused: the message's id was already used for another message.
+	ErrReused = errors.New("chat: the message id was used for another message")
+	// ErrStore: the conversation cannot be loaded or saved.
+	ErrStore = errors.New("chat: the store is unavailable")
+	// ErrDraining: the process is shutting down.
+	ErrDraining = errors.New("chat: the gateway is shutting down")
+)

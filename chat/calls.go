@@ -14,8 +14,8 @@ import (
 	"voicegw/store"
 )
 
-// runCalls decides the calls of a round in order, runs them in parallel and returns when each has
-// its answer. Calls that were answered in an earlier attempt keep their answers.
+// runCalls decides the calls of a round in order, runs them in parallel and returns when each has an answer. Calls
+// answered in an earlier attempt keep their answers.
 func (t *turn) runCalls(ctx context.Context, r *round) {
 	asked, first := r.asked(), t.calls.Count()
 	t.asked = asked
@@ -26,10 +26,10 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			t.calls.Book().Charge(a.Name)
 			if env.OK && !env.Meta.CacheHit {
 				t.again = true
-				t.apply(env.Intents) // the audit got its record when it ran
+				t.apply(env.Intents) // audited when it ran
 			}
 			t.again = false
-			t.deed(a.Name, a.Args)
+			t.ledgerName(a.Name, a.Args)
 			continue
 		}
 		in := calls.Called{Turn: t.number, Model: a.ID, Provider: a.ID, Tool: a.Name, Args: a.Args}
@@ -37,7 +37,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			t.hand(in)
 			continue
 		}
-		in.Message = t.deed(a.Name, a.Args)
+		in.Message = t.ledgerName(a.Name, a.Args)
 		t.do(t.calls.Called(time.Now(), in))
 	}
 	defer t.noteAnswers(ctx, r, first)
@@ -51,7 +51,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 		case now := <-tick.C:
 			t.do(t.calls.Tick(now))
 		case <-gone:
-			// Calls that can be stopped are stopped; the others finish and are recorded.
+			// Calls that can't be stopped finish and are recorded.
 			gone = nil
 			t.runs.End()
 			t.do(t.calls.Over())
@@ -59,13 +59,12 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 	}
 }
 
-// callName returns the gateway's name for the turn's n-th call, counted from 1.
+// callName returns the gateway's name for the turn's n-th call, from 1.
 func (t *turn) callName(n int) string { return t.callPrefix() + strconv.Itoa(n) }
 
 func (t *turn) callPrefix() string { return "call_" + strconv.Itoa(t.number) + "_" }
 
-// noteAnswers records which answers of a round are final. Answers of calls that were aborted
-// because the client left are not.
+// noteAnswers records the final answers of a round. Calls aborted because the client left are made again.
 func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 	for i := range r.Calls {
 		name := t.callName(first + i + 1)
@@ -74,22 +73,21 @@ func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 		}
 		env := t.answers[name]
 		if ctx.Err() != nil && !env.OK && !env.AsksUser() {
-			t.anew[name] = true
+			t.rerun[name] = true
 			continue
 		}
 		r.Calls[i].Envelope = env.Kept().Encode()
 	}
 }
 
-// deed names a call for the ledger; the name is the same in each attempt at the message.
-func (t *turn) deed(tool string, args json.RawMessage) string {
-	what, _ := json.Marshal([]string{tool, string(args)}) // only strings: it cannot fail
+// ledgerName names a call in the ledger. The name is the same in each attempt at the message.
+func (t *turn) ledgerName(tool string, args json.RawMessage) string {
+	what, _ := json.Marshal([]string{tool, string(args)}) // strings only: cannot fail
 	t.made[string(what)]++
 	name, _ := json.Marshal([]string{t.rec.Name, string(what), strconv.Itoa(t.made[string(what)])})
 	return string(name)
 }
 
-// writes reports whether a tool changes something.
 func (t *turn) writes(tool string) bool {
 	if t.tools == nil {
 		return false
@@ -98,9 +96,9 @@ func (t *turn) writes(tool string) bool {
 	return ok && called.SideEffects == spec.SideEffectsWrites
 }
 
-// take takes the result of a running call, or of a question.
+// take handles the result of a running call or of an approval request.
 func (t *turn) take(in calls.Input) {
-	t.tellFollower(Step{Got: in})
+	t.report(Step{Got: in})
 	switch in := in.(type) {
 	case calls.Finished:
 		in.Envelope = t.knowsAgent(in.Envelope)
@@ -113,9 +111,8 @@ func (t *turn) take(in calls.Input) {
 	}
 }
 
-// do carries out the actions of the calls.
 func (t *turn) do(all []calls.Action) {
-	t.tellFollower(Step{Did: all})
+	t.report(Step{Did: all})
 	for _, a := range all {
 		switch a := a.(type) {
 		case calls.Run:
@@ -128,7 +125,7 @@ func (t *turn) do(all []calls.Action) {
 		case calls.Tell:
 			t.emit(a.Message)
 		case calls.Slow:
-			t.a.opts.Logger.Warn("the tools of a turn are slow", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", a.Taken.Milliseconds())
+			t.a.opts.Logger.Warn("slow tools in a turn", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", a.Taken.Milliseconds())
 		case calls.Answer:
 			t.toolsOff = t.toolsOff || a.OverBudget
 			record := a.Record(time.Now(), t.apply(a.Intents()))
@@ -140,7 +137,7 @@ func (t *turn) do(all []calls.Action) {
 	}
 }
 
-// audit completes a record with the conversation that it belongs to, and audits it.
+// audit adds the conversation to a record and writes it to the audit log.
 func (t *turn) audit(r audit.Record) {
 	if t.a.opts.Audit != nil {
 		t.unwritten.Add(&r)
@@ -148,18 +145,15 @@ func (t *turn) audit(r audit.Record) {
 	}
 }
 
-// auditWait is how long a turn waits for the audit log.
 const auditWait = 5 * time.Second
 
-// waitForAudit must be called before a call's answer is stored: an attempt that finds the answer
-// writes no record.
+// waitForAudit must be called before a call's answer is stored: an attempt that finds the answer writes no record.
 func (t *turn) waitForAudit() {
 	if left := t.unwritten.Wait(auditWait); left > 0 {
-		t.a.opts.Logger.Warn("the audit log is slow: records are lost if this gateway dies now", "conversation_id", t.conv.ID, "turn", t.number, "records", left)
+		t.a.opts.Logger.Warn("the audit log is slow: if the gateway dies now, records are lost", "conversation_id", t.conv.ID, "turn", t.number, "records", left)
 	}
 }
 
-// ours adds the conversation to a record.
 func (t *turn) ours(r audit.Record) audit.Record {
 	s := t.session()
 	r.SessionID, r.UserID, r.ConversationID = s.ID, s.UserID, s.ConversationID
@@ -169,21 +163,20 @@ func (t *turn) ours(r audit.Record) audit.Record {
 	return r
 }
 
-// show sends everything about a finished call to a client that looks inside.
+// show sends the details of a finished call to a client that may inspect it.
 func (t *turn) show(a calls.Answer, r audit.Record) {
 	if !t.req.Inside {
 		return
 	}
 	m, err := a.Inside(t.ours(r))
 	if err != nil {
-		t.a.opts.Logger.Error("a record cannot be shown", "call_id", a.Call, "error", err)
+		t.a.opts.Logger.Error("encoding an audit record for the client failed", "call_id", a.Call, "error", err)
 		return
 	}
 	t.emit(m)
 }
 
-// apply applies intents to a text conversation, which allows only a message for the next turn and
-// another agent.
+// apply applies intents. Text conversations support two: a message for the next turn, and a switch of agents.
 func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 	for _, i := range intents {
 		if i.Type == registry.IntentSwitchAgent {
@@ -196,7 +189,7 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 		}
 		if i.Type != registry.IntentSetPendingMessage {
 			e.Refused, e.Why = append(e.Refused, i), "there is no voice session"
-			t.a.opts.Logger.Info("a tool's intent does not apply to text", "intent", string(i.Type), "conversation_id", t.conv.ID)
+			t.a.opts.Logger.Info("a tool's intent has no effect in a text conversation", "intent", string(i.Type), "conversation_id", t.conv.ID)
 			continue
 		}
 		e.Applied = append(e.Applied, i)
@@ -205,14 +198,14 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 	return e
 }
 
-// maxKept is the longest envelope that is stored with the conversation, in bytes.
+// maxKept limits the size of a stored envelope, in bytes.
 const maxKept = 8 << 10
 
-// maxKeptExtra bounds the stored extras (see Message.Extra) of an answer, in bytes.
+// maxKeptExtra limits the stored extras (Message.Extra) of an answer, in bytes.
 const maxKeptExtra = 64 << 10
 
-// keptWhole reports whether all extras of an answer can be stored. If not, later turns describe
-// the calls to the model in words, which need no extras.
+// keptWhole reports whether all extras of an answer can be stored. Otherwise later turns get the calls as text, which
+// needs no extras.
 func keptWhole(reply Reply) bool {
 	n := len(reply.Extra)
 	for _, c := range reply.Calls {
@@ -221,7 +214,6 @@ func keptWhole(reply Reply) bool {
 	return n <= maxKeptExtra
 }
 
-// keptExtra returns the extras of a reply that are stored with its text.
 func keptExtra(reply Reply) json.RawMessage {
 	if !keptWhole(reply) {
 		return nil
@@ -229,7 +221,7 @@ func keptExtra(reply Reply) json.RawMessage {
 	return reply.Extra
 }
 
-// mostKept returns maxKept, or more for a turn that continues after the client's tools.
+// mostKept returns the limit for envelopes: higher if the turn continues after the client's tools.
 func (t *turn) mostKept() int {
 	if len(t.req.Tools) > 0 {
 		return 8 * maxKept
@@ -237,7 +229,7 @@ func (t *turn) mostKept() int {
 	return maxKept
 }
 
-// objectOr returns a call's arguments, or an empty object when they are missing.
+// objectOr returns args, or {} if args is empty.
 func objectOr(args json.RawMessage) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")
@@ -245,8 +237,7 @@ func objectOr(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// noteCalls adds a round's calls and answers to the messages for the model and to the entries of
-// the conversation.
+// noteCalls adds a round's calls and answers to the messages for the model and to the conversation.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
 	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)}

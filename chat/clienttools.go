@@ -19,21 +19,21 @@ import (
 	"voicegw/store"
 )
 
-// FieldError is an ErrMessage that names the invalid field of the request.
+// FieldError is an ErrMessage about one field of the request.
 type FieldError struct {
-	// Field is its path in a request of Chat Completions, such as tools[0].function.name.
+	// Field is a path in a Chat Completions request, such as tools[0].function.name.
 	Field   string
 	Message string
 }
 
-// Error returns the message.
+// Error returns Message.
 func (e *FieldError) Error() string { return e.Message }
 
 // Unwrap returns ErrMessage.
 func (e *FieldError) Unwrap() error { return ErrMessage }
 
-// checkTools refuses client tools that have the name of a gateway tool, and calls of gateway
-// tools in a client's history: only the gateway knows their answers.
+// checkTools rejects client tools named like gateway tools, and calls of gateway tools in a client's history, because
+// only the gateway knows their answers.
 func (a *Agent) checkTools(req Request) error {
 	var own *registry.Snapshot
 	if a.opts.Tools != nil {
@@ -50,27 +50,25 @@ func (a *Agent) checkTools(req Request) error {
 	for i, t := range req.Tools {
 		if ours(t.Name) {
 			where := fmt.Sprintf("tools[%d].function.name", i)
-			return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway's own; give yours another name.", where, t.Name)}
+			return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway; use another name.", where, t.Name)}
 		}
 	}
 	for i, m := range req.History {
 		for j, c := range m.Calls {
 			if ours(c.Name) {
 				where := fmt.Sprintf("messages[%d].tool_calls[%d].function.name", i, j)
-				return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway's own; its calls stay in the gateway.", where, c.Name)}
+				return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway; the history must not contain its calls.", where, c.Name)}
 			}
 		}
 	}
 	return nil
 }
 
-// isClients reports whether the client runs the tool.
 func (t *turn) isClients(name string) bool {
 	return slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == name })
 }
 
-// hand takes a call of a tool that the client runs. It is handed over once the gateway's own
-// calls of the round are done.
+// hand records a call that the client must run. handOver sends it once the gateway's own calls of the round are done.
 func (t *turn) hand(in calls.Called) {
 	name, record, refused := t.calls.Hand(time.Now(), in)
 	if refused != nil {
@@ -81,17 +79,15 @@ func (t *turn) hand(in calls.Called) {
 	t.byClient = append(t.byClient, record)
 }
 
-// heldName is the name under which a turn that waits for the client's tools is stored, heldCall
-// the name of a call in it. The client gets only the latter, and returns it.
+// heldName is the store's name of a turn that waits for the client's tools. heldCall is the ID of a call in it, which
+// the client returns with the result.
 func heldName(key string) string        { return "held-" + key }
 func heldCall(key string, n int) string { return "call_" + key + "_" + strconv.Itoa(n) }
 
-// heldID finds the key in such a call's name.
 var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 
-// handOver ends the turn with those calls of its last round that the client must run. It stores
-// the turn so far, because the model needs the gateway's own calls and their answers when the
-// turn continues, and the client does not get them.
+// handOver ends the turn with the calls that the client must run. It stores the turn, because the model later needs
+// the gateway's own calls and answers, which the client doesn't get.
 func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	t.waitForAudit()
 	key := rand.Text()
@@ -100,8 +96,8 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	if _, err := t.a.opts.Conversations.Save(ctx, c, 0); err != nil {
-		t.a.opts.Logger.Error("a turn that waits for the client's tools could not be kept", "conversation_id", t.conv.ID, "error", err)
-		return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
+		t.a.opts.Logger.Error("saving a turn that waits for the client's tools failed", "conversation_id", t.conv.ID, "error", err)
+		return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "The turn could not be saved, so your tools were not called. Try again soon.", Retryable: true}
 	}
 	for _, r := range t.byClient {
 		t.audit(r)
@@ -117,12 +113,10 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	return nil
 }
 
-// maxHeldLoads bounds how many turns of a history are loaded.
 const maxHeldLoads = 32
 
-// restore turns the client's history into the model's: where the client has run tools, it puts
-// the gateway's own calls and answers back. What is no longer stored stays as the client sent it.
-// The calls after the user's last message count against the turn's budget.
+// restore turns the client's history into the model's: it adds the gateway's own calls and answers where the client
+// has run tools, if they are still stored. Calls after the user's last message count against the turn's budget.
 func (t *turn) restore(ctx context.Context) {
 	loads := 0
 	history := t.req.History
@@ -140,7 +134,7 @@ func (t *turn) restore(ctx context.Context) {
 		c, _, err := t.a.opts.Conversations.Load(ctx, heldName(key[1]))
 		if err != nil || !c.OwnedBy(t.req.User) {
 			if err != nil && !errors.Is(err, store.ErrUnknown) {
-				t.a.opts.Logger.Warn("what the gateway's tools have answered between a client's is not known", "conversation_id", t.conv.ID, "error", err)
+				t.a.opts.Logger.Warn("loading the gateway's own tool calls of a turn failed; the model doesn't see them", "conversation_id", t.conv.ID, "error", err)
 			}
 			t.earlier = append(t.earlier, m)
 			continue
@@ -159,12 +153,12 @@ func (t *turn) restore(ctx context.Context) {
 	}
 }
 
-// heldMessages returns the rounds of a turn that waited for the client's tools, as messages.
+// heldMessages returns the rounds of a turn that waited for the client's tools.
 func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []Message {
 	var out []Message
 	for n, e := range entries {
 		m := Message{Role: RoleAssistant, Text: e.Text, Extra: e.Extra}
-		var told []Message
+		var results []Message
 		for i, c := range e.Calls {
 			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: objectOr(c.Args), Extra: c.Extra})
 			text := string(c.Envelope)
@@ -173,9 +167,9 @@ func heldMessages(key string, entries []conversation.Entry, answers map[string]s
 			} else if text == "" {
 				text = fmt.Sprintf(`{"ok":%t,"note":"`+prompts.AnswerForgotten+`"}`, c.OK)
 			}
-			told = append(told, Message{Role: RoleTool, CallID: c.ID, Text: text})
+			results = append(results, Message{Role: RoleTool, CallID: c.ID, Text: text})
 		}
-		out = append(append(out, m), told...)
+		out = append(append(out, m), results...)
 	}
 	return out
 }

@@ -14,8 +14,8 @@ import (
 	"voicegw/store"
 )
 
-// confirm records the user's answer to a question, runs the approved call, and prepares what the
-// model is told in this turn. The error is the one of recording the answer.
+// confirm records the user's answer to an approval request and runs the call if approved. The error is about
+// recording the answer.
 func (t *turn) confirm(ctx context.Context) error {
 	answer := t.req.Confirmation
 	again := t.resumed
@@ -24,13 +24,13 @@ func (t *turn) confirm(ctx context.Context) error {
 	}
 	c, err := t.a.opts.Executor.Answer(ctx, t.session().ID, answer.Token, answer.Approved)
 	if again && errors.Is(err, store.ErrUsed) && (c.Outcome == store.Approved) == answer.Approved {
-		err = nil // by an earlier attempt, and it is unknown how far that got
+		err = nil // answered by an earlier attempt, which may have stopped anywhere
 	}
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrUsed), errors.Is(err, store.ErrExpired):
 		t.rec.Refused = true
 		if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
-			t.a.opts.Logger.Warn("it could not be recorded that a confirmation was refused", "conversation_id", t.conv.ID, "error", err)
+			t.a.opts.Logger.Warn("recording an invalid confirmation failed", "conversation_id", t.conv.ID, "error", err)
 		}
 		return err
 	case err != nil:
@@ -56,9 +56,8 @@ func (t *turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// askedBy returns the persona that has asked a question, with its tools: a person approves that persona's
-// call, whoever has the conversation by now, with the version of its tool that has asked. Where the persona is not there
-// any more, the present one counts.
+// askedBy returns the persona and tools that made an approval request, since the user approved that persona's call of
+// that tool version. If the persona is gone, the current one replaces it.
 func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
 	version := map[string]string{c.Tool: c.ToolVersion}
 	if p := t.a.named(c.Agent); c.Agent != "" && p != nil && p.Name != t.persona.Name {
@@ -72,7 +71,6 @@ func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
 	return t.persona, t.tools
 }
 
-// runApproved runs the stored call of an approved question.
 func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
 	t.rec.Wrote = true
 	by, tools := t.askedBy(c)
@@ -91,12 +89,10 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	return t.answers[id]
 }
 
-// capabilities are passed to each tool call of this turn.
 func (t *turn) capabilities() []any {
 	return []any{registry.Inviter(client{t}), registry.Gallery(client{t})}
 }
 
-// conversation is the conversation as the tools of this turn see it.
 func (t *turn) conversation() execute.Conversation {
 	return execute.Conversation{
 		Session:      t.session(),
@@ -109,7 +105,7 @@ func (t *turn) conversation() execute.Conversation {
 	}
 }
 
-// client gives tools access to the client of this turn. It may be used concurrently.
+// client gives tools access to this turn's client. It is safe for concurrent use.
 type client struct{ t *turn }
 
 // Show sends an image to the client.
@@ -127,8 +123,7 @@ func (c client) Guarantor() registry.Guarantor {
 	return registry.Guarantor{ID: c.t.req.Key, Mark: c.t.req.KeyMark, Expires: c.t.req.KeyExpires}
 }
 
-// Said returns what was said in a conversation that only its client keeps, without what
-// instructs the model.
+// Said returns the user's and the assistant's messages of a conversation that only the client keeps.
 func (c client) Said() (said []registry.Utterance) {
 	req := c.t.req
 	for _, m := range req.History {
@@ -142,7 +137,7 @@ func (c client) Said() (said []registry.Utterance) {
 	return said
 }
 
-// Invite offers the client a voice session in which it can continue.
+// Invite offers the client a voice session that continues the conversation.
 func (c client) Invite(offer registry.VoiceOffer) {
 	c.t.emit(&protocol.VoiceSessionStart{
 		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket,

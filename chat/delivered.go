@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"voicegw/internal/audit"
+	"voicegw/internal/cost"
 )
 
-// undelivered holds the audit records of answers that the model has not got yet. A record is
-// written when the request with the answer is sent, or when it is known that no request will
-// be. It may be used concurrently.
+// undelivered holds the audit records of answers that the model hasn't received. A record is written when the request
+// with the answer is sent, or when no such request will follow. It is safe for concurrent use.
 type undelivered struct {
-	mu      sync.Mutex // guards the following field
+	mu      sync.Mutex // guards records
 	records []audit.Record
 }
 
@@ -24,7 +24,6 @@ func (u *undelivered) add(r audit.Record) {
 	u.records = append(u.records, r)
 }
 
-// take removes and returns the records.
 func (u *undelivered) take() []audit.Record {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -33,18 +32,18 @@ func (u *undelivered) take() []audit.Record {
 	return all
 }
 
-// delivered audits the answers that a request has delivered to the model.
+// delivered audits the answers that a request has just delivered.
 func (t *turn) delivered() {
 	for _, r := range t.fresh.take() {
 		t.audit(r)
 	}
 }
 
-// undeliver audits the answers that no request will deliver to the model.
+// undeliver audits the answers that no request will deliver.
 func (t *turn) undeliver(ctx context.Context) {
 	why := "not_sent"
 	if t.waits {
-		why = "held" // until the client brings the answers of its own tools
+		why = "held" // until the client returns the results of its own tools
 	}
 	if errors.Is(context.Cause(ctx), errLeft) {
 		why = "client_gone"
@@ -55,11 +54,11 @@ func (t *turn) undeliver(ctx context.Context) {
 	}
 }
 
-// complete asks the model. The answers to its calls are delivered once the request is written;
-// for a model without HTTP, once its answer begins.
+// complete asks the model. Answers to its calls count as delivered once the request is written, or, for a model
+// without HTTP, once the reply begins.
 func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return Reply{}, err // nobody is left to read the answer
+		return Reply{}, err // no client is left
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {
@@ -67,19 +66,51 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 		}
 	}})
 	said := 0
-	told := Replied{Began: time.Now()}
-	told.Reply, told.Err = t.a.opts.Model.Complete(traced, p, func(s string) {
+	replied := Replied{Began: time.Now()}
+	replied.Reply, replied.Err = t.a.opts.Model.Complete(traced, p, func(s string) {
 		t.delivered()
-		if told.First.IsZero() {
-			told.First = time.Now()
+		if replied.First.IsZero() {
+			replied.First = time.Now()
 		}
 		said += len(s)
 		delta(s)
 	})
-	t.spend(p, told.Reply, said)
-	if told.Err == nil {
+	t.spend(p, replied.Reply, said)
+	if replied.Err == nil {
 		t.delivered()
 	}
-	t.tellFollower(Step{Replied: &told})
-	return told.Reply, told.Err
+	t.report(Step{Replied: &replied})
+	return replied.Reply, replied.Err
+}
+
+// spend counts an answer's usage. Without a usage report, as in a broken answer, it estimates; said is the length of
+// the text received, in bytes.
+func (t *turn) spend(p Prompt, r Reply, said int) {
+	used := r.Usage
+	if used == (Usage{}) {
+		if used = guess(p, r, said); used != (Usage{}) {
+			t.guesses++
+		}
+	}
+	t.usage = t.usage.Add(used)
+	t.rec.Usage = t.usage
+}
+
+func guess(p Prompt, r Reply, said int) Usage {
+	talk := cost.Talk{Written: int64(max(said, len(r.Text)) + written(r.Calls))}
+	for _, m := range p.Messages {
+		talk.Read += int64(len(m.Text) + written(m.Calls))
+	}
+	for _, tool := range p.Tools {
+		talk.Read += int64(len(tool.Name) + len(tool.Description) + len(tool.Parameters))
+	}
+	tokens := cost.Estimate(cost.Talk{}, talk)
+	return Usage{Input: tokens.Input, Output: tokens.Output}
+}
+
+func written(calls []ToolCall) (bytes int) {
+	for _, c := range calls {
+		bytes += len(c.Name) + len(c.Args)
+	}
+	return bytes
 }

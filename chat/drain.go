@@ -6,19 +6,21 @@ import (
 	"fmt"
 )
 
-// errDraining ends a turn that has not ended when the process must.
+// errDraining is the cause of a turn's cancellation at shutdown.
 var errDraining = errors.New("the gateway is shutting down")
 
-// LeftError says how many messages are still being answered.
+// LeftError is the number of messages still being answered.
 type LeftError struct{ Messages int }
 
-// Error says it in words.
-func (e *LeftError) Error() string { return fmt.Sprintf("%d text messages have not ended", e.Messages) }
+// Error returns the number.
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("%d text messages are still being answered", e.Messages)
+}
 
-// Drain refuses new messages from now on with ErrDraining, lets those that are being answered go on
-// until ctx ends, and then stops the rest: each ends with an error and a Done, and what was said is
-// kept in its conversation, so that it goes on when the message is sent again. Drain does not wait
-// for the stopped ones; Wait does, once the Executor is closed, which ends their tools.
+// Drain refuses new messages with ErrDraining, lets running turns continue until ctx ends, and then stops the rest:
+// each ends with an error and a Done and keeps its progress in the conversation, so that it continues when the
+// message is sent again. Drain doesn't wait for the stopped turns. Wait does, once the Executor is closed, which ends
+// their tools.
 func (a *Agent) Drain(ctx context.Context) {
 	a.mu.Lock()
 	a.draining = true
@@ -37,8 +39,7 @@ func (a *Agent) Drain(ctx context.Context) {
 	}
 }
 
-// Wait waits until Drain was called and no message is being answered any more, or until ctx ends;
-// then the error is a *LeftError.
+// Wait waits after Drain until no message is being answered. If ctx ends first, it returns a *LeftError.
 func (a *Agent) Wait(ctx context.Context) error {
 	select {
 	case <-a.idle:
@@ -53,14 +54,15 @@ func (a *Agent) Wait(ctx context.Context) error {
 	return &LeftError{Messages: a.responding}
 }
 
-// Answering returns how many messages are being answered.
+// Answering returns the number of messages being answered.
 func (a *Agent) Answering() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.responding
 }
 
-// respond counts a call of Respond; over must be called at its end. ErrDraining: it must not begin.
+// respond counts a call of Respond, which must call over at its end. It returns ErrDraining if the call must not
+// begin.
 func (a *Agent) respond() (over func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,7 +78,7 @@ func (a *Agent) respond() (over func(), err error) {
 	}, nil
 }
 
-// quiet closes idle if nothing is being answered any more. The caller must hold mu.
+// quiet closes idle when draining has finished. The caller must hold mu.
 func (a *Agent) quiet() {
 	if a.draining && a.responding == 0 && !closed(a.idle) {
 		close(a.idle)

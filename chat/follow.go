@@ -9,49 +9,47 @@ import (
 	"voicegw/orchestrator/calls"
 )
 
-// Opening is an attempt at a turn that begins.
+// Opening describes an attempt at a turn that begins.
 type Opening struct {
 	ConversationID, Agent string
 	Turn                  int
 	At                    time.Time
-	// Parent is what the client has sent the message for; zero without one.
+	// Parent is the client's trace span; zero without one.
 	Parent protocol.TraceParent
-	// Said is the user's text; it may be empty.
+	// Said is the user's text; may be empty.
 	Said string
 }
 
-// Followed is what follows one attempt at a turn.
+// Followed receives the steps of one attempt at a turn.
 type Followed struct {
-	// Take is told of what happens, in its order and by one goroutine. It must not block. Nil means that
-	// nobody is told.
+	// Take receives the steps in order, from one goroutine. It must not block. It may be nil.
 	Take func(Step)
-	// Span is how the turn is named to what happens in it.
+	// Span is the parent span for whatever happens in the turn.
 	Span protocol.TraceParent
 }
 
-// Step is something that has happened in a turn: one of its fields beside At is set.
+// Step is an event in a turn. One field is set in addition to At.
 type Step struct {
 	At time.Time
 	// Replied is an answer of the model, complete or not.
 	Replied *Replied
-	// Did is what was decided about calls, and Got the result of one.
+	// Did are decisions about calls. Got is the result of a call.
 	Did []calls.Action
 	Got calls.Input
-	// Over is how the attempt has ended, and Cost what it has cost. Nothing comes after it.
+	// Over is the outcome of the attempt and Cost its cost. It is the last step.
 	Over *TurnOver
 	Cost cost.Amount
 }
 
-// Replied is what the model answered to a prompt.
+// Replied is the model's answer to a prompt.
 type Replied struct {
-	// Began is when it was asked, First when the first piece of text came; zero if none did.
+	// Began is the time of the request and First that of the first text; zero without text.
 	Began, First time.Time
 	Reply        Reply
-	// Err is why there is no whole Reply: a *ModelError, or that of the turn's context.
+	// Err explains an incomplete Reply: a *ModelError, or the context's error.
 	Err error
 }
 
-// follow tells whoever follows that the attempt begins.
 func (t *turn) follow() {
 	if t.a.opts.Follow == nil {
 		return
@@ -61,8 +59,8 @@ func (t *turn) follow() {
 	})
 }
 
-// tellFollower tells whoever follows of something that happened just now.
-func (t *turn) tellFollower(s Step) {
+// report sends the follower a step that happened now.
+func (t *turn) report(s Step) {
 	if t.follower.Take != nil {
 		s.At = time.Now()
 		t.follower.Take(s)

@@ -15,32 +15,31 @@ import (
 const (
 	// hashedLife is for a message without an id.
 	hashedLife = 2 * time.Minute
-	// namedLife is for a message with an id. The ledger remembers deeds equally long.
+	// namedLife is for a message with an id. The ledger remembers side effects equally long.
 	namedLife = 24 * time.Hour
 )
 
-// MaxMessageID is the maximum length of a message's id, in bytes.
+// MaxMessageID limits a message's id, in bytes.
 const MaxMessageID = 256
 
-// identity identifies the message of a request.
+// identity identifies a request's message.
 type identity struct {
-	// key is a hash, equal in each attempt at a message.
+	// key is a hash, equal for each attempt at a message.
 	key string
-	// content is a hash of the text: the same key with other content is an error.
+	// content is a hash of the text. The same key with other content is an error.
 	content      string
 	conversation string // as requested; may be empty
-	// named means that the key was made from an id that the client gave, or from a whole
-	// conversation that it keeps: equal keys are the same message, whatever was said since.
+	// named means that key comes from the client's id or from a whole conversation that the client keeps. Equal keys
+	// are then the same message, regardless of later messages.
 	named bool
-	// single means that the message can be sent only once anyway, as it answers a question.
+	// single means that the message can be sent only once, because it answers an approval request.
 	single bool
 	life   time.Duration
 }
 
-// identify returns the identity of a request's message: by its id or, without one, by its
-// conversation and its content. A conversation that the client keeps is part of the content.
-//
-// The error wraps ErrMessage: part of the request is invalid JSON.
+// identify returns the identity of a request's message: from its id or, without one, from its conversation and
+// content. A history kept by the client is part of the content. An error wraps ErrMessage: part of the request is
+// invalid JSON.
 func identify(req Request) (identity, error) {
 	said := struct {
 		Message  string
@@ -57,7 +56,7 @@ func identify(req Request) (identity, error) {
 	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel}
 	content, err := hashed(said)
 	if err != nil {
-		return identity{}, fmt.Errorf("%w: the message cannot be written as JSON: %w", ErrMessage, err)
+		return identity{}, fmt.Errorf("%w: encoding the message as JSON: %w", ErrMessage, err)
 	}
 	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
 	switch {
@@ -75,16 +74,15 @@ func (i identity) other(than identity) bool {
 	return i.content != than.content || i.conversation != "" && than.conversation != "" && i.conversation != than.conversation
 }
 
-// scope is the name or address of the user within which messages are identified. A user without
-// either is identified only by a secret, as in conversation.May: the message's id, or else its
-// conversation. Without a secret, each request counts as a new user.
+// scope is the user within whom messages are identified. An anonymous user is identified only by a secret, as in
+// conversation.May: the message's id, or else its conversation. Without a secret, each request counts as a new user.
 func (r Request) scope() string {
 	switch {
 	case !r.User.Anonymous():
 	case len(r.ID) >= conversation.MinSecret:
 		return ""
 	case len(r.ConversationID) >= conversation.MinSecret:
-		return "anonymous:" + r.ConversationID // no name begins like this
+		return "anonymous:" + r.ConversationID // no user's name begins like this
 	}
 	return r.User.String()
 }
@@ -96,21 +94,20 @@ func (r Request) token() string {
 	return r.Confirmation.Token
 }
 
-// quoted returns messages whose calls have their arguments as JSON strings, because a client may
-// send arguments that are invalid JSON.
+// quoted encodes call arguments as JSON strings, because a client's arguments may be invalid JSON.
 func quoted(history []Message) []Message {
 	out := slices.Clone(history)
 	for i := range out {
 		out[i].Calls = slices.Clone(out[i].Calls)
 		for j := range out[i].Calls {
-			text, _ := json.Marshal(string(out[i].Calls[j].Args)) // a string: it cannot fail
+			text, _ := json.Marshal(string(out[i].Calls[j].Args)) // a string: cannot fail
 			out[i].Calls[j].Args = text
 		}
 	}
 	return out
 }
 
-// hashed returns the SHA-256 of a value's JSON.
+// hashed returns the SHA-256 of v's JSON, in hex.
 func hashed(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

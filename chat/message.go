@@ -10,36 +10,35 @@ import (
 	"voicegw/protocol"
 )
 
-// errLeft ends a turn for which no client waits any more.
+// errLeft is the cause of a turn's cancellation when no client waits for it.
 var errLeft = errors.New("the client has left")
 
-// message is a message that is being answered, or was. It holds its answer so far, for each
-// client that asks for it.
+// message is a message being answered, or answered recently. It keeps its answer for each client that asks for it.
 type message struct {
 	// Fixed after enter.
 	id     identity
-	before *record       // what an earlier attempt has left in memory; nil without one
+	before *record       // left in memory by an earlier attempt; nil without one
 	ended  chan struct{} // closed when the answer is complete
 	// begin returns the context of the turn, which cancel ends.
 	begin  func() context.Context
 	cancel context.CancelCauseFunc
 
-	mu       sync.Mutex               // guards the following fields
+	mu       sync.Mutex               // guards the fields below
 	log      []protocol.ServerMessage // append-only: clients get copies
 	more     chan struct{}            // closed and replaced whenever log grows
 	clients  int
-	leaving  bool // the last client has left: nobody can join any more
+	leaving  bool // the last client has left; no client can join
 	over     bool
 	err      error // replaces all messages
 	panicked any   // a panic of the turn, for the clients' goroutines
 	rec      *record
 
-	// Written by ended, under the agent's mutex.
-	size  int // size of rec, in bytes
+	// Set by ended, guarded by Agent.mu.
+	size  int // of rec, in bytes
 	until time.Time
 }
 
-// add adds a message to the answer. It may be called concurrently.
+// add adds a message to the answer. It is safe for concurrent use.
 func (m *message) add(s protocol.ServerMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,25 +46,23 @@ func (m *message) add(s protocol.ServerMessage) {
 	m.wake()
 }
 
-// wake tells the clients that the answer has grown. The caller must hold mu.
+// wake notifies the clients that the answer has grown. The caller must hold mu.
 func (m *message) wake() {
 	close(m.more)
 	m.more = make(chan struct{})
 }
 
-// end marks the answer as complete.
 func (m *message) end(rec *record, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over, m.rec, m.err = true, rec, err
 	if rec != nil {
-		rec.Heard = false // until a client has got all of it
+		rec.Heard = false // set when a client has got all of it
 	}
 	m.wake()
 	close(m.ended)
 }
 
-// soFar returns the answer up to now.
 func (m *message) soFar() []protocol.ServerMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +76,7 @@ func (m *message) watched() bool {
 	return m.clients > 0 && !m.leaving
 }
 
-// join adds a client; it reports false if that is no longer possible.
+// join adds a client; false if the message is over or being aborted.
 func (m *message) join() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +87,7 @@ func (m *message) join() bool {
 	return true
 }
 
-// leave removes a client whose context is done. If it is the last one, the turn is aborted and
-// the client waits for its end.
+// leave removes a client whose context is done. The last client aborts the turn and then waits for its end.
 func (m *message) leave() (last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,9 +100,8 @@ func (m *message) leave() (last bool) {
 	return false
 }
 
-// follow sends the answer, from its beginning, to a client that has joined, and returns at its
-// end. A client that leaves returns early unless it is the last one, which waits for running
-// calls.
+// follow sends a client that has joined the whole answer and returns at its end. A client that leaves returns early,
+// except the last one, which waits for running calls.
 func (m *message) follow(ctx context.Context, emit Emit) error {
 	gone := ctx.Done()
 	for told := 0; ; {
@@ -138,7 +133,7 @@ func (m *message) finish(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clients--; m.clients <= 0 {
-		m.log = nil // only the record is kept
+		m.log = nil // rec is enough from now on
 	}
 	if m.panicked != nil {
 		panic(m.panicked)
@@ -149,7 +144,7 @@ func (m *message) finish(ctx context.Context) error {
 	return m.err
 }
 
-// remains returns a copy of the record of a message that is over, or nil if it never began.
+// remains returns a copy of the record of an answered message, or nil if the turn never began.
 func (m *message) remains() *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 // Role is the author of a message.
 type Role string
 
-// The roles.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -25,36 +24,32 @@ const (
 type Message struct {
 	Role Role
 	Text string
-	// Parts are the pieces of a user's message with images, in order; Text holds their texts. Nil
-	// for a message without images.
+	// Parts are the pieces of a user's message with images, in order; nil without images. Text holds their texts.
 	Parts []Part
-	// Calls are the tools that the assistant called in this message.
+	// Calls are the tool calls in an assistant's message.
 	Calls []ToolCall
 	// CallID is the call that a message of RoleTool answers.
 	CallID string
-	// Extra holds what an assistant's message has beside text and calls, such as signatures. It is
-	// JSON in the Model's own form, and goes back to the Model with the message.
+	// Extra is provider-specific JSON of an assistant's message, such as signatures. It goes back to the Model with
+	// the message.
 	Extra json.RawMessage
-	// notice means that a message of RoleUser holds the gateway's own words: it gets the
-	// conversation's mark.
+	// notice marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
 	notice bool
 }
 
-// Part is a piece of a user's message: a text or an image.
+// Part is a text or an image.
 type Part struct {
 	Text string
-	// Image is the image's address, a data: or https: URL of at most a few MiB; empty for a text.
-	// The model's provider loads it, the gateway does not.
+	// Image is a data: or https: URL of at most a few MiB; empty for a text. The model's provider loads it.
 	Image string
-	// Detail is the level of detail for the image, as in Chat Completions; empty leaves it to the
-	// model.
+	// Detail is the image's detail level as in Chat Completions; empty means the model's default.
 	Detail string
 }
 
-// imageWord replaces an image wherever a message is stored: images are not.
+// imageWord replaces images wherever a message is stored.
 const imageWord = "[image]"
 
-// inWords returns what was said, with a word in place of each image.
+// inWords joins the texts of parts, with imageWord for each image.
 func inWords(text string, parts []Part) string {
 	if len(parts) == 0 {
 		return text
@@ -71,14 +66,13 @@ func inWords(text string, parts []Part) string {
 	return strings.Join(all, "\n")
 }
 
-// ToolCall is a tool call as a model made it.
+// ToolCall is a tool call as the model made it.
 type ToolCall struct {
 	ID   string
 	Name string
-	// Args is what the model wrote: it should be a JSON object, but has not been checked. In a Prompt
-	// it is an object.
+	// Args is unvalidated model output. In a Prompt it is always a JSON object.
 	Args json.RawMessage
-	// Extra is the extra of the call, like Message.Extra.
+	// Extra is provider-specific, as in Message.
 	Extra json.RawMessage
 }
 
@@ -86,13 +80,13 @@ type ToolCall struct {
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is its JSON Schema in the form of Chat Completions.
+	// Parameters is a JSON Schema as Chat Completions define it.
 	Parameters json.RawMessage
-	// Strict asks for arguments that follow the schema exactly; nil leaves it to the provider.
+	// Strict asks for arguments that match the schema exactly; nil means the provider's default.
 	Strict *bool
 }
 
-// Prompt is the input for a model's answer.
+// Prompt is the input for one answer.
 type Prompt struct {
 	Messages []Message
 	Tools    []Tool
@@ -100,58 +94,57 @@ type Prompt struct {
 	ToolsOff bool
 	// User is a hash that identifies the user to the provider; may be empty.
 	User string
-	// ToolChoice and Parallel are those of a Request; nil leaves them out.
+	// ToolChoice and Parallel are from the Request; nil leaves them out.
 	ToolChoice json.RawMessage
 	Parallel   *bool
-	// Settings and MaxOutput are those of a Request.
+	// Settings and MaxOutput are from the Request.
 	Settings  map[string]json.RawMessage
 	MaxOutput int
 }
 
-// Reply is a model's whole answer to a Prompt.
+// Reply is a model's complete answer.
 type Reply struct {
 	Text  string
 	Calls []ToolCall
-	// Extra belongs to the Message that is made from the answer.
+	// Extra goes into the Message made from the answer.
 	Extra json.RawMessage
 	Usage Usage
-	// Cut is true if the answer ended at the model's length limit.
+	// Cut means that the answer reached the length limit.
 	Cut bool
-	// Refused is true if the model or its filter refused to answer; Text may say why.
+	// Refused means that the model or its filter refused; Text may say why.
 	Refused bool
 }
 
-// Usage counts tokens. Cached is a part of Input.
+// Usage counts tokens. Cached is part of Input.
 type Usage struct{ Input, Cached, Output int64 }
 
-// Add returns the sum.
+// Add returns u + v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Output + v.Output}
 }
 
-// Minus returns u without v.
+// Minus returns u - v.
 func (u Usage) Minus(v Usage) Usage {
 	return Usage{u.Input - v.Input, u.Cached - v.Cached, u.Output - v.Output}
 }
 
-// Model is a chat model. It may be used concurrently.
+// Model is a chat model. It is safe for concurrent use.
 type Model interface {
-	// Complete answers a prompt. It passes the text to delta as it arrives, in order, on the
-	// calling goroutine. The error is a *ModelError, or ctx's.
+	// Complete answers a prompt. It calls delta with each piece of text in order, on the calling goroutine. The error
+	// is a *ModelError or the context's error.
 	Complete(ctx context.Context, p Prompt, delta func(text string)) (Reply, error)
 }
 
 // ModelError is a failure of a model. It contains no key.
 type ModelError struct {
 	Kind transport.Kind
-	// Status is the HTTP status; 0 without one.
+	// Status is the HTTP status, or 0.
 	Status int
-	// RetryAfter is how long the provider asks to wait; 0 if it says nothing.
+	// RetryAfter is the wait that the provider asks for, or 0.
 	RetryAfter time.Duration
-	// Begun is true if part of the answer had already arrived.
+	// Begun means that part of the answer had arrived.
 	Begun bool
-	// Param is the field of the request that the provider does not accept, for KindInvalid; empty
-	// if it names none.
+	// Param is the rejected field of the request for KindInvalid, if the provider names it.
 	Param string
 	Err   error
 }

@@ -26,7 +26,7 @@ type Conversations interface {
 	Lease(ctx context.Context, id string, d time.Duration) (store.Held, error)
 }
 
-// Approvals lists the approved actions with an unknown outcome; *store.Approvals implements it.
+// Approvals lists approved actions with unreported outcomes; *store.Approvals implements it.
 type Approvals interface {
 	OpenIn(ctx context.Context, conversation string, now time.Time) ([]store.Approval, error)
 	Told(ctx context.Context, a store.Approval) error
@@ -38,82 +38,74 @@ type Answers interface {
 	Save(ctx context.Context, name string, data []byte, rev store.Revision, life time.Duration) (store.Revision, error)
 }
 
-// Options configure an Agent. Model, Executor and Conversations are required.
+// Options configures an Agent. Model, Executor and Conversations are required.
 type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
-	// Answers stores the state of messages, for clients that send a message again to another
-	// process. If it is nil, only this process knows them.
+	// Answers lets clients repeat a message to another process. Nil keeps the state in this process only.
 	Answers Answers
 	// Approvals are reported to their conversations, once each. Nil if the store has none.
 	Approvals Approvals
-	// Jobs tells of long work that has ended. Nil means that calls begin none.
+	// Jobs reports finished background jobs. Nil disables jobs.
 	Jobs Jobs
 	// Vision means that Model accepts images.
 	Vision bool
-	// Persona answers requests that name no other one. Its empty name means "default".
+	// Persona answers requests that name no other. An empty name means "default".
 	Persona Persona
-	// Personas returns the persona with that name as it is now; nil if no persona has that name. It must not wait.
-	// Nil means that there is Persona alone.
+	// Personas returns the current persona of that name, or nil. It must not block. Nil means only Persona exists.
 	Personas func(name string) *Persona
-	// Tools returns the current snapshot of the tools, which a turn holds. Nil means no tools.
+	// Tools returns the current snapshot of tools. Nil means no tools.
 	Tools func() *registry.Snapshot
-	// Live returns the live values with which a turn's tools are filled; see registry.Snapshot.Fill. It
-	// may be nil, is called concurrently, and must not wait.
+	// Live provides the values of dynamic tools; see registry.Snapshot.Fill. It must not block and must be safe for
+	// concurrent use. May be nil.
 	Live registry.LiveValues
-	// Instructions makes the system text from the persona, its tools, the mark and the IANA name of the
-	// user's time zone, which is empty if it is not known. The text must explain
-	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
+	// Instructions makes the system text. It must explain the mark, which precedes the gateway's own messages.
+	// timeZone is an IANA name or empty. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
 	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Rules calls.Policy
-	// Audit receives the records of tool calls, and must not block. Nil discards them.
+	// Audit receives the records of tool calls. It must not block. Nil discards them.
 	Audit func(audit.Record)
-	// Observe is told of each attempt at a turn that has ended. It may be called concurrently, and must
-	// not block. Nil means nobody.
+	// Observe is called at the end of each attempt at a turn. It must not block and must be safe for concurrent use.
+	// May be nil.
 	Observe func(TurnOver)
-	// Follow is told of each attempt at a turn that begins, and returns what is told of what happens in it. It
-	// may be called concurrently and must not block. Nil means nobody.
+	// Follow is called at the start of each attempt at a turn and returns the receiver of its steps. It must not
+	// block and must be safe for concurrent use. May be nil.
 	Follow func(Opening) Followed
-	// Bill counts what an attempt at a turn has used and returns what it has cost. It must not block.
-	// Nil counts nothing.
+	// Bill counts the usage of an attempt and returns its cost. It must not block. May be nil.
 	Bill func(Bill) cost.Amount
-	// MaxMessage is the maximum length of a message, in characters. Zero means 16,000.
+	// MaxMessage limits a message, in characters. Zero means 16,000.
 	MaxMessage int
-	// MaxHistory is how much of the conversation the model gets, in characters. Zero means
-	// 48,000.
+	// MaxHistory limits the history sent to the model, in characters. Zero means 48,000.
 	MaxHistory int
-	// TurnTime bounds one turn. Zero means 5 minutes.
+	// TurnTime limits a turn. Zero means 5 minutes.
 	TurnTime time.Duration
-	// Logger gets a line for each turn. Nil means no logging.
+	// Logger gets a line for each turn. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// TurnOver is how an attempt at a turn has ended.
+// TurnOver is the outcome of an attempt at a turn.
 type TurnOver struct {
 	// Status is protocol.DoneCompleted or protocol.DoneFailed.
 	Status string
-	// Code is the code of the error that the client was told of, one of the codes of package protocol; empty without
-	// one.
+	// Code is the error code that the client received; empty without an error.
 	Code string
-	// Took is how long the attempt took, and First how long until its first piece of text; zero if
-	// there was none.
+	// Took is the attempt's duration and First the time to the first text; zero without text.
 	Took, First time.Duration
-	// Usage is what it has used.
-	Usage Usage
+	Usage       Usage
 }
 
-// Bill is what an attempt at a turn has used.
+// Bill is the usage of an attempt at a turn.
 type Bill struct {
 	ConversationID string
 	Turn           int
 	User           user.User
-	Key            string // of Request
-	// Agent is the persona that has answered, AgentVersion its version.
+	Key            string // Request.Key
+	// Agent and AgentVersion identify the persona that answered.
 	Agent, AgentVersion string
 	Usage               Usage
-	// Estimated is how many answers of the model came without their usage, so that Usage has a guess.
+	// Estimated counts model answers without a usage report; Usage then contains an estimate.
 	Estimated int64
 }
 

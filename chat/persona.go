@@ -8,29 +8,27 @@ import (
 	"voicegw/registry"
 )
 
-// Persona is who answers: the character that the model plays, the tools that it may use, and its
-// budget. It is not changed once an Agent has it.
+// Persona is a character that the model plays, with its tools and budget. It must not change while an Agent has it.
 type Persona struct {
-	// Name is the name for requests. Version is that of its document; empty for one of the
-	// configuration.
+	// Version is the version of the persona's document; empty for a configured persona.
 	Name, Version string
-	// Instructions say who it is and what it is for.
+	// Instructions describe the persona's character and task.
 	Instructions string
-	// Tools are the ids of the only tools that it may use; nil means all.
+	// Tools are the ids of the tools it may use; nil means all.
 	Tools []string
-	// SwitchTo are the personas to which this one may hand its user over.
+	// SwitchTo are the personas that it may hand the user over to.
 	SwitchTo []registry.SwitchTarget
-	// Budget is what a turn's tool calls may use. A zero field is that of Options.Rules.
+	// Budget limits the tool calls of a turn. Zero fields use Options.Rules.
 	Budget calls.Budget
 }
 
 // Name returns the name of the default persona.
 func (a *Agent) Name() string { return a.opts.Persona.Name }
 
-// Has reports whether there is a persona of that name; an empty one means the default persona.
+// Has reports whether a persona exists; an empty name means the default persona.
 func (a *Agent) Has(name string) bool { return name == "" || a.named(name) != nil }
 
-// named returns the persona of that name as it is now, or nil.
+// named returns the current persona of that name, or nil.
 func (a *Agent) named(name string) *Persona {
 	if a.opts.Personas != nil {
 		if p := a.opts.Personas(name); p != nil {
@@ -43,8 +41,7 @@ func (a *Agent) named(name string) *Persona {
 	return nil
 }
 
-// persona returns who answers: the one that the request asks for, or that has the conversation, or the
-// default one.
+// persona returns the persona that answers: the requested one, the conversation's, or the default.
 func (a *Agent) persona(asked, has string) *Persona {
 	for _, name := range []string{asked, has, a.opts.Persona.Name} {
 		if name == "" {
@@ -57,11 +54,10 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-// toolsOf returns the tools of a persona, with the one by which it hands its user over to other personas; nil
-// if there are no tools.
+// toolsOf returns the persona's tools, including the tool to switch agents; nil if there are none.
 func (t *turn) toolsOf(p *Persona) *registry.Snapshot { return t.toolsWith(p, nil) }
 
-// toolsWith is toolsOf with these versions of tools, by the tools' ids, whatever else the user would draw.
+// toolsWith is toolsOf with fixed tool versions, by tool id, instead of the user's drawn versions.
 func (t *turn) toolsWith(p *Persona, versions map[string]string) *registry.Snapshot {
 	a := t.a
 	if a.opts.Tools == nil {
@@ -73,7 +69,7 @@ func (t *turn) toolsWith(p *Persona, versions map[string]string) *registry.Snaps
 	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
 }
 
-// drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name.
+// drawsBy is the key for drawing tool versions: the user, or the conversation of an anonymous user.
 func (t *turn) drawsBy() string {
 	if t.req.User.Anonymous() {
 		return t.conv.ID
@@ -81,11 +77,9 @@ func (t *turn) drawsBy() string {
 	return t.req.User.String()
 }
 
-// rules returns the rules for the persona's calls.
 func (p *Persona) rules(r calls.Policy) calls.Policy {
 	r.Budget = p.Budget.Or(r.Budget)
 	return r
 }
 
-// named is the persona as the agent of its calls.
 func (p *Persona) named() calls.Agent { return calls.Agent{Name: p.Name, Version: p.Version} }

@@ -16,8 +16,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// prompt returns everything that the model needs to continue: the system text, as much of the
-// history as fits, and this turn.
+// prompt returns the model's input: the system text, as much of the history as fits, and this turn.
 func (t *turn) prompt() Prompt {
 	p := Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
@@ -37,7 +36,7 @@ func (t *turn) prompt() Prompt {
 			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}
-	for _, tool := range t.req.Tools { // the client's words, so the mark is removed
+	for _, tool := range t.req.Tools { // written by the client, so the mark is removed
 		tool.Description, tool.Parameters = t.mark.Foreign(tool.Description), t.mark.JSON(tool.Parameters)
 		p.Tools = append(p.Tools, tool)
 	}
@@ -49,8 +48,7 @@ func (t *turn) prompt() Prompt {
 	return p
 }
 
-// marked returns a message as the model gets it: with the mark before the gateway's own words,
-// and without it in all other text.
+// marked adds the mark to the gateway's own messages and removes it from all other text.
 func (t *turn) marked(m Message) Message {
 	switch {
 	case m.notice:
@@ -72,11 +70,11 @@ func (t *turn) marked(m Message) Message {
 	return m
 }
 
-// maxNameInHistory is the longest name of a tool that Chat Completions take.
+// maxNameInHistory is the limit of Chat Completions for tool names.
 const maxNameInHistory = 64
 
-// nameInHistory returns a called tool's name as providers accept it in a history (^[a-zA-Z0-9_-]{1,64}$): a model
-// may have written anything. The call's error tells it that there is no such tool.
+// nameInHistory replaces characters that providers reject in a history (^[a-zA-Z0-9_-]{1,64}$), since a model may
+// call any name. The call's error says that there is no such tool.
 func nameInHistory(name string) string {
 	valid := func(r rune) rune {
 		if r == '_' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -88,19 +86,18 @@ func nameInHistory(name string) string {
 	return cmp.Or(name[:min(len(name), maxNameInHistory)], "_")
 }
 
-// userName returns a name for a user that does not tell the provider who it is.
+// userName returns a pseudonym of the user for the provider.
 func userName(user string) string {
 	sum := sha256.Sum256([]byte("voicegw user " + user))
 	return hex.EncodeToString(sum[:12])
 }
 
-// wholeTurns is how many of the latest turns keep the full answers of their tools.
+// wholeTurns is the number of latest turns that keep their tools' full answers.
 const wholeTurns = 2
 
-// history returns the conversation so far as messages. If it is too long, the oldest entries are
-// left out.
+// history returns the conversation so far, without the oldest entries if it is too long.
 func (t *turn) history() []Message {
-	var all [][]Message // one group for each entry: calls and their answers stay together
+	var all [][]Message // grouped by entry: calls and their answers stay together
 	for _, e := range t.conv.Entries {
 		all = append(all, entryMessages(e, e.Turn > t.conv.Turns-wholeTurns))
 	}
@@ -121,7 +118,7 @@ func (t *turn) history() []Message {
 	return out
 }
 
-// before summarises the entries that are not in the history.
+// before summarises the entries that history leaves out.
 func (t *turn) before(first int) string {
 	if t.conv.Dropped == 0 && first == 0 {
 		return ""
@@ -146,7 +143,6 @@ func size(group []Message) int {
 	return n
 }
 
-// entryMessages returns an entry in the form that a model gets.
 func entryMessages(e conversation.Entry, whole bool) []Message {
 	text := e.Text
 	if e.Interrupted {

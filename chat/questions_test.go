@@ -59,7 +59,7 @@ func (f *fixture) questionsOf(message string, approve bool) (n int) {
 	return n
 }
 
-// restart makes the agent anew over what is kept.
+// restart makes the agent rerun over what is kept.
 func (f *fixture) restart() {
 	f.t.Helper()
 	var err error
@@ -223,7 +223,7 @@ func TestWhatTheConversationKeepsOfQuestions(t *testing.T) {
 		f.kept.mu.Lock()
 		f.kept.put(c)
 		f.kept.mu.Unlock()
-		if n := len(f.asked(Request{Message: "Pay Bob"})); n != 1 || !strings.Contains(f.log.String(), "the questions of earlier turns are not counted") {
+		if n := len(f.asked(Request{Message: "Pay Bob"})); n != 1 || !strings.Contains(f.log.String(), "restoring the approval requests of earlier turns failed") {
 			t.Errorf("%d questions; the log: %s", n, f.log)
 		}
 	})

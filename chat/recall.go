@@ -12,10 +12,9 @@ import (
 	"voicegw/store"
 )
 
-// recall adds the questions that earlier turns have left open to the book, so that the same call
-// gets the same question, not a second one. The conversation stores them as the answers that the
-// model got, without their tokens, which are secrets. The model knows their references, and the
-// store finds them by name.
+// recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again.
+// The conversation keeps them as the answers that the model got, without their secret tokens; the store finds them by
+// name.
 func (t *turn) recall(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		for _, c := range e.Calls {
@@ -34,12 +33,12 @@ func (t *turn) recall(ctx context.Context) {
 	}
 }
 
-// tellUnapproved tells the model, once, about questions of earlier turns that were declined over
-// the API, or that expired.
+// tellUnapproved reports to the model, once, the approval requests of earlier turns that expired or were declined
+// over the API.
 func (t *turn) tellUnapproved(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		if e.Side != conversation.SideText {
-			continue // a voice session tells its own model
+			continue // the voice session reports it to its own model
 		}
 		for _, c := range e.Calls {
 			reference, ends := question(c)
@@ -60,13 +59,12 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 	}
 }
 
-// confirms reports whether the message answers the question with that name.
+// confirms reports whether the message answers the approval request with that name.
 func (t *turn) confirms(name string) bool {
 	return t.req.Confirmation != nil && store.QuestionName(t.req.Confirmation.Token) == name
 }
 
-// question returns the reference and the expiry of the question that a call has put; the
-// reference is empty if the call has put none.
+// question returns the reference and expiry of a call's approval request; an empty reference if it made none.
 func question(c conversation.Call) (reference string, ends time.Time) {
 	var env registry.Envelope
 	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil || env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
@@ -86,20 +84,18 @@ func question(c conversation.Call) (reference string, ends time.Time) {
 	return details.Reference, ends
 }
 
-// resume restores what the conversation has stored of earlier turns. If the user says something
-// in this turn, it gets a new budget. An answer to a question continues with the budget of the
-// turn before; otherwise a model could ask for ever.
+// resume restores the book of earlier turns. A new message of the user gets a new budget. An approval continues the
+// previous turn's budget; otherwise a model could keep asking.
 func (t *turn) resume() {
 	if err := t.calls.Book().Resume(t.conv.Policy); err != nil {
-		t.a.opts.Logger.Warn("the questions of earlier turns are not counted", "conversation_id", t.conv.ID, "error", err)
+		t.a.opts.Logger.Warn("restoring the approval requests of earlier turns failed", "conversation_id", t.conv.ID, "error", err)
 	}
 	if t.req.Confirmation == nil {
 		t.calls.Book().BeginTurn()
 	}
 }
 
-// askedBefore tells the book how the questions of earlier turns ended: answered in this turn or
-// over the API, expired, or so old that the store has forgotten them.
+// askedBefore records in the book how the approval requests of earlier turns ended.
 func (t *turn) askedBefore(ctx context.Context) {
 	t.calls.Book().Unapproved(func(tool, name string) {
 		switch t.a.opts.Executor.Fate(ctx, name) {

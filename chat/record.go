@@ -14,26 +14,23 @@ import (
 	"voicegw/store"
 )
 
-// record is the state of a message: its answer, or how far an aborted turn has got. It is stored
-// before a call that changes something, and at the end.
+// record is the state of a message: its answer, or the progress of an aborted turn. It is stored before a call with
+// side effects, and at the end.
 type record struct {
-	// Name is drawn at random for each message. It names the message in the ledger and in its
-	// conversation.
+	// Name is random. It identifies the message in the ledger and in its conversation.
 	Name         string `json:"name"`
 	Content      string `json:"content"`
 	Conversation string `json:"conversation"`
 	Turn         int    `json:"turn"`
-	// Done is true if the message was answered. Otherwise it can be continued.
+	// Done means that the message was answered. Otherwise it can be continued.
 	Done bool `json:"done"`
-	// Heard is true if a client got the whole answer, Wrote if a tool that changes something was
-	// called.
+	// Heard means that a client got the whole answer, Wrote that a tool with side effects was called.
 	Heard bool `json:"heard,omitempty"`
 	Wrote bool `json:"wrote,omitempty"`
-	// Begun means that Lead is set: what the model is told first, in addition to the user's
-	// words.
+	// Begun means that Lead is set: the notices that precede the user's message.
 	Begun bool                 `json:"begun,omitempty"`
 	Lead  []conversation.Entry `json:"lead,omitempty"`
-	// Refused means that the message began no turn, because its confirmation cannot be answered.
+	// Refused means that the turn did not begin, because its confirmation was invalid.
 	Refused bool `json:"refused,omitempty"`
 	// Rounds are the model's answers so far.
 	Rounds []round   `json:"rounds,omitempty"`
@@ -47,14 +44,12 @@ type record struct {
 
 // round is one answer of the model.
 type round struct {
-	At    time.Time    `json:"at"`
-	Text  string       `json:"text,omitempty"`
-	Calls []calledOnce `json:"calls,omitempty"`
-	// Extra is Reply.Extra.
+	At    time.Time       `json:"at"`
+	Text  string          `json:"text,omitempty"`
+	Calls []calledOnce    `json:"calls,omitempty"`
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
-// add adds an answer of the model.
 func (r *record) add(at time.Time, reply Reply) {
 	next := round{At: at, Text: reply.Text, Extra: reply.Extra}
 	for _, c := range reply.Calls {
@@ -72,7 +67,7 @@ func (r round) asked() []ToolCall {
 	return out
 }
 
-// calledOnce is a call of a round and its answer, which is nil if the call must be made again.
+// calledOnce is a call of a round. Envelope is its answer; nil means that the call must be made again.
 type calledOnce struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
@@ -81,13 +76,13 @@ type calledOnce struct {
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// in reports whether the conversation of a request allows it to be the record's message. A client
-// that has begun a conversation may have learned its id since.
+// in reports whether a request's conversation matches the record. A client that started a conversation may have
+// learned its id since.
 func (r *record) in(req Request) bool {
 	return r == nil || r.Name == "" || req.ConversationID == "" || req.History != nil || req.ConversationID == r.Conversation
 }
 
-// left returns the record of a turn after its end, or nil if the turn never began.
+// left returns the record to keep after the turn, or nil if the turn never began.
 func (r *record) left(err error) *record {
 	if err != nil && !r.Begun && !r.Wrote {
 		return nil
@@ -95,10 +90,9 @@ func (r *record) left(err error) *record {
 	return r
 }
 
-// again reports whether a message without an id of its own is the record's message, given the
-// conversation as it is now. It is not if something was said since. It is also not if its answer
-// was sent whole and changed nothing, because a user may say the same thing twice. A message that
-// can be sent only once (single) is then refused, whatever it has changed.
+// again reports whether a message without an id repeats the record's message in conversation c. It doesn't if other
+// messages followed, or if the answer was delivered whole and changed nothing, since a user may say the same thing
+// twice. A message that can be sent only once (single) is then refused, even if it made changes.
 func (r *record) again(c *conversation.Conversation, single bool) bool {
 	at := r.Turn - 1
 	if kept := r.keptIn(c); kept > 0 {
@@ -107,7 +101,7 @@ func (r *record) again(c *conversation.Conversation, single bool) bool {
 	return c.Turns <= at && (!r.Done || r.Wrote && !single || !r.Heard)
 }
 
-// keptIn returns the turn under which a conversation has stored the message; 0 if it has not.
+// keptIn returns the turn in which a conversation has stored the message, or 0.
 func (r *record) keptIn(c *conversation.Conversation) int {
 	for _, e := range c.Entries {
 		if e.Message == r.Name {
@@ -117,29 +111,28 @@ func (r *record) keptIn(c *conversation.Conversation) int {
 	return 0
 }
 
-// replay sends the answer once more.
 func (r *record) replay(m *message, req Request) {
-	for _, s := range r.told(req) {
+	for _, s := range r.messages(req) {
 		m.add(s)
 	}
 }
 
-// told returns the messages of the record.
-func (r *record) told(req Request) []protocol.ServerMessage {
+// messages returns the sent messages, with the request's token.
+func (r *record) messages(req Request) []protocol.ServerMessage {
 	out := slices.Clone(r.events)
 	for i, s := range out {
 		if e, ok := s.(*protocol.ConfirmationEnded); ok {
 			whose := *e
-			whose.Token = req.token() // the token is not stored
+			whose.Token = req.token() // not stored
 			out[i] = &whose
 		}
 	}
 	return out
 }
 
-// tell stores the messages sent so far: all of them if the message is answered, otherwise the
-// final ones, without those of calls that will be made again. Pieces of text are joined.
-func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
+// keepEvents stores the sent messages: all of them if the message is answered, otherwise those that remain valid when
+// the turn continues, without those of the calls in rerun. Pieces of text are joined.
+func (r *record) keepEvents(all []protocol.ServerMessage, rerun map[string]bool) {
 	whole := map[string]bool{}
 	for _, s := range all {
 		if s, ok := s.(*protocol.TextDone); ok {
@@ -148,8 +141,8 @@ func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	}
 	r.events = []protocol.ServerMessage{}
 	for _, s := range all {
-		if _, inside := s.(*protocol.InspectCall); inside || !r.Done && !lasts(s, whole, anew) {
-			continue // arguments and whole answers are not kept with a message
+		if _, inside := s.(*protocol.InspectCall); inside || !r.Done && !lasts(s, whole, rerun) {
+			continue // arguments and whole answers are not kept
 		}
 		if piece, ok := s.(*protocol.TextDelta); ok && len(r.events) > 0 {
 			if last, ok := r.events[len(r.events)-1].(*protocol.TextDelta); ok && last.ItemID == piece.ItemID {
@@ -163,22 +156,21 @@ func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	}
 }
 
-// lasts reports whether a message of an aborted turn is still part of the answer when the turn
-// continues.
-func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
+// lasts reports whether a message of an aborted turn remains part of the answer when the turn continues.
+func lasts(s protocol.ServerMessage, whole, rerun map[string]bool) bool {
 	switch s := s.(type) {
-	case *protocol.TurnStarted: // each attempt begins with its own
+	case *protocol.TurnStarted: // each attempt sends its own
 		return false
 	case *protocol.TextDelta:
 		return whole[s.ItemID]
 	case *protocol.ToolStarted:
-		return !anew[s.CallID]
+		return !rerun[s.CallID]
 	case *protocol.ToolProgress:
-		return !anew[s.CallID]
+		return !rerun[s.CallID]
 	case *protocol.ToolMessage:
-		return !anew[s.CallID]
+		return !rerun[s.CallID]
 	case *protocol.ToolEnded:
-		return !anew[s.CallID]
+		return !rerun[s.CallID]
 	case *protocol.Error, *protocol.TurnUsage, *protocol.Done:
 		return false
 	default:
@@ -186,8 +178,7 @@ func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 	}
 }
 
-// found returns the record of a message, from this process or from the store if that is newer;
-// nil if the message is new.
+// found returns the newest record of a message, from this process or the store; nil if the message is new.
 func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	if a.opts.Answers == nil {
 		return m.before, nil
@@ -207,7 +198,7 @@ func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	unknown := &record{rev: rev, Content: m.id.content}
 	rec, err := decodeRecord(data)
 	if err != nil || rec.Name == "" {
-		a.opts.Logger.Error("what became of a message cannot be read; it counts as a new one", "error", err)
+		a.opts.Logger.Error("decoding the record of a message failed; treating it as new", "error", err)
 		return unknown, nil
 	}
 	if rec.Refused {
@@ -217,8 +208,7 @@ func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	return rec, nil
 }
 
-// write stores a record, even if the client has left. A record that is too long is stored without
-// the messages that were sent.
+// write stores a record, even if the client has left. If the record is too long, it omits the sent messages.
 func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	rec.At = time.Now().UTC()
 	data, err := rec.encode()
@@ -236,7 +226,7 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 		short.Rounds, short.events = nil, nil
 		if rec.Done {
 			short.events = []protocol.ServerMessage{
-				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
+				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was already answered, but its answer was too long to keep. Its actions were not repeated."},
 				&protocol.Done{ConversationID: rec.Conversation, Status: protocol.DoneFailed},
 			}
 		}
@@ -250,8 +240,7 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	return err
 }
 
-// save stores the state of a message. If the store has dropped it meanwhile, because the turn
-// took longer than the store keeps it, save stores it anew.
+// save stores a record. If the store has dropped the old one because the turn took too long, it creates a new one.
 func (a *Agent) save(ctx context.Context, id identity, data []byte, rev store.Revision) (store.Revision, error) {
 	next, err := a.opts.Answers.Save(ctx, id.key, data, rev, id.life)
 	if rev == 0 || !errors.Is(err, store.ErrChanged) {
@@ -260,13 +249,12 @@ func (a *Agent) save(ctx context.Context, id identity, data []byte, rev store.Re
 	return a.opts.Answers.Save(ctx, id.key, data, 0, id.life)
 }
 
-// stored is a record in the store's form.
 type stored struct {
 	record
 	Events []json.RawMessage `json:"events,omitempty"`
 }
 
-// encode returns the record in the form that may be stored: without secrets.
+// encode returns the record without secrets, for the store.
 func (r *record) encode() ([]byte, error) {
 	out := stored{record: *r}
 	for _, s := range r.events {
@@ -294,23 +282,23 @@ func decodeRecord(data []byte) (*record, error) {
 		return nil, err
 	}
 	for _, raw := range in.Events {
-		if s, err := protocol.ParseServer(raw); err == nil { // otherwise a newer version has written it
+		if s, err := protocol.ParseServer(raw); err == nil { // otherwise written by a newer version
 			in.events = append(in.events, s)
 		}
 	}
 	return &in.record, nil
 }
 
-// mostRecord is the maximum size of a stored record, in bytes.
+// mostRecord limits a stored record, in bytes.
 const mostRecord = 512 << 10
 
-// The bounds on the answers that this process keeps.
+// Limits on the answers kept in memory.
 const (
 	mostKept      = 1000
 	mostKeptBytes = 32 << 20
 )
 
-// ended records that an attempt at a message is over, and keeps its record for a while.
+// ended records the end of an attempt and keeps its record for a while.
 func (a *Agent) ended(m *message, rec *record, err error) {
 	size := 0
 	if rec != nil {
@@ -334,8 +322,7 @@ func (a *Agent) ended(m *message, rec *record, err error) {
 	a.forget(time.Now())
 }
 
-// forget drops records that have been kept long enough, and the oldest ones if there are too
-// many. The caller must hold mu.
+// forget drops expired records, and the oldest ones above the limits. The caller must hold mu.
 func (a *Agent) forget(now time.Time) {
 	n := 0
 	for i, m := range a.kept {

@@ -12,8 +12,7 @@ import (
 	"voicegw/store"
 )
 
-// enter finds the message of a request and joins it, or creates it; the caller must serve a
-// message that it created.
+// enter joins the message of a request or creates it (mine). The caller must serve a message that it created.
 func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, err error) {
 	for {
 		a.mu.Lock()
@@ -37,7 +36,7 @@ func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, 
 			return m, true, nil
 		}
 		a.mu.Unlock()
-		// It is being aborted, because no client waited for it any more.
+		// The last client left, and the turn is being aborted.
 		select {
 		case <-old.ended:
 		case <-ctx.Done():
@@ -55,8 +54,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// newMessage returns a message with one client. Its turn has its own context, because another
-// client may wait for it longer.
+// newMessage returns a message with one client. Its turn has its own context, because another client may wait longer.
 func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *message {
 	turn, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), a.opts.TurnTime, errTurnTime)
 	turn, cancel := context.WithCancelCause(turn)
@@ -70,7 +68,7 @@ func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *mess
 	return m
 }
 
-// serve answers a message, and keeps its record.
+// serve answers a message and keeps its record.
 func (a *Agent) serve(m *message, req Request) {
 	var rec *record
 	var last protocol.ServerMessage
@@ -79,7 +77,7 @@ func (a *Agent) serve(m *message, req Request) {
 		defer m.cancel(nil)
 		if p := recover(); p != nil {
 			m.mu.Lock()
-			m.panicked = p // as if the client's own goroutine had panicked
+			m.panicked = p // follow panics with it on the client's goroutine
 			m.mu.Unlock()
 		}
 		if last != nil {
@@ -89,12 +87,12 @@ func (a *Agent) serve(m *message, req Request) {
 	}()
 	rec, last, err = a.attempt(m.begin(), m, req)
 	if err != nil && errors.Is(context.Cause(m.begin()), errDraining) {
-		err = ErrDraining // whatever it was waiting for
+		err = ErrDraining
 	}
 }
 
-// attempt makes one attempt at a message, or repeats the answer that it had. It returns the last
-// message of the answer, which must be sent once the conversation is released.
+// attempt makes one attempt at a message, or repeats its answer. The caller must send last, the final message, after
+// the conversation's lease is released.
 func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last protocol.ServerMessage, err error) {
 	rec, held, err := a.take(ctx, m, req)
 	if held != nil {
@@ -120,7 +118,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 		last, err = t.answer(ctx)
 		return rec.left(err), last, err
 	}
-	if !named { // until here only the message is reserved
+	if !named { // so far only the message is reserved
 		if held, err = a.lease(ctx, rec.Conversation); err != nil {
 			return m.before, nil, err
 		}
@@ -138,7 +136,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	return rec.left(err), last, err
 }
 
-// same returns the record from which a request continues: an earlier attempt's, or a new one.
+// same returns the record to continue from: an earlier attempt's, or a new one.
 func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) (*record, error) {
 	if rec != nil && rec.Name != "" {
 		if m.id.named {
@@ -164,12 +162,11 @@ func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) 
 	return fresh, nil
 }
 
-// busyPause is the time between two checks whether another node has answered the same message.
 const busyPause = 200 * time.Millisecond
 
-// take reserves the conversation of a message, or the message itself if it names no conversation.
-// It waits for a message that another node is answering. It returns what an earlier attempt has
-// left; nil without one. held is nil after an error, and for a message that was answered already.
+// take reserves the request's conversation, or the message itself if it names none. It waits for another node that is
+// answering the same message. It returns the record of earlier attempts, or nil. held is nil after an error, and if
+// the message was already answered.
 func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, held store.Held, err error) {
 	what, own := req.ConversationID, false
 	if what == "" || req.History != nil {
@@ -185,7 +182,7 @@ func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record,
 		held, err = a.lease(ctx, what)
 		switch {
 		case err == nil:
-			// The previous holder may have left more.
+			// The previous holder may have written more.
 			if rec, err = a.found(ctx, m); err != nil {
 				held.Release()
 				return nil, nil, err
@@ -202,7 +199,6 @@ func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record,
 	}
 }
 
-// lease takes the lease of a conversation or a message.
 func (a *Agent) lease(ctx context.Context, what string) (store.Held, error) {
 	held, err := a.opts.Conversations.Lease(ctx, what, leaseTime)
 	switch {

@@ -11,45 +11,43 @@ import (
 	"voicegw/registry/spec"
 )
 
-// successor is a persona to which the present one has handed the user over.
+// successor is the persona that takes over from the current one.
 type successor struct {
-	persona *Persona
-	reason  string
-	told    bool // an earlier attempt at the message has told the client and the audit
+	persona  *Persona
+	reason   string
+	reported bool // an earlier attempt has reported the switch to the client and the audit log
 }
 
-// knowsAgent returns the answer of a call; if it hands the user over to a persona that is gone by now, it
-// returns an error instead.
+// knowsAgent returns the answer of a call, or an error if it switches to a persona that no longer exists.
 func (t *turn) knowsAgent(env registry.Envelope) registry.Envelope {
 	for _, i := range env.Intents {
 		if i.Type != registry.IntentSwitchAgent || i.Agent != t.persona.Name && t.a.named(i.Agent) != nil {
 			continue
 		}
-		env.Fail(registry.NewError(registry.ErrorNotFound, prompts.SwitchNotPossible(i.Agent, "there is no such agent any more")))
+		env.Fail(registry.NewError(registry.ErrorNotFound, prompts.SwitchNotPossible(i.Agent, "the agent no longer exists")))
 		return env
 	}
 	return env
 }
 
-// accept takes a SWITCH_AGENT, or returns why it is refused.
+// accept accepts a SWITCH_AGENT intent, or returns the reason for refusing it.
 func (t *turn) accept(i registry.Intent) (refusal string) {
 	p := t.a.named(i.Agent)
 	switch {
 	case t.next != nil:
-		return "another switch is under way"
+		return "another switch is in progress"
 	case p == nil || p.Name == t.persona.Name:
-		return "there is no such agent"
+		return "no such agent"
 	}
 	if no := t.calls.Book().MaySwitch(i.Agent); no != nil {
 		return no.Message
 	}
-	t.next = &successor{persona: p, reason: i.Reason, told: t.again}
+	t.next = &successor{persona: p, reason: i.Reason, reported: t.again}
 	return ""
 }
 
-// become lets the persona go on to which a call of the last round has handed the user over. The turn keeps
-// its budget.
-func (t *turn) become() {
+// switchPersona makes the persona that a call of the last round chose the current one. The turn keeps its budget.
+func (t *turn) switchPersona() {
 	next := t.next
 	if next == nil {
 		return
@@ -59,10 +57,10 @@ func (t *turn) become() {
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
 	t.runs.As(t.persona.Name)
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: prompts.AgentWentOn(from, t.persona.Name), System: true, Turn: t.number})
-	if next.told {
+	if next.reported {
 		return
 	}
-	t.a.opts.Logger.Info("another agent goes on", "conversation_id", t.conv.ID, "turn", t.number, "from", from, "to", t.persona.Name)
+	t.a.opts.Logger.Info("switched to another agent", "conversation_id", t.conv.ID, "turn", t.number, "from", from, "to", t.persona.Name)
 	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeText, TurnID: t.number, From: from, Why: next.reason})
 	t.emit(&protocol.AgentSwitched{From: from, To: t.persona.Name, Reason: next.reason})
 }

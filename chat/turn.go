@@ -29,22 +29,21 @@ type turn struct {
 	req     Request
 	conv    *conversation.Conversation
 	number  int
-	persona *Persona           // who answers, as it was when that began
-	tools   *registry.Snapshot // the persona's; nil if there are no tools
-	mark    prompts.Mark       // the mark before the gateway's own words to the model
-	emit    Emit               // may be called concurrently
+	persona *Persona           // as it was when it began to answer
+	tools   *registry.Snapshot // of the persona; nil without tools
+	mark    prompts.Mark       // precedes the gateway's own messages to the model
+	emit    Emit               // safe for concurrent use
 	runs    *execute.Runner
-	// results carries results from the executor's goroutines to this one, at most one for each
-	// running call. It is never closed.
+	// results carries results from the executor's goroutines, at most one for each running call. It is never closed.
 	results chan calls.Input
 	save    func([]conversation.Entry) error // nil if the client keeps the conversation
-	rec     *record                          // how far this and earlier attempts at the message have got
+	rec     *record                          // the progress of all attempts at the message
 	resumed bool                             // there were earlier attempts
 
 	fresh     undelivered // answers that the next request delivers to the model
 	unwritten audit.Unwritten
 
-	earlier  []Message       // the client's history, as the model gets it
+	earlier  []Message       // the client's history as the model gets it
 	handed   map[string]bool // calls that the client runs, by the gateway's name
 	calls    calls.Calls
 	asked    []ToolCall
@@ -53,35 +52,35 @@ type turn struct {
 	entries  []conversation.Entry         // this turn's entries for the conversation
 	usage    Usage
 	began    time.Time
-	first    time.Duration // until the first piece of text; zero before
-	billed   Usage         // of usage: by earlier attempts
-	guesses  int64         // answers of this attempt whose usage is a guess
+	first    time.Duration // until the first text; zero before
+	billed   Usage         // the part of usage from earlier attempts
+	guesses  int64         // answers of this attempt with estimated usage
 	items    int
 	toolsOff bool
-	again    bool       // the intents that are applied were applied by an earlier attempt
-	next     *successor // who goes on after the calls of this round; nil for the persona itself
+	again    bool       // the current intents were applied by an earlier attempt
+	next     *successor // takes over after the calls of this round; nil for no change
 	nudged   bool
 	settle   []func()        // called once the conversation is stored
-	byClient []audit.Record  // records of calls that the client must run, until they are handed over
-	waits    bool            // calls were handed over: the next request brings their answers
-	made     map[string]int  // how often each call was made, by its tool and arguments
-	anew     map[string]bool // calls, by the gateway's name, that the next attempt makes again
-	cost     cost.Amount     // of this attempt; known at its end
+	byClient []audit.Record  // of calls that the client must run, until handed over
+	waits    bool            // calls were handed over: the next request has their results
+	made     map[string]int  // calls made, by tool and arguments
+	rerun    map[string]bool // calls that the next attempt repeats, by the gateway's name
+	cost     cost.Amount     // of this attempt; set at its end
 	follower Followed
 }
 
-// maxResults exceeds what the calls that a turn can have under way report, with the calls that their tools make.
+// maxResults exceeds the results of all calls that a turn can run at once, including nested calls.
 const maxResults = 256
 
-// newTurn returns the turn of a message, or continues the one that rec has begun.
+// newTurn returns the turn of a message, or continues the one in rec.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
 	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: prompts.MarkFor(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
-		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
+		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, rerun: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {
 			t.number = kept
 		}
-		// What is stored of the message is replaced.
+		// The stored entries of the message are replaced.
 		before := *c
 		before.Entries = slices.DeleteFunc(slices.Clone(c.Entries), func(e conversation.Entry) bool { return e.Message == rec.Name })
 		t.conv = &before
@@ -99,8 +98,8 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	return t
 }
 
-// used bills what this attempt has used, and returns what the turn has used. What it has cost is for a
-// client that may inspect; it is the cost of this attempt.
+// used bills this attempt and returns the usage of the turn. Only clients that may inspect get the cost, which is
+// that of this attempt.
 func (t *turn) used() protocol.Usage {
 	u := protocol.Usage{
 		InputTokens: t.usage.Input, OutputTokens: t.usage.Output, Estimated: t.guesses > 0,
@@ -117,16 +116,15 @@ func (t *turn) used() protocol.Usage {
 	return u
 }
 
-// session describes the conversation to a tool.
 func (t *turn) session() registry.Session {
 	return registry.Session{
 		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: spec.ModeText, TimeZone: t.req.TimeZone,
 	}
 }
 
-// answer runs the turn to its end, and returns the last message of the answer.
+// answer runs the turn to its end and returns the last message of the answer.
 func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
-	// Calls that still run after the client has left are recorded before answer returns.
+	// Calls that outlive the client are recorded before answer returns.
 	defer t.runs.Wait()
 	defer t.runs.End()
 	if t.rec.Begun {
@@ -149,12 +147,12 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	}
 	used := t.used()
 	if err := t.keep(); err != nil {
-		t.a.opts.Logger.Error("a conversation could not be kept", "conversation_id", t.conv.ID, "error", err)
-		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
+		t.a.opts.Logger.Error("saving a conversation failed", "conversation_id", t.conv.ID, "error", err)
+		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This turn could not be saved. The next message won't know about it.", Retryable: true})
 		status = protocol.DoneFailed
 	} else {
-		t.told(ctx, open.approvals)
-		t.toldJobs(ctx, open.jobs)
+		t.markApprovals(ctx, open.approvals)
+		t.markJobs(ctx, open.jobs)
 		for _, settle := range t.settle {
 			settle()
 		}
@@ -164,25 +162,24 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
 	protocol.SetTurn(done, t.number)
 	t.rec.Done, t.rec.Heard = status == protocol.DoneCompleted, t.m.watched()
-	t.rec.tell(append(t.m.soFar(), done), t.anew)
+	t.rec.keepEvents(append(t.m.soFar(), done), t.rerun)
 	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
-		t.a.opts.Logger.Error("what became of a message could not be kept; only this process knows it", "conversation_id", t.conv.ID, "error", err)
+		t.a.opts.Logger.Error("saving the record of a message failed; only this process has it", "conversation_id", t.conv.ID, "error", err)
 	}
 	t.a.opts.Logger.Info("text turn", "conversation_id", t.conv.ID, "turn", t.number, "status", status, "tool_calls", t.calls.Count(),
 		"duration_ms", time.Since(t.began).Milliseconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
 	return done, nil
 }
 
-// owed is what the conversation is told in this turn although it began earlier.
-type owed struct {
+// pending holds results of earlier turns that this turn reports to the model.
+type pending struct {
 	approvals []store.Approval
 	jobs      []store.Job
 }
 
-// begin collects what the model is told before it answers: earlier approvals with an unknown
-// outcome, long work that has ended, and what the user says or has approved.
-func (t *turn) begin(ctx context.Context) (open owed, err error) {
-	open = owed{t.openApprovals(ctx), t.owedJobs(ctx)}
+// begin collects the input before the model answers: pending results, and the user's message or approval.
+func (t *turn) begin(ctx context.Context) (open pending, err error) {
+	open = pending{t.openApprovals(ctx), t.owedJobs(ctx)}
 	if t.rec.Begun {
 		for _, e := range t.rec.Lead {
 			if e.System {
@@ -197,12 +194,12 @@ func (t *turn) begin(ctx context.Context) (open owed, err error) {
 		open.approvals = slices.DeleteFunc(open.approvals, func(a store.Approval) bool { return untold(a.Reference) })
 		open.jobs = slices.DeleteFunc(open.jobs, func(j store.Job) bool { return untold(j.ID) })
 	} else {
-		t.tellOwed(open)
+		t.reportPending(open)
 		t.tellUnapproved(ctx)
 		if t.req.Confirmation == nil {
 			t.started()
 		} else if err := t.confirm(ctx); err != nil {
-			return owed{}, err
+			return pending{}, err
 		}
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
@@ -215,8 +212,7 @@ func (t *turn) begin(ctx context.Context) (open owed, err error) {
 	return open, nil
 }
 
-// tellOwed tells the model what the conversation has not been told yet.
-func (t *turn) tellOwed(open owed) {
+func (t *turn) reportPending(open pending) {
 	for _, a := range open.approvals {
 		if !t.conv.Told(a.Reference) {
 			t.noted(t.approvalNotice(a))
@@ -229,7 +225,7 @@ func (t *turn) tellOwed(open owed) {
 	}
 }
 
-// over tells the observer, and whoever follows, that the attempt has ended.
+// over notifies the observer and the follower that the attempt has ended.
 func (t *turn) over(status string, failure *protocol.Error) {
 	e := TurnOver{Status: status, Took: time.Since(t.began), First: t.first, Usage: t.usage.Minus(t.billed)}
 	if failure != nil {
@@ -238,26 +234,25 @@ func (t *turn) over(status string, failure *protocol.Error) {
 	if t.a.opts.Observe != nil {
 		t.a.opts.Observe(e)
 	}
-	t.tellFollower(Step{Over: &e, Cost: t.cost})
+	t.report(Step{Over: &e, Cost: t.cost})
 }
 
-// started tells the client, before anything else, that the turn has begun. From now on it cannot
-// be refused.
+// started notifies the client that the turn has begun. It must come first; after it the turn can't be refused.
 func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
-// said adds what the user says in this turn. Later turns get a word in place of an image.
+// said adds the user's message of this turn. The conversation stores a word instead of an image.
 func (t *turn) said(text string, parts []Part) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, Parts: parts})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
 }
 
-// noted adds what the gateway itself tells the model in this turn.
+// noted adds a notice of the gateway to the model.
 func (t *turn) noted(text string) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
-// keep stores the turn in the conversation, with what it has cost.
+// keep stores the turn and its cost in the conversation.
 func (t *turn) keep() error {
 	t.waitForAudit()
 	if t.save == nil {
@@ -274,19 +269,19 @@ func (t *turn) keep() error {
 	return t.save(t.entries)
 }
 
-// rounds lets the model answer and call tools until it calls no more. It returns the error for
-// the client; nil on success.
+// rounds lets the model answer and call tools until it makes no more calls. It returns the client's error; nil on
+// success.
 func (t *turn) rounds(ctx context.Context) *protocol.Error {
-	most := t.calls.Book().Budget().Total + 2 // a round for each call, an answer, a nudge
-	before := len(t.rec.Rounds)               // rounds of earlier attempts
+	most := t.calls.Book().Budget().Total + 2 // one for each call, an answer, and a nudge
+	before := len(t.rec.Rounds)
 	for round := range most {
 		if round < before {
-			if done, failure := t.goOn(ctx, round); done {
+			if done, failure := t.finishRound(ctx, round); done {
 				return failure
 			}
 			continue
 		}
-		if ctx.Err() != nil { // it ended while an approved action ran
+		if ctx.Err() != nil { // ended while an approved action ran
 			return t.modelFailed(ctx, ctx.Err())
 		}
 		p := t.prompt()
@@ -302,7 +297,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
 		})
 		if err != nil {
-			if strings.TrimSpace(said.String()) != "" { // the client has seen it
+			if strings.TrimSpace(said.String()) != "" { // already shown to the client
 				left := errors.Is(context.Cause(ctx), errLeft)
 				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
 					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
@@ -320,32 +315,32 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			continue
 		}
 		t.rec.add(at, reply)
-		if done, failure := t.goOn(ctx, len(t.rec.Rounds)-1); done {
+		if done, failure := t.finishRound(ctx, len(t.rec.Rounds)-1); done {
 			return failure
 		}
 	}
 	return noAnswer()
 }
 
-// announce stores which calls are about to run, if any of them changes something. After a crash,
-// the next attempt knows these calls and does not ask the model for others.
+// announce stores the calls that are about to run if any has side effects. After a crash, the next attempt repeats
+// these calls and doesn't ask the model for others.
 func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
 		return nil
 	}
 	t.waitForAudit()
-	t.rec.tell(t.m.soFar(), nil)
+	t.rec.keepEvents(t.m.soFar(), nil)
 	err := t.a.write(ctx, t.m.id, t.rec)
 	if err == nil {
 		return nil
 	}
-	t.a.opts.Logger.Error("it could not be recorded what a message is about to do, and nothing was done", "conversation_id", t.conv.ID, "error", err)
-	return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
+	t.a.opts.Logger.Error("recording a message's calls failed, so none was made", "conversation_id", t.conv.ID, "error", err)
+	return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "The planned actions could not be recorded, so none was taken. Try again soon.", Retryable: true}
 }
 
-// goOn makes the calls of a round that have no answer yet, and adds them all to the turn. done
-// reports whether the turn is over.
-func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Error) {
+// finishRound makes the calls of a round that have no answer and adds the round to the turn. done reports whether the
+// turn is over.
+func (t *turn) finishRound(ctx context.Context, n int) (done bool, failure *protocol.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)
 	reply := Reply{Text: r.Text, Calls: r.asked(), Extra: r.Extra}
@@ -357,7 +352,7 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Er
 	}
 	t.runCalls(ctx, r)
 	t.noteCalls(r.At, reply)
-	t.become()
+	t.switchPersona()
 	if ctx.Err() != nil {
 		return true, t.modelFailed(ctx, ctx.Err())
 	}
@@ -367,12 +362,11 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Er
 	return false, nil
 }
 
-// noAnswer is the error of a turn without an answer.
 func noAnswer() *protocol.Error {
-	return &protocol.Error{Code: protocol.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
+	return &protocol.Error{Code: protocol.CodeNoAnswer, Message: "The model gave no answer. Please try again.", Retryable: true}
 }
 
-// answered takes a reply without calls. If it is empty, the model is asked once more.
+// answered handles a reply without calls. If it is empty, the model is asked once more.
 func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":

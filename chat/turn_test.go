@@ -288,7 +288,7 @@ func TestRequests(t *testing.T) {
 			"too long":   {Request{Message: "12345678901"}, "11 characters"},
 			"a wrong id": {Request{ConversationID: "a/b", Message: "x"}, "conversation_id"},
 			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},
-			"both":       {Request{Message: "x", Confirmation: yes}, "together"},
+			"both":       {Request{Message: "x", Confirmation: yes}, "exclusive"},
 		} {
 			told, err := f.respond(t.Context(), tc.req)
 			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(told.msgs) != 0 {

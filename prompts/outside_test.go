@@ -37,7 +37,7 @@ var silent = []string{"orchestrator", "session/handoff"}
 // elsewhere are the folders that the rule leaves out: prompts itself, tools and what they
 // answer from, the simulator, which plays the model, clients, and what serves tests or the
 // authors of tools alone.
-var elsewhere = regexp.MustCompile(`^(prompts|tools|internal/backends|internal/agent|sim|client|e2e|scripts|web|bin|registry/build)(/|$)|test$|testdata$|node_modules$|^\.`)
+var elsewhere = regexp.MustCompile(`^(prompts|tools|internal/backends|internal/agent|examples|sim|client|e2e|scripts|web|bin|registry/build)(/|$)|test$|testdata$|node_modules$|^\.`)
 
 var (
 	word     = regexp.MustCompile(`\pL{3,}|\pL{2,} \pL{2,}`)

@@ -12,24 +12,22 @@ import (
 	"voicegw/chat"
 )
 
-// answer collects an answer that comes in chunks.
+// answer assembles an answer from its chunks.
 type answer struct {
 	delta func(string)
 	from  string // Client.from
-	// last is called when the model has sent its finish reason: at most the usage follows. May be
-	// nil.
+	// last is called when the finish reason arrives; only the usage may follow. May be nil.
 	last func()
 
-	begun    bool // text or a call has arrived
-	finished bool // the model has sent its finish reason
-	finish   string
-	text     strings.Builder
-	refusal  strings.Builder
-	calls    []*partial
-	byIndex  map[int]*partial // by index: the call to which its next piece belongs
-	argBytes int
-	extra    fields
-	// extraBytes counts the bytes of the extras.
+	begun      bool
+	finished   bool // the finish reason has arrived
+	finish     string
+	text       strings.Builder
+	refusal    strings.Builder
+	calls      []*partial
+	byIndex    map[int]*partial // the call that the next piece with this index belongs to
+	argBytes   int
+	extra      fields
 	extraBytes int
 	usage      chat.Usage
 }
@@ -41,7 +39,7 @@ type partial struct {
 	extra    fields
 }
 
-// add takes one chunk. It reads only the first choice, because no other is requested.
+// add adds a chunk. It reads only the first choice, because no other is requested.
 func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 	if u := chunk.Usage; u.TotalTokens > 0 {
 		a.usage = chat.Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
@@ -81,8 +79,8 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 			}
 		}
 		switch {
-		case choice.FinishReason == "error": // OpenRouter ends a failed answer so
-			return &streamed{problem{Message: "the provider ended its answer with the reason error"}}
+		case choice.FinishReason == "error": // OpenRouter ends a failed answer this way
+			return &streamed{problem{Message: "the provider ended its answer with the finish reason error"}}
 		case choice.FinishReason != "":
 			if !a.finished && a.last != nil {
 				a.last()
@@ -93,18 +91,17 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 	return nil
 }
 
-// legacyIndex is the index of the call in an answer with a function_call, the form before tools.
+// legacyIndex is the index of a function_call, the predecessor of tool calls.
 const legacyIndex = -1
 
-// legacy turns a piece of a function_call, which is a single call without an id, into a piece of
-// a tool call.
+// legacy converts a piece of a function_call, a single call without an id, to a piece of a tool call.
 func legacy(name, args string) (d openai.ChatCompletionChunkChoiceDeltaToolCall) {
 	d.Index, d.Function.Name, d.Function.Arguments = legacyIndex, name, args
 	return d
 }
 
-// addCall takes a piece of a call. Some compatible servers give every call the index 0 and a new
-// id, or send whole calls without an index or an id.
+// addCall adds a piece of a call. Some compatible servers give every call the index 0 and a new id, or send whole
+// calls without an index or an id.
 func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 	a.begun = true
 	p := a.byIndex[int(d.Index)]
@@ -131,8 +128,8 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	return a.takeExtra(&p.extra, callExtras, d.RawJSON())
 }
 
-// ends reports whether a piece with p's index begins another call: it has another id, or names a
-// tool again although p is complete.
+// ends reports whether a piece with p's index begins another call: it has another id, or a name although p is
+// complete.
 func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	if d.ID != "" && p.id != "" {
 		return d.ID != p.id
@@ -154,7 +151,7 @@ func (a *answer) reply() chat.Reply {
 	for i, p := range a.calls {
 		id := cmp.Or(p.id, "call_"+strconv.Itoa(i)) // the model needs an id for the answer
 		for given[id] {
-			id += "_" + strconv.Itoa(i) // one of its own for each call
+			id += "_" + strconv.Itoa(i) // unique for each call
 		}
 		given[id] = true
 		r.Calls = append(r.Calls, chat.ToolCall{ID: id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})

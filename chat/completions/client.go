@@ -1,3 +1,5 @@
+// Package completions implements chat models over streamed Chat Completions
+// (developers.openai.com/api/docs/api-reference/chat, read 2026-11-21), as served by OpenAI and compatible servers.
 package completions
 
 import (
@@ -10,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -24,29 +27,27 @@ import (
 	"voicegw/transport"
 )
 
-// Options configure a Client.
+// Options configures a Client.
 type Options struct {
 	// BaseURL is the API's root, including /v1. Empty means OpenAI's.
 	BaseURL string
-	// APIKey is sent as a bearer token. If it is empty, none is sent, as local servers expect.
+	// APIKey is the bearer token. Empty sends none, as local servers expect.
 	APIKey string
-	// Model is the model's name; it is required.
+	// Model is the model's name; required.
 	Model string
-	// Reasoning is sent as reasoning_effort; if it is empty, the field is left out. The allowed
-	// values depend on the model.
+	// Reasoning is reasoning_effort, with values that depend on the model. Empty leaves it out.
 	Reasoning string
-	// MaxOutput is the maximum number of tokens in one answer. Zero means 2048.
+	// MaxOutput limits the tokens of an answer. Zero means 2048.
 	MaxOutput int
-	// Retries is how often a request is repeated after status 408, 409, 429 or 5xx or a broken
-	// connection, as long as no byte of an answer has arrived. The pauses grow, or follow
-	// Retry-After. Zero means 3; a negative value means never.
+	// Retries is the number of retries after status 408, 409, 429, 5xx or a broken connection, as long as no byte of
+	// an answer has arrived, with growing pauses or those of Retry-After. Zero means 3; negative means none.
 	Retries int
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil means a
-	// client over bounded.Shared.
+	// HTTPClient sends the requests, within the limits of docs/configuration.md. Nil means a client over
+	// bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Client is a chat.Model. It may be used concurrently.
+// Client is a chat.Model. It is safe for concurrent use.
 type Client struct {
 	// Fixed after New.
 	options Options
@@ -62,12 +63,12 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
-// linger is how long to wait for the usage after a complete answer. A server that sends none may
-// leave the connection open.
+// linger is how long to wait for the usage after a complete answer, since some servers send none and leave the
+// connection open.
 const linger = 3 * time.Second
 
-// limits bound what is read of an answer. An event holds a few words, or the arguments of a call.
-// The number of its elements is bounded too, because the library needs a kilobyte for each.
+// limits limits an answer. An event holds a few words, or the arguments of a call. Elements are limited too, because
+// the library needs a kilobyte for each.
 var limits = bounded.Limits{
 	Service: "the chat model", Format: bounded.Events, Bytes: 32 << 20, Piece: 1 << 20, Elements: 4000,
 	Idle: 2 * time.Minute, Whole: 15 * time.Minute,
@@ -76,7 +77,7 @@ var limits = bounded.Limits{
 // New returns a Client. It does not connect.
 func New(o Options) (*Client, error) {
 	if o.Model == "" {
-		return nil, errors.New("completions: no model is named; set chat.model")
+		return nil, errors.New("completions: no model; set chat.model")
 	}
 	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
 	if o.MaxOutput <= 0 {
@@ -92,13 +93,13 @@ func New(o Options) (*Client, error) {
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
-	// NewClient would read keys and addresses from the environment.
+	// NewClient would also read keys and addresses from the environment.
 	return &Client{options: o, service: openai.Client{Options: options}}, nil
 }
 
 // Complete implements chat.Model.
 func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
-	// The stream's reader stops with the request's context, however this function returns.
+	// The stream's reader stops with the request's context.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var raw *http.Response
@@ -112,7 +113,7 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, options...); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, false)
 	}
-	defer func() { _ = raw.Body.Close() }() // everything readable has been read
+	defer func() { _ = raw.Body.Close() }() // everything needed has been read
 	a := answer{delta: delta, from: c.from()}
 	a.last = func() { time.AfterFunc(linger, cancel) }
 	if err := a.read(raw.Body); err != nil {
@@ -121,14 +122,14 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	return a.reply(), nil
 }
 
-// normalise rewrites a refusal into the form that the library reads, and keeps the library from
-// retrying if that cannot help. It is an option.Middleware.
+// normalise rewrites an error response into the form that the library reads, and stops the library from retrying in
+// vain. It is an option.Middleware.
 func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	resp, err := next(r)
 	if err != nil || resp.StatusCode < http.StatusBadRequest {
 		return resp, err
 	}
-	body, err := io.ReadAll(resp.Body) // internal/bounded bounds the body
+	body, err := io.ReadAll(resp.Body) // limited by internal/bounded
 	_ = resp.Body.Close()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // failure classifies it
@@ -141,7 +142,7 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return resp, nil
 }
 
-// params converts a prompt to the wire's form.
+// params converts a prompt to a request.
 func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	out := openai.ChatCompletionNewParams{
 		Model:         c.options.Model,
@@ -183,22 +184,21 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	return out
 }
 
-// newLimit reports whether a server accepts only max_completion_tokens: OpenAI's newer models and
-// Azure's refuse max_tokens.
+// newLimit reports whether a server accepts only max_completion_tokens, as OpenAI's newer models and Azure's do.
 func newLimit(baseURL string) bool {
 	return strings.Contains(baseURL, "api.openai.com") || strings.Contains(baseURL, ".openai.azure.com")
 }
 
-// parameters converts a schema to the library's form; its JSON stays the same.
+// parameters converts a schema to the library's type, which encodes to the same JSON.
 func parameters(schema json.RawMessage) shared.FunctionParameters {
 	var p shared.FunctionParameters
 	if json.Unmarshal(schema, &p) != nil {
-		return nil // cannot happen: the registry has checked it
+		return nil // cannot happen: the registry has validated it
 	}
 	return p
 }
 
-// message converts a message to the wire's form; calling means that its turn called tools.
+// message converts a message for a request; calling means that its turn called tools.
 func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
 	case chat.RoleSystem:
@@ -231,14 +231,13 @@ func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMess
 	}
 }
 
-// parts converts the pieces of a message to the wire's form.
 func parts(pieces []chat.Part) []openai.ChatCompletionContentPartUnionParam {
 	var out []openai.ChatCompletionContentPartUnionParam
 	for _, p := range pieces {
 		switch {
 		case p.Image != "":
 			out = append(out, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: p.Image, Detail: p.Detail}))
-		case p.Text != "": // providers refuse an empty text
+		case p.Text != "": // providers reject an empty text
 			out = append(out, openai.TextContentPart(p.Text))
 		}
 	}
@@ -268,7 +267,7 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	case errors.As(err, &api):
 		said := problem{Message: api.Message, Type: api.Type, Code: api.Code, Param: api.Param}
 		out.Status, out.Kind, out.Param = api.StatusCode, said.kind(api.StatusCode), said.Param
-		// Only its message: the error also holds the request.
+		// Only the message: the error also holds the request.
 		out.Err = c.words(said.Message, http.StatusText(api.StatusCode))
 		if api.Response != nil {
 			out.RetryAfter = retryAfter(api.Response.Header, time.Now())
@@ -278,7 +277,7 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 		}
 	case errors.As(err, &told):
 		out.Kind, out.Param = told.kind(0), told.Param
-		out.Err = c.words(told.Message, "the provider broke its answer off with an error")
+		out.Err = c.words(told.Message, "the provider ended its answer with an error")
 	case errors.As(err, &bad):
 		out.Kind, out.Err = transport.KindUnreadable, c.words(bad.Error(), "")
 	default:
@@ -290,14 +289,14 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	return out
 }
 
-// garbled reports whether an error means invalid JSON, or JSON of the wrong shape, from the wire.
+// garbled reports whether an error means invalid JSON, or JSON of the wrong shape, from the server.
 func garbled(err error) bool {
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, bufio.ErrTooLong)
 }
 
-// cause returns the cause of a network error without the address, which may contain a key.
+// cause returns the cause of a network error without the URL, which may contain a key.
 func (c *Client) cause(err error) error {
 	var at *url.Error
 	for errors.As(err, &at) { // a proxy's error is inside the client's
@@ -306,7 +305,7 @@ func (c *Client) cause(err error) error {
 	return c.words(err.Error(), "the connection broke")
 }
 
-// words returns a provider's message, shortened and without the key, which some repeat.
+// words returns a provider's message, shortened and without the key, which some providers repeat.
 func (c *Client) words(said, instead string) error {
 	if said = strings.TrimSpace(said); said == "" {
 		said = instead
@@ -317,5 +316,25 @@ func (c *Client) words(said, instead string) error {
 	return errors.New(textutil.Shorten(said, maxSaid))
 }
 
-// maxSaid bounds what an error repeats of a provider's answer, in bytes.
+// maxSaid limits the part of a provider's message in an error, in bytes.
 const maxSaid = 500
+
+// seeing matches the chat models that accept images (developers.openai.com/api/docs/models,
+// ai.google.dev/gemini-api/docs/models and docs.claude.com/en/docs/about-claude/models, read 2026-11-23). For other
+// models, the operator sets chat.vision.
+var seeing = regexp.MustCompile(`^(?:` + strings.Join([]string{
+	`gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo`,
+	`gpt-5|gpt-6`,
+	`o1$|o1-2|o3$|o3-2|o3-pro|o4-mini`, // not o1-mini, o1-preview and o3-mini
+	`gemini-(?:1\.5|[2-9])`,
+	`claude-(?:3|opus|sonnet|haiku|[4-9])`,
+}, "|") + `)`)
+
+// notSeeing matches the exceptions: models that accept no images, or serve another purpose.
+var notSeeing = regexp.MustCompile(`-(?:audio|realtime|search|transcribe|tts|embedding)|claude-3-5-haiku`)
+
+// Sees reports whether a chat model is known to accept images. The name may have a path, as in openai/… or models/….
+func Sees(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return seeing.MatchString(name) && !notSeeing.MatchString(name)
+}

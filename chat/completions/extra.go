@@ -9,32 +9,28 @@ import (
 	"voicegw/chat"
 )
 
-// maxExtra bounds the extras of one answer, in bytes.
+// maxExtra limits the extras of an answer, in bytes.
 const maxExtra = 512 << 10
 
-// carried is an extra: a field beside text and calls that a provider wants back unchanged, in the
-// same message or call.
+// carried is an extra field that a provider wants back unchanged in the same message or call.
 type carried struct {
 	name string
-	// join joins two pieces of the field, which come in different chunks.
+	// join joins two pieces of the field from different chunks.
 	join func(before, next json.RawMessage) json.RawMessage
-	// calling means that the field is sent back only with messages of a turn that called tools.
-	// In other turns it is ignored or refused.
+	// calling means that only messages of a turn that called tools send the field back; elsewhere it is ignored or
+	// rejected.
 	calling bool
-	// instead names an equivalent field: if that one came too, this one is not sent back.
+	// instead names an equivalent field; if it is present, this one is not sent back.
 	instead string
 }
 
-// messageExtras are the extra fields of messages, callExtras those of tool calls. Read
-// 2026-11-23:
-//   - extra_content: the thought signatures of Gemini 3 (ai.google.dev/gemini-api/docs/openai and
-//     thought-signatures). A call without its signature is refused with 400 within its turn;
+// messageExtras are the extra fields of messages, callExtras those of tool calls. Read 2026-11-23:
+//   - extra_content: thought signatures of Gemini 3 (ai.google.dev/gemini-api/docs/openai and thought-signatures). Within
+//     its turn, a call without its signature gets 400;
 //   - provider_specific_fields: the same through LiteLLM (docs.litellm.ai/blog/gemini_3);
-//   - reasoning_details: OpenRouter, which wants the whole list unchanged
-//     (openrouter.ai/docs/use-cases/reasoning-tokens);
-//   - reasoning_content: DeepSeek, which answers later requests without it with 400 if the turn
-//     called tools, and does not want it for other turns
-//     (api-docs.deepseek.com/guides/thinking_mode); Moonshot and others have adopted it;
+//   - reasoning_details: OpenRouter, which wants the list unchanged (openrouter.ai/docs/use-cases/reasoning-tokens);
+//   - reasoning_content: DeepSeek and others. Without it, later requests get 400 if the turn called tools; other turns
+//     should not have it (api-docs.deepseek.com/guides/thinking_mode);
 //   - reasoning: the same field in vLLM and OpenRouter.
 var (
 	messageExtras = []carried{
@@ -50,14 +46,14 @@ var (
 	}
 )
 
-// fields are extra fields of a message or a call, by name, in JSON.
+// fields are extra fields by name, in JSON.
 type fields map[string]json.RawMessage
 
-// take adds the extra fields in a piece of a message or a call, and returns their size in bytes.
+// take adds the extra fields of a piece and returns their size in bytes.
 func (f *fields) take(known []carried, piece string) int {
 	var came fields
 	if json.Unmarshal([]byte(piece), &came) != nil {
-		return 0 // the library has parsed it: it is an object or empty
+		return 0 // already parsed by the library: an object or empty
 	}
 	n := 0
 	for _, k := range known {
@@ -77,15 +73,13 @@ func (f *fields) take(known []carried, piece string) int {
 	return n
 }
 
-// takeExtra takes the extras of a piece.
 func (a *answer) takeExtra(f *fields, known []carried, piece string) error {
 	if a.extraBytes += f.take(known, piece); a.extraBytes > maxExtra {
-		return &unreadable{fmt.Sprintf("what came beside the answer's text and calls has more than %d bytes", maxExtra)}
+		return &unreadable{fmt.Sprintf("the answer's extra fields have more than %d bytes", maxExtra)}
 	}
 	return nil
 }
 
-// joinTexts concatenates two texts.
 func joinTexts(before, next json.RawMessage) json.RawMessage {
 	var a, b string
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
@@ -94,8 +88,7 @@ func joinTexts(before, next json.RawMessage) json.RawMessage {
 	return encode(a + b)
 }
 
-// joinObjects adds next's members to an object. next's value wins if both have a member, except
-// that objects are joined recursively and an empty text changes nothing.
+// joinObjects adds next's members to an object, recursively. next wins, but an empty text changes nothing.
 func joinObjects(before, next json.RawMessage) json.RawMessage {
 	var a, b fields
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a == nil || b == nil {
@@ -113,8 +106,7 @@ func joinObjects(before, next json.RawMessage) json.RawMessage {
 	return encode(a)
 }
 
-// joinDetails appends the elements of a list to another list. Pieces of one block, which have
-// the same index and type, are joined.
+// joinDetails concatenates two lists. It joins pieces of one block, which have the same index and type.
 func joinDetails(before, next json.RawMessage) json.RawMessage {
 	var a, b []json.RawMessage
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
@@ -132,7 +124,7 @@ func joinDetails(before, next json.RawMessage) json.RawMessage {
 	return encode(a)
 }
 
-// joinDetail joins two pieces, if they belong to one block.
+// joinDetail joins two pieces if they belong to one block.
 func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	var a, b fields
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a["index"] == nil ||
@@ -150,19 +142,19 @@ func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	return encode(a), true
 }
 
-// encode writes JSON without escaping letters.
+// encode writes JSON without HTML escapes.
 func encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return nil // only strings and JSON that was parsed: it cannot fail
+		return nil // cannot fail: only strings and parsed JSON
 	}
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// extra is the form in which chat stores fields. It names the model and server, because another
-// server refuses fields that it does not know.
+// extra is the form in which chat stores fields. It names the model and server, because other servers may reject the
+// fields.
 type extra struct {
 	From   string `json:"from"`
 	Fields fields `json:"fields"`
@@ -176,8 +168,7 @@ func (a *answer) pack(f fields) json.RawMessage {
 	return encode(extra{a.from, f})
 }
 
-// unpack returns the fields of an Extra that are sent back; nil without fields. calling means
-// that its turn called tools.
+// unpack returns the fields to send back, or nil. calling means that the turn called tools.
 func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[string]any {
 	var e extra
 	if len(raw) == 0 || json.Unmarshal(raw, &e) != nil || e.From != c.from() {
@@ -206,8 +197,7 @@ func (c *Client) from() string {
 	return host + " " + c.options.Model
 }
 
-// calling returns for each message whether its turn called tools. A turn lasts from one message
-// of the user to the next.
+// calling reports for each message whether its turn called tools. A turn begins with a message of the user.
 func calling(messages []chat.Message) []bool {
 	out := make([]bool, len(messages))
 	for i := len(messages) - 1; i >= 0; {

@@ -26,11 +26,10 @@ type unreadable struct{ why string }
 // Error returns the reason.
 func (e *unreadable) Error() string { return e.why }
 
-// maxWhole bounds an answer that is not streamed, in bytes.
+// maxWhole limits an answer that is not streamed, in bytes.
 const maxWhole = 2 << 20
 
-// read reads a whole answer: a stream of events, as requested, or one JSON object, which some
-// compatible servers and proxies send anyway.
+// read reads an answer: a stream of events, or a single JSON object, which some compatible servers and proxies send.
 func (a *answer) read(body io.Reader) error {
 	r := bufio.NewReader(body)
 	first, err := firstByte(r)
@@ -41,7 +40,7 @@ func (a *answer) read(body io.Reader) error {
 	case '{', '[':
 		return a.readWhole(r)
 	case '<':
-		return &unreadable{"the answer is a web page: the address may be that of something else, or of a proxy"}
+		return &unreadable{"the answer is a web page; check the base URL and the proxy"}
 	}
 	return a.readEvents(r)
 }
@@ -62,7 +61,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// readEvents reads server-sent events until [DONE], or until they end.
+// readEvents reads server-sent events until [DONE] or the end of the stream.
 func (a *answer) readEvents(r io.Reader) error {
 	d := ssestream.NewDecoder(&http.Response{Body: io.NopCloser(r)})
 	for d.Next() {
@@ -80,7 +79,7 @@ func (a *answer) readEvents(r io.Reader) error {
 			return err
 		}
 	}
-	if err := d.Err(); err != nil && !a.finished { // the answer is complete anyway
+	if err := d.Err(); err != nil && !a.finished { // otherwise the answer is complete
 		return err //nolint:wrapcheck // failure classifies it
 	}
 	return a.end(false)
@@ -96,11 +95,11 @@ func (a *answer) readWhole(r io.Reader) error {
 		return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxWhole)}
 	}
 	raw = bytes.TrimSpace(raw)
-	if raw[0] == '[' { // a list can only be an error
+	if raw[0] == '[' { // only an error can be a list
 		if p, ok := readProblem(raw); ok {
 			return &streamed{p}
 		}
-		return &unreadable{"the answer is a JSON list, and no answer of Chat Completions"}
+		return &unreadable{"the answer is a JSON list, not a Chat Completions answer"}
 	}
 	if err := a.event(raw); err != nil {
 		return err
@@ -108,22 +107,21 @@ func (a *answer) readWhole(r io.Reader) error {
 	return a.end(true)
 }
 
-// end reports whether what has arrived is a complete answer. said means that the provider has
-// marked its end: then an answer without a finish_reason is complete anyway. Without a mark, only
-// the finish_reason distinguishes a complete answer from a broken one, because a dying server
-// closes the stream in the same way.
+// end returns an error if the answer is incomplete. said means that the provider has marked the end; the answer then
+// needs no finish_reason. Otherwise only the finish_reason shows that it is complete, because a dying server closes
+// the stream in the same way.
 func (a *answer) end(said bool) error {
 	switch {
 	case a.finished || said && a.begun:
 		return nil
 	case said || !a.begun:
-		return errors.New("the answer is empty: it has no choice, or nothing in it")
+		return errors.New("the answer is empty")
 	default:
-		return errors.New("the answer broke off: it ended without a finish_reason")
+		return errors.New("the answer is incomplete: it has no finish_reason")
 	}
 }
 
-// event takes one JSON object of an answer.
+// event handles one JSON object of an answer.
 func (a *answer) event(data []byte) error {
 	var said struct {
 		Error   json.RawMessage `json:"error"`
@@ -135,13 +133,13 @@ func (a *answer) event(data []byte) error {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return &unreadable{"what came as a part of the answer is no JSON of Chat Completions: " + err.Error()}
+		return &unreadable{"part of the answer isn't Chat Completions JSON: " + err.Error()}
 	}
 	if len(said.Error) > 0 && string(said.Error) != "null" {
 		p, _ := readProblem(said.Error)
 		return &streamed{p}
 	}
-	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // from vLLM's and FastAPI's servers
+	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // vLLM and FastAPI
 		if p, ok := readProblem(data); ok {
 			return &streamed{p}
 		}
@@ -153,12 +151,12 @@ func (a *answer) event(data []byte) error {
 	}
 	var chunk openai.ChatCompletionChunk
 	if err := json.Unmarshal(data, &chunk); err != nil {
-		return &unreadable{"what came as a part of the answer is no JSON of Chat Completions: " + err.Error()}
+		return &unreadable{"part of the answer isn't Chat Completions JSON: " + err.Error()}
 	}
 	return a.add(chunk)
 }
 
-// message takes an object whose choices hold whole messages, and treats each as a delta.
+// message handles an object whose choices hold whole messages, as deltas.
 func (a *answer) message(data []byte) error {
 	var object map[string]json.RawMessage
 	var choices []map[string]json.RawMessage
@@ -183,10 +181,9 @@ func (a *answer) message(data []byte) error {
 	return a.event(again)
 }
 
-// content returns the text of a content field: a string, or a list of parts of which it takes
-// those with text.
+// content returns the text of a content field: a string, or the text parts of a list.
 func content(text, raw string) (string, error) {
-	// The library puts a value that is not a string into a text field unparsed.
+	// The library puts a value that isn't a string into a text field unparsed.
 	switch raw = strings.TrimSpace(raw); {
 	case raw == "" || raw == "null":
 		return "", nil

@@ -12,8 +12,8 @@ import (
 	"voicegw/transport"
 )
 
-// problem is a provider's error. Compatible servers write it in several ways: as OpenAI does, as
-// a string, in a list, with a number or a word as code.
+// problem is a provider's error. Compatible servers write it as OpenAI does, as a string, in a list, or with a number
+// or a word as code.
 type problem struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -21,8 +21,7 @@ type problem struct {
 	Param   string `json:"param"`
 }
 
-// readProblem reads an error's JSON: the value of "error", or the object around it. ok is false
-// if there is no error in it.
+// readProblem parses an error's JSON: the value of "error", or the object around it. ok is false if it has none.
 func readProblem(raw []byte) (p problem, ok bool) {
 	raw = bytes.TrimSpace(raw)
 	var list []json.RawMessage
@@ -60,25 +59,25 @@ func readProblem(raw []byte) (p problem, ok bool) {
 	return p, p != problem{}
 }
 
-// normal rewrites a refusal's body in OpenAI's form, which the library understands.
+// normal encodes the error in OpenAI's form, which the library understands.
 func (p problem) normal() []byte {
-	out, _ := json.Marshal(map[string]problem{"error": p}) // four strings: it cannot fail
+	out, _ := json.Marshal(map[string]problem{"error": p}) // strings only: cannot fail
 	return out
 }
 
 // tooLong matches the messages of servers that have no code for a conversation that is too long.
 var tooLong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|too many (input )?tokens|input token count .*exceeds`)
 
-// kind classifies a provider's error; status is its HTTP status, or 0 for an error in a stream.
+// kind classifies a provider's error; status is the HTTP status, or 0 for an error in a stream.
 func (p problem) kind(status int) transport.Kind {
 	if n, err := strconv.Atoi(p.Code); err == nil && status < 300 && n >= 400 && n < 600 {
-		status = n // the code of an error in a stream may be an HTTP status
+		status = n // in a stream the code may be an HTTP status
 	}
 	said := transport.KindOfCode(p.Code, p.Type)
 	client := status < 300 || status >= 400 && status < 500
 	switch {
 	case said == transport.KindQuota || said == transport.KindTooLong || said == transport.KindFiltered:
-		return said // an HTTP status says less
+		return said // more specific than a status
 	case client && status != http.StatusTooManyRequests && tooLong.MatchString(p.Message):
 		return transport.KindTooLong
 	case status >= 300:
@@ -90,8 +89,7 @@ func (p problem) kind(status int) transport.Kind {
 	}
 }
 
-// retryAfter returns how long the provider asks the client to wait, or 0 for more than an hour,
-// which no person would wait.
+// retryAfter returns the wait that the provider asks for, or 0 if it is more than an hour, which no user would wait.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if d := bounded.RetryAfter(h, now); d <= time.Hour {
 		return d
