@@ -1,4 +1,4 @@
-// Package agentcreate is the tool agent_create: it makes a new agent.
+// Package agentcreate implements the tool agent_create.
 package agentcreate
 
 import (
@@ -12,12 +12,12 @@ type Needs struct {
 	Agents registry.Agents
 }
 
-// Check refuses an agent that is not right before a person is asked to approve it.
+// Check rejects an invalid agent before a person is asked for approval.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 	return call.Needs.Agents.Check(changeOf(call))
 }
 
-// Execute makes it.
+// Execute creates the agent.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	saved, err := call.Needs.Agents.Save(ctx, changeOf(call))
 	if err != nil {

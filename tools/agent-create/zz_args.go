@@ -4,15 +4,15 @@ package agentcreate
 
 // Args are the arguments of a call.
 type Args struct {
-	// Name for people: one line of at most 100 characters. 1 to 1000 characters.
+	// Display name: one line of at most 100 characters. 1 to 1000 characters.
 	Name string `json:"name"`
-	// What the agent is told: who it is and what it has to do. At most 64 KiB. 1 to 100000
+	// The agent's instructions: its role and its tasks. At most 64 KiB. 1 to 100000
 	// characters.
 	Playbook string `json:"playbook"`
-	// What it is for, for people: one line of at most 1000 characters. At most 5000
-	// characters. Nil if absent.
+	// Its purpose, for people: one line of at most 1000 characters. At most 5000 characters.
+	// Nil if absent.
 	Description *string `json:"description,omitzero"`
-	// Ids of the tools that it may use. Left out, all there are. 1 to 200 items. Nil if
+	// Ids of the tools that it may use. If omitted, all tools. 1 to 200 items. Nil if
 	// absent.
 	Tools []string `json:"tools,omitzero"`
 }

@@ -1,4 +1,4 @@
-// Package agentdelete is the tool agent_delete: it deletes an agent.
+// Package agentdelete implements the tool agent_delete.
 package agentdelete
 
 import (
@@ -12,12 +12,12 @@ type Needs struct {
 	Agents registry.Agents
 }
 
-// Check refuses what cannot be deleted before a person is asked to approve it.
+// Check rejects an impossible deletion before a person is asked for approval.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 	return call.Needs.Agents.CheckDelete(call.Args.ID, state(call.Args))
 }
 
-// Execute deletes it.
+// Execute deletes the agent.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	deleted, err := call.Needs.Agents.Delete(ctx, call.Args.ID, state(call.Args))
 	if err != nil {

@@ -4,9 +4,9 @@ package agentdelete
 
 // Args are the arguments of a call.
 type Args struct {
-	// Id of the agent, as agent_list tells it. 1 to 64 characters.
+	// The agent's id, from agent_list. 1 to 64 characters.
 	ID string `json:"id"`
-	// The state that agent_get told: if somebody has changed the agent since, nothing is
-	// done. Left out, whatever it is like now. 1 to 64 characters. Nil if absent.
+	// The state from agent_get. If the agent has changed since then, nothing is done. If
+	// omitted, this is not checked. 1 to 64 characters. Nil if absent.
 	State *string `json:"state,omitzero"`
 }

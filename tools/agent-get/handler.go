@@ -1,4 +1,4 @@
-// Package agentget is the tool agent_get: it shows an agent.
+// Package agentget implements the tool agent_get.
 package agentget
 
 import (
@@ -12,7 +12,7 @@ type Needs struct {
 	Agents registry.Agents
 }
 
-// Execute shows it.
+// Execute returns the agent.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	shown, err := call.Needs.Agents.Get(call.Args.ID)
 	if err != nil {

@@ -4,6 +4,6 @@ package agentget
 
 // Args are the arguments of a call.
 type Args struct {
-	// Id of the agent, as agent_list tells it. 1 to 64 characters.
+	// The agent's id, from agent_list. 1 to 64 characters.
 	ID string `json:"id"`
 }

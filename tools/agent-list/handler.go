@@ -1,4 +1,4 @@
-// Package agentlist is the tool agent_list: it lists the agents of the gateway.
+// Package agentlist implements the tool agent_list.
 package agentlist
 
 import (
@@ -12,7 +12,7 @@ type Needs struct {
 	Agents registry.Agents
 }
 
-// Execute lists them.
+// Execute lists the agents.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	return registry.Result{Data: call.Needs.Agents.List(int(call.Args.Limit))}, nil
 }

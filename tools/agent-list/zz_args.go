@@ -4,6 +4,6 @@ package agentlist
 
 // Args are the arguments of a call.
 type Args struct {
-	// How many at most. 1 to 200. Default: 50.
+	// Maximum number of agents. 1 to 200. Default: 50.
 	Limit int64 `json:"limit"`
 }

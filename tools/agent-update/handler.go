@@ -1,4 +1,4 @@
-// Package agentupdate is the tool agent_update: it changes an agent.
+// Package agentupdate implements the tool agent_update.
 package agentupdate
 
 import (
@@ -12,7 +12,7 @@ type Needs struct {
 	Agents registry.Agents
 }
 
-// Check refuses a change that is not right before a person is asked to approve it.
+// Check rejects an invalid change before a person is asked for approval.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 	change, err := changeOf(call)
 	if err != nil {
@@ -41,7 +41,7 @@ func changeOf(call registry.Call[Args, Needs]) (registry.AgentChange, error) {
 		c.State = *a.State
 	}
 	if c.Name == nil && c.Playbook == nil && c.Description == nil && c.Tools == nil {
-		e := registry.Errorf(registry.ErrorValidation, "Nothing is to be changed.")
+		e := registry.Errorf(registry.ErrorValidation, "Nothing would change.")
 		e.Suggestion = "Give at least one of name, description, playbook and tools."
 		return c, e
 	}

@@ -4,21 +4,20 @@ package agentupdate
 
 // Args are the arguments of a call.
 type Args struct {
-	// Id of the agent, as agent_list tells it. 1 to 64 characters.
+	// The agent's id, from agent_list. 1 to 64 characters.
 	ID string `json:"id"`
-	// Name for people: one line of at most 100 characters. 1 to 1000 characters. Nil if
-	// absent.
+	// Display name: one line of at most 100 characters. 1 to 1000 characters. Nil if absent.
 	Name *string `json:"name,omitzero"`
-	// What it is for, for people: one line of at most 1000 characters. At most 5000
-	// characters. Nil if absent.
+	// Its purpose, for people: one line of at most 1000 characters. At most 5000 characters.
+	// Nil if absent.
 	Description *string `json:"description,omitzero"`
-	// What the agent is told: who it is and what it has to do. At most 64 KiB. 1 to 100000
+	// The agent's instructions: its role and its tasks. At most 64 KiB. 1 to 100000
 	// characters. Nil if absent.
 	Playbook *string `json:"playbook,omitzero"`
-	// Ids of all tools that it may use from now on. Left out, they stay. 1 to 200 items. Nil
-	// if absent.
+	// The complete new list of tool ids. If omitted, the tools don't change. 1 to 200 items.
+	// Nil if absent.
 	Tools []string `json:"tools,omitzero"`
-	// The state that agent_get told: if somebody has changed the agent since, nothing is
-	// done. Left out, whatever it is like now. 1 to 64 characters. Nil if absent.
+	// The state from agent_get. If the agent has changed since then, nothing is done. If
+	// omitted, this is not checked. 1 to 64 characters. Nil if absent.
 	State *string `json:"state,omitzero"`
 }

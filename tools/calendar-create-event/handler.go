@@ -1,5 +1,4 @@
-// Package calendarcreateevent is the tool calendar_create_event: it puts an event into
-// the primary calendar.
+// Package calendarcreateevent implements the tool calendar_create_event.
 package calendarcreateevent
 
 import (
@@ -27,26 +26,26 @@ type Answer struct {
 	Title   string `json:"title"`
 	Start   string `json:"start"`
 	End     string `json:"end"`
-	// Words are the time in the zone TimeZone.
+	// Words are the time as text in TimeZone.
 	Words    string `json:"words"`
 	TimeZone string `json:"time_zone"`
 	// Attendees and Invitations describe the event as it is now.
 	Attendees   []string             `json:"attendees"`
 	Invitations calendar.Invitations `json:"invitations"`
 	MeetingURL  string               `json:"meeting_url,omitempty"`
-	// MeetingNote says why there is no link although one was requested.
+	// MeetingNote explains a missing link.
 	MeetingNote string `json:"meeting_note,omitempty"`
-	// Note says that the event was looked up.
+	// Note reports that the event was looked up.
 	Note string `json:"note,omitempty"`
 }
 
-// Check refuses an impossible event before a person is asked to approve it.
+// Check rejects an impossible event before a person is asked for approval.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 	_, err := draftOf(call.Args, call.Session, call.Needs.Desk)
 	return err
 }
 
-// Execute makes the event.
+// Execute creates the event.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	desk, zone := call.Needs.Desk, call.Needs.Desk.Zone(call.Session.TimeZone)
 	draft, err := draftOf(call.Args, call.Session, desk)
@@ -64,7 +63,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, MeetingURL: e.MeetingURL,
 	}
 	if made.LookedUp {
-		answer.Note = "The calendar did not confirm the event, so it was looked up: it is there."
+		answer.Note = "The calendar did not confirm the event, but a lookup found it."
 	}
 	if draft.Meeting && e.MeetingURL == "" {
 		answer.MeetingNote = noLink(e, created)
@@ -75,18 +74,17 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 func noLink(e calendar.Event, created bool) string {
 	switch {
 	case e.MeetingPending:
-		return "The link is being made; it will be in the calendar in a moment."
+		return "The link is being created and will soon be in the calendar."
 	case !created:
-		return "The event was there already and has no link."
+		return "The event already existed and has no link."
 	default:
-		return "No link could be made: this calendar has no video service. The event was made without one."
+		return "This calendar has no video service. The event was created without a link."
 	}
 }
 
-// mailto is the scheme that some write before an e-mail address.
 const mailto = "mailto:"
 
-// address returns an e-mail address without what may stand around it.
+// address extracts an email address from text such as mailto:ada@example.org.
 func address(text string) (string, bool) {
 	text = strings.TrimSpace(text)
 	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {
@@ -95,13 +93,13 @@ func address(text string) (string, bool) {
 	return text, calendar.IsAddress(text)
 }
 
-// places are the arguments that hold an event's fields.
+// places maps an event's fields to arguments.
 var places = map[calendar.Field]string{
 	calendar.FieldTitle: "/title", calendar.FieldStart: "/start_time", calendar.FieldEnd: "/end_time",
 	calendar.FieldDescription: "/description", calendar.FieldAttendees: "/attendees",
 }
 
-// draftOf reads the arguments. Its error names everything that is wrong.
+// draftOf parses the arguments. Its error lists every problem.
 func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar.Draft, error) {
 	var problems []document.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
@@ -120,7 +118,7 @@ func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar
 	for i, a := range args.Attendees {
 		switch a, ok := address(a); {
 		case !ok:
-			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an e-mail address.", args.Attendees[i])})
+			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an email address.", args.Attendees[i])})
 		case !slices.ContainsFunc(draft.Attendees, func(known string) bool { return strings.EqualFold(known, a) }):
 			draft.Attendees = append(draft.Attendees, a)
 		}
@@ -132,8 +130,8 @@ func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar
 		problems = append(problems, document.Problem{Path: places[p.Field], Message: p.Message})
 	}
 	if len(problems) > 0 {
-		e := registry.Invalid(problems, "The event cannot be made: %s", problems[0].Message)
-		e.Suggestion = "Nobody was asked and nothing was made. Correct the arguments, or ask the user, and call calendar_create_event again."
+		e := registry.Invalid(problems, "The event cannot be created: %s", problems[0].Message)
+		e.Suggestion = "No approval was requested and no event was created. Correct the arguments, or ask the user, and call calendar_create_event again."
 		return draft, e
 	}
 	draft.Key = calendar.Key(session.UserID, draft.Title, draft.Start, draft.End)

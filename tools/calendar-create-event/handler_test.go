@@ -111,13 +111,13 @@ func TestNoLinkIsSaid(t *testing.T) {
 	a := args()
 	a.IncludeZoomLink = true
 	got, err := run(t, f, a, calendar.DeskOptions{})
-	if err != nil || got.MeetingURL != "" || !strings.Contains(got.MeetingNote, "No link could be made") {
+	if err != nil || got.MeetingURL != "" || !strings.Contains(got.MeetingNote, "created without a link") {
 		t.Errorf("%+v %v", got, err)
 	}
-	if got, err = run(t, f, a, calendar.DeskOptions{}); err != nil || !strings.Contains(got.MeetingNote, "there already") {
+	if got, err = run(t, f, a, calendar.DeskOptions{}); err != nil || !strings.Contains(got.MeetingNote, "already existed") {
 		t.Errorf("%+v %v", got, err)
 	}
-	if note := noLink(calendar.Event{MeetingPending: true}, true); !strings.Contains(note, "being made") {
+	if note := noLink(calendar.Event{MeetingPending: true}, true); !strings.Contains(note, "being created") {
 		t.Error(note)
 	}
 }

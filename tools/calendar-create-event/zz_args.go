@@ -4,19 +4,18 @@ package calendarcreateevent
 
 // Args are the arguments of a call.
 type Args struct {
-	// What the event is called. 1 to 200 characters.
+	// The event's title. 1 to 200 characters.
 	Title string `json:"title"`
-	// When it begins: a local time of the user such as 2026-11-23T09:00:00, or one with an
-	// offset such as 2026-11-23T09:00:00+01:00.
+	// Start: a local time of the user such as 2026-11-23T09:00:00, or one with an offset
+	// such as 2026-11-23T09:00:00+01:00.
 	StartTime string `json:"start_time"`
-	// When it ends, in the same form.
+	// End, in the same format.
 	EndTime string `json:"end_time"`
-	// E-mail addresses of those to invite. Leave it out for an event of the user alone.
-	// Never guess an address. 1 to 50 items. Nil if absent.
+	// Email addresses to invite. Omit it for an event without guests. Never guess an
+	// address. 1 to 50 items. Nil if absent.
 	Attendees []string `json:"attendees,omitzero"`
-	// What it is about, for those who are invited. At most 2000 characters. Nil if absent.
+	// What the event is about, for the guests. At most 2000 characters. Nil if absent.
 	Description *string `json:"description,omitzero"`
-	// True asks for a link to a video meeting, of whatever service the calendar has.
-	// Default: false.
+	// True requests a video link from the service that the calendar uses. Default: false.
 	IncludeZoomLink bool `json:"include_zoom_link"`
 }

@@ -1,5 +1,4 @@
-// Package calendargetavailability is the tool calendar_get_availability: it tells when
-// calendars are busy and free.
+// Package calendargetavailability implements the tool calendar_get_availability.
 package calendargetavailability
 
 import (
@@ -21,24 +20,22 @@ type Needs struct {
 // Answer is the data of a success.
 type Answer struct {
 	Summary string `json:"summary"`
-	// TimeZone is the IANA name of the zone of the words.
+	// TimeZone is the IANA name of the time zone of Summary and Words.
 	TimeZone string `json:"time_zone"`
-	// Busy is merged over all calendars, Free is the time between; both sorted, never nil.
+	// Busy is merged over all calendars. Free is the time between. Both are sorted and never nil.
 	Busy []calendar.PeriodReply `json:"busy"`
 	Free []calendar.PeriodReply `json:"free"`
-	// Events are set only if details were asked for.
+	// Events are set only if details were requested.
 	Events []Event `json:"events,omitempty"`
-	// MoreBusy, MoreFree and MoreEvents count the entries beyond the bounds.
-	MoreBusy   int `json:"more_busy,omitempty"`
-	MoreFree   int `json:"more_free,omitempty"`
-	MoreEvents int `json:"more_events,omitempty"`
-	// Missing are calendars that could not be read.
-	Missing []Missing `json:"missing_calendars,omitempty"`
-	// Unread counts entries that could not be read.
+	// MoreBusy, MoreFree and MoreEvents count omitted entries.
+	MoreBusy   int       `json:"more_busy,omitempty"`
+	MoreFree   int       `json:"more_free,omitempty"`
+	MoreEvents int       `json:"more_events,omitempty"`
+	Missing    []Missing `json:"missing_calendars,omitempty"`
+	// Unread counts unreadable entries.
 	Unread int `json:"unread_events,omitempty"`
 }
 
-// Event is one event in an answer.
 type Event struct {
 	Title      string   `json:"title"`
 	Start      string   `json:"start"`
@@ -53,7 +50,6 @@ type Event struct {
 	Attendees  []string `json:"attendees,omitempty"`
 }
 
-// Missing is a calendar that could not be read.
 type Missing struct {
 	Calendar string             `json:"calendar"`
 	Type     registry.ErrorType `json:"type"`
@@ -61,13 +57,13 @@ type Missing struct {
 }
 
 const (
-	// maxPeriods and maxEvents bound the lists of an answer to what a model can use.
+	// maxPeriods and maxEvents limit the lists to what a model can use.
 	maxPeriods, maxEvents = 100, 100
-	// maxAttendees bounds the people of an event.
+	// maxAttendees limits the people of an event.
 	maxAttendees = 10
 )
 
-// Execute asks the calendars.
+// Execute queries the calendars.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	request, err := requestOf(call.Args, call.Needs.Desk.Zone(call.Session.TimeZone))
 	if err != nil {
@@ -84,8 +80,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
-	if len(call.Invalid) > 0 { // only calendars is a list: events of an unknown calendar are missing in the busy times
-		answer.Summary += " Not looked at: the calendars whose names are not valid."
+	if len(call.Invalid) > 0 { // only calendars is a list; events of an unknown calendar are missing in the busy times
+		answer.Summary += " Calendars with invalid names were not checked."
 	}
 	for _, e := range found.Events[:min(maxEvents, len(found.Events))] {
 		answer.Events = append(answer.Events, eventOf(e, request.Zone))
@@ -96,8 +92,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// requestOf reads the arguments. The schema has checked each; this names what is wrong with them
-// together.
+// requestOf parses the arguments and checks how they fit together. The schema has checked each one.
 func requestOf(args Args, zone *time.Location) (calendar.Request, error) {
 	from, err1 := calendar.ParseTime(args.StartDate, zone)
 	to, err2 := calendar.ParseTime(args.EndDate, zone)
@@ -115,12 +110,12 @@ func requestOf(args Args, zone *time.Location) (calendar.Request, error) {
 	switch {
 	case len(problems) > 0:
 	case !to.After(from):
-		bad("/end_date", "The range ends before it begins; swap start_date and end_date, or give a later end_date.")
+		bad("/end_date", "The range ends before it starts; swap start_date and end_date, or give a later end_date.")
 	case to.Sub(from) > calendar.MaxRange:
 		bad("/end_date", "The range is %d days long; ask for at most 31.", int(to.Sub(from).Hours()/24))
 	}
 	if len(problems) > 0 {
-		e := registry.Invalid(problems, "The calendars cannot be asked: %s", problems[0].Message)
+		e := registry.Invalid(problems, "The calendars cannot be queried: %s", problems[0].Message)
 		e.Suggestion = "Correct the arguments and call calendar_get_availability again."
 		return calendar.Request{}, e
 	}
@@ -144,7 +139,7 @@ func eventOf(e calendar.Event, zone *time.Location) Event {
 	}
 }
 
-// missingOf says why a calendar could not be read, in the form of a tool's error.
+// missingOf explains why a calendar could not be read, as a tool error.
 func missingOf(ctx context.Context, m calendar.Missing) Missing {
 	out := Missing{Calendar: string(m.Calendar), Type: registry.ErrorTransient, Reason: "It could not be read in time."}
 	if e, ok := errors.AsType[*registry.ToolError](calendar.ToolError(ctx, m.Err)); ok {

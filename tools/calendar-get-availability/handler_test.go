@@ -204,7 +204,7 @@ func TestUnknownNamesAreSaid(t *testing.T) {
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
 		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
 	})
-	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "Not looked at") {
+	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "not checked") {
 		t.Errorf("%+v %v", result.Data, err)
 	}
 }

@@ -4,18 +4,18 @@ package calendargetavailability
 
 // Args are the arguments of a call.
 type Args struct {
-	// From when on: a local time of the user such as 2026-11-23T09:00:00, or one with an
-	// offset such as 2026-11-23T09:00:00+01:00.
+	// Start: a local time of the user such as 2026-11-23T09:00:00, or one with an offset
+	// such as 2026-11-23T09:00:00+01:00.
 	StartDate string `json:"start_date"`
-	// Until when, in the same form; at most 31 days after start_date.
+	// End, in the same format; at most 31 days after start_date.
 	EndDate string `json:"end_date"`
-	// Which calendars to look at. Busy in one of them is busy. 1 to 3 items. Default:
-	// ["primary"].
+	// Calendars to check. A time is busy if it is busy in one of them. 1 to 3 items.
+	// Default: ["primary"].
 	Calendars []ArgsCalendarsItem `json:"calendars"`
-	// True also lists the events with their titles and places. Ask for it only when the user
-	// wants to know what they are. Default: false.
+	// True also lists the events with titles and places. Use it only if the user wants to
+	// know them. Default: false.
 	IncludeDetails bool `json:"include_details"`
-	// The shortest free time that is of use, in minutes. 15 to 480. Default: 30.
+	// Shortest useful free time, in minutes. 15 to 480. Default: 30.
 	MinDurationMinutes int64 `json:"min_duration_minutes"`
 }
 

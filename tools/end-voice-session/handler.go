@@ -1,4 +1,4 @@
-// Package endvoicesession is the tool end_voice_session: it ends its own session.
+// Package endvoicesession implements the tool end_voice_session.
 package endvoicesession
 
 import (
@@ -11,8 +11,7 @@ import (
 // Needs are the capabilities of end_voice_session: none.
 type Needs struct{}
 
-// Execute asks for the end: after the farewell was heard if there is one, otherwise after the
-// current turn.
+// Execute requests the end of the session: after the farewell has been heard, or without one after the current turn.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	answer := Output{Reason: OutputReason(call.Args.Reason), EndsAfter: OutputEndsAfterCurrentTurn}
 	if call.Args.FarewellMessage != nil {

@@ -6,7 +6,7 @@ package endvoicesession
 type Args struct {
 	// Why the session ends. Default: "other".
 	Reason ArgsReason `json:"reason"`
-	// The last words, for you to say aloud. At most 200 characters. Nil if absent.
+	// A farewell for you to say aloud. At most 200 characters. Nil if absent.
 	FarewellMessage *string `json:"farewell_message,omitzero"`
 }
 
@@ -24,7 +24,7 @@ const (
 // Output is the data of an answer that is ok.
 type Output struct {
 	Reason OutputReason `json:"reason"`
-	// The last words; empty if the session ends without a farewell.
+	// The farewell; empty without one.
 	FarewellMessage string `json:"farewell_message"`
 	// When the session ends.
 	EndsAfter OutputEndsAfter `json:"ends_after"`

@@ -1,4 +1,4 @@
-// Package extractcontacts is the tool extract_contacts: it finds contacts in a text.
+// Package extractcontacts implements the tool extract_contacts.
 package extractcontacts
 
 import (
@@ -15,15 +15,15 @@ type Needs struct {
 	Contacts *contacts.Extractor
 }
 
-// Execute finds the contacts. The data of a success is a contacts.Contacts.
+// Execute extracts the contacts. The data of a success is a contacts.Contacts.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	region := ""
 	if call.Args.DefaultRegion != nil {
 		region = strings.ToUpper(*call.Args.DefaultRegion)
 		if !call.Needs.Contacts.HasRegion(region) {
 			return registry.Result{}, registry.Invalid([]document.Problem{{
-				Path: "/default_region", Message: "Give the ISO 3166 code of a country, such as DE, GB or US, or leave it out.",
-			}}, "There is no country %s with phone numbers.", region)
+				Path: "/default_region", Message: "Give the ISO 3166 code of a country, such as DE, GB or US, or omit it.",
+			}}, "%s is not a country with phone numbers.", region)
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -4,10 +4,10 @@ package extractcontacts
 
 // Args are the arguments of a call.
 type Args struct {
-	// The text as it is, with its line ends: a signature, a mail, a page. 1 to 20000
-	// characters.
+	// The original text with its line breaks, such as a signature, an email or a page. 1 to
+	// 20000 characters.
 	Text string `json:"text"`
-	// The country, as an ISO 3166 code such as DE, whose numbers are written without a
-	// country code. Without it only numbers with one are found. Nil if absent.
+	// ISO 3166 code, such as DE, of the country of phone numbers without a country code. If
+	// omitted, only numbers with a country code are found. Nil if absent.
 	DefaultRegion *string `json:"default_region,omitzero"`
 }

@@ -1,4 +1,4 @@
-// Package ignoreuser is the tool ignore_user: it shuts out an abusive user for a time.
+// Package ignoreuser implements the tool ignore_user.
 package ignoreuser
 
 import (
@@ -18,12 +18,12 @@ type Needs struct {
 	Messenger registry.Messenger
 }
 
-// Execute records the block, tells the client, and ends the session once the farewell was heard.
-// Nobody is told of a block that could not be recorded.
+// Execute saves the block, notifies the client, and ends the session once the farewell has been heard. If the block
+// cannot be saved, the client gets nothing.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
 	if textutil.IsBlank(farewell) {
-		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}, "The farewell_message is blank.")
+		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/farewell_message", Message: "Give a farewell to the user."}}, "The farewell_message is blank.")
 	}
 	duration := time.Duration(call.Args.DurationSeconds) * time.Second
 	until := call.Session.Now.Add(duration).Truncate(time.Millisecond).UTC()
@@ -31,13 +31,13 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	switch {
 	case errors.Is(err, registry.ErrUser):
 		return registry.Result{}, &registry.ToolError{
-			Type: registry.ErrorSessionInactive, Message: "There is no user in this conversation who could be shut out.",
-			Suggestion: "End the conversation in words.", Err: err,
+			Type: registry.ErrorSessionInactive, Message: "This conversation has no known user to block.",
+			Suggestion: "End the conversation by saying so.", Err: err,
 		}
 	case err != nil:
 		return registry.Result{}, &registry.ToolError{
-			Type: registry.ErrorTransient, Message: "The block could not be recorded; nothing has happened.", Retryable: true,
-			Suggestion: "Try once more, or end the conversation in words.", Err: err,
+			Type: registry.ErrorTransient, Message: "The block could not be saved; nothing happened.", Retryable: true,
+			Suggestion: "Try once more, or end the conversation by saying so.", Err: err,
 		}
 	}
 	call.Needs.Messenger.Timeout(until, duration, farewell)
@@ -49,7 +49,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		},
 		Intents: []registry.Intent{
 			registry.EndVoiceSession(registry.EndAfterFarewellSpoken),
-			registry.SuppressAudio(true), // after the farewell: the orchestrator waits for it
+			registry.SuppressAudio(true), // takes effect after the farewell
 		},
 	}, nil
 }

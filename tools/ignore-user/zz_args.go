@@ -4,9 +4,9 @@ package ignoreuser
 
 // Args are the arguments of a call.
 type Args struct {
-	// How long the user is shut out, in seconds: 30 seconds to a day. 30 to 86400.
+	// Length of the block in seconds, from 30 seconds to a day. 30 to 86400.
 	DurationSeconds int64 `json:"duration_seconds"`
-	// The last words to the user, shown and spoken. 1 to 200 characters.
+	// A farewell to the user, shown and spoken. 1 to 200 characters.
 	FarewellMessage string `json:"farewell_message"`
 }
 

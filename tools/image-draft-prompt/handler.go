@@ -1,4 +1,4 @@
-// Package imagedraftprompt is the tool image_draft_prompt: it writes prompts for images.
+// Package imagedraftprompt implements the tool image_draft_prompt.
 package imagedraftprompt
 
 import (
@@ -13,8 +13,7 @@ import (
 // Needs are the capabilities of image_draft_prompt: none.
 type Needs struct{}
 
-// Execute writes the variants. The same arguments give the same ones, and the variants of a
-// smaller count are the first ones of a larger count.
+// Execute writes the variants. It is deterministic, and a smaller count returns a prefix of a larger one.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
 	if textutil.IsBlank(idea) {

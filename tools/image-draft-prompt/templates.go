@@ -3,15 +3,13 @@ package imagedraftprompt
 // style is a way of making an image.
 type style struct {
 	name ArgsStyle
-	// opening comes before the idea; finish ends the prompt.
+	// The prompt is opening, the idea, and finish.
 	opening, finish string
-	// lights are the style's kinds of light, at least as many as there can be variants: two
-	// variants of one style differ in light and in composition.
+	// lights has an entry for each possible variant: variants of one style differ in light and composition.
 	lights [5]string
 }
 
-// styles are in the order in which variants take them if none is asked for: the most different
-// ones first.
+// styles are sorted for requests without a style: the most different ones first.
 var styles = []style{
 	{ArgsStylePhoto, "A photograph of", "Natural colours, fine detail, shallow depth of field",
 		[5]string{"soft daylight from a window", "low golden sun from the side", "overcast sky without shadows", "blue hour with warm lamps", "hard noon sun with deep shadows"}},
@@ -37,10 +35,10 @@ func styleOf(name ArgsStyle) style {
 			return s
 		}
 	}
-	return styles[0] // the schema allows no other name
+	return styles[0] // cannot happen: the schema allows no other name
 }
 
-// composition says where things stand, and which size of image_generate suits that.
+// composition is an arrangement and the size of image_generate that suits it.
 type composition struct {
 	words string
 	size  OutputVariantsItemSize

@@ -6,9 +6,10 @@ package imagedraftprompt
 type Args struct {
 	// What the image shows, in the user's words. 1 to 500 characters.
 	Idea string `json:"idea"`
-	// The style of all variants. Left out, each variant has another one. Nil if absent.
+	// The style of all variants. If omitted, each variant has a different style. Nil if
+	// absent.
 	Style *ArgsStyle `json:"style,omitzero"`
-	// How many variants. 1 to 5. Default: 3.
+	// Number of variants. 1 to 5. Default: 3.
 	Count int64 `json:"count"`
 }
 
@@ -34,12 +35,12 @@ type Output struct {
 
 // OutputVariantsItem is one of variants of Output.
 type OutputVariantsItem struct {
-	// What image_generate takes.
+	// The prompt for image_generate.
 	Prompt      string                  `json:"prompt"`
 	Style       OutputVariantsItemStyle `json:"style"`
 	Composition string                  `json:"composition"`
 	Light       string                  `json:"light"`
-	// The size of image_generate that suits the composition.
+	// A suitable size for image_generate.
 	Size OutputVariantsItemSize `json:"size"`
 }
 

@@ -1,4 +1,4 @@
-// Package imagegenerate is the tool image_generate: it makes images and shows them.
+// Package imagegenerate implements the tool image_generate.
 package imagegenerate
 
 import (
@@ -22,17 +22,17 @@ type Needs struct {
 	Gallery registry.Gallery
 }
 
-// Path is where the gateway serves images; an id follows.
+// Path is the gateway's path for images; an id follows.
 const Path = "/v1/images/"
 
-// Image is one image of an Answer. Its bytes are not for the model.
+// Image is one image of an Answer.
 type Image struct {
 	ID     string `json:"id"`
 	URL    string `json:"url"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 	Type   string `json:"type"`
-	// Prompt is set if the provider has changed it.
+	// Prompt is set if the provider changed it.
 	Prompt string `json:"prompt,omitempty"`
 	// ExpiresAt is RFC 3339 UTC with milliseconds.
 	ExpiresAt string `json:"expires_at"`
@@ -41,11 +41,11 @@ type Image struct {
 // Answer is the data of a success.
 type Answer struct {
 	Images []Image `json:"images"`
-	// Missing is how many requested images were not made.
+	// Missing is the number of requested images that were not created.
 	Missing int `json:"missing,omitempty"`
 }
 
-// Execute makes the images and shows them. A call that fails shows nothing.
+// Execute creates the images and shows them. A call that fails shows nothing.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
 	if textutil.IsBlank(prompt) {
@@ -76,7 +76,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// userName identifies a user to the provider without revealing who it is.
+// userName returns a pseudonym of the user for the provider.
 func userName(user string) string {
 	if user == "" {
 		return ""
@@ -85,7 +85,7 @@ func userName(user string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// makeError turns a failure into an error for the model.
+// makeError converts a failure to an error for the model.
 func makeError(ctx context.Context, err error) error {
 	var failed *image.Error
 	switch {
@@ -95,33 +95,33 @@ func makeError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return err // the images could not be kept: INTERNAL, and it has cost something
+		return err // the images could not be stored: INTERNAL, and they have cost money
 	}
 	e := &registry.ToolError{Err: err}
 	switch failed.Kind {
 	case image.KindAuth:
-		e.Type, e.Message = registry.ErrorAuth, "The image service does not accept this gateway's key."
-		e.Suggestion = "Tell the user that images cannot be made until the operator has looked into it."
+		e.Type, e.Message = registry.ErrorAuth, "The image service rejects this gateway's key."
+		e.Suggestion = "Tell the user that images are unavailable until the operator fixes this."
 	case image.KindRateLimit:
-		e.Type, e.Retryable, e.Message = registry.ErrorRateLimit, true, "The image service takes no more requests at the moment, or its quota is used up."
+		e.Type, e.Retryable, e.Message = registry.ErrorRateLimit, true, "The image service is at its rate limit or quota."
 		if failed.RetryAfter > 0 {
 			e.Details = map[string]any{"retry_after_seconds": int(math.Ceil(failed.RetryAfter.Seconds()))}
 		}
 	case image.KindTransient:
-		e.Type, e.Retryable, e.Message = registry.ErrorTransient, true, "The image service cannot be reached at the moment, or has failed."
+		e.Type, e.Retryable, e.Message = registry.ErrorTransient, true, "The image service is unavailable or failed."
 		e.Suggestion = "Ask the user whether to try again."
 		if failed.Unsure {
 			e.PartialSideEffects = true
-			e.Message = "The image service was asked and did not answer whole. Images may have been made and have cost something; they are lost."
-			e.Suggestion = "Tell the user, and ask whether to try again, which costs again."
+			e.Message = "The image service did not answer completely. Images may have been created and charged, but they are lost."
+			e.Suggestion = "Tell the user, and ask whether to try again, which is charged again."
 		}
 	case image.KindRefused:
-		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service does not want to make this image", failed.Reason)
+		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service refuses to create this image", failed.Reason)
 		e.Details, e.Suggestion = map[string]any{"refused": true}, "Tell the user, and offer to change what the image shows."
 	case image.KindAnswer:
-		e.Type, e.Message = registry.ErrorPermanent, "The image service sent nothing that is an image, or one that is too large."
+		e.Type, e.Message = registry.ErrorPermanent, "The image service sent no valid image, or one that is too large."
 	default:
-		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service does not take this request", failed.Reason)
+		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service rejects this request", failed.Reason)
 	}
 	return e
 }

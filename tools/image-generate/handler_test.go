@@ -114,11 +114,11 @@ func TestFailures(t *testing.T) {
 		"key":       {&image.Error{Kind: image.KindAuth, Status: 401, Reason: "Incorrect API key sk-…"}, registry.ErrorAuth, false, "operator"},
 		"limit":     {&image.Error{Kind: image.KindRateLimit, RetryAfter: 1500 * time.Millisecond}, registry.ErrorRateLimit, true, "retry_after_seconds:2"},
 		"overload":  {&image.Error{Kind: image.KindTransient, Status: 503, Err: errors.New("10.0.0.1: refused")}, registry.ErrorTransient, true, "try again"},
-		"lost":      {&image.Error{Kind: image.KindTransient, Unsure: true, Err: errors.New("10.0.0.1: reset")}, registry.ErrorTransient, true, "may have been made"},
+		"lost":      {&image.Error{Kind: image.KindTransient, Unsure: true, Err: errors.New("10.0.0.1: reset")}, registry.ErrorTransient, true, "may have been created"},
 		"refusal":   {&image.Error{Kind: image.KindRefused, Reason: "Violence is not drawn."}, registry.ErrorPermanent, false, "Violence is not drawn."},
 		"no words":  {&image.Error{Kind: image.KindRefused}, registry.ErrorPermanent, false, "refused:true"},
 		"request":   {&image.Error{Kind: image.KindRequest, Status: 404, Reason: "no such model"}, registry.ErrorPermanent, false, "no such model"},
-		"no images": {nil, registry.ErrorPermanent, false, "sent nothing"},
+		"no images": {nil, registry.ErrorPermanent, false, "sent no valid image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shelf{}

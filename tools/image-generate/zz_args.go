@@ -4,12 +4,12 @@ package imagegenerate
 
 // Args are the arguments of a call.
 type Args struct {
-	// What the image shows and how it looks, as one from image_draft_prompt or in the user's
+	// What the image shows and how it looks: a prompt from image_draft_prompt, or the user's
 	// words. 1 to 2000 characters.
 	Prompt string `json:"prompt"`
 	// Width and height in pixels: square, landscape or portrait. Default: "1024x1024".
 	Size ArgsSize `json:"size"`
-	// How many images. Each one costs. 1 to 4. Default: 1.
+	// Number of images. Each one costs money. 1 to 4. Default: 1.
 	Count int64 `json:"count"`
 }
 

@@ -1,4 +1,4 @@
-// Package kbget is the tool kb_get: it gets records of the knowledge base by id.
+// Package kbget implements the tool kb_get.
 package kbget
 
 import (
@@ -21,28 +21,26 @@ type Needs struct {
 // Answer is the data of a success. Only Invalid may be nil.
 type Answer struct {
 	Records []kb.Evidence `json:"records"`
-	// Missing are the ids without a record that the conversation may read.
-	Missing []string `json:"missing"`
-	// Invalid are the ids that no record can have.
+	Missing []string      `json:"missing"`
+	// Invalid are malformed ids.
 	Invalid []InvalidID `json:"invalid,omitempty"`
 }
 
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Records) }
 
-// InvalidID says why an id is invalid.
+// InvalidID is a malformed id.
 type InvalidID struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
 }
 
-// maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
+// maxText limits full_text by mode, in bytes, to what a model can use.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
-// snippetBytes bounds the beginning of a text that serves as a snippet.
+// snippetBytes limits a snippet taken from the start of a text.
 const snippetBytes = 240
 
-// Execute gets the records.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	ids, invalid, problem := idsOf(call.Args)
 	if problem != nil {
@@ -56,7 +54,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 			return registry.Result{}, ctx.Err()
 		}
 		return registry.Result{}, &registry.ToolError{
-			Type: registry.ErrorTransient, Message: "The knowledge base cannot be read at the moment.", Retryable: true,
+			Type: registry.ErrorTransient, Message: "The knowledge base is unavailable.", Retryable: true,
 			Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
 		}
 	}
@@ -68,10 +66,10 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// givenID is an id and its place in the arguments.
+// givenID is an id and the argument that contains it.
 type givenID struct{ id, path string }
 
-// idsOf returns the ids to read, each once, and the invalid ones.
+// idsOf returns the distinct ids to read, and the malformed ones.
 func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	given := make([]givenID, 0, len(args.IDs)+1)
 	for i, id := range args.IDs {
@@ -82,7 +80,7 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	}
 	if len(given) == 0 {
 		e := registry.Invalid([]document.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}, "No id was given.")
-		e.Suggestion = "Call kb_get with ids, or look for the record with kb_search."
+		e.Suggestion = "Call kb_get with ids, or search for the record with kb_search."
 		return nil, nil, e
 	}
 	var problems []document.Problem
@@ -100,12 +98,12 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	if len(ids) > 0 {
 		return ids, invalid, nil
 	}
-	e := registry.Invalid(problems, "None of the ids can be one: %s", problems[0].Message)
-	e.Suggestion = "Look for the record with kb_search, which gives its id."
+	e := registry.Invalid(problems, "All ids are malformed: %s", problems[0].Message)
+	e.Suggestion = "Search with kb_search to find the id."
 	return nil, nil, e
 }
 
-// checkID says why an id is invalid; empty if it is valid.
+// checkID returns the problem of an id; empty if it is valid.
 func checkID(id string) string {
 	kind, name, colon := strings.Cut(id, ":")
 	switch {

@@ -6,10 +6,10 @@ package kbget
 type Args struct {
 	// Ids such as person:ada_l. Give ids or id. 1 to 10 items. Nil if absent.
 	IDs []string `json:"ids,omitzero"`
-	// One id, instead of ids. 1 to 200 characters. Nil if absent.
+	// A single id, instead of ids. 1 to 200 characters. Nil if absent.
 	ID *string `json:"id,omitzero"`
-	// What to return of each record besides its id, type and title. Left out: everything but
-	// snippet. At most 5 items. Nil if absent.
+	// Fields to return in addition to id, type and title. Default: all except snippet. At
+	// most 5 items. Nil if absent.
 	ReturnFields []ArgsReturnFieldsItem `json:"return_fields,omitzero"`
 }
 

@@ -1,4 +1,4 @@
-// Package kbsearch is the tool kb_search: it searches the knowledge base.
+// Package kbsearch implements the tool kb_search.
 package kbsearch
 
 import (
@@ -27,20 +27,19 @@ type Answer struct {
 	// Results are sorted by score, best first; never nil.
 	Results     []kb.Evidence `json:"results"`
 	QueryTimeMS int64         `json:"query_time_ms"`
-	// Clamped says that fewer results were searched than requested.
+	// Clamped means that the number of results was limited.
 	Clamped bool `json:"clamped"`
-	// Degraded says that only words were compared, and not their meaning.
+	// Degraded means that only words were compared because the semantic search failed.
 	Degraded bool `json:"degraded,omitempty"`
-	// InvalidTags were left out of the search.
+	// InvalidTags were ignored.
 	InvalidTags []string `json:"invalid_tags,omitempty"`
-	// UnresolvedAuthors and UnresolvedCategories were left out, because nothing was found for them.
-	UnresolvedAuthors    []kb.Unresolved `json:"unresolved_authors,omitempty"`
-	UnresolvedCategories []kb.Unresolved `json:"unresolved_categories,omitempty"`
-	// InvalidAlternatives were left out too.
-	InvalidAlternatives []InvalidAlternative `json:"invalid_alternatives,omitempty"`
+	// UnresolvedAuthors and UnresolvedCategories are unknown and were ignored.
+	UnresolvedAuthors    []kb.Unresolved      `json:"unresolved_authors,omitempty"`
+	UnresolvedCategories []kb.Unresolved      `json:"unresolved_categories,omitempty"`
+	InvalidAlternatives  []InvalidAlternative `json:"invalid_alternatives,omitempty"`
 }
 
-// InvalidAlternative says why an alternative was left out.
+// InvalidAlternative is an alternative that was ignored.
 type InvalidAlternative struct {
 	Alternative string `json:"alternative"`
 	Reason      string `json:"reason"`
@@ -49,10 +48,9 @@ type InvalidAlternative struct {
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Results) }
 
-// maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
+// maxText limits full_text by mode, in bytes, to what a model can use.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
-// Execute searches.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
@@ -82,7 +80,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// request is what the arguments ask for: the query, which of their filters it lacks, and the problems that prevent it.
+// request is the query from the arguments, the ignored values, and the problems that prevent it.
 type request struct {
 	query               kb.Query
 	invalidTags         []string
@@ -94,7 +92,7 @@ func (r *request) bad(path, format string, a ...any) {
 	r.problems = append(r.problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 }
 
-// queryOf turns the arguments into a query, without the authors and categories.
+// queryOf converts the arguments to a query, without authors and categories.
 func queryOf(args Args) *request {
 	r := &request{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
 	q := &r.query
@@ -113,19 +111,19 @@ func queryOf(args Args) *request {
 	}
 	q.Tags, r.invalidTags = splitTags(f.Tags)
 	if len(r.invalidTags) > 0 && len(q.Tags) == 0 {
-		r.bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
+		r.bad("/filters/tags", "None of the tags is valid: a tag has 1 to %d characters.", kb.MaxTagRunes)
 	}
 	if f.DateRange != nil {
 		q.From, q.To = days(f.DateRange.Start, f.DateRange.End)
 		if !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From) {
-			r.bad("/filters/date_range", "The range ends before it begins; swap start and end.")
+			r.bad("/filters/date_range", "The range ends before it starts; swap start and end.")
 		}
 	}
 	return r
 }
 
-// resolve finds the authors and categories. If it finds none of a list, the search is impossible: without
-// that filter it would find what was not asked for.
+// resolve finds the authors and categories. A list without any match is a problem: without that filter, the search
+// would return the wrong records.
 func (r *request) resolve(ctx context.Context, reader *kb.Reader, f *ArgsFilters) error {
 	if f == nil || len(f.Authors)+len(f.Categories) == 0 {
 		return nil
@@ -138,7 +136,7 @@ func (r *request) resolve(ctx context.Context, reader *kb.Reader, f *ArgsFilters
 	r.query.Categories, r.categories = kb.ResolveCategories(f.Categories, names.Categories)
 	r.noneOf("/filters/authors", r.query.Authors, r.authors)
 	r.noneOf("/filters/categories", r.query.Categories, r.categories)
-	// Two may bear one name, and a name may be written in many ways.
+	// A name may match several people.
 	r.query.Authors = r.query.Authors[:min(len(r.query.Authors), kb.MaxFilterNames)]
 	r.query.Categories = r.query.Categories[:min(len(r.query.Categories), kb.MaxFilterNames)]
 	return nil
@@ -158,12 +156,12 @@ func (r *request) problem() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	e := registry.Invalid(r.problems, "The search cannot be made: %s", r.problems[0].Message)
+	e := registry.Invalid(r.problems, "The search is invalid: %s", r.problems[0].Message)
 	e.Suggestion = "Correct the arguments and call kb_search again."
 	return e
 }
 
-// failed turns an error of the knowledge base into one for the model.
+// failed converts an error of the knowledge base to an error for the model.
 func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.Reader) error {
 	if errors.Is(err, kb.ErrNotGranted) {
 		return notGranted(namespace, reader.Granted())
@@ -171,11 +169,10 @@ func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.
 	return searchError(ctx, err)
 }
 
-// maxWording bounds an alternative, in characters, as the schema bounds the query.
+// maxWording limits an alternative, in characters, like the schema's limit for the query.
 const maxWording = 200
 
-// splitAlternatives returns the alternatives that are searched, and the invalid ones. One that
-// repeats the query or another alternative is dropped.
+// splitAlternatives returns the alternatives to search, and the invalid ones. It drops duplicates.
 func splitAlternatives(query string, all []string) (valid []string, invalid []InvalidAlternative) {
 	for _, text := range all {
 		text = strings.Join(strings.Fields(text), " ")
@@ -188,7 +185,7 @@ func splitAlternatives(query string, all []string) (valid []string, invalid []In
 		case strings.EqualFold(text, query) || slices.ContainsFunc(valid, func(v string) bool { return strings.EqualFold(v, text) }):
 			continue
 		case len(valid) == kb.MaxAlternatives:
-			reason = fmt.Sprintf("is one too many; at most %d are searched", kb.MaxAlternatives)
+			reason = fmt.Sprintf("exceeds the limit of %d", kb.MaxAlternatives)
 		default:
 			valid = append(valid, text)
 			continue
@@ -198,7 +195,7 @@ func splitAlternatives(query string, all []string) (valid []string, invalid []In
 	return valid, invalid
 }
 
-// splitTags returns the valid tags, and the others.
+// splitTags separates valid and invalid tags.
 func splitTags(tags []string) (valid, invalid []string) {
 	for _, tag := range tags {
 		if n := utf8.RuneCountInString(strings.TrimSpace(tag)); n == 0 || n > kb.MaxTagRunes {
@@ -224,7 +221,7 @@ func days(start, end *string) (from, to time.Time) {
 	return from, to
 }
 
-// wanted are the fields that the model asks for.
+// wanted returns the requested fields.
 func wanted(args Args) []kb.Field {
 	fields := kb.RequestedFields(args.ReturnFields, kb.FieldSnippet, kb.FieldMetadata, kb.FieldSources, kb.FieldURL)
 	if !args.IncludeSnippets {
@@ -233,9 +230,9 @@ func wanted(args Args) []kb.Field {
 	return fields
 }
 
-// notGranted says which namespace the conversation may not read, and which ones it may.
+// notGranted returns the error for a namespace that the conversation may not search, with those it may.
 func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
-	e := registry.Errorf(registry.ErrorAuth, "The namespace %s is not open to this conversation.", asked)
+	e := registry.Errorf(registry.ErrorAuth, "The namespace %s is not accessible in this conversation.", asked)
 	e.Details = map[string]any{"namespace": asked, "granted": granted}
 	e.Suggestion = "Tell the user that you cannot look there; do not ask for it again."
 	if len(granted) > 0 {
@@ -244,16 +241,16 @@ func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
 	return e
 }
 
-// searchError turns a failure into an error for the model.
+// searchError converts a failure to an error for the model.
 func searchError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if errors.Is(err, kb.ErrQuery) {
-		return registry.Errorf(registry.ErrorValidation, "The search cannot be made: %w", err)
+		return registry.Errorf(registry.ErrorValidation, "The search is invalid: %w", err)
 	}
 	return &registry.ToolError{
-		Type: registry.ErrorTransient, Message: "The knowledge base cannot be searched at the moment.", Retryable: true,
+		Type: registry.ErrorTransient, Message: "The knowledge base is unavailable.", Retryable: true,
 		Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
 	}
 }

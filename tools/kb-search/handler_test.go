@@ -130,7 +130,7 @@ func TestAlternatives(t *testing.T) {
 	for _, l := range got.InvalidAlternatives {
 		left = append(left, l.Alternative+" "+l.Reason)
 	}
-	if diff := cmp.Diff([]string{" is blank", long + " is longer than 200 characters", "one more is one too many; at most 3 are searched"}, left); diff != "" {
+	if diff := cmp.Diff([]string{" is blank", long + " is longer than 200 characters", "one more exceeds the limit of 3"}, left); diff != "" {
 		t.Error(diff)
 	}
 }

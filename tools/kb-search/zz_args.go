@@ -4,21 +4,21 @@ package kbsearch
 
 // Args are the arguments of a call.
 type Args struct {
-	// What to look for: words, a name or a short sentence. 1 to 200 characters.
+	// Words, a name or a short sentence. 1 to 200 characters.
 	Query string `json:"query"`
-	// At most three other wordings of the query, which count less: synonyms, a translation,
-	// abbreviations in full. At most 10 items. Nil if absent.
+	// At most three other wordings of the query, which count less: synonyms, translations,
+	// spelled-out abbreviations. At most 10 items. Nil if absent.
 	Alternatives []string `json:"alternatives,omitzero"`
-	// Which part of the knowledge base to search. Default: "studio".
+	// Part of the knowledge base to search. Default: "studio".
 	Namespace ArgsNamespace `json:"namespace"`
-	// What every result must be. Nil if absent.
+	// Conditions that every result must meet. Nil if absent.
 	Filters *ArgsFilters `json:"filters,omitzero"`
-	// How many results at most. 1 to 10. Default: 5.
+	// Maximum number of results. 1 to 10. Default: 5.
 	TopK int64 `json:"top_k"`
-	// What to return of each result besides its id, type, title and score. Left out:
-	// everything but full_text. At most 5 items. Nil if absent.
+	// Fields to return in addition to id, type, title and score. Default: all except
+	// full_text. At most 5 items. Nil if absent.
 	ReturnFields []ArgsReturnFieldsItem `json:"return_fields,omitzero"`
-	// False leaves the snippets out. Default: true.
+	// False omits the snippets. Default: true.
 	IncludeSnippets bool `json:"include_snippets"`
 }
 
@@ -32,19 +32,19 @@ const (
 	ArgsNamespacePublic   ArgsNamespace = "public"
 )
 
-// ArgsFilters is filters of Args. What every result must be.
+// ArgsFilters is filters of Args. Conditions that every result must meet.
 type ArgsFilters struct {
 	// Only records of this type. Nil if absent.
 	Type *ArgsFiltersType `json:"type,omitzero"`
 	// Only records of one of these types. At most 5 items. Nil if absent.
 	Types []ArgsFiltersTypesItem `json:"types,omitzero"`
-	// People of whom one must have written the result, each by handle, such as ada_l, or by
-	// name. At most 5 items. Nil if absent.
-	Authors []string `json:"authors,omitzero"`
-	// Categories of which the result must be in one, by name; capitals make no difference.
+	// People, by handle such as ada_l or by name. One of them must have written the result.
 	// At most 5 items. Nil if absent.
+	Authors []string `json:"authors,omitzero"`
+	// Categories by name, ignoring case. The result must be in one of them. At most 5 items.
+	// Nil if absent.
 	Categories []string `json:"categories,omitzero"`
-	// Tags that a result must all have. At most 5 items. Nil if absent.
+	// Tags that the result must have. At most 5 items. Nil if absent.
 	Tags []string `json:"tags,omitzero"`
 	// When a result was last updated, both days included, in UTC. Nil if absent.
 	DateRange *ArgsFiltersDateRange `json:"date_range,omitzero"`

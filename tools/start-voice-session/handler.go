@@ -1,5 +1,4 @@
-// Package startvoicesession is the tool start_voice_session: it hands a text
-// conversation to voice.
+// Package startvoicesession implements the tool start_voice_session.
 package startvoicesession
 
 import (
@@ -16,8 +15,8 @@ type Needs struct {
 	Inviter       registry.Inviter
 }
 
-// Execute makes a voice session and invites the client to it. The ticket is not in the answer: it is the
-// client's alone.
+// Execute creates a voice session and invites the client to it. The ticket is only for the client, so the answer
+// omits it.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	offer, err := call.Needs.VoiceSessions.Offer(ctx, registry.VoiceRequest{
 		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
@@ -33,22 +32,22 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}}, nil
 }
 
-// offerError turns a failure into an error for the model.
+// offerError converts a failure to an error for the model.
 func offerError(err error) error {
 	e := &registry.ToolError{Err: err}
 	switch {
 	case errors.Is(err, registry.ErrVoiceActive):
-		e.Type, e.Message = registry.ErrorSessionActive, "This conversation is in voice already."
+		e.Type, e.Message = registry.ErrorSessionActive, "This conversation already has a voice session."
 		e.Suggestion = "Do not call it again; the user can simply speak."
 	case errors.Is(err, registry.ErrUser):
-		e.Type, e.Message = registry.ErrorSessionInactive, "There is no user in this conversation who could be invited."
-		e.Suggestion = "Go on in text."
+		e.Type, e.Message = registry.ErrorSessionInactive, "This conversation has no known user to invite."
+		e.Suggestion = "Continue in text."
 	case errors.Is(err, registry.ErrFull):
-		e.Type, e.Message, e.Retryable = registry.ErrorRateLimit, "Too many invitations are open at the moment.", true
-		e.Suggestion = "Go on in text and try again in a minute."
+		e.Type, e.Message, e.Retryable = registry.ErrorRateLimit, "Too many invitations are open.", true
+		e.Suggestion = "Continue in text and try again in a minute."
 	default:
-		e.Type, e.Message, e.Retryable = registry.ErrorTransient, "The invitation could not be made.", true
-		e.Suggestion = "Try once more, or go on in text."
+		e.Type, e.Message, e.Retryable = registry.ErrorTransient, "The invitation could not be created.", true
+		e.Suggestion = "Try once more, or continue in text."
 	}
 	return e
 }

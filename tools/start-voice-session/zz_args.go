@@ -4,7 +4,7 @@ package startvoicesession
 
 // Args are the arguments of a call.
 type Args struct {
-	// What the user wants to know, for the voice agent to answer first, in the user's words.
+	// The user's unanswered question, in the user's words. The voice agent answers it first.
 	// At most 500 characters. Default: "".
 	PendingRequest string `json:"pending_request"`
 }
@@ -12,8 +12,8 @@ type Args struct {
 // Output is the data of an answer that is ok.
 type Output struct {
 	SessionID string `json:"session_id"`
-	// What the voice agent answers first; empty if the user asked nothing.
+	// The question that the voice agent answers first; may be empty.
 	PendingRequest string `json:"pending_request"`
-	// Until when the invitation can be taken: UTC, with milliseconds. Format date-time.
+	// End of the invitation: UTC, with milliseconds. Format date-time.
 	ExpiresAt string `json:"expires_at"`
 }
