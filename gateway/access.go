@@ -8,7 +8,7 @@ import (
 	"voicegw/internal/auth"
 )
 
-// The patterns and paths that more than one place names; completionsPath is another one.
+// Patterns and paths used in several places; see also completionsPath.
 const (
 	voicePath      = "/v1/voice"
 	voicePattern   = "GET " + voicePath
@@ -17,22 +17,20 @@ const (
 	sessionsPath   = "/v1/sessions"
 )
 
-// access says who may use a route.
+// access defines who may use a route.
 type access struct {
-	// pattern is the route's, in the form of http.ServeMux.
 	pattern string
-	// scopes are those of which one is enough; empty means that everybody may use the route, and that
-	// credentials are not looked at.
+	// scopes lists the sufficient scopes; any one is enough. Empty means that the route is public and ignores
+	// credentials.
 	scopes auth.Scopes
-	// free says that the route needs no credentials as long as no key and no issuer is configured.
+	// free means that the route needs no credentials while no key and no issuer is configured.
 	free bool
 }
 
-// accesses is the table of all routes, for which docs/authentication.md has the reasons. A route
-// that has no row cannot be registered. OPTIONS, which browsers ask before a request of a page
-// (CORS), is for everybody.
+// accesses lists all routes; docs/authentication.md explains them. Only listed routes can be registered. OPTIONS, for
+// CORS preflights, is always public.
 var accesses = []access{
-	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // a ticket or a resume token opens it as well
+	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // also opened by a ticket or a resume token
 	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true},
 	{pattern: "GET /v1/tools/{id}", scopes: auth.ScopeInspect, free: true},
@@ -40,7 +38,7 @@ var accesses = []access{
 	{pattern: "POST " + completionsPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "GET " + modelsPath, scopes: auth.ScopeChat, free: true},
 	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.ScopeChat, free: true},
-	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // voice alone: for the caller itself
+	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // with voice, only for the caller itself
 	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},
 	{pattern: "GET /v1/sessions/{id}/prompt", scopes: auth.ScopeInspect},
@@ -57,7 +55,7 @@ var accesses = []access{
 	{pattern: "DELETE " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
 	{pattern: "POST /v1/confirmations", scopes: auth.ScopeConfirm},
 	{pattern: "GET /v1/approvals", scopes: auth.ScopeAdmin},
-	{pattern: "GET " + jobsPath, scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect}, // without inspect only one's own
+	{pattern: "GET " + jobsPath, scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect}, // without inspect, only the caller's own
 	{pattern: "GET " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect},
 	{pattern: "DELETE " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin},
 	{pattern: "GET /v1/blocks", scopes: auth.ScopeAdmin},
@@ -68,9 +66,9 @@ var accesses = []access{
 	{pattern: "GET /v1/drain", scopes: auth.ScopeAdmin},
 	{pattern: "POST /v1/admin/reload", scopes: auth.ScopeAdmin},
 	{pattern: metricsPattern, scopes: auth.ScopeMetrics},
-	{pattern: "POST /v1/console/codes", scopes: auth.ScopeAdmin}, // not by a console's token: see consoleCode
+	{pattern: "POST /v1/console/codes", scopes: auth.ScopeAdmin}, // not with a console's token: see consoleCode
 	{pattern: "POST /v1/console/login"},
-	{pattern: "GET /v1/images/{id}"}, // the address is a secret
+	{pattern: "GET /v1/images/{id}"}, // the URL is a secret
 	{pattern: "/v1/confirmations/{token...}"},
 	{pattern: "GET /healthz"},
 	{pattern: "GET /readyz"},
@@ -78,8 +76,8 @@ var accesses = []access{
 	{pattern: "/"},
 }
 
-// accessOf returns the row of a route. It panics if the route has no row: a route would be open to
-// everybody because somebody forgot it.
+// accessOf returns the row of a route. It panics if there is none, so that a forgotten row doesn't make a route
+// public.
 func accessOf(pattern string) access {
 	if strings.HasPrefix(pattern, "OPTIONS ") {
 		return access{pattern: pattern}
@@ -91,5 +89,4 @@ func accessOf(pattern string) access {
 	return accesses[i]
 }
 
-// public reports whether everybody may use the route.
 func (a access) public() bool { return a.scopes == 0 }

@@ -17,18 +17,16 @@ import (
 	"voicegw/store"
 )
 
-// agentsPath is where agents are.
 const agentsPath = "/v1/agents"
 
-// Agents are the agents of all gateways with a common store; *catalog.Catalog implements it and documents
-// each method. Its methods may be used concurrently.
+// Agents manages the agents of all gateways with a common store; *catalog.Catalog implements and documents it. It
+// must be safe for concurrent use.
 type Agents interface {
 	Snapshot() *agent.Snapshot
 	Put(ctx context.Context, e agent.Edit) (entry *agent.Entry, created bool, err error)
 	Delete(ctx context.Context, id string, seen agent.Seen) error
 }
 
-// agentLine is an agent in the list.
 type agentLine struct {
 	ID          string       `json:"id"`
 	Name        string       `json:"name"`
@@ -37,15 +35,14 @@ type agentLine struct {
 	Source      agent.Source `json:"source"`
 	Version     string       `json:"version,omitempty"`
 	Revision    uint64       `json:"revision,omitempty"`
-	// UpdatedAt is RFC 3339 in UTC with ms.
+	// UpdatedAt is RFC 3339 in UTC with milliseconds.
 	UpdatedAt string   `json:"updated_at,omitempty"`
 	UpdatedBy string   `json:"updated_by,omitempty"`
 	Problems  []string `json:"problems,omitempty"`
-	// Warnings are names that may be wrong.
+	// Warnings list probably wrong names.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// shownAgent is an agent with its document.
 type shownAgent struct {
 	agentLine
 	Document agent.Agent `json:"document"`
@@ -62,7 +59,6 @@ func agentLineOf(e *agent.Entry) agentLine {
 	return l
 }
 
-// listAgents lists all agents, without their playbooks.
 func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
 	now := s.opts.Agents.Snapshot()
 	lines := make([]agentLine, 0, len(now.All()))
@@ -72,7 +68,6 @@ func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"version": now.Version(), "default": now.Default(), "agents": lines})
 }
 
-// showAgent shows one agent with its document.
 func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !ok {
@@ -94,7 +89,6 @@ func answerAgent(w http.ResponseWriter, status int, e *agent.Entry) {
 
 func tagHeader(e *agent.Entry) string { return strconv.Quote(e.Tag()) }
 
-// createAgent makes a new agent.
 func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
 	data, name, ok := readDocument(w, r)
 	if !ok {
@@ -103,7 +97,7 @@ func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
 	s.putAgent(w, r, agent.Edit{Name: name, Data: data, Seen: agent.Seen{Absent: true}})
 }
 
-// replaceAgent writes an agent's whole document.
+// replaceAgent replaces an agent's document.
 func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, true)
 	if !ok {
@@ -116,7 +110,7 @@ func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
 	s.putAgent(w, r, agent.Edit{ID: r.PathValue("id"), Name: name, Data: data, Seen: seen})
 }
 
-// patchAgent changes a part of an agent's document: a JSON merge patch (RFC 7396).
+// patchAgent applies a JSON merge patch (RFC 7396) to an agent's document.
 func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, false)
 	if !ok {
@@ -139,11 +133,11 @@ func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	document, err := patched(e.Document, patch)
 	if err != nil {
-		problem(w, http.StatusBadRequest, "invalid_message", "The patch cannot be applied: "+err.Error()+".")
+		problem(w, http.StatusBadRequest, "invalid_message", "The patch is invalid: "+err.Error()+".")
 		return
 	}
 	if seen.Any {
-		seen = agent.Seen{Tags: []string{e.Tag()}} // what was patched is what is replaced
+		seen = agent.Seen{Tags: []string{e.Tag()}} // replace only the state that was patched
 	}
 	s.putAgent(w, r, agent.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
 }
@@ -161,7 +155,7 @@ func patched(to agent.Agent, patch map[string]any) ([]byte, error) {
 	return json.Marshal(merged(document, patch)) //nolint:wrapcheck // the caller names it
 }
 
-// merged is the function MergePatch of RFC 7396, section 2, for objects.
+// merged implements MergePatch of RFC 7396, section 2, for objects.
 func merged(target, patch map[string]any) map[string]any {
 	if target == nil {
 		target = map[string]any{}
@@ -180,7 +174,7 @@ func merged(target, patch map[string]any) map[string]any {
 	return target
 }
 
-// putAgent writes an edit and answers with what has come of it.
+// putAgent saves an edit and answers with the result.
 func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) {
 	e.By = auth.From(r.Context()).ID
 	entry, created, err := s.opts.Agents.Put(r.Context(), e)
@@ -197,7 +191,7 @@ func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) 
 	answerAgent(w, status, entry)
 }
 
-// deleteAgent ends an agent's edit.
+// deleteAgent removes an agent's edit.
 func (s *Server) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, false)
 	if !ok {
@@ -212,7 +206,7 @@ func (s *Server) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// readDocument reads a document in JSON or YAML (RFC 9512), and how problems name it.
+// readDocument reads a document in JSON or YAML (RFC 9512), and returns its name in errors.
 func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name string, ok bool) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" && kind != "application/yaml" {
@@ -232,8 +226,8 @@ func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name str
 	return nil, "", false
 }
 
-// seen reads in which state the caller has seen an agent (RFC 9110, sections 13.1.1 and 13.1.2). A change
-// without a condition is refused (RFC 6585, section 3), so that nobody overwrites what he does not know.
+// seen returns the conditions of a change (RFC 9110, sections 13.1.1 and 13.1.2). A change without a condition is
+// refused (RFC 6585, section 3), to prevent lost updates.
 func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (agent.Seen, bool) {
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	if len(none) > 0 && len(match) == 0 && mayCreate {
@@ -244,7 +238,7 @@ func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (a
 		return agent.Seen{}, false
 	}
 	if len(match) == 0 {
-		message := "Say in If-Match which state you have seen: the ETag of GET " + agentsPath + "/" + clip(r.PathValue("id"))
+		message := "If-Match must have the ETag of GET " + agentsPath + "/" + clip(r.PathValue("id"))
 		if mayCreate {
 			message += ", or If-None-Match: * for a new agent"
 		}
@@ -259,8 +253,8 @@ func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (a
 	return agent.Seen{Any: any, Tags: tags}, true
 }
 
-// tagsOf reads a list of entity tags (RFC 9110, section 8.8.3). Weak ones count only where the comparison
-// is weak. Without any that count, tags is empty and not nil. any means that it is *.
+// tagsOf parses a list of entity tags (RFC 9110, section 8.8.3). Weak tags count only in weak comparisons. tags is
+// empty and not nil if none count. any means *.
 func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 	all := strings.TrimSpace(strings.Join(headers, ","))
 	if all == "*" {
@@ -289,7 +283,7 @@ func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 	return tags, false, len(headers) > 0
 }
 
-// agentRefused answers a request that could not be carried out.
+// agentRefused answers a failed request.
 func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *strict.Error
 	var used *agent.UsedError
@@ -305,28 +299,28 @@ func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error)
 			list = append(list, found{p.Line, p.Text})
 		}
 		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
-			"code": "agent_invalid", "message": "The document is not right: " + wrong.Problems[0].Text + more(len(list)-1) + ".", "problems": list,
+			"code": "agent_invalid", "message": "The document is invalid: " + wrong.Problems[0].Text + more(len(list)-1) + ".", "problems": list,
 		}})
 	case errors.Is(err, agent.ErrUnknown):
-		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; GET "+agentsPath+" lists all.")
+		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; see GET "+agentsPath+".")
 	case errors.Is(err, agent.ErrExists) && r.Method == http.MethodPost:
-		problem(w, http.StatusConflict, "agent_exists", "There is an agent of that id already; change it with PUT or PATCH.")
+		problem(w, http.StatusConflict, "agent_exists", "An agent with that id already exists; change it with PUT or PATCH.")
 	case errors.Is(err, agent.ErrExists):
-		problem(w, http.StatusPreconditionFailed, "precondition_failed", "There is an agent "+id+" already.")
+		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" already exists.")
 	case errors.Is(err, agent.ErrChanged):
-		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" is not in the state of If-Match; get it again.")
+		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" has changed since the ETag in If-Match; get it again.")
 	case errors.As(err, &used):
 		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+". Change them first.")
 	case errors.Is(err, agent.ErrFixed):
-		problem(w, http.StatusConflict, "agent_in_file", "The agent "+id+" comes from a file or from the configuration, and is not edited: take it out there, or switch it off with enabled: false.")
+		problem(w, http.StatusConflict, "agent_in_file", "The agent "+id+" comes from a file or from the configuration, and has no edits. Remove it there, or disable it with enabled: false.")
 	case errors.Is(err, store.ErrFull):
-		problem(w, http.StatusConflict, "limit", "There are as many agents as there may be.")
+		problem(w, http.StatusConflict, "limit", "The maximum number of agents is reached.")
 	default:
-		s.storeFailed(w, "an agent cannot be written", err)
+		s.storeFailed(w, "saving an agent failed", err)
 	}
 }
 
-// more says how many further problems there are.
+// more returns the text for n further problems.
 func more(n int) string {
 	switch n {
 	case 0:

@@ -8,27 +8,26 @@ import (
 	"voicegw/store"
 )
 
-// Approvals are the approved actions whose outcome is unknown; *store.Approvals implements it.
-// Its methods may be used concurrently.
+// Approvals lists approved actions with unknown outcomes; *store.Approvals implements it. It must be safe for
+// concurrent use.
 type Approvals interface {
-	// Open returns the present ones, the oldest first.
+	// Open returns them, oldest first.
 	Open(ctx context.Context, now time.Time) ([]store.Approval, error)
 }
 
-// maxApprovals bounds the answer; its field Total is the whole number.
+// maxApprovals limits the list; the answer's total is not limited.
 const maxApprovals = 1000
 
-// approvalsAnswer is what GET /v1/approvals answers.
 type approvalsAnswer struct {
 	Approvals []store.Approval `json:"approvals"`
 	Total     int              `json:"total"`
 }
 
-// approvals lists the approved actions whose outcome is unknown.
+// approvals lists the approved actions with unknown outcomes.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
 	list, err := s.opts.Approvals.Open(r.Context(), time.Now())
 	if err != nil {
-		s.storeFailed(w, "the open approvals cannot be listed", err)
+		s.storeFailed(w, "listing open approvals failed", err)
 		return
 	}
 	total := len(list)

@@ -9,24 +9,24 @@ import (
 	"voicegw/store"
 )
 
-// Blocks are the users who are shut out. Its methods may be used concurrently.
+// Blocks manages blocked users. It must be safe for concurrent use.
 type Blocks interface {
-	// List returns the blocks that have not ended, sorted by user.
+	// List returns the current blocks, sorted by user.
 	List() []store.Block
 	// Unblock ends a user's block and reports whether there was one.
 	Unblock(ctx context.Context, user string) (bool, error)
 }
 
-// blockLine is a block in the list. Until is RFC 3339 in UTC with ms.
+// blockLine is a block in the list. Until is RFC 3339 in UTC with milliseconds.
 type blockLine struct {
 	User  string `json:"user"`
 	Until string `json:"until"`
 }
 
-// timeForm is how the gateway writes a time.
+// timeForm is the gateway's time format.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// blocks lists who is shut out.
+// blocks lists the blocked users.
 func (s *Server) blocks(w http.ResponseWriter, _ *http.Request) {
 	list := s.opts.Blocks.List()
 	lines := make([]blockLine, 0, len(list))
@@ -36,7 +36,6 @@ func (s *Server) blocks(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"blocks": lines})
 }
 
-// unblock lets a user in again.
 func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
 	who, err := user.Stored(r.PathValue("user"))
 	if err != nil {
@@ -46,18 +45,18 @@ func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
 	was, err := s.opts.Blocks.Unblock(r.Context(), who.String())
 	switch {
 	case err != nil:
-		s.storeFailed(w, "a block cannot be ended", err)
+		s.storeFailed(w, "removing a block failed", err)
 	case !was:
-		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(who.String())+" is not blocked; GET /v1/blocks lists who is.")
+		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(who.String())+" is not blocked; see GET /v1/blocks.")
 	default:
 		s.opts.Logger.Info("block ended by an operator", "addr", s.clientAddr(r).String())
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// storeFailed answers a request that the store could not serve.
+// storeFailed answers a request that failed because of the store.
 func (s *Server) storeFailed(w http.ResponseWriter, what string, err error) {
 	s.opts.Logger.Error(what, "error", err)
 	retryAfter(w, 5*time.Second)
-	problem(w, http.StatusServiceUnavailable, "store_unavailable", "The gateway's store does not answer; try again in a moment.")
+	problem(w, http.StatusServiceUnavailable, "store_unavailable", "The gateway's store is unavailable; try again in a moment.")
 }

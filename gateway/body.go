@@ -16,22 +16,21 @@ import (
 	"voicegw/internal/quota"
 )
 
-// The bounds of a request's body.
+// Limits of a request's body.
 const (
 	maxChatBody = 1 << 20
-	// maxImageBody bounds the body of a message to a model that sees images.
+	// maxImageBody is for messages to a model that accepts images.
 	maxImageBody = 8 << 20
-	// maxBigBodies is how many messages larger than maxChatBody may be in memory at once, and
-	// maxBigOfOne how many of them may come from one address. Each takes several times its size:
-	// as it arrived, as it was decoded, and as it goes to the model.
+	// maxBigBodies limits the messages above maxChatBody in memory, and maxBigOfOne those from one address. Each
+	// takes several times its size: as received, as decoded, and as sent to the model.
 	maxBigBodies = 12
 	maxBigOfOne  = 3
 )
 
-// bigBodies are the messages larger than maxChatBody.
+// bigBodies counts the messages above maxChatBody.
 type bigBodies struct {
 	// Fixed after newBigBodies.
-	all    chan struct{} // a place for each
+	all    chan struct{} // a slot for each
 	byAddr *quota.Quota[netip.Addr]
 }
 
@@ -39,7 +38,7 @@ func newBigBodies() *bigBodies {
 	return &bigBodies{all: make(chan struct{}, maxBigBodies), byAddr: quota.New[netip.Addr](quota.Options{AtOnce: maxBigOfOne})}
 }
 
-// enter takes a place for a body; shared says that many users may be behind the address.
+// enter takes a slot for a body; shared means that many users may share the address.
 func (b *bigBodies) enter(addr netip.Addr, shared bool) (leave func(), ok bool) {
 	key := quota.AddressKey(addr)
 	if !shared && !b.byAddr.Take(key) {
@@ -59,10 +58,10 @@ func (b *bigBodies) enter(addr netip.Addr, shared bool) (leave func(), ok bool) 
 	}
 }
 
-// errBigBodies refuses a large body while as many are in memory as there is room for.
+// errBigBodies means that all slots for large bodies are taken.
 var errBigBodies = errors.New("too many large messages at once")
 
-// readBody reads a JSON body; strict refuses unknown fields.
+// readBody reads a JSON body; strict rejects unknown fields.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
 	if !jsonOnly(w, r, shape) {
 		return false
@@ -71,8 +70,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 	return takeBody(w, raw, err, into, strict, shape)
 }
 
-// readTurn reads the body of a message to the text agent, which may be larger where the
-// model sees images. done must be called when the message is answered, also if it is not ok.
+// readTurn reads the body of a message to the text agent, which may be larger if the model accepts images. The caller
+// must always call done, when the message is answered.
 func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) (done func(), ok bool) {
 	done = func() {}
 	if !s.opts.Chat.Sees() {
@@ -97,7 +96,7 @@ func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, stri
 	return done, takeBody(w, raw, err, into, strict, shape)
 }
 
-// jsonOnly refuses a body whose Content-Type is not JSON.
+// jsonOnly rejects a body with another Content-Type.
 func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
 	if isJSON(r.Header.Get("Content-Type")) {
 		return true
@@ -106,7 +105,7 @@ func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
 	return false
 }
 
-// takeBody decodes a body, or answers with what is wrong; err is the error of reading it.
+// takeBody decodes a body, or answers with the problem; err is the error of reading it.
 func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict bool, shape errorShape) bool {
 	if err == nil {
 		err = decodeBody(raw, into, strict)
@@ -118,7 +117,7 @@ func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict boo
 	case err == nil:
 		return true
 	case errors.As(err, &twice):
-		told := shape(http.StatusBadRequest, "invalid_message", "The field "+string(twice)+" comes twice; give it once.")
+		told := shape(http.StatusBadRequest, "invalid_message", "The field "+string(twice)+" is repeated; give it once.")
 		if _, has := told["param"]; has {
 			told["param"] = twice
 		}
@@ -127,21 +126,21 @@ func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict boo
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not come within "+bodyTime.String()+"; send it again.")
+		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not arrive within "+bodyTime.String()+"; send it again.")
 	case errors.As(err, &tooBig):
 		w.Header().Set("Connection", "close")
 		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", fmt.Sprintf("The body is larger than %d MiB.", tooBig.Limit>>20))
 	case errors.Is(err, errBigBodies):
 		w.Header().Set("Connection", "close")
 		retryAfter(w, 5*time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "full", fmt.Sprintf("The gateway has as many messages of more than %d MiB as it takes; try again in a moment.", maxChatBody>>20))
+		refuse(w, shape, http.StatusServiceUnavailable, "full", fmt.Sprintf("The gateway is processing too many messages above %d MiB; try again in a moment.", maxChatBody>>20))
 	default:
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
 	}
 	return false
 }
 
-// decodeBody decodes one JSON value. Its error is a repeatedField if a field comes twice.
+// decodeBody decodes one JSON value. The error is a repeatedField if a field is repeated.
 func decodeBody(raw []byte, into any, strict bool) error {
 	err := unambiguous(json.NewDecoder(bytes.NewReader(raw)), "", 0, strict)
 	if errors.Is(err, errDeep) || errors.As(err, new(repeatedField)) {
@@ -155,26 +154,24 @@ func decodeBody(raw []byte, into any, strict bool) error {
 		return err //nolint:wrapcheck // takeBody writes the answer
 	}
 	if _, more := d.Token(); !errors.Is(more, io.EOF) {
-		return errors.New("something follows the JSON object")
+		return errors.New("unexpected data after the JSON object")
 	}
 	return nil
 }
 
-// maxDepth is how deep a body's JSON may be nested. The deepest valid body has five levels.
+// maxDepth limits the nesting of a body's JSON. The deepest valid body has five levels.
 const maxDepth = 32
 
-// errDeep refuses a body that is nested deeper than maxDepth.
 var errDeep = fmt.Errorf("it is nested deeper than %d levels", maxDepth)
 
-// repeatedField is the error for a field that comes twice in its object, with its path.
-// encoding/json takes the last one, other parsers the first.
+// repeatedField is the error for a repeated field of an object, with its path. encoding/json uses the last value,
+// other parsers the first.
 type repeatedField string
 
-func (f repeatedField) Error() string { return "the field " + string(f) + " comes twice" }
+func (f repeatedField) Error() string { return "the field " + string(f) + " is repeated" }
 
-// unambiguous reads one JSON value. The error is a repeatedField, errDeep, or the decoder's.
-// path and depth are those of the value; folded says that the outermost names are read whatever
-// their case.
+// unambiguous reads one JSON value. The error is a repeatedField, errDeep, or the decoder's. path and depth are those
+// of the value; folded means that the outermost names are case-insensitive.
 func unambiguous(d *json.Decoder, path string, depth int, folded bool) error {
 	token, err := d.Token()
 	delim, nested := token.(json.Delim)

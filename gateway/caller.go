@@ -14,13 +14,13 @@ import (
 	"voicegw/protocol"
 )
 
-// How many wrong credentials one address may show: so many a second on average, and together.
+// Limits on wrong credentials from one address: the average rate and the burst.
 const (
 	failuresPerSecond = 10
 	failureBurst      = 50
 )
 
-// callers finds out who sends a request. Its methods may be used concurrently.
+// callers authenticates requests. It is safe for concurrent use.
 type callers struct {
 	// Fixed after newCallers.
 	current  *auth.Current
@@ -38,25 +38,24 @@ func newCallers(current *auth.Current) *callers {
 	}
 }
 
-// refusal says why a request may not use a route.
+// refusal explains why a request may not use a route.
 type refusal struct {
 	status  int
 	code    string
 	message string
-	// challenge is added to WWW-Authenticate (RFC 6750, section 3); empty for a status that needs none.
+	// challenge is appended to WWW-Authenticate (RFC 6750, section 3); empty for a status without one.
 	challenge string
-	wait      time.Duration // until it may be tried again; zero if that does not help
-	reason    string        // for the log, where it differs from code
+	wait      time.Duration // until a retry may succeed; zero if none can
+	reason    string        // for the log, if it differs from code
 }
 
-// wrongCredentials is the only answer to credentials that are wrong, whatever is wrong with them.
+// wrongCredentials is the answer to all wrong credentials, regardless of the reason.
 var wrongCredentials = refusal{
 	status: http.StatusUnauthorized, code: "wrong_key", challenge: `, error="invalid_token"`,
-	message: "The credentials in Authorization are not valid: they are no key or token of this gateway, or they have expired.",
+	message: "The credentials in Authorization are invalid: they are not a key or token of this gateway, or have expired.",
 }
 
-// guarded passes to next only the requests that may use a route, with their principal in the context
-// (auth.From).
+// guarded passes only authorised requests to next, with the principal in the context (auth.From).
 func (s *Server) guarded(a access, next http.HandlerFunc) http.HandlerFunc {
 	if a.public() {
 		return next
@@ -74,7 +73,7 @@ func (s *Server) guarded(a access, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// refuseCaller answers a request that may not use its route.
+// refuseCaller answers an unauthorised request.
 func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *refusal) {
 	reason := no.reason
 	if reason == "" {
@@ -90,7 +89,7 @@ func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *refusa
 	refuse(w, shapeOf(r.URL.Path), no.status, no.code, no.message)
 }
 
-// shapeOf returns the form that errors have at a path.
+// shapeOf returns the error format of a path.
 func shapeOf(path string) errorShape {
 	if path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/") {
 		return openaiError
@@ -98,17 +97,16 @@ func shapeOf(path string) errorShape {
 	return plainError
 }
 
-// caller returns who sends a request: from the header Authorization and, for the console's WebSocket,
-// from the subprotocols. Where a route is free, wrong credentials count as missing: clients of Chat
-// Completions always show a key.
+// caller authenticates a request by the Authorization header and, for the console's WebSocket, the subprotocols. On a
+// free route, wrong credentials count as missing, because clients of Chat Completions always send a key.
 func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	in := s.callers.current.Get()
 	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.live.Load().GuardCompletions)
 	secret, err := auth.ParseBearer(r.Header.Values("Authorization"))
 	if err != nil && a.pattern == voicePattern {
 		if key := protocol.OfferedKey(r.Header); key != "" {
-			// Subprotocols stand in logs, so nothing else counts there: neither an API key nor the token of a user.
-			// A page cannot read why a WebSocket was refused, so a token that has ended counts as missing.
+			// Subprotocols appear in logs, so only consoles' tokens and single-use keys count there, not API keys or
+			// users' tokens. A page cannot read why its WebSocket was refused, so an expired token counts as missing.
 			if p, no := s.check(r, in, key); no == nil && (p.Kind == auth.KindConsole || p.Kind == auth.KindOperator) {
 				return p, nil
 			}
@@ -118,7 +116,7 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	switch {
 	case !free && !in.Required() && !in.HasOperators():
 		return auth.Principal{}, &refusal{status: http.StatusForbidden, code: "operators_only",
-			message: "This endpoint is for operators, and this gateway has no key for them. Set api_key in its configuration."}
+			message: "This endpoint is for operators, but this gateway has no key for them. Set api_key in its configuration."}
 	case err == nil:
 		p, no := s.check(r, in, secret)
 		if no != nil && free {
@@ -128,17 +126,16 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	case free:
 		return in.Unauthenticated(), nil
 	case a.pattern == voicePattern && errors.Is(err, auth.ErrNoCredentials):
-		return auth.Principal{}, nil // its session.start has a ticket, or the token of a session
+		return auth.Principal{}, nil // session.start has a ticket or a resume token
 	case errors.Is(err, auth.ErrBearer):
 		return auth.Principal{}, s.failed(r, "form")
 	default:
 		return auth.Principal{}, &refusal{status: http.StatusUnauthorized, code: "key_missing",
-			message: "Show a key or a token as \"Authorization: Bearer …\", once. An operator's is the gateway's api_key; where none is configured, it is in the file operators.key of its data folder."}
+			message: "Send a key or a token once, as \"Authorization: Bearer …\". The operator's key is the gateway's api_key or, if that is not set, in the file operators.key of its data folder."}
 	}
 }
 
-// check returns the principal of a secret. An address that has shown too many wrong ones has to wait,
-// whatever it shows.
+// check returns the principal of a secret. An address that has sent too many wrong ones must wait.
 func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (auth.Principal, *refusal) {
 	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return auth.Principal{}, s.tooManyFailures(wait)
@@ -157,16 +154,16 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 		}
 		return auth.Principal{}, s.failed(r, why.Reason)
 	default:
-		s.seldom.Info("credentials cannot be checked", "keys_away", "error", err)
+		s.seldom.Info("credentials cannot be verified", "keys_away", "error", err)
 		return auth.Principal{}, &refusal{status: http.StatusServiceUnavailable, code: "authentication_unavailable", wait: 5 * time.Second,
-			message: "The token cannot be checked at the moment, because the keys of its issuer are not there; try again in a moment."}
+			message: "The token cannot be verified, because its issuer's keys are unavailable; try again in a moment."}
 	}
 }
 
-// TooManyWrong is why credentials were not looked at: too many wrong ones have come from the address.
+// TooManyWrong is the reason for ignoring credentials after too many wrong ones from the address.
 const TooManyWrong = "limit"
 
-// failed counts wrong credentials, and returns their answer.
+// failed counts wrong credentials and returns their refusal.
 func (s *Server) failed(r *http.Request, reason string) *refusal {
 	if wait := s.callers.failures.Begin(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return s.tooManyFailures(wait)
@@ -186,10 +183,10 @@ func (s *Server) tellRefused(why string) {
 func (s *Server) tooManyFailures(wait time.Duration) *refusal {
 	s.tellRefused(TooManyWrong)
 	return &refusal{status: http.StatusTooManyRequests, code: "limit", reason: "wrong_key: too many", wait: wait,
-		message: "Too many wrong keys and tokens have come from your address; try again in a moment."}
+		message: "Too many wrong keys and tokens from your address; try again in a moment."}
 }
 
-// mayUse refuses a principal that lacks a route's scopes.
+// mayUse refuses a principal without the route's scopes.
 func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
 	switch {
 	case p.May(a.scopes), a.free && p.Unauthenticated() && !p.IsZero():
@@ -200,16 +197,16 @@ func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
 	names := a.scopes.Names()
 	return &refusal{
 		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` + strings.Join(names, " ") + `"`,
-		message: "The credentials in Authorization do not open this: they need the scope " + strings.Join(names, " or ") + ".",
+		message: "The credentials in Authorization lack the scope " + strings.Join(names, " or ") + ".",
 	}
 }
 
-// isServer reports whether a request comes from a trusted program, which may name users and grant
-// scopes. A console may not: it is a browser.
+// isServer reports whether the caller is a trusted program, which may name users and grant scopes. A console isn't:
+// it runs in a browser.
 func isServer(p auth.Principal) bool { return p.Names() && p.Kind != auth.KindConsole }
 
-// speaker returns the user who speaks: the one that the caller is, the one that it names if it may,
-// or the one for clients without a name. known says that the user is certain, and not only claimed.
+// speaker returns the request's user: the caller's, the one that it names if allowed, or an anonymous one. known
+// means that the user is verified, not only claimed.
 func (s *Server) speaker(r *http.Request, named string) (who user.User, known bool, no *wrongName) {
 	p := auth.From(r.Context())
 	if named == "" {
@@ -231,10 +228,10 @@ func (s *Server) speaker(r *http.Request, named string) (who user.User, known bo
 	}
 }
 
-// userNotAllowed is the code for a request that names a user for whom its caller may not speak.
+// userNotAllowed is the error code for naming a user that the caller may not act for.
 const userNotAllowed = "user_not_allowed"
 
-// wrongName is what is wrong with the user that a request names.
+// wrongName explains what is wrong with the user that a request names.
 type wrongName struct {
 	status        int
 	code, message string
@@ -242,16 +239,15 @@ type wrongName struct {
 
 func notAllowed() *wrongName {
 	return &wrongName{http.StatusForbidden, userNotAllowed,
-		"These credentials speak for one user, and the request names another one. Leave user out; a server that speaks for many users needs a key with the scope tickets."}
+		"These credentials are for another user than the request names. Omit user; a server that acts for many users needs a key with the scope tickets."}
 }
 
-// answer answers the request.
 func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
 	refuse(w, shape, no.status, no.code, no.message)
 }
 
-// mine returns the user whose things are all that the caller may see and answer: a caller that is bound to a
-// user has nothing to do with others, unless it may do everything. It is zero for other callers.
+// mine returns the only user that the caller may see, or zero if it may see all: callers bound to a user see only
+// that user, except admins.
 func mine(ctx context.Context) user.User {
 	p := auth.From(ctx)
 	if p.May(auth.ScopeAdmin) {
@@ -260,7 +256,7 @@ func mine(ctx context.Context) user.User {
 	return p.User
 }
 
-// sees reports whether the caller may see what belongs to a user.
+// sees reports whether the caller may see a user's objects.
 func sees(ctx context.Context, owner string) bool {
 	only := mine(ctx)
 	return only.IsZero() || only.String() == owner

@@ -17,17 +17,17 @@ import (
 	"voicegw/protocol"
 )
 
-// TextAgent answers text; *chat.Agent implements it.
+// TextAgent answers text messages; *chat.Agent implements it.
 type TextAgent interface {
 	Name() string
-	// Has says whether requests may name that agent.
+	// Has reports whether requests may name that agent.
 	Has(name string) bool
-	// Sees says whether requests may have images.
+	// Sees reports whether requests may have images.
 	Sees() bool
 	Respond(ctx context.Context, req chat.Request, emit chat.Emit) error
 }
 
-// chatBody is what POST /v1/chat takes.
+// chatBody is the body of POST /v1/chat.
 type chatBody struct {
 	ConversationID string            `json:"conversation_id"`
 	MessageID      string            `json:"message_id"`
@@ -41,23 +41,22 @@ type chatBody struct {
 	TimeZone       string            `json:"time_zone"`
 }
 
-// chatMessage is a message of a conversation that the client keeps itself.
+// chatMessage is a message of a conversation that the client keeps.
 type chatMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 
-	// parts and text replace Content if the AI SDK's form was decoded before.
+	// parts and text replace Content for the AI SDK's format, which is already decoded.
 	text  string
 	parts []chat.Part
 }
 
-// chatConfirmation answers a confirmation.request.
 type chatConfirmation struct {
 	Token    string `json:"token"`
 	Approved *bool  `json:"approved"`
 }
 
-// maxChatMessages is how many messages a request may have.
+// maxChatMessages limits the messages of a request.
 const maxChatMessages = 500
 
 // chat answers a turn of a text conversation with server-sent events.
@@ -113,25 +112,25 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// leaveVoiceTime bounds how long a conversation waits for what was said in its voice session.
+// leaveVoiceTime limits the wait for the transcript of a voice session.
 const leaveVoiceTime = 3 * time.Second
 
-// leaveVoice ends a voice session of the conversation whose client is away, because the
-// conversation is continued elsewhere.
+// leaveVoice ends the conversation's voice session if its client is disconnected, because the conversation continues
+// in text.
 func (s *Server) leaveVoice(r *http.Request, conversationID string, who user.User) {
 	ctx, cancel := context.WithTimeout(r.Context(), leaveVoiceTime)
 	defer cancel()
 	s.opts.Sessions.EndDetached(ctx, conversationID, who)
 }
 
-// reachable adds the address of the voice endpoint to an invitation without one.
+// reachable adds the URL of the voice endpoint to an invitation without one.
 func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 	if offer, ok := m.(*protocol.VoiceSessionStart); ok && offer.URL == "" {
 		offer.URL = s.voiceURL(r)
 	}
 }
 
-// chatRequest turns a body into a turn, or says what is wrong with it.
+// chatRequest converts a body to a turn, or returns the problem.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
 	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
@@ -159,17 +158,17 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, ""
 	}
 	if len(body.Message) > 0 || body.ConversationID != "" || body.Confirmation != nil {
-		return req, "messages stand alone: with them the conversation is yours to keep, and neither message, conversation_id nor confirmation can be given."
+		return req, "messages cannot be combined with message, conversation_id or confirmation: with messages, you keep the conversation yourself."
 	}
 	return withHistory(req, body.Messages, seen)
 }
 
-// reusedWords say that the id belongs to another message.
-const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Send a message again exactly as it was, or give a new message an id of its own."
+// reusedWords explain that the id belongs to another message.
+const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Repeat a message unchanged, or give a new message its own id."
 
-// messageID is the name that a client gives its message, so that it counts as the same message
-// when it is sent again: the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header,
-// read 2026-11-23) or the field message_id. Empty if the client gives none.
+// messageID returns the client's id for its message, which stays the same when the message is repeated: the header
+// Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read 2026-11-23) or the field message_id. Empty without
+// one.
 func messageID(r *http.Request, field string) (id, wrong string) {
 	all := r.Header.Values("Idempotency-Key")
 	id = r.Header.Get("Idempotency-Key")
@@ -177,27 +176,27 @@ func messageID(r *http.Request, field string) (id, wrong string) {
 		return "", "The request has two different headers Idempotency-Key; give one."
 	}
 	if id != "" && field != "" && id != field {
-		return "", "message_id and Idempotency-Key name the message differently; give one of them."
+		return "", "message_id and Idempotency-Key differ; give one of them."
 	}
 	id = cmp.Or(id, field)
 	return id, ""
 }
 
-// instructs says why a request may not bring its own messages; empty if it may. Only operators and
-// trusted servers may speak to the model with the weight of system text.
+// instructs returns the reason why a request may not contain system messages; empty if it may. Only operators and
+// trusted servers may.
 func instructs(r *http.Request, req chat.Request) (wrong string) {
 	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
 	if i < 0 || auth.From(r.Context()).May(auth.ScopeTickets) {
 		return ""
 	}
-	return "messages[" + strconv.Itoa(i) + "].role is system or developer, and only operators instruct the model. " +
-		"Leave the message out, or show a key with the scope tickets, or the gateway's api_key, as \"Authorization: Bearer …\"."
+	return "messages[" + strconv.Itoa(i) + "].role is system or developer, which only operators may send. " +
+		"Omit the message, or send a key with the scope tickets, or the gateway's api_key, as \"Authorization: Bearer …\"."
 }
 
 // withHistory makes the last message the turn and the earlier ones its history.
 func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat.Request, string) {
 	if len(messages) > maxChatMessages {
-		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."
+		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."
 	}
 	req.History = []chat.Message{}
 	for i, m := range messages {
@@ -207,7 +206,7 @@ func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat
 		case "system", "developer":
 			m.Role = "system"
 		case "tool", "function":
-			return req, where + " is a tool's: tools are run here, and their messages stay here."
+			return req, where + " has the role tool, but the gateway runs the tools and keeps their messages."
 		default:
 			return req, where + ".role must be user, assistant or system."
 		}
@@ -229,21 +228,19 @@ func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat
 	return req, ""
 }
 
-// nameless returns the user for a client that gives no name.
+// nameless returns the user for a client without a name.
 func (s *Server) nameless(r *http.Request) user.User {
 	from := s.clientOf(r)
 	return user.Anonymous(from.Addr, from.Own)
 }
 
-// errorShape writes an error in the form of one API.
+// errorShape is the error format of an API.
 type errorShape func(status int, code, message string) map[string]any
 
-// plainError is the shape of the gateway's own endpoints.
 func plainError(_ int, code, message string) map[string]any {
 	return map[string]any{"code": code, "message": message}
 }
 
-// refuse answers with an error in a form.
 func refuse(w http.ResponseWriter, shape errorShape, status int, code, message string) {
 	answer(w, status, map[string]any{"error": shape(status, code, message)})
 }
@@ -253,24 +250,24 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, chat.ErrBusy):
 		retryAfter(w, time.Second)
-		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its end (the event done) and send this one again.")
+		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its event done, and send this one again.")
 	case errors.Is(err, chat.ErrDraining):
 		refuseDraining(w, plainError)
 	case errors.Is(err, chat.ErrReused):
 		problem(w, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case errors.Is(err, chat.ErrUnknown):
-		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation of this user's; begin one without conversation_id.")
+		problem(w, http.StatusNotFound, "conversation_unknown", "This user has no such conversation; omit conversation_id to start one.")
 	case errors.Is(err, chat.ErrMessage):
 		problem(w, http.StatusBadRequest, "invalid_message", err.Error())
 	default:
 		if !s.confirmationRefused(w, err) {
-			s.storeFailed(w, "a text conversation cannot go on", err)
+			s.storeFailed(w, "continuing a text conversation failed", err)
 		}
 	}
 }
 
-// isJSON says whether a Content-Type is JSON. Requiring it makes a browser ask (CORS preflight)
-// before a page of another origin may send a body.
+// isJSON reports whether a Content-Type is JSON. Requiring it forces a CORS preflight before a page of another origin
+// can send a body.
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == "application/json"

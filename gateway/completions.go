@@ -12,11 +12,11 @@ import (
 	"voicegw/protocol"
 )
 
-// completionsPath is the endpoint of Chat Completions; its errors have the form of that API.
+// completionsPath is the endpoint of Chat Completions. Its errors have that API's format.
 const completionsPath = "/v1/chat/completions"
 
-// completions answers as a Chat Completions endpoint, so that any client of that API can use
-// this agent with its tools. The client keeps the conversation.
+// completions implements Chat Completions, so that any client of that API can use the agent with its tools. The
+// client keeps the conversation.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	q, req, done, ok := s.askedCompletion(w, r)
 	defer done()
@@ -56,15 +56,15 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, chat.ErrReused):
 		refuse(w, openaiError, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case err != nil:
-		s.opts.Logger.Error("a completion could not begin", "error", err)
-		refuse(w, openaiError, http.StatusServiceUnavailable, "unavailable", "The gateway cannot answer at the moment; try again.")
+		s.opts.Logger.Error("starting a completion failed", "error", err)
+		refuse(w, openaiError, http.StatusServiceUnavailable, "unavailable", "The gateway is unavailable; try again.")
 	default:
 		c.end(r.Context())
 	}
 }
 
-// askedCompletion reads a request and refuses what it may not ask for; if ok is false, it has
-// been answered. done gives back the place of its body, and must be called.
+// askedCompletion reads and checks a request; if ok is false, it has been answered. The caller must call done, which
+// releases the body's slot.
 func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *completionsQuery, req chat.Request, done func(), ok bool) {
 	var body map[string]json.RawMessage
 	if done, ok = s.readTurn(w, r, &body, false, openaiError); !ok {
@@ -89,7 +89,7 @@ func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *com
 	return q, req, done, true
 }
 
-// openaiError writes an error in the form of Chat Completions.
+// openaiError writes an error in the format of Chat Completions.
 func openaiError(status int, code, message string) map[string]any {
 	kind := "invalid_request_error"
 	if status == http.StatusTooManyRequests {
@@ -101,17 +101,16 @@ func openaiError(status int, code, message string) map[string]any {
 	return map[string]any{"message": message, "type": kind, "param": nil, "code": code}
 }
 
-// modelShape is the agent as Chat Completions lists models.
+// modelShape describes the agent as a model of Chat Completions.
 func (s *Server) modelShape() map[string]any {
 	return map[string]any{"id": s.opts.Chat.Name(), "object": "model", "created": 0, "owned_by": "voicegw"}
 }
 
-// models lists the one agent, for clients that ask before they start.
+// models lists the agent, for clients that list models first.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.modelShape()}})
 }
 
-// model shows the one agent.
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	if id := r.PathValue("id"); id != s.opts.Chat.Name() {
 		e := openaiError(http.StatusNotFound, "model_not_found", "There is no model "+strconv.Quote(clip(id))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")

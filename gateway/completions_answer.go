@@ -9,32 +9,31 @@ import (
 	"voicegw/protocol"
 )
 
-// completion turns the messages of a turn into one answer in the form of Chat Completions.
+// completion converts the messages of a turn to an answer of Chat Completions.
 type completion struct {
 	// Fixed after completions.
 	id        string
 	model     string
 	created   int64
 	w         http.ResponseWriter
-	out       *eventWriter // nil: not a stream
+	out       *eventWriter // nil without streaming
 	withUsage bool
-	json      bool                // the content is to be JSON, and nothing else
-	absolute  func(string) string // the base of an image's address
+	json      bool                // the content must be only JSON
+	absolute  func(string) string // makes an image's URL absolute
 
 	opened  bool   // the first chunk has been sent
 	item    string // the latest text item
 	text    strings.Builder
 	cut     bool
 	refused bool
-	refusal string // why the model has said nothing
+	refusal string // the model's reason for refusing
 	usage   protocol.Usage
 	failure *protocol.Error
 	images  []any
 	calls   []any             // to the client's own tools
-	extras  []json.RawMessage // messages that this API has no place for
+	extras  []json.RawMessage // messages without an equivalent in this API
 }
 
-// take takes one message of the turn.
 func (c *completion) take(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.TurnStarted:
@@ -52,7 +51,7 @@ func (c *completion) take(m protocol.ServerMessage) {
 	case *protocol.TurnUsage:
 		c.usage = m.Usage
 	case *protocol.Error:
-		if m.Code == protocol.CodeRefused { // in this API an answer too: one that is withheld
+		if m.Code == protocol.CodeRefused { // also an answer in this API: a withheld one
 			c.refused, c.refusal = true, m.Message
 			return
 		}
@@ -60,8 +59,8 @@ func (c *completion) take(m protocol.ServerMessage) {
 	}
 }
 
-// say takes a piece of text. Text before a tool call and text after it are separate paragraphs;
-// if the content is to be JSON, only the text after the last tool call counts.
+// say adds a piece of text. Texts before and after a tool call are separate paragraphs; for JSON content, only the
+// text after the last tool call counts.
 func (c *completion) say(item, text string) {
 	another := c.item != "" && c.item != item
 	c.item = item
@@ -77,10 +76,10 @@ func (c *completion) say(item, text string) {
 	}
 }
 
-// image shows an image as a list beside the content, where clients of OpenRouter and of
-// Vercel's AI Gateway look for it (openrouter.ai/docs/features/multimodal/image-generation,
-// vercel.com/docs/ai-gateway/openai-compat/image-generation, read 2026-11-23), and in the
-// content as Markdown for all others.
+// image adds an image to a list next to the content, as OpenRouter and Vercel's AI Gateway do
+// (openrouter.ai/docs/features/multimodal/image-generation,
+// vercel.com/docs/ai-gateway/openai-compat/image-generation, read 2026-11-23), and to the content as Markdown for
+// other clients.
 func (c *completion) image(m *protocol.UIImage) {
 	shown := *m
 	shown.URL = c.absolute(m.URL)
@@ -96,7 +95,7 @@ func (c *completion) image(m *protocol.UIImage) {
 		}
 		c.text.WriteString(text)
 		if c.item == "" {
-			c.item = shown.ID // the next text is a paragraph of its own
+			c.item = shown.ID // the next text is a new paragraph
 		}
 		delta["content"] = text
 	}
@@ -104,8 +103,7 @@ func (c *completion) image(m *protocol.UIImage) {
 	c.extra(&shown)
 }
 
-// call asks the client to run a tool of its own: in a stream as one piece with the name and
-// one with the arguments.
+// call sends a call of a client's own tool: in a stream as two pieces, the name and the arguments.
 func (c *completion) call(m *protocol.ToolCall) {
 	shape := func(args string) map[string]any {
 		return map[string]any{"id": m.CallID, "type": "function", "function": map[string]any{"name": m.Name, "arguments": args}}
@@ -118,10 +116,10 @@ func (c *completion) call(m *protocol.ToolCall) {
 	c.chunk(map[string]any{"tool_calls": []any{map[string]any{"index": n, "function": map[string]any{"arguments": string(m.Args)}}}}, nil, nil)
 }
 
-// maxAlt bounds the description of an image in Markdown, in characters.
+// maxAlt limits an image's description in Markdown, in characters.
 const maxAlt = 120
 
-// markdownImage is an image in Markdown. No description can end it early.
+// markdownImage returns an image in Markdown, with about sanitised.
 func markdownImage(about, address string) string {
 	about = strings.Join(strings.FieldsFunc(about, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`[]()!\<>`+"`", r) }), " ")
 	if r := []rune(about); len(r) > maxAlt {
@@ -130,15 +128,14 @@ func markdownImage(about, address string) string {
 	return "![" + about + "](" + address + ")"
 }
 
-// maxExtras bounds the messages kept beside the text of a turn; a turn has fewer calls.
+// maxExtras limits the extra messages of a turn; a turn has fewer calls.
 const maxExtras = 64
 
-// extra takes a message that this API has no place for: a client that knows it finds it under
-// "voicegw", in a chunk or, without a stream, in a list.
+// extra adds a message without an equivalent in this API under "voicegw", in a chunk or, without a stream, in a list.
 func (c *completion) extra(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(int64(len(c.extras)+1), m)
 	if err != nil || len(c.extras) == maxExtras {
-		return // the tests of package protocol encode every message
+		return // every message encodes: tested in package protocol
 	}
 	c.extras = append(c.extras, text)
 	c.chunk(map[string]any{}, nil, text)
@@ -168,7 +165,7 @@ func (c *completion) shape(object string) map[string]any {
 	return map[string]any{"id": c.id, "object": object, "created": c.created, "model": c.model}
 }
 
-// finish says why the answer ends.
+// finish returns the finish reason.
 func (c *completion) finish() string {
 	switch {
 	case len(c.calls) > 0:
@@ -182,7 +179,7 @@ func (c *completion) finish() string {
 	}
 }
 
-// end writes what follows the last message of a turn.
+// end writes the end of the answer.
 func (c *completion) end(ctx context.Context) {
 	if ctx.Err() != nil {
 		return // the client is gone
@@ -225,7 +222,6 @@ func (c *completion) end(ctx context.Context) {
 	c.out.write("data: [DONE]\n\n")
 }
 
-// message returns the whole answer.
 func (c *completion) message() map[string]any {
 	m := map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}
 	if c.refusal != "" {

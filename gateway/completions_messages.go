@@ -9,7 +9,6 @@ import (
 	"voicegw/chat"
 )
 
-// completionMessage is a message of a Chat Completions request.
 type completionMessage struct {
 	where   string
 	role    string
@@ -18,9 +17,8 @@ type completionMessage struct {
 	callID  string
 }
 
-// messageFields are the fields that messages may have, by role. Beside role and content they
-// are fields of answers, this gateway's and others', that clients send back with whole
-// messages: they add nothing to the content.
+// messageFields are the allowed fields of messages, by role. Those other than role and content are from answers,
+// which clients send back whole; they are ignored.
 var messageFields = map[string][]string{
 	"system":    {"role", "content"},
 	"developer": {"role", "content"},
@@ -29,11 +27,10 @@ var messageFields = map[string][]string{
 	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw", "tool_calls", "function_call", "audio"},
 }
 
-// emptyFields are allowed in a message only if they are null or an empty list.
+// emptyFields must be null or an empty list.
 var emptyFields = []string{"function_call", "audio"}
 
-// readMessages reads the messages of a request: the last one is the turn, the earlier ones are
-// its history.
+// readMessages reads the messages of a request: the last one is the turn, the others its history.
 func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrongField {
 	var messages []map[string]json.RawMessage
 	switch err := json.Unmarshal(raw, &messages); {
@@ -44,7 +41,7 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 	case len(messages) == 0:
 		return &wrongField{"messages", "invalid_value", "messages is empty."}
 	case len(messages) > maxChatMessages:
-		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."}
+		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."}
 	}
 	req.History = []chat.Message{}
 	var open openCalls
@@ -65,7 +62,7 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 		case i < len(messages)-1 || m.role == "tool":
 			req.History = append(req.History, said)
 		case m.role != "user":
-			return &wrongField{"messages", "invalid_value", "The last message must be the user's, or answer a call of a tool."}
+			return &wrongField{"messages", "invalid_value", "The last message must be from the user, or answer a tool call."}
 		default:
 			req.Message, req.Parts = text, parts
 		}
@@ -73,7 +70,6 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 	return open.end()
 }
 
-// readMessage reads the fields of a message.
 func readMessage(where string, fields map[string]json.RawMessage) (m completionMessage, no *wrongField) {
 	wrong := func(name, code, message string) (completionMessage, *wrongField) {
 		return m, &wrongField{where + "." + name, code, where + "." + name + " " + message + "."}
@@ -107,7 +103,7 @@ func readMessage(where string, fields map[string]json.RawMessage) (m completionM
 		m.calls = calls
 	}
 	if m.role == "tool" && (json.Unmarshal(fields["tool_call_id"], &m.callID) != nil || m.callID == "") {
-		return wrong("tool_call_id", "invalid_value", "must be the id of the call that is answered")
+		return wrong("tool_call_id", "invalid_value", "must be the id of the answered call")
 	}
 	if m.role == "developer" {
 		m.role = "system"

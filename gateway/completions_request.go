@@ -15,10 +15,9 @@ import (
 	"voicegw/internal/auth"
 )
 
-// use is what the gateway does with a field of a Chat Completions request.
+// use is how the gateway treats a field of a Chat Completions request.
 type use string
 
-// The uses.
 const (
 	passed   use = "passed on"
 	honoured use = "honoured"
@@ -26,22 +25,18 @@ const (
 	refused  use = "refused"
 )
 
-// field is a field of a Chat Completions request.
 type field struct {
 	use use
-	// doc says in docs/chat-completions.md which values are allowed, or why none is.
+	// doc describes the allowed values, or why there are none, for docs/chat-completions.md.
 	doc string
-	// read takes a value that is not null, and says what is wrong with it as the end of a
-	// sentence that begins with the field's name; empty if it is valid. A nil read refuses the
-	// field.
+	// read parses a value that isn't null, and returns the problem as the rest of a sentence that starts with the
+	// field's name, or an empty string. A nil read rejects the field.
 	read func(q *completionsQuery, raw json.RawMessage) string
 }
 
-// completionsFields are all fields that the API defines
-// (developers.openai.com/api/docs/api-reference/chat/create, read 2026-11-23). A field that
-// is missing here is refused as unknown, and one without a reader as not supported: no field
-// is ignored. null means that a field is absent. docs/chat-completions.md has this table
-// (TestFieldsStandInTheDocs).
+// completionsFields are all fields of the API (developers.openai.com/api/docs/api-reference/chat/create, read
+// 2026-11-23). No field is ignored: a missing one is rejected as unknown, one without a reader as unsupported. null
+// means absent. docs/chat-completions.md has this table (TestFieldsStandInTheDocs).
 var completionsFields = map[string]field{
 	"messages":       {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
 	"model":          {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
@@ -87,7 +82,7 @@ var completionsFields = map[string]field{
 	"safety_identifier":      {refused, "use `user`", nil},
 }
 
-// completionsQuery is what a request asks for.
+// completionsQuery is a parsed request.
 type completionsQuery struct {
 	messages  json.RawMessage
 	model     string
@@ -96,7 +91,7 @@ type completionsQuery struct {
 	user      string
 	messageID string
 	scopes    []string
-	json      bool // the answer is to be JSON
+	json      bool // the answer must be JSON
 	settings  map[string]json.RawMessage
 	maxOutput int
 	tools     []chat.Tool
@@ -105,12 +100,12 @@ type completionsQuery struct {
 	parallel  *bool
 }
 
-// wrongField describes a wrong field of a request.
+// wrongField describes an invalid field of a request.
 type wrongField struct {
 	param, code, message string
 }
 
-// readCompletionsQuery reads a request's fields; it returns nil if all are valid.
+// readCompletionsQuery parses a request's fields.
 func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *wrongField) {
 	q := &completionsQuery{settings: map[string]json.RawMessage{}}
 	for _, name := range slices.Sorted(maps.Keys(body)) {
@@ -118,7 +113,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		f, known := completionsFields[name]
 		switch {
 		case !known:
-			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat-completions.md lists the fields."}
+			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "Unknown field " + strconv.Quote(clip(name)) + "; see docs/chat-completions.md."}
 		case string(raw) == "null":
 		case f.read == nil:
 			message := name + " is not supported"
@@ -138,7 +133,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 	return q, nil
 }
 
-// refuseField answers a request with a wrong field, whose name the error has as its param.
+// refuseField answers a request with an invalid field, named in the error's param.
 func refuseField(w http.ResponseWriter, wrong *wrongField) {
 	status := http.StatusBadRequest
 	if wrong.code == userNotAllowed {
@@ -151,7 +146,7 @@ func refuseField(w http.ResponseWriter, wrong *wrongField) {
 	answer(w, status, map[string]any{"error": e})
 }
 
-// readInto reads a value of a kind.
+// readInto parses a value of a kind.
 func readInto(raw json.RawMessage, into any, kind string) string {
 	if json.Unmarshal(raw, into) != nil {
 		return "must be " + kind
@@ -159,12 +154,12 @@ func readInto(raw json.RawMessage, into any, kind string) string {
 	return ""
 }
 
-// into reads a value of a kind into a field of the query.
+// into parses a value of a kind into a field of the query.
 func into(kind string, place func(*completionsQuery) any) func(*completionsQuery, json.RawMessage) string {
 	return func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, place(q), kind) }
 }
 
-// only accepts the given values alone. must is how the sentence goes on.
+// only accepts only the given values. must completes the error.
 func only(must string, values ...string) func(*completionsQuery, json.RawMessage) string {
 	return func(_ *completionsQuery, raw json.RawMessage) string {
 		var plain bytes.Buffer
@@ -211,7 +206,7 @@ func oneOf(words ...string) func(json.RawMessage) string {
 	}
 }
 
-// maxStops and maxStop bound the texts at which an answer may be told to stop.
+// maxStops and maxStop limit the stop texts.
 const (
 	maxStops = 4
 	maxStop  = 256 // bytes
@@ -232,7 +227,7 @@ func stopTexts(raw json.RawMessage) string {
 	return ""
 }
 
-// maxModel is the longest name of a model, in bytes: each chunk repeats it.
+// maxModel limits a model's name, in bytes, because each chunk repeats it.
 const maxModel = 128
 
 func readModel(q *completionsQuery, raw json.RawMessage) string {
@@ -274,7 +269,7 @@ func readMaxOutput(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-// maxFormat bounds a response_format, in bytes.
+// maxFormat limits a response_format, in bytes.
 const maxFormat = 64 << 10
 
 func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
@@ -290,7 +285,7 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	case !wrong && len(raw) > maxFormat:
 		return "is larger than " + strconv.Itoa(maxFormat>>10) + " KiB"
 	case !wrong && f.Type == "text" && f.Schema == nil:
-		return "" // the same as without it, so no model needs to support it
+		return "" // the same as without it, so the model needn't support it
 	case !wrong && f.Type == "json_object" && f.Schema == nil:
 	case !wrong && f.Type == "json_schema" && f.Schema != nil && f.Schema.Name != "":
 	default:
@@ -301,7 +296,7 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-// completionsRequest turns a request into a turn, or says what is wrong with it.
+// completionsRequest converts a request to a turn, or returns the problem.
 func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
 	who, known, name := s.speaker(r, q.user)
 	if name != nil {

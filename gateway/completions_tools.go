@@ -11,24 +11,23 @@ import (
 	"voicegw/chat"
 )
 
-// The bounds of a client's own tools.
+// Limits of a client's own tools.
 const (
 	maxClientTools = 64
 	maxClientTool  = 32 << 10 // bytes of one declaration
 )
 
-// toolName is the form of a tool's name
-// (developers.openai.com/api/docs/guides/function-calling, read 2026-11-23).
+// toolName is the format of a tool's name (developers.openai.com/api/docs/guides/function-calling, read 2026-11-23).
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// readTools reads the tools that the client runs.
+// readTools reads the client's own tools.
 func readTools(q *completionsQuery, raw json.RawMessage) string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		return "must be a list of objects"
 	}
 	if len(list) > maxClientTools {
-		return fmt.Sprintf("has %d tools; at most %d are taken", len(list), maxClientTools)
+		return fmt.Sprintf("has %d tools; at most %d are allowed", len(list), maxClientTools)
 	}
 	for i, raw := range list {
 		var t struct {
@@ -62,7 +61,7 @@ func readTools(q *completionsQuery, raw json.RawMessage) string {
 		}
 		var object map[string]json.RawMessage
 		if len(f.Parameters) > 0 && json.Unmarshal(f.Parameters, &object) != nil {
-			return where + "a tool whose parameters are no JSON Schema of an object"
+			return where + "a tool with parameters that aren't the JSON Schema of an object"
 		}
 		q.tools = append(q.tools, chat.Tool{Name: f.Name, Description: f.Description, Parameters: f.Parameters, Strict: f.Strict})
 	}
@@ -88,7 +87,6 @@ func readToolChoice(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-// readCalls reads the tool calls of an assistant's message.
 func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField) {
 	var calls []struct {
 		ID       string `json:"id"`
@@ -100,7 +98,7 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 	}
 	where += ".tool_calls"
 	if json.Unmarshal(raw, &calls) != nil {
-		return nil, &wrongField{where, "invalid_value", where + " must be a list of calls as they were answered."}
+		return nil, &wrongField{where, "invalid_value", where + " must be a list of calls as the gateway returned them."}
 	}
 	var out []chat.ToolCall
 	for i, c := range calls {
@@ -109,32 +107,32 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 		case c.ID == "" || len(c.ID) > maxCallID:
 			return nil, &wrongField{at + ".id", "invalid_value", at + ".id must be a text of at most " + strconv.Itoa(maxCallID) + " bytes."}
 		case slices.ContainsFunc(out, func(o chat.ToolCall) bool { return o.ID == c.ID }):
-			return nil, &wrongField{at + ".id", "invalid_value", at + ".id names another call of this list."}
+			return nil, &wrongField{at + ".id", "invalid_value", at + ".id is used by another call of this list."}
 		case c.Type != "function" && c.Type != "":
 			return nil, &wrongField{at + ".type", "invalid_value", at + ".type must be function."}
 		case !toolName.MatchString(c.Function.Name):
-			return nil, &wrongField{at + ".function.name", "invalid_value", at + ".function.name is no name of a tool."}
+			return nil, &wrongField{at + ".function.name", "invalid_value", at + ".function.name isn't a valid tool name."}
 		}
 		out = append(out, chat.ToolCall{ID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments)})
 	}
 	return out, nil
 }
 
-// maxCallID is the longest id of a call, in bytes.
+// maxCallID limits a call's id, in bytes.
 const maxCallID = 256
 
-// openCalls are the calls of a history that have no answer yet.
+// openCalls are the unanswered calls of a history.
 type openCalls struct {
 	where string
 	ids   []string
 }
 
-// take takes the next message, which must answer a call while one is open.
+// take handles the next message, which must answer a call while one is open.
 func (o *openCalls) take(where string, m chat.Message) *wrongField {
 	if m.Role == chat.RoleTool {
 		i := slices.Index(o.ids, m.CallID)
 		if i < 0 {
-			return &wrongField{where + ".tool_call_id", "invalid_value", where + ".tool_call_id names no call of the assistant's message before it, or one that is answered."}
+			return &wrongField{where + ".tool_call_id", "invalid_value", where + ".tool_call_id isn't an unanswered call of the assistant's previous message."}
 		}
 		o.ids = slices.Delete(o.ids, i, i+1)
 		return nil
@@ -149,7 +147,7 @@ func (o *openCalls) take(where string, m chat.Message) *wrongField {
 	return nil
 }
 
-// end says which call has no answer.
+// end returns the problem of an unanswered call.
 func (o *openCalls) end() *wrongField {
 	if len(o.ids) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"voicegw/protocol"
 )
 
-// openaiTrouble is how an error of a turn is reported in the form of Chat Completions.
+// openaiTrouble is an error of a turn in the format of Chat Completions.
 type openaiTrouble struct {
 	status int
 	kind   string // the field type
@@ -16,11 +16,10 @@ type openaiTrouble struct {
 	param  string
 }
 
-// openaiTroubles are the errors of turns by their code: the status if nothing has been sent
-// yet, and otherwise the fields of the stream's error event. Codes are OpenAI's own where it
-// has one (developers.openai.com/api/docs/guides/error-codes, read 2026-11-23), because clients
-// know those. An API key that the provider refuses is the gateway's and not the client's, so
-// it is not a 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
+// openaiTroubles maps error codes of turns to a status, if nothing has been sent, and to the fields of the stream's
+// error. Codes are OpenAI's where possible (developers.openai.com/api/docs/guides/error-codes, read 2026-11-23). A
+// rejected API key of the provider is the gateway's problem, not the client's, so it isn't a 401. docs/chat.md has
+// this table (TestTroublesStandInTheDocs).
 var openaiTroubles = map[string]openaiTrouble{
 	protocol.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
 	protocol.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
@@ -36,7 +35,6 @@ var openaiTroubles = map[string]openaiTrouble{
 	protocol.CodeStoreUnavailable:    {http.StatusServiceUnavailable, "server_error", protocol.CodeStoreUnavailable, ""},
 }
 
-// troubleOf returns the row of an error.
 func troubleOf(e *protocol.Error) openaiTrouble {
 	t, known := openaiTroubles[e.Code]
 	if !known {
@@ -49,7 +47,6 @@ func troubleOf(e *protocol.Error) openaiTrouble {
 	return t
 }
 
-// shape is the error's object.
 func (t openaiTrouble) shape(message string) map[string]any {
 	out := map[string]any{"message": message, "type": t.kind, "param": nil, "code": t.code}
 	if t.param != "" {
@@ -58,8 +55,8 @@ func (t openaiTrouble) shape(message string) map[string]any {
 	return out
 }
 
-// refuseTurn answers a turn that failed before anything was sent. It tells clients not to
-// repeat the request by themselves, because the tools of the turn may have run.
+// refuseTurn answers a turn that failed before anything was sent. Clients must not retry automatically, because the
+// turn's tools may have run.
 func refuseTurn(w http.ResponseWriter, e *protocol.Error) {
 	t := troubleOf(e)
 	w.Header().Set("X-Should-Retry", "false")

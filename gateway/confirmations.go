@@ -10,33 +10,31 @@ import (
 	"voicegw/store"
 )
 
-// confirmationBody is what POST /v1/confirmations takes. The token stands in the body because
-// it permits the answer, and addresses are logged by proxies and kept by programs.
+// confirmationBody is the body of POST /v1/confirmations. The token is a secret, so it isn't in the URL, which
+// proxies log.
 type confirmationBody struct {
 	Token    string `json:"token"`
 	Approved *bool  `json:"approved"`
 }
 
-// confirmationAnswer is what it answers with.
+// confirmationAnswer is the response.
 type confirmationAnswer struct {
-	// Outcome is approved or denied.
 	Outcome   string `json:"outcome"`
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
-	// Told says that the conversation still runs here: its model is told the outcome.
-	// Otherwise Envelope is the result of an approved action.
+	// Told means that the conversation still runs here and its model gets the outcome. Otherwise Envelope is the
+	// result of an approved action.
 	Told     bool               `json:"told"`
 	Envelope *registry.Envelope `json:"envelope,omitempty"`
 }
 
-// maxConfirmationBody bounds the body, in bytes.
 const maxConfirmationBody = 4 << 10
 
-// confirm records the answer to a confirmation, for the backend of a client.
+// confirm records the user's decision, sent by the client's backend.
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
-		// The body is not repeated in the error: it may hold a token.
+		// The error doesn't repeat the body, which may contain a token.
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 		return
 	}
@@ -49,27 +47,25 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 		})
 	case s.confirmationRefused(w, err):
 	default:
-		s.storeFailed(w, "a confirmation cannot be answered", err)
+		s.storeFailed(w, "recording an approval decision failed", err)
 	}
 }
 
-// confirmationRefused answers a request whose confirmation cannot be answered, and reports
-// whether err was of that kind.
+// confirmationRefused answers a decision that cannot be recorded, and reports whether err is of that kind.
 func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		problem(w, http.StatusNotFound, "confirmation_unknown", "There is no such confirmation; use the token of a confirmation.request.")
+		problem(w, http.StatusNotFound, "confirmation_unknown", "Unknown confirmation; use the token of a confirmation.request.")
 	case errors.Is(err, store.ErrUsed):
-		problem(w, http.StatusConflict, "confirmation_used", "This confirmation has been answered already; each can be answered once.")
+		problem(w, http.StatusConflict, "confirmation_used", "This confirmation was already answered.")
 	case errors.Is(err, store.ErrExpired):
-		problem(w, http.StatusGone, "confirmation_expired", "This confirmation has expired; the tool must be called again.")
+		problem(w, http.StatusGone, "confirmation_expired", "This confirmation has expired. The tool must be called again.")
 	default:
 		return false
 	}
 	return true
 }
 
-// readConfirmation checks the content of a body.
 func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -81,7 +77,7 @@ func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	return b.Token, *b.Approved, errors.Is(err, io.EOF)
 }
 
-// confirmationMoved answers at the old address with the token in it, and does not repeat it.
+// confirmationMoved answers the old path, which contains the token, without repeating it.
 func confirmationMoved(w http.ResponseWriter, _ *http.Request) {
-	problem(w, http.StatusGone, "gone", `A confirmation's token belongs into the body: POST /v1/confirmations with {"token": "cf_…", "approved": true} or false.`)
+	problem(w, http.StatusGone, "gone", `Send the token in the body: POST /v1/confirmations with {"token": "cf_…", "approved": true} or false.`)
 }

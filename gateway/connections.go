@@ -12,25 +12,22 @@ import (
 	"voicegw/internal/quota"
 )
 
-// ConnectionLimits bound the connections that are not sessions. A zero number means its
-// default.
+// ConnectionLimits limits the connections that aren't sessions. Zero numbers mean their defaults.
 type ConnectionLimits struct {
-	// AtOnce is how many there may be. Zero means defaults.Connections.
+	// AtOnce is the maximum number. Zero means defaults.Connections.
 	AtOnce int
-	// PerAddress is how many of them may come from one address. Zero means
-	// defaults.ConnectionsPerAddress.
+	// PerAddress is the maximum from one address. Zero means defaults.ConnectionsPerAddress.
 	PerAddress int
-	// ExemptLoopback exempts this machine's own addresses from PerAddress, and Exempt other
-	// ones: those of proxies, which connect for many clients.
+	// ExemptLoopback exempts this machine's addresses from PerAddress. Exempt are further exceptions: proxies, which
+	// connect for many clients.
 	ExemptLoopback bool
 	Exempt         []netip.Prefix
 }
 
-// Bound returns a listener whose TCP connections are bounded until they become sessions. A new
-// connection is always let in; if there are too many, the oldest one of the address with the
-// most connections is closed. So idle connections do not keep others out.
+// Bound limits a listener's TCP connections until they become sessions. New connections are always accepted; if there
+// are too many, the oldest one of the address with the most is closed, so that idle connections don't exclude others.
 //
-// It also ends connections whose requests say in two ways where they end.
+// It also closes connections with ambiguous request framing.
 func Bound(ln net.Listener, l ConnectionLimits) *BoundListener {
 	b := &BoundListener{Listener: ln, room: quota.NewRoom[netip.Addr](1, 1)}
 	b.Limit(l)
@@ -41,12 +38,12 @@ func Bound(ln net.Listener, l ConnectionLimits) *BoundListener {
 type BoundListener struct {
 	net.Listener
 
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex // guards the fields below
 	limits ConnectionLimits
 	room   *quota.Room[netip.Addr]
 }
 
-// Limit sets other limits. Connections beyond them stay until new ones come. It may be called at any time.
+// Limit changes the limits at any time. Connections above them stay until new ones arrive.
 func (l *BoundListener) Limit(to ConnectionLimits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +51,7 @@ func (l *BoundListener) Limit(to ConnectionLimits) {
 	l.room.Limit(cmp.Or(to.AtOnce, setting.Connections), cmp.Or(to.PerAddress, setting.ConnectionsPerAddress))
 }
 
-// Accept returns the next connection, and closes another one if it needs the room.
+// Accept returns the next connection, and closes another one if there are too many.
 func (l *BoundListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -76,21 +73,20 @@ func (l *BoundListener) Accept() (net.Conn, error) {
 	return b, nil
 }
 
-// exempt reports whether an address has no limit of its own. The caller must hold mu.
+// exempt reports whether an address has no limit. The caller must hold mu.
 func (l *BoundListener) exempt(addr netip.Addr) bool {
 	return l.limits.ExemptLoopback && addr.IsLoopback() ||
 		slices.ContainsFunc(l.limits.Exempt, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// boundConn is a connection of a BoundListener.
 type boundConn struct {
 	*net.TCPConn
 	listener *BoundListener
 	guest    quota.Guest[netip.Addr] // guarded by listener.mu
-	framing  *framing                // of the goroutine that reads; nil once the connection no longer carries HTTP
+	framing  *framing                // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
-// Read implements net.Conn. A request whose end is uncertain is not passed on.
+// Read implements net.Conn. It fails on a request with ambiguous framing.
 func (c *boundConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if c.framing != nil && n > 0 {
@@ -101,7 +97,6 @@ func (c *boundConn) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // this is the same connection
 }
 
-// Close implements net.Conn.
 func (c *boundConn) Close() error {
 	c.leave()
 	return c.TCPConn.Close() //nolint:wrapcheck // this is the same connection
@@ -113,8 +108,7 @@ func (c *boundConn) leave() {
 	c.listener.room.Leave(&c.guest)
 }
 
-// boundOf returns the connection of a BoundListener that c, of a listener of Listen, is over; nil if
-// there is no such connection.
+// boundOf returns the BoundListener's connection under c, or nil.
 func boundOf(c net.Conn) *boundConn {
 	if n := nonblock.Under(c); n != nil {
 		b, _ := n.Conn.(*boundConn)
@@ -123,8 +117,7 @@ func boundOf(c net.Conn) *boundConn {
 	return nil
 }
 
-// upgraded says that a connection no longer carries HTTP and is bounded elsewhere. Nobody may
-// read from it meanwhile, and no loop may watch it yet.
+// upgraded ends the limits of a connection that isn't HTTP any more. No goroutine or loop may read from it yet.
 func upgraded(c net.Conn) {
 	if b := boundOf(c); b != nil {
 		b.leave()

@@ -13,41 +13,37 @@ import (
 	"voicegw/internal/quota"
 )
 
-// How long the console's secrets live, and how many of each may exist; the oldest goes first.
+// Lifetimes and maximum numbers of the console's secrets; the oldest goes first.
 const (
 	consoleCodeLife  = 15 * time.Minute
 	consoleTokenLife = 12 * time.Hour
 	maxConsoleGrants = 100
 )
 
-// consoleGrants let the console in. A code goes into the fragment of a link, which browsers
-// never send; the page removes it from its address and exchanges it, once, for a token, which
-// it keeps in its tab and shows as operators show the key. So the key itself stands in no
-// address and no page, and a link in a history or a terminal opens nothing afterwards.
+// consoleGrants authenticates the console. A single-use code is in the fragment of a link, which browsers don't send;
+// the page removes it and exchanges it for a token, which it keeps in its tab and sends like an operator's key. So no
+// URL or page contains the key, and used links in histories open nothing.
 //
-// It is not a cookie: cookies are shared by all ports of a host, so every other server on this
-// machine would receive it.
+// It isn't a cookie, because a host's ports share cookies, so other servers on this machine would receive it.
 //
-// A grant ends with the credentials with which it was asked for. All grants are gone when the process ends. The
-// methods may be used concurrently.
+// A grant ends with the credentials that requested it, or with the process. The methods are safe for concurrent use.
 type consoleGrants struct {
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex // guards the fields below
 	codes  grants
 	tokens grants
 }
 
-// grants maps the hash of each secret to what it grants.
+// grants maps hashes of secrets to grants.
 type grants map[[sha256.Size]byte]grant
 
-// grant lets a console in.
+// grant is the permission of a console.
 type grant struct {
-	// to is the console: it has the Mark and the end of the credentials with which it was asked for.
+	// to is the console, with the Mark and expiry of the credentials that requested it.
 	to    auth.Principal
 	until time.Time
 }
 
-// add makes a secret of 130 random bits, of letters and digits. It ends with the credentials of the console, or
-// before.
+// add creates a secret of 130 random bits. It expires with the console's credentials at the latest.
 func (g *grants) add(to auth.Principal, now time.Time, life time.Duration) (secret string, until time.Time) {
 	if *g == nil {
 		*g = grants{}
@@ -72,20 +68,20 @@ func (g *grants) add(to auth.Principal, now time.Time, life time.Duration) (secr
 	return secret, until
 }
 
-// find returns what a secret grants; false if it has ended, or if in does not admit the console any more.
+// find returns a secret's grant; false if it has expired or in no longer admits the console.
 func (g grants) find(secret string, in *auth.Authenticator, now time.Time) (grant, bool) {
 	one, ok := g[sha256.Sum256([]byte(secret))]
 	return one, ok && now.Before(one.until) && in.Admits(one.to, now)
 }
 
-// newCode makes a code for a console of the principal by.
+// newCode creates a code for a console of the principal by.
 func (c *consoleGrants) newCode(by auth.Principal, now time.Time) (code string, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.codes.add(auth.ConsoleOf(by), now, consoleCodeLife)
 }
 
-// exchange uses a code up.
+// exchange replaces a code with a token.
 func (c *consoleGrants) exchange(code string, in *auth.Authenticator, now time.Time) (token string, until time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +94,7 @@ func (c *consoleGrants) exchange(code string, in *auth.Authenticator, now time.T
 	return token, until, true
 }
 
-// opens returns the console that a token lets in. It expires with the token.
+// opens returns the console of a token.
 func (c *consoleGrants) opens(token string, in *auth.Authenticator, now time.Time) (auth.Principal, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +103,8 @@ func (c *consoleGrants) opens(token string, in *auth.Authenticator, now time.Tim
 	return one.to, ok
 }
 
-// ConsoleCode returns a new code that opens the console once, within the next 15 minutes, as
-// the fragment "#code=…" of the page's address; empty if there is no key. It is a secret.
+// ConsoleCode returns a new code that opens the console once within 15 minutes, as the fragment "#code=…" of the
+// page's URL; empty without a key. It is a secret.
 func (s *Server) ConsoleCode() string {
 	operator, ok := s.callers.current.Get().Find(string(auth.KindOperator))
 	if !ok {
@@ -118,7 +114,7 @@ func (s *Server) ConsoleCode() string {
 	return code
 }
 
-// consoleCode makes a code. A console's token cannot make one, or access would never end.
+// consoleCode creates a code. A console's token cannot, because it could prolong its access indefinitely.
 func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) {
 	by := auth.From(r.Context())
 	if by.Kind == auth.KindConsole {
@@ -129,15 +125,13 @@ func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
 }
 
-// maxLoginBody bounds the body of a login, in bytes.
 const maxLoginBody = 1 << 10
 
-// consoleLogin exchanges a code for a token.
 func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Code string `json:"code"`
 	}
-	// The body is not repeated in the error: it may hold a code.
+	// The error doesn't repeat the body, which may contain a code.
 	if !isJSON(r.Header.Get("Content-Type")) || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
 		return
@@ -151,7 +145,7 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		s.callers.failures.Begin(addr)
 		s.seldom.Info("console refused", "wrong_code", "addr", s.clientAddr(r).String())
-		problem(w, http.StatusUnauthorized, "wrong_code", "This link has been used, is older than 15 minutes, or is of another run of the gateway, or the key that made it is not valid any more; voicegw console makes a new one.")
+		problem(w, http.StatusUnauthorized, "wrong_code", "This link was already used, is older than 15 minutes, or its key was revoked, or the gateway was restarted. Run voicegw console for a new one.")
 		return
 	}
 	s.opts.Logger.Info("console opened", "addr", s.clientAddr(r).String())

@@ -7,13 +7,12 @@ import (
 	"voicegw/protocol"
 )
 
-// conversationLines is a conversation as the API shows it: its times are RFC 3339 in UTC
-// with ms.
+// conversationLines is a conversation in the API. Times are RFC 3339 in UTC with milliseconds.
 type conversationLines struct {
 	*conversation.Conversation
 	Entries   []entryLine   `json:"entries"`
-	Policy    *struct{}     `json:"policy,omitempty"` // nil: what policy keeps is shown to nobody
-	Past      *struct{}     `json:"past,omitempty"`   // nil: it is for lists
+	Policy    *struct{}     `json:"policy,omitempty"` // nil: internal
+	Past      *struct{}     `json:"past,omitempty"`   // nil: only for lists
 	CreatedAt protocol.Time `json:"created_at"`
 	UpdatedAt protocol.Time `json:"updated_at"`
 }
@@ -26,7 +25,7 @@ type entryLine struct {
 func shownConversation(c *conversation.Conversation) conversationLines {
 	lines := make([]entryLine, 0, len(c.Entries))
 	for _, e := range c.Entries {
-		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // it is for the model alone
+		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // only for the model
 		for i := range e.Calls {
 			e.Calls[i].Extra = nil
 		}

@@ -12,21 +12,19 @@ import (
 	"voicegw/store"
 )
 
-// conversationsPath lists conversations.
 const conversationsPath = "/v1/conversations"
 
-// pageLines is how many conversations a page has if the request does not say.
+// pageLines is the default page size.
 const pageLines = 50
 
-// conversationLine is a conversation in the list: its times are RFC 3339 in UTC with ms.
+// conversationLine is a conversation in a list. Times are RFC 3339 in UTC with milliseconds.
 type conversationLine struct {
 	conversation.Digest
 	CreatedAt protocol.Time `json:"created_at"`
 	UpdatedAt protocol.Time `json:"updated_at"`
 }
 
-// listConversations lists the conversations that are kept, a page at a time, the one first that was used
-// last.
+// listConversations returns a page of the stored conversations, most recently used first.
 func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
 	q, wrong := conversationQuery(r.URL.Query())
 	if wrong != "" {
@@ -34,14 +32,14 @@ func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if only := mine(r.Context()); !only.IsZero() {
-		q.User = only.String() // whatever was asked for
+		q.User = only.String() // overrides the parameter
 	}
 	page, err := s.opts.Voice.Conversations(r.Context(), q)
 	switch {
 	case errors.Is(err, store.ErrCursor):
-		problem(w, http.StatusBadRequest, "invalid_message", "The parameter after is not the next of a page; leave it out to begin with the newest.")
+		problem(w, http.StatusBadRequest, "invalid_message", "The parameter after is not the next of a page; omit it to start with the newest.")
 	case err != nil:
-		s.storeFailed(w, "the conversations cannot be listed", err)
+		s.storeFailed(w, "listing conversations failed", err)
 	default:
 		answer(w, http.StatusOK, shownPage(page))
 	}
@@ -62,7 +60,7 @@ func shownPage(page store.Page) map[string]any {
 	return body
 }
 
-// conversationQuery reads what is asked for, or says what is wrong with it.
+// conversationQuery parses the parameters, or returns the problem.
 func conversationQuery(asked url.Values) (q store.Query, wrong string) {
 	q = store.Query{After: asked.Get("after"), Most: pageLines}
 	if q.User, wrong = listParameters(asked, "after", "limit"); wrong != "" {

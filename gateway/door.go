@@ -10,25 +10,24 @@ import (
 	"voicegw/internal/origin"
 )
 
-// visitor says what kind of page has sent a request, if any.
+// visitor is the kind of page that sent a request.
 type visitor int
 
-// The visitors.
 const (
-	// aProgram is not a page: it has no Origin, and no browser names a page behind it.
+	// aProgram isn't a page: it sends no Origin, and no browser reports a page.
 	aProgram visitor = iota
-	// ownPage is a page that this server has served.
+	// ownPage was served by this server.
 	ownPage
-	// namedPage is a page of an origin in Options.Origins.
+	// namedPage is from an origin in Options.Origins.
 	namedPage
-	// embedder is a page of any other origin that shows or follows an address without
-	// reading the answer: an image, a link. Browsers send no Origin in that case.
+	// embedder is a page of another origin that embeds or links to a URL, such as an image, without reading the
+	// response. Browsers then send no Origin.
 	embedder
-	// stranger is a page that nobody has allowed, or one that cannot be identified.
+	// stranger is any other page, including unidentified ones.
 	stranger
 )
 
-// routes are all routes of a server. There is no other way to add one, so tests can ask each.
+// routes are a server's routes. add is the only way to add one, so that tests can check each.
 type routes struct {
 	mux      http.ServeMux
 	patterns []string // in the form of http.ServeMux
@@ -39,7 +38,7 @@ func (rs *routes) add(pattern string, h http.HandlerFunc) {
 	rs.mux.HandleFunc(pattern, h)
 }
 
-// ServeHTTP answers one request. Every request, to every route, passes enter first.
+// ServeHTTP answers a request. Every request passes enter first.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	p := pace(w, r)
@@ -52,13 +51,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter lets a request in, or answers it.
+// enter admits a request, or answers it.
 //
-// The Host must be one of this server's. Otherwise a page of evil.test, whose DNS suddenly says
-// 127.0.0.1, would have the same origin as the gateway (DNS rebinding). Neither the page nor
-// health is an exception: a probe comes by an IP address or by localhost.
+// The Host must be one of this server's. Otherwise a page of evil.test, whose DNS changes to 127.0.0.1, would have
+// the gateway's origin (DNS rebinding). Health probes are no exception: they use an IP address or localhost.
 //
-// Then the page, if there is one, must be the server's own or a named one.
+// Then the page, if any, must be the server's own or an allowed one.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {
@@ -66,36 +64,34 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if !s.live.Load().Hosts.Allow(host) {
-		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "This gateway does not answer to the name "+clip(host.String())+"; its operator can allow it (hosts).")
+		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The host "+clip(host.String())+" is not allowed; the operator can allow it with the setting hosts.")
 		return false
 	}
 	if who := s.visitor(r, host); who == stranger || who == embedder && !embeddable(r.URL.Path) {
-		s.turnAway(w, r, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
+		s.turnAway(w, r, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; the operator can allow it with the setting origins.")
 		return false
 	}
 	return true
 }
 
-// turnAway answers a request that is not let in. Browsers hide the answer to a WebSocket handshake,
-// so a page asks for the same path over HTTP to learn why it was refused; any page may read that
-// reason, which holds nothing that the page does not know.
+// turnAway answers a request that enter rejects. Browsers hide the response to a WebSocket handshake, so pages
+// request the same path over HTTP for the reason. Any page may read it, because it contains nothing new to the page.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	if r.URL.Path == voicePath {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 	}
-	s.seldom.Info("request refused at the door", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
+	s.seldom.Info("request refused", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
 	refuse(w, shapeOf(r.URL.Path), status, code, message)
 }
 
-// embeddable says whether any page may link to a path or embed it: the console and images.
-// Such a page cannot read the answer, and the request changes nothing.
+// embeddable reports whether any page may link to or embed a path: the console and images. The page cannot read the
+// response, and the request changes nothing.
 func embeddable(path string) bool {
 	return !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1/images/")
 }
 
-// visitor decides which page is behind a request to host. It is the only rule, for WebSockets
-// as for everything else. Pages can forge neither Origin nor Sec-Fetch-Site; a program can, and
-// gains nothing by it.
+// visitor identifies the page behind a request to host, for WebSockets and all other requests. Pages cannot forge
+// Origin and Sec-Fetch-Site; a program can, but gains nothing.
 func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) > 1 || len(sites) > 1 {
@@ -123,12 +119,11 @@ func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	}
 }
 
-// isOwn says whether an origin is this server's, as the request reached it: the same scheme,
-// host and port.
+// isOwn reports whether an origin is this server's: the scheme, host and port of the request.
 //
-// If TLS or a trusted proxy tells the scheme, a page of the other scheme is foreign: anybody in
-// the page's network may have written it. If nobody tells it and the operator has named the
-// host, a proxy that ends TLS may be in front: then https counts as well as http.
+// If TLS or a trusted proxy determines the scheme, a page with another scheme is foreign, because an attacker in the
+// network may have written it. Otherwise, if the operator has configured the host, a proxy may terminate TLS, so both
+// http and https count.
 func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bool {
 	scheme, told := s.scheme(r)
 	schemes := []string{scheme}
@@ -147,7 +142,7 @@ func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bo
 	return false
 }
 
-// originAllowed says whether a page that sends its origin may read the answer.
+// originAllowed reports whether a page may read the response.
 func (s *Server) originAllowed(r *http.Request) bool {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {
@@ -157,8 +152,7 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return who == ownPage || who == namedPage
 }
 
-// pageOf is the origin of the page behind a request, in its normal form; empty if it is not a
-// page. enter has checked it before.
+// pageOf returns the normalised origin of the page behind a request, which enter has checked; empty without a page.
 func pageOf(r *http.Request) string {
 	from, err := origin.Parse(r.Header.Get("Origin"))
 	if err != nil {

@@ -10,33 +10,32 @@ import (
 	"voicegw/protocol"
 )
 
-// heartbeat is how often an open stream of events sends a comment, which every reader of events
-// skips. Proxies close a connection that is silent for a minute, some sooner.
+// heartbeat is the interval of comments in an event stream. Proxies close connections that are silent for a minute,
+// or less.
 const heartbeat = 10 * time.Second
 
-// eventWriter writes server-sent events (html.spec.whatwg.org, section 9.2, read 2026-11-21).
-// The head is sent with the first one. From then on a goroutine sends heartbeats until close,
-// which must be called before the handler returns. write may be called concurrently.
+// eventWriter writes server-sent events (html.spec.whatwg.org, section 9.2, read 2026-11-21). The first event sends
+// the headers and starts a goroutine for heartbeats, which close ends; close must be called before the handler
+// returns. write is safe for concurrent use.
 //
-// A client that is gone ends the request's context, which ends the turn: so errors of writing
-// are ignored.
+// Write errors are ignored: a client that leaves ends the request's context, and so the turn.
 type eventWriter struct {
 	// Fixed after newEventWriter.
 	w     http.ResponseWriter
 	flush *http.ResponseController
 
-	// writing is held by the goroutine that writes, and guards the following fields. It is a
-	// channel and not a mutex, because a slow client may block a writer for a minute.
+	// writing is held while writing, and guards the fields below. It is a channel instead of a mutex, because a slow
+	// client may block a writer for a minute.
 	writing chan struct{}
-	stop    chan struct{} // closed by close; nil while the stream is not open
-	over    chan struct{} // closed by beat when it returns
+	stop    chan struct{} // closed by close; nil before the stream opens
+	over    chan struct{} // closed when beat returns
 }
 
 func newEventWriter(w http.ResponseWriter) *eventWriter {
 	return &eventWriter{w: w, flush: http.NewResponseController(w), writing: make(chan struct{}, 1)}
 }
 
-// write writes whole events, with their ends.
+// write writes whole events.
 func (e *eventWriter) write(events string) {
 	e.writing <- struct{}{}
 	defer func() { <-e.writing }()
@@ -44,7 +43,7 @@ func (e *eventWriter) write(events string) {
 		h := e.w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies must not buffer it
+		h.Set("X-Accel-Buffering", "no") // disables buffering in proxies
 		h.Set("X-Content-Type-Options", "nosniff")
 		e.w.WriteHeader(http.StatusOK)
 		e.stop, e.over = make(chan struct{}), make(chan struct{})
@@ -54,16 +53,16 @@ func (e *eventWriter) write(events string) {
 	_ = e.flush.Flush()
 }
 
-// data writes one event that has only data.
+// data writes an event with only data.
 func (e *eventWriter) data(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return // strings, numbers and messages of ours: it cannot fail
+		return // own types: cannot fail
 	}
 	e.write("data: " + string(text) + "\n\n")
 }
 
-// beat writes a comment at each heartbeat.
+// beat writes the heartbeats.
 func (e *eventWriter) beat(stop <-chan struct{}, over chan<- struct{}) {
 	defer close(over)
 	tick := time.NewTicker(heartbeat)
@@ -78,7 +77,7 @@ func (e *eventWriter) beat(stop <-chan struct{}, over chan<- struct{}) {
 	}
 }
 
-// close ends the heartbeat. Nothing is written after it.
+// close ends the heartbeats. Nothing may be written afterwards.
 func (e *eventWriter) close() {
 	e.writing <- struct{}{}
 	stop, over := e.stop, e.over
@@ -89,18 +88,17 @@ func (e *eventWriter) close() {
 	}
 }
 
-// eventStream writes the messages of voicegw.v1, an event each.
+// eventStream writes voicegw.v1 messages as events.
 type eventStream struct {
 	out *eventWriter
 	seq int64
 }
 
-// send writes one message.
 func (e *eventStream) send(m protocol.ServerMessage) {
 	e.seq++
 	text, err := protocol.EncodeServer(e.seq, m)
 	if err != nil {
-		return // the tests of package protocol encode every message
+		return // every message encodes: tested in package protocol
 	}
 	e.out.write("id: " + strconv.FormatInt(e.seq, 10) + "\nevent: " + protocol.HeaderOf(m).Type + "\ndata: " + string(text) + "\n\n")
 }

@@ -6,28 +6,25 @@ import (
 	"strconv"
 )
 
-// errFraming ends a connection on which the end of a request is uncertain. It is not a
-// net.Error, so net/http answers 400 before it closes.
-var errFraming = errors.New("gateway: a request says in two ways where it ends")
+// errFraming closes a connection with ambiguous request framing. It isn't a net.Error, so net/http answers 400 first.
+var errFraming = errors.New("gateway: ambiguous request framing")
 
-// framing follows the requests of an HTTP/1 connection as they are read, and finds those
-// that have a Content-Length and a Transfer-Encoding. A proxy in front may obey the other
-// one of the two, and take the rest of one client's request for the beginning of another's
-// (RFC 9112, sections 6.1 and 11.2). net/http silently ignores the Content-Length.
+// framing parses the framing of requests on an HTTP/1 connection and rejects requests with both Content-Length and
+// Transfer-Encoding: a proxy may use the other one, and take the rest of a client's request for the start of
+// another's (RFC 9112, sections 6.1 and 11.2). net/http silently ignores the Content-Length.
 //
-// It also refuses whatever can be misused in the same way: a folded header line (section 5.2),
-// Transfer-Encoding in HTTP/1.0, Content-Lengths that differ or are not numbers, and an invalid
-// chunk. net/http refuses everything else that is wrong.
+// It also rejects folded header lines (section 5.2), Transfer-Encoding in HTTP/1.0, different or malformed
+// Content-Lengths, and invalid chunks, which allow the same attack. net/http rejects all other errors.
 type framing struct {
 	at    part
-	skip  int64 // remaining bytes of a body or a chunk
+	skip  int64 // remaining bytes of a body or chunk
 	line  [96]byte
-	have  int // of line
+	have  int // length of line
 	long  bool
 	tail  [8]byte // the last bytes of a line, "HTTP/1.1" at the end of the first
-	old   bool    // the request is of HTTP/1.0
-	coded bool    // it has a Transfer-Encoding
-	sized bool    // it has a Content-Length
+	old   bool    // HTTP/1.0
+	coded bool    // has a Transfer-Encoding
+	sized bool    // has a Content-Length
 	size  int64
 }
 
@@ -44,7 +41,7 @@ const (
 	inTrailer
 )
 
-// see takes the next bytes. Its error is errFraming, and final.
+// see parses the next bytes. An error, errFraming, is final.
 func (f *framing) see(p []byte) error {
 	for len(p) > 0 {
 		if f.at == inBody || f.at == inChunk {
@@ -74,7 +71,7 @@ func (f *framing) see(p []byte) error {
 	return nil
 }
 
-// keep keeps the bytes of a line that are needed.
+// keep buffers the needed bytes of a line.
 func (f *framing) keep(p []byte) {
 	n := copy(f.line[f.have:], p)
 	f.have += n
@@ -88,7 +85,7 @@ func (f *framing) keep(p []byte) {
 	}
 }
 
-// endLine takes a whole line, and says whether it is valid.
+// endLine parses a complete line, and reports whether it is valid.
 func (f *framing) endLine() bool {
 	line := f.line[:f.have]
 	if !f.long {
@@ -96,7 +93,7 @@ func (f *framing) endLine() bool {
 	}
 	switch f.at {
 	case inStart:
-		if len(line) > 0 { // empty lines may come between requests
+		if len(line) > 0 { // empty lines may separate requests
 			*f = framing{at: inHeader, old: string(f.tail[:]) == "HTTP/1.0"}
 		}
 		return true
@@ -115,7 +112,7 @@ func (f *framing) endLine() bool {
 	}
 }
 
-// header takes a line of a request's header, or its end.
+// header parses a header line, or the end of the header.
 func (f *framing) header(line []byte) bool {
 	if len(line) == 0 {
 		return f.endHeader()
@@ -151,7 +148,7 @@ func (f *framing) endHeader() bool {
 	return true
 }
 
-// chunk takes the line before a chunk.
+// chunk parses a chunk's size line.
 func (f *framing) chunk(line []byte) bool {
 	text, _, _ := bytes.Cut(line, []byte(";"))
 	n, err := strconv.ParseUint(string(bytes.TrimRight(text, " \t")), 16, 63)

@@ -27,100 +27,89 @@ import (
 	"voicegw/store"
 )
 
-// Options configure a Server. Sessions is required.
+// Options configures a Server. Sessions is required. Without an optional backend, its routes don't exist.
 type Options struct {
-	// Sessions runs the voice sessions.
 	Sessions *session.Manager
-	// Tools returns the tools that /v1/tools lists; nil means that there is no such
-	// endpoint.
+	// Tools returns the tools for /v1/tools; optional.
 	Tools func() *registry.Snapshot
-	// Page serves every path that is not an endpoint; nil means 404.
+	// Page serves all paths without an endpoint; nil means 404.
 	Page http.Handler
-	// Hosts are the names and addresses that a request's Host may have; empty means those of
-	// loopback.
+	// Hosts are the allowed values of a request's Host; empty means those of loopback.
 	Hosts origin.Hosts
-	// Origins are the foreign origins whose pages may connect.
+	// Origins are the foreign origins with pages that may connect.
 	Origins []origin.Pattern
-	// TrustedProxies are the addresses of proxies in front of the gateway: only their
-	// X-Forwarded-For and X-Forwarded-Proto count.
+	// TrustedProxies are the proxies with a trusted X-Forwarded-For and X-Forwarded-Proto.
 	TrustedProxies []netip.Prefix
-	// Jobs are listed and cancelled at /v1/jobs; nil means that there is no such endpoint.
+	// Jobs serves /v1/jobs; optional.
 	Jobs Jobs
-	// Approvals are listed at /v1/approvals; nil means that there is no such endpoint.
+	// Approvals serves /v1/approvals; optional.
 	Approvals Approvals
-	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
-	// endpoint.
+	// Blocks serves /v1/blocks; optional.
 	Blocks Blocks
-	// Auth says whom the gateway lets in. Its Authenticator may be swapped at any time. Nil means that
-	// there are no keys: what is not for everybody answers to nobody.
+	// Auth authenticates callers; its Authenticator may be swapped at any time. Nil means that there are no keys, so
+	// only public routes can be used.
 	Auth *auth.Current
-	// GuardCompletions says that /v1/chat/completions requires credentials even if others are not
-	// required.
+	// GuardCompletions requires credentials for /v1/chat/completions even if other routes need none.
 	GuardCompletions bool
-	// Ready returns an error while something that sessions need is missing; nil means that
-	// they need nothing. /readyz calls it, for at most readyTime.
+	// Ready returns an error while sessions cannot run. /readyz calls it for at most readyTime. Nil means always
+	// ready.
 	Ready func(ctx context.Context) error
 	// Lateness says whether the gateway is too late with the running sessions; new ones are
 	// refused meanwhile. Nil asks the loops of the request's own listener.
 	Lateness func() nonblock.Lateness
-	// Overload says whether the gateway has more to do than it can; new sessions are refused
-	// meanwhile, and clients come back to those that run. Nil means that it never has.
+	// Overload returns the overload state. Under overload new sessions are refused, but clients can return to running
+	// ones. Nil means never overloaded.
 	Overload func() quota.State
-	// MaxMessageBytes is the largest message that a client may send; zero means
-	// protocol.MaxMessageBytes.
+	// MaxMessageBytes limits a client's message; zero means protocol.MaxMessageBytes.
 	MaxMessageBytes int
 	// Version is shown by /healthz.
 	Version string
-	// Chat answers text at /v1/chat; nil means that there is no such endpoint.
+	// Chat serves /v1/chat; optional.
 	Chat TextAgent
-	// Voice makes voice sessions at POST /v1/sessions and shows conversations; nil means
-	// that there are no such endpoints.
+	// Voice creates voice sessions at POST /v1/sessions and serves conversations; optional.
 	Voice Voice
-	// Images are served at /v1/images/{id}; nil means that there is no such endpoint.
+	// Images serves /v1/images/{id}; optional.
 	Images Images
-	// Simulator stands in for providers and can be told to fail; nil means that this process
-	// has none, and that its endpoints are missing.
+	// Simulator simulates providers and serves /v1/simulator; optional.
 	Simulator Simulator
-	// Blocked says until when a user is shut out; nil means that nobody is ever shut out.
+	// Blocked returns the end of a user's block; nil means that no user is ever blocked.
 	Blocked func(who user.User) (until time.Time, ok bool)
-	// Directory and Nodes list the sessions of all gateways with a common store, and Peers ends those
-	// of the others. Nil means that there are no others, or that they cannot be asked.
+	// Directory and Nodes list the sessions of all gateways with a common store, and Peers controls those of the
+	// others. Nil without a cluster.
 	Directory Directory
 	Nodes     Nodes
 	Peers     Peers
-	// EndLost ends a voice session that no gateway runs: session.Manager.EndRecorded. It is required with Directory.
+	// EndLost ends a session without a gateway: session.Manager.EndRecorded. Required with Directory.
 	EndLost func(ctx context.Context, found store.SessionRecord) error
-	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
+	// Drain serves /v1/drain; optional.
 	Drain Drain
-	// Reload reads the configuration again at POST /v1/admin/reload; its error may be a *ReloadError. It
-	// may be called concurrently. Nil means that there is no such endpoint.
+	// Reload serves POST /v1/admin/reload; optional. Its error may be a *ReloadError. It must be safe for concurrent
+	// use.
 	Reload func() (Reloaded, error)
-	// Observe is told of each request that was answered, but not of those that became WebSockets: by
-	// which pattern it was routed, empty if it was not, and with which status. It may be called
-	// concurrently, and must not block. Nil means nobody.
+	// Observe is called for each answered request, except WebSockets, with its route's pattern (empty without one)
+	// and its status. It must not block and must be safe for concurrent use. May be nil.
 	Observe func(route string, status int, took time.Duration)
-	// Refused is told of each time that wrong credentials were shown: the reason of an
-	// auth.RefusedError, or [TooManyWrong]. It may be called concurrently, and must not block. Nil means
-	// nobody.
+	// Refused is called for wrong credentials, with the reason of an auth.RefusedError or [TooManyWrong]. It must not
+	// block and must be safe for concurrent use. May be nil.
 	Refused func(why string)
-	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
+	// Metrics serves GET /metrics; optional.
 	Metrics http.Handler
-	// Agents are shown and edited at /v1/agents; nil means that there are no such endpoints.
+	// Agents serves /v1/agents; optional.
 	Agents Agents
-	// Usage is what users and keys use, and Prices the version of the price table. Nil means that
-	// nothing is counted, and that there is no GET /v1/usage.
+	// Usage counts the usage of users and keys for limits and GET /v1/usage; optional. Prices is the version of the
+	// price table.
 	Usage  Usage
 	Prices string
-	// Turns bound the messages of text conversations.
+	// Turns limits the messages of text conversations.
 	Turns TurnLimits
-	// Logger gets one line for each refusal. Nil means no logging.
+	// Logger gets a line for each refusal. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// Server answers HTTP. Its methods may be used concurrently.
+// Server is the HTTP server. It is safe for concurrent use.
 type Server struct {
 	// Fixed after New.
-	opts    Options // for what Settings have, live counts
+	opts    Options // live has the current Settings
 	live    atomic.Pointer[Settings]
 	routes  routes
 	callers *callers
@@ -128,8 +117,7 @@ type Server struct {
 	turns   *turns
 	big     *bigBodies
 
-	// unready is the last answer of /readyz, so that the log has one line for each change and
-	// not for each question.
+	// unready is the last answer of /readyz, so that only changes are logged.
 	unready atomic.Bool
 }
 
@@ -138,7 +126,7 @@ func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: logging.NewThrottle(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
 	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions, Prices: opts.Prices, Turns: opts.Turns})
-	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket does not open
+	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket fails
 	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
 		s.handle("GET /v1/tools", s.tools)
@@ -179,7 +167,7 @@ func New(opts Options) *Server {
 	return s
 }
 
-// handleOperators adds the routes for operators that need something of Options.
+// handleOperators adds the operators' optional routes.
 func (s *Server) handleOperators() {
 	opts := s.opts
 	if opts.Approvals != nil {
@@ -221,8 +209,7 @@ func (s *Server) handleOperators() {
 	}
 }
 
-// handle adds a route, for those who may use it. Its pattern has the form of http.ServeMux, and a
-// row in accesses.
+// handle adds a route, which must have a row in accesses.
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
 	s.routes.add(pattern, s.guarded(accessOf(pattern), h))
 }
@@ -232,7 +219,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
 	late := s.lateness(r)
 	over := s.overload()
-	// A session that runs already costs nothing more.
+	// A running session adds no load.
 	admission, err := s.opts.Sessions.Admit(addr, session.Coming{Back: protocol.ComesBack(r.Header), Behind: late.Behind || over.Over()})
 	switch {
 	case errors.Is(err, session.ErrBehind):
@@ -248,7 +235,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.limited(w, r, no, plainError)
 		return
 	}
-	// enter has checked the page, by the only rule for pages.
+	// enter has already checked the page.
 	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	conn, err := protocol.Accept(w, r, opts)
 	if err != nil {
@@ -266,7 +253,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	s.opts.Sessions.Start(admission, conn)
 }
 
-// refusedByLimit returns the limit that refuses every session of a caller. A ticket is another's.
+// refusedByLimit returns the limit that refuses all sessions of a caller, except one with a ticket.
 func (s *Server) refusedByLimit(r *http.Request, p auth.Principal) *meter.Refusal {
 	if !p.May(auth.ScopeVoice) || protocol.OffersTicket(r.Header) {
 		return nil
@@ -284,13 +271,13 @@ func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 		problem(w, http.StatusTooManyRequests, "limit", "Too many sessions from your address; end one, or try again in a moment.")
 	case errors.As(err, &away):
 		retryAfter(w, away.RetryIn+time.Second-1) // rounded up
-		problem(w, http.StatusServiceUnavailable, "provider_unavailable", "The voice model cannot be reached at the moment; try again soon.")
+		problem(w, http.StatusServiceUnavailable, "provider_unavailable", "The voice model is unavailable; try again soon.")
 	case errors.Is(err, session.ErrFull):
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "full", "The gateway is full; try again in a moment.")
 	default:
 		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; connect to another one.")
+		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; connect to another gateway.")
 	}
 }
 
@@ -298,18 +285,17 @@ func retryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
 }
 
-// health says that the process is alive.
+// health reports that the process is alive.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"status": "ok", "version": s.opts.Version, "sessions": s.opts.Sessions.Running()})
 }
 
-// readyTime bounds what /readyz waits for.
 const readyTime = 2 * time.Second
 
-// ready says whether new sessions are accepted.
+// ready reports whether new sessions are accepted.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
-		s.notReady(w, map[string]any{"status": "draining", "message": "The gateway is shutting down; connect to another one."})
+		s.notReady(w, map[string]any{"status": "draining", "message": "The gateway is shutting down; connect to another gateway."})
 		return
 	}
 	if late := s.lateness(r); late.Behind {
@@ -336,46 +322,46 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		err := s.opts.Ready(ctx)
 		if err != nil && r.Context().Err() != nil {
-			return // the client has gone, which says nothing about this gateway
+			return // the client is gone, which says nothing about the gateway
 		}
 		if was := s.unready.Swap(err != nil); was != (err != nil) {
-			s.opts.Logger.Warn("readiness has changed", "ready", err == nil, "error", err)
+			s.opts.Logger.Warn("readiness changed", "ready", err == nil, "error", err)
 		}
 		switch {
 		case err != nil && runs:
 			s.degraded(w)
 			return
 		case err != nil:
-			// Anybody may ask, so the reason stands only in the log.
-			s.notReady(w, map[string]any{"status": "unavailable", "message": "What sessions need is not there at the moment; the gateway's log says what."})
+			// The endpoint is public, so only the log has the reason.
+			s.notReady(w, map[string]any{"status": "unavailable", "message": "Not ready: a dependency is unavailable; see the gateway's log."})
 			return
 		}
 	}
 	body := map[string]any{"status": "ready"}
 	if len(s.callers.current.Get().Away()) > 0 {
-		// Keys and tickets open sessions all the same.
-		body["message"] = "Tokens of an issuer cannot be checked at the moment; the gateway's log says which."
+		// Keys and tickets still open sessions.
+		body["message"] = "Tokens of an issuer cannot be verified; see the gateway's log."
 	}
 	answer(w, http.StatusOK, body)
 }
 
-// degraded says that the store is away and that sessions run here: a balancer that sent their clients to other gateways
-// would end them, because those cannot find them.
+// degraded answers while the store is unavailable and sessions run here. A balancer must not move their clients,
+// because other gateways cannot find the sessions.
 func (s *Server) degraded(w http.ResponseWriter) {
 	answer(w, http.StatusOK, map[string]any{
 		"status": "degraded", "sessions": s.opts.Sessions.Running(),
-		"message": "The store does not answer. The sessions of this gateway go on, and new ones may be refused; the gateway's log says more.",
+		"message": "The store is unavailable. Sessions on this gateway continue, but new ones may be refused; see the gateway's log.",
 	})
 }
 
-// notReady says why no session is accepted: at least a status as a code, and a message.
+// notReady answers why no session is accepted.
 func (s *Server) notReady(w http.ResponseWriter, why map[string]any) {
 	why["sessions"] = s.opts.Sessions.Running()
 	retryAfter(w, 5*time.Second)
 	answer(w, http.StatusServiceUnavailable, why)
 }
 
-// problem answers with an error in words.
+// problem answers with an error.
 func problem(w http.ResponseWriter, status int, code, message string) {
 	answer(w, status, map[string]any{"error": map[string]any{"code": code, "message": message}})
 }
@@ -385,31 +371,29 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// The client may be gone, which is not an error here.
+	// The client may be gone.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// clip bounds what an answer or the log repeats of a request.
+// clip shortens a request's text for an answer or the log.
 func clip(s string) string { return textutil.Shorten(s, 80) }
 
-// connKey is the key under which ConnContext keeps a connection.
+// connKey is the context key of a connection.
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext: it lets the server reach a request's connection.
-// Together with a listener of [Listen] or [ListenTLS] it lets a session write to its client without
-// waiting, and keeps its send buffer small.
+// ConnContext is for http.Server.ConnContext: it gives the server access to a request's connection. With a listener
+// of [Listen] or [ListenTLS], sessions can write without blocking, and the send buffer stays small.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// Listen returns a listener whose connections do not make a writer wait, and are read by
-// loops; nil: each by a goroutine of its own.
+// Listen returns a listener with nonblocking writes, read by loops or, if nil, by a goroutine for each connection.
 func Listen(ln net.Listener, loops *nonblock.Loops) net.Listener {
 	return nonblock.Listener{Listener: ln, Loops: loops}
 }
 
-// NewLoops returns loops for the connections to clients and to models. logger is told once
-// when they begin to be behind, and once when they have caught up; nil discards.
+// NewLoops returns loops for the connections to clients and models. logger gets a line when they fall behind or catch
+// up; it may be nil.
 func NewLoops(logger *slog.Logger) *nonblock.Loops {
 	loops := &nonblock.Loops{}
 	if logger != nil {
@@ -418,8 +402,7 @@ func NewLoops(logger *slog.Logger) *nonblock.Loops {
 	return loops
 }
 
-// connOf returns the connection under a request, and under its TLS; nil if it is not one of
-// package nonblock.
+// connOf returns the nonblock connection under a request and its TLS, or nil.
 func connOf(ctx context.Context) *nonblock.Conn {
 	c, _ := ctx.Value(connKey{}).(net.Conn)
 	return nonblock.Under(c)

@@ -11,20 +11,19 @@ import (
 	"voicegw/store"
 )
 
-// Jobs is the long work that calls have begun; *jobs.Runner implements it. Its methods may be used
-// concurrently.
+// Jobs manages background jobs; *jobs.Runner implements it. It must be safe for concurrent use.
 type Jobs interface {
-	// List returns the jobs of a user and a conversation, the oldest first; empty names match all.
+	// List returns the jobs of a user and a conversation, oldest first; empty names match all.
 	List(user, conversation string) []store.Job
-	// Job returns one with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
+	// Job returns a job with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
 	Job(ctx context.Context, id string) (store.Job, error)
-	// Cancel ends one; was is false if it was over already.
+	// Cancel cancels a job; was is false if it was already over.
 	Cancel(ctx context.Context, id, by string) (j store.Job, was bool, err error)
 }
 
 const jobsPath = "/v1/jobs"
 
-// jobLine is a job. Times are RFC 3339 in UTC with ms.
+// jobLine is a job. Times are RFC 3339 in UTC with milliseconds.
 type jobLine struct {
 	ID           string        `json:"id"`
 	Tool         string        `json:"tool"`
@@ -42,11 +41,11 @@ type jobLine struct {
 	EndedAt      protocol.Time `json:"ended_at,omitzero"`
 	ToldAt       protocol.Time `json:"told_at,omitzero"`
 	Progress     *jobsReport   `json:"progress,omitempty"`
-	// Envelope is what came of it; missing in the list.
+	// Envelope is the result; omitted in lists.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// jobsReport is how far the work of a job says that it is.
+// jobsReport is a job's reported progress.
 type jobsReport struct {
 	Text     string        `json:"text,omitempty"`
 	Fraction *float64      `json:"fraction,omitempty"`
@@ -65,21 +64,21 @@ func jobLineOf(j store.Job) jobLine {
 	return l
 }
 
-// jobsOf returns the user whose jobs the caller may see or end; empty means everybody's. all is the scope
-// for that. ok is false if the request is answered.
+// jobsOf returns the user whose jobs the caller may see; empty means all users. all is the scope for that. ok is
+// false if the request was answered.
 func jobsOf(w http.ResponseWriter, r *http.Request, all auth.Scopes) (who string, ok bool) {
 	p := auth.From(r.Context())
 	if only := mine(r.Context()); !only.IsZero() {
 		return only.String(), true
 	}
 	if !p.May(all) {
-		problem(w, http.StatusBadRequest, "no_user", "The credentials in Authorization are bound to no user, so they have no jobs of their own; to see the jobs of all they need the scope "+all.String()+".")
+		problem(w, http.StatusBadRequest, "no_user", "The credentials in Authorization belong to no user; to access all users' jobs they need the scope "+all.String()+".")
 		return "", false
 	}
 	return "", true
 }
 
-// listJobs lists jobs: the caller's own, or those of ?user= and ?conversation_id=.
+// listJobs lists the caller's jobs, or those of ?user= and ?conversation_id=.
 func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 	only, ok := jobsOf(w, r, auth.ScopeInspect)
 	if !ok {
@@ -92,7 +91,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if only != "" {
-		who = only // whatever was asked for
+		who = only // overrides the parameter
 	}
 	lines := []jobLine{}
 	for _, j := range s.opts.Jobs.List(who, q.Get("conversation_id")) {
@@ -101,8 +100,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"jobs": lines})
 }
 
-// job returns the job of a request, or answers it. A job of somebody else is as unknown as one that does not
-// exist.
+// job returns the request's job, or answers. Another user's job is reported as unknown.
 func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j store.Job, ok bool) {
 	only, ok := jobsOf(w, r, all)
 	if !ok {
@@ -112,23 +110,21 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j
 	j, err := s.opts.Jobs.Job(r.Context(), id)
 	switch {
 	case errors.Is(err, store.ErrUnknown), err == nil && only != "" && j.User != only:
-		problem(w, http.StatusNotFound, "unknown_job", "There is no job "+clip(id)+"; GET /v1/jobs lists all. One that has ended is forgotten an hour after its conversation was told, or after three days.")
+		problem(w, http.StatusNotFound, "unknown_job", "There is no job "+clip(id)+"; see GET /v1/jobs. Finished jobs are deleted an hour after the conversation gets their result, or after three days.")
 		return j, false
 	case err != nil:
-		s.storeFailed(w, "a job cannot be read", err)
+		s.storeFailed(w, "reading a job failed", err)
 		return j, false
 	}
 	return j, true
 }
 
-// showJob shows a job with its result.
 func (s *Server) showJob(w http.ResponseWriter, r *http.Request) {
 	if j, ok := s.job(w, r, auth.ScopeInspect); ok {
 		answer(w, http.StatusOK, jobLineOf(j))
 	}
 }
 
-// cancelJob ends a job that is under way.
 func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
 	j, ok := s.job(w, r, auth.ScopeAdmin)
 	if !ok {
@@ -137,11 +133,11 @@ func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
 	j, was, err := s.opts.Jobs.Cancel(r.Context(), j.ID, auth.From(r.Context()).ID)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		problem(w, http.StatusNotFound, "unknown_job", "There is no such job any more.")
+		problem(w, http.StatusNotFound, "unknown_job", "The job no longer exists.")
 	case err != nil:
-		s.storeFailed(w, "a job cannot be cancelled", err)
+		s.storeFailed(w, "cancelling a job failed", err)
 	case !was:
-		problem(w, http.StatusConflict, "job_over", "The job is over already: "+string(j.State)+".")
+		problem(w, http.StatusConflict, "job_over", "The job is already over: "+string(j.State)+".")
 	default:
 		answer(w, http.StatusOK, jobLineOf(j))
 	}

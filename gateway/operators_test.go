@@ -238,7 +238,7 @@ func TestReadyAsks(t *testing.T) {
 			t.Errorf("%v: %d %s", step.err, w.Code, w.Body)
 		}
 	}
-	if got := strings.Count(log.String(), "readiness has changed"); got != 2 || !strings.Contains(log.String(), "nats is gone") {
+	if got := strings.Count(log.String(), "readiness changed"); got != 2 || !strings.Contains(log.String(), "nats is gone") {
 		t.Errorf("the log tells of %d changes:\n%s", got, log.String())
 	}
 }

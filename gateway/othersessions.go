@@ -10,35 +10,30 @@ import (
 	"voicegw/store"
 )
 
-// Directory says which gateway runs which voice session; *store.Directory implements it.
+// Directory lists which gateway runs which voice session; *store.Directory implements it.
 type Directory interface {
 	List(ctx context.Context) ([]store.SessionRecord, error)
 	Find(ctx context.Context, id string) (store.SessionRecord, error)
 }
 
-// Nodes says which gateways there are; *store.Nodes implements it.
+// Nodes lists the gateways; *store.Nodes implements it.
 type Nodes interface {
 	List(ctx context.Context) ([]store.Node, error)
 	Gone(ctx context.Context, id string) (bool, error)
 }
 
-// Peers reaches the other gateways.
+// Peers controls the sessions of other gateways. Errors wrap store.ErrUnknown if the session no longer runs there.
 type Peers interface {
-	// EndSession has the node end a voice session, and waits until it has begun to. The error wraps
-	// store.ErrUnknown if the session does not run there any more.
+	// EndSession starts ending a voice session.
 	EndSession(ctx context.Context, node store.Node, session string) error
-	// SwitchAgent has the node let another agent go on with a voice session. The error wraps
-	// store.ErrUnknown if the session does not run there any more, or session.ErrAgent.
+	// SwitchAgent switches a voice session to another agent. The error may also wrap session.ErrAgent.
 	SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error
-	// Prompt returns what is in force in a voice session of the node. The error wraps store.ErrUnknown if
-	// the session does not run there any more, or session.ErrNoModel.
+	// Prompt returns the current prompt of a voice session. The error may also wrap session.ErrNoModel.
 	Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error)
-	// Session returns a voice session of the node. The error wraps store.ErrUnknown if the session does not run
-	// there any more.
+	// Session returns a voice session.
 	Session(ctx context.Context, node store.Node, id string) (session.Running, error)
 }
 
-// otherLine is a session of another gateway in the list.
 type otherLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`
@@ -66,13 +61,12 @@ func otherLineOf(r store.SessionRecord) otherLine {
 	return l
 }
 
-// thereLine is a session of another gateway as that gateway knows it.
+// thereLine is another gateway's session as that gateway reports it.
 type thereLine struct {
 	runningLine
 	Node string `json:"node"`
 }
 
-// nodeLine is a gateway in the list.
 type nodeLine struct {
 	ID       string `json:"id"`
 	URL      string `json:"url,omitempty"`
@@ -82,10 +76,10 @@ type nodeLine struct {
 	Sessions int    `json:"sessions"`
 }
 
-// othersTime bounds the questions to the store and to other gateways.
+// othersTime limits requests to the store and to other gateways.
 const othersTime = 5 * time.Second
 
-// others returns the sessions that do not run here, and all gateways.
+// others returns the sessions of other gateways, and all gateways.
 func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLine, err error) {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return nil, nil, nil
@@ -116,7 +110,7 @@ func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLin
 	return lines, nodes, nil
 }
 
-// endSession ends a voice session, on whichever gateway it runs.
+// endSession ends a voice session on any gateway.
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if s.opts.Sessions.End(id) {
@@ -125,35 +119,33 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.elsewhere(r.Context(), id, s.endThere); err != nil {
-		s.elsewhereFailed(w, "runs", "a session cannot be ended", err)
+		s.elsewhereFailed(w, "runs", "ending a session failed", err)
 		return
 	}
 	s.opts.Logger.Info("a session of another gateway was ended by an operator", "session_id", id)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// elsewhereFailed answers a request for a session of another gateway that has failed: the session is, or runs, on
-// that one.
+// elsewhereFailed answers a failed request for another gateway's session. is is "is" or "runs".
 func (s *Server) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
 	var elsewhere *elsewhereError
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, session.ErrNoSession):
-		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
+		problem(w, http.StatusNotFound, "session_unknown", "No running session has that id; see GET /v1/sessions.")
 	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
+		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+", which this gateway cannot reach; send the request there.")
 	default:
 		s.storeFailed(w, what, err)
 	}
 }
 
-// elsewhereError says that a session runs on a gateway that cannot be asked.
+// elsewhereError means that the session's gateway is unreachable.
 type elsewhereError struct{ node string }
 
-// Error names the gateway.
+// Error returns a message with the gateway's name.
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
-// elsewhere does something with a session that does not run here and is not over. The error wraps
-// store.ErrUnknown if the id is of no such session.
+// elsewhere calls do for a running session of another gateway. The error wraps store.ErrUnknown if there is none.
 func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return store.ErrUnknown
@@ -170,8 +162,7 @@ func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Conte
 	return do(ctx, found)
 }
 
-// endThere ends a session that does not run here: its gateway is asked to, and if that is gone, this one takes the
-// session and ends it.
+// endThere asks a session's gateway to end it or, if that gateway is gone, takes the session over and ends it.
 func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error {
 	gone, err := s.opts.Nodes.Gone(ctx, found.Node)
 	if err != nil {
@@ -183,7 +174,7 @@ func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error 
 	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.EndSession(ctx, n, found.ID) })
 }
 
-// atNode asks the gateway of that id for something. The error is an elsewhereError if it cannot be asked.
+// atNode sends a request to a gateway. The error is an elsewhereError if it is unreachable.
 func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) error) error {
 	all, err := s.opts.Nodes.List(ctx)
 	if err != nil {
@@ -197,8 +188,8 @@ func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) err
 	return &elsewhereError{node: id}
 }
 
-// showThere shows a session that does not run here: as its gateway knows it or, if that is gone or cannot be asked, or
-// if the session has ended in the last minutes, as the store does.
+// showThere describes another gateway's session, as reported by that gateway or, if that fails or the session is
+// over, by the store.
 func (s *Server) showThere(ctx context.Context, id string) (line any, err error) {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return nil, store.ErrUnknown
@@ -229,7 +220,7 @@ func (s *Server) showThere(ctx context.Context, id string) (line any, err error)
 		return err
 	})
 	if err != nil {
-		s.opts.Logger.Debug("another gateway does not show its session", "session_id", id, "node", found.Node, "error", err)
+		s.opts.Logger.Debug("another gateway did not describe its session", "session_id", id, "node", found.Node, "error", err)
 		return known, nil
 	}
 	return there, nil

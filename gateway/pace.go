@@ -8,43 +8,40 @@ import (
 )
 
 const (
-	// bodyTime is how long reading a request's body may take altogether.
+	// bodyTime limits the reading of a request's body.
 	bodyTime = 30 * time.Second
-	// writeTime is how long a client may take to read the last write and everything that was
-	// pending then: at most nonblock.MaxPending, 256 KiB, so that 4.4 KB/s are enough.
+	// writeTime limits the time for a client to read a write and everything pending before it: at most
+	// nonblock.MaxPending, 256 KiB, so 4.4 KB/s are enough.
 	writeTime = time.Minute
 )
 
-// paced is the answer to a request. Each write has writeTime of its own, so a stream may last,
-// and a client that reads nothing is not waited for any longer.
+// paced is a response with writeTime for each write, so that streams may last but stalled clients don't block.
 type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	taken   bool // the connection no longer carries an answer
-	status  int  // of the answer; zero before it has one
+	taken   bool // the connection no longer carries a response
+	status  int  // zero before the response has one
 }
 
-// pace bounds the time of a request's body and of its answer. A ResponseWriter without
-// deadlines, such as those of tests, stays as it is.
+// pace limits the time of a request's body and response. A ResponseWriter without deadlines, as in tests, has no
+// limits.
 func pace(w http.ResponseWriter, r *http.Request) *paced {
 	p := &paced{ResponseWriter: w, control: http.NewResponseController(w)}
 	p.renew()
 	if r.ContentLength != 0 {
-		// It also bounds what net/http reads of a body that nobody reads. When the body was read to
-		// its end, net/http removes the deadline.
+		// This also limits net/http's reading of an unread body. At the end of the body, net/http removes the
+		// deadline.
 		_ = p.control.SetReadDeadline(time.Now().Add(bodyTime))
 	}
 	return p
 }
 
-// renew gives the next write its own time.
 func (p *paced) renew() {
 	if !p.taken {
 		_ = p.control.SetWriteDeadline(time.Now().Add(writeTime))
 	}
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (p *paced) WriteHeader(status int) {
 	p.renew()
 	if p.status == 0 && status >= http.StatusOK {
@@ -53,16 +50,14 @@ func (p *paced) WriteHeader(status int) {
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements http.ResponseWriter.
 func (p *paced) Write(b []byte) (int, error) {
 	p.renew()
 	return p.ResponseWriter.Write(b) //nolint:wrapcheck // this is the same writer
 }
 
-// Unwrap is for http.ResponseController.
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// Hijack gives the connection away; its deadlines are its new owner's.
+// Hijack releases the connection with its deadlines.
 func (p *paced) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := p.control.Hijack()
 	p.taken = err == nil

@@ -12,39 +12,38 @@ import (
 	"voicegw/chat"
 )
 
-// The bounds of the images that a client shows the model. maxImageBody bounds the whole body.
+// Limits of images in a request. maxImageBody limits the whole body.
 const (
 	maxPictures     = 16
 	maxPicture      = 5 << 20 // bytes of the decoded file
-	maxPictureURL   = 8 << 10 // bytes of an https: address
+	maxPictureURL   = 8 << 10 // bytes of an https: URL
 	maxPictureParts = 256     // in one content
 )
 
-// pictureTypes are the media types of images that chat models accept
-// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). image/jpg is not a
-// registered type, but some clients write it.
+// pictureTypes are the media types that chat models accept (developers.openai.com/api/docs/guides/images-vision, read
+// 2026-11-23). image/jpg is unregistered, but some clients use it.
 var pictureTypes = map[string]string{
 	"image/png": "image/png", "image/jpeg": "image/jpeg", "image/jpg": "image/jpeg", "image/webp": "image/webp", "image/gif": "image/gif",
 }
 
-// pictureDetails are the values of detail (the same page).
+// pictureDetails are the values of detail (same page).
 var pictureDetails = []string{"auto", "low", "high", "original"}
 
-// partKinds are the fields of the parts that a content may have, by type.
+// partKinds are the fields of content parts, by type.
 var partKinds = map[string][]string{
 	"text":      {"type", "text"},
 	"refusal":   {"type", "refusal"},
 	"image_url": {"type", "image_url"},
 }
 
-// pictures reads the images of a request. Its zero value is for a model without vision.
+// pictures parses a request's images. The zero value is for a model without vision.
 type pictures struct {
 	sees  bool
 	count int
 }
 
-// content reads a message's content: a text, or parts of text and, from the user, images. parts
-// is nil if it holds no image.
+// content parses a message's content: a text, or parts of text and, from the user, images. parts is nil without
+// images.
 func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *wrongField) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
@@ -54,7 +53,7 @@ func (p *pictures) content(where, role string, raw json.RawMessage) (text string
 		return "", nil, &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
 	}
 	if len(list) > maxPictureParts {
-		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " + strconv.Itoa(maxPictureParts) + " are taken."}
+		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " + strconv.Itoa(maxPictureParts) + " are allowed."}
 	}
 	var texts []string
 	seen := false
@@ -75,7 +74,6 @@ func (p *pictures) content(where, role string, raw json.RawMessage) (text string
 	return strings.Join(texts, "\n"), parts, nil
 }
 
-// part reads one part.
 func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrongField) {
 	wrong := func(name, message string) (chat.Part, *wrongField) {
 		return chat.Part{}, &wrongField{at + name, "invalid_value", at + name + " " + message}
@@ -93,9 +91,9 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	case !ok || kind == "refusal" && role != "assistant":
 		return wrong(".type", "is "+strconv.Quote(clip(kind))+", which is not supported here; "+partAdvice(kind)+".")
 	case kind == "image_url" && role != "user":
-		return wrong("", "is an image, and only messages of the user can have images.")
+		return wrong("", "is an image, which only messages of the user may contain.")
 	case kind == "image_url" && !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, and the model of this gateway sees none (chat.vision); leave it out, or describe it in words."}
+		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
 	}
 	if no := unknownField(at, fields, known, "is not supported in a part of the type "+kind+"."); no != nil {
 		return chat.Part{}, no
@@ -110,7 +108,7 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	return chat.Part{Text: *text}, nil
 }
 
-// unknownField refuses a field that is not known and has a value.
+// unknownField rejects an unknown field with a value.
 func unknownField(at string, fields map[string]json.RawMessage, known []string, problem string) *wrongField {
 	for name, value := range fields {
 		if !slices.Contains(known, name) && string(value) != "null" {
@@ -121,7 +119,7 @@ func unknownField(at string, fields map[string]json.RawMessage, known []string, 
 	return nil
 }
 
-// imageURL reads the value of a part of the type image_url.
+// imageURL parses a part of the type image_url.
 func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongField) {
 	at += ".image_url"
 	var fields map[string]json.RawMessage
@@ -141,30 +139,29 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 	return p.address(at+".url", address, "", detail)
 }
 
-// file reads a part of the AI SDK's type file; its media type tells whether it is an image.
+// file parses a part of the AI SDK's type file, which must be an image.
 func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
 	switch {
 	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
-		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " + strconv.Quote(clip(part.MediaType)) + "; of files only images are taken."}
+		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " + strconv.Quote(clip(part.MediaType)) + "; only images are allowed."}
 	case !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, and the model of this gateway sees none (chat.vision); leave it out, or describe it in words."}
+		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
 	case part.URL == "":
 		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
 	}
 	return p.address(at+".url", part.URL, strings.ToLower(part.MediaType), "")
 }
 
-// address checks the address of an image. kind is the media type that the part declares; empty
-// if it declares none.
+// address checks an image's URL. kind is the part's declared media type, or empty.
 func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongField) {
 	wrong := func(message string) (chat.Part, *wrongField) {
 		return chat.Part{}, &wrongField{at, "invalid_value", at + " " + message}
 	}
 	if p.count++; p.count > maxPictures {
-		return wrong("is image " + strconv.Itoa(p.count) + " of the request; at most " + strconv.Itoa(maxPictures) + " are taken.")
+		return wrong("is image " + strconv.Itoa(p.count) + " of the request; at most " + strconv.Itoa(maxPictures) + " are allowed.")
 	}
 	if !oneWord(address) {
-		return wrong("must be an address without blanks and control characters.")
+		return wrong("must be a URL without spaces and control characters.")
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch strings.ToLower(scheme) {
@@ -180,19 +177,19 @@ func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongF
 		case len(address) > maxPictureURL:
 			return wrong("has more than " + strconv.Itoa(maxPictureURL>>10) + " KiB.")
 		case err != nil || u.Hostname() == "":
-			return wrong("is no whole https: address.")
+			return wrong("is not a complete https: URL.")
 		case u.User != nil:
-			return wrong("holds a user or a password; the model's provider would get both.")
+			return wrong("contains a user name or password, which the model's provider would get.")
 		}
 		return chat.Part{Image: address, Detail: detail}, nil
 	case "http":
-		return wrong("begins with http:, which is not taken; use https:, or send the image itself as data:.")
+		return wrong("uses http:, which is not allowed; use https:, or send the image as data:.")
 	}
-	return wrong("must begin with data: or https:.")
+	return wrong("must start with data: or https:.")
 }
 
-// oneWord says whether an address is one word of printable ASCII. The decoder handles line
-// breaks in the base64 of a data: address.
+// oneWord reports whether a URL is printable ASCII without spaces. The decoder handles line breaks in the base64 of
+// data:.
 func oneWord(address string) bool {
 	data := len(address) > 5 && strings.EqualFold(address[:5], "data:")
 	return !strings.ContainsFunc(address, func(r rune) bool {
@@ -200,9 +197,8 @@ func oneWord(address string) bool {
 	})
 }
 
-// dataImage checks what follows data: (RFC 2397), and returns the whole address in the form
-// that all providers read. problem says what is wrong, as the end of a sentence. kind is the
-// media type that the part declares.
+// dataImage checks the rest of a data: URL (RFC 2397) and returns the URL in a form that all providers read. problem
+// completes a sentence. kind is the part's declared media type.
 func dataImage(rest, kind string) (address, problem string) {
 	head, payload, ok := strings.Cut(rest, ",")
 	media, coded := strings.CutSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64")
@@ -218,7 +214,7 @@ func dataImage(rest, kind string) (address, problem string) {
 		return "", "is of the media type " + said + ", and mediaType says " + strconv.Quote(clip(kind)) + "."
 	}
 	raw, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil { // some clients leave out the padding
+	if err != nil { // some clients omit the padding
 		raw, err = base64.RawStdEncoding.DecodeString(payload)
 	}
 	switch {
@@ -231,14 +227,14 @@ func dataImage(rest, kind string) (address, problem string) {
 	}
 	if is := http.DetectContentType(raw); is != said {
 		if pictureTypes[is] == "" {
-			return "", "says " + said + ", and its bytes are no such image."
+			return "", "says " + said + ", but its bytes are not such an image."
 		}
-		return "", "says " + said + ", and its bytes are " + is + "."
+		return "", "says " + said + ", but its bytes are " + is + "."
 	}
 	return "data:" + said + ";base64," + base64.StdEncoding.EncodeToString(raw), ""
 }
 
-// partAdvice says what to do instead of a part.
+// partAdvice suggests an alternative to a part.
 func partAdvice(kind string) string {
 	switch kind {
 	case "input_audio":

@@ -131,11 +131,11 @@ func TestImagesAreRefusedByName(t *testing.T) {
 		large:                                "more than 5 MiB",
 		"http://example.com/x.png":           "http:",
 		"HTTP://example.com/x.png":           "http:",
-		"ftp://example.com/x.png":            "must begin",
-		"file:///etc/passwd":                 "must begin",
-		"javascript:alert(1)":                "must begin",
-		"x.png":                              "must begin",
-		"https://":                           "no whole",
+		"ftp://example.com/x.png":            "must start",
+		"file:///etc/passwd":                 "must start",
+		"javascript:alert(1)":                "must start",
+		"x.png":                              "must start",
+		"https://":                           "not a complete",
 		"https://ada:pass@example.com/x.png": "password",
 		"https://example.com/" + strings.Repeat("x", maxPictureURL): "8 KiB",
 		"https://example.com/a b":                                   "blanks",
@@ -208,7 +208,7 @@ func TestBlindModels(t *testing.T) {
 		"/v1/chat?protocol=ui-message-stream": `{"messages":[{"role":"user","parts":[{"type":"file","mediaType":"image/png","url":"https://example.com/x"}]}]}`,
 	} {
 		w := send(s, path, body, nil)
-		if _, message := problemOf(t, w); w.Code != http.StatusBadRequest || !strings.Contains(message, "sees none") {
+		if _, message := problemOf(t, w); w.Code != http.StatusBadRequest || !strings.Contains(message, "accept images") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

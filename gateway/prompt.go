@@ -10,7 +10,7 @@ import (
 	"voicegw/store"
 )
 
-// shownPrompt is what the model of a session is set up with.
+// shownPrompt is the prompt and setup of a session's model.
 type shownPrompt struct {
 	SessionID    string       `json:"session_id"`
 	Agent        string       `json:"agent"`
@@ -30,7 +30,7 @@ type promptTool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// showPrompt shows what the model of a session is told, and which tools it has, on whichever gateway it runs.
+// showPrompt shows the prompt and tools of a session on any gateway.
 func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	p, err := s.prompt(r.Context(), id)
@@ -38,13 +38,13 @@ func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		answer(w, http.StatusOK, shown(id, p))
 	case errors.Is(err, session.ErrNoModel):
-		problem(w, http.StatusConflict, "session_connecting", "The session has no model yet, or is over; ask again in a moment.")
+		problem(w, http.StatusConflict, "session_connecting", "The session is not connected to a model; try again in a moment.")
 	default:
-		s.elsewhereFailed(w, "is", "the prompt of a session cannot be shown", err)
+		s.elsewhereFailed(w, "is", "reading a session's prompt failed", err)
 	}
 }
 
-// prompt returns what is in force in a session that the caller may see. The error wraps store.ErrUnknown or
+// prompt returns the current prompt of a session that the caller may see. The error wraps store.ErrUnknown or
 // session.ErrNoModel, or is an elsewhereError.
 func (s *Server) prompt(ctx context.Context, id string) (p session.Prompt, err error) {
 	if running, here := s.opts.Sessions.Session(id); here {

@@ -9,20 +9,18 @@ import (
 	"voicegw/transport"
 )
 
-// providerLine is a provider in the answer of GET /v1/providers.
 type providerLine struct {
 	Name  string `json:"name"`
 	Model string `json:"model"`
-	// Voices are the provider's documented ones, its default first; Voice is the configured
-	// one.
+	// Voices are the provider's documented voices, default first; Voice is the configured one.
 	Voices    []string `json:"voices"`
 	Voice     string   `json:"voice"`
 	Simulated bool     `json:"simulated"`
-	// Ends is the announced end of the model, if there is one.
+	// Ends is the announced shutdown of the model, if any.
 	Ends *transport.ModelEnd `json:"ends,omitempty"`
 }
 
-// offered lists all that a client may ask for.
+// offered is everything that a client may request.
 type offered struct {
 	Default   string         `json:"default"`
 	Agents    []string       `json:"agents"`
@@ -31,20 +29,20 @@ type offered struct {
 	Simulator bool           `json:"simulator"`
 }
 
-// mostNamed is how many agents an error names.
+// mostNamed limits the agents in an error.
 const mostNamed = 10
 
-// unknownAgent answers a request for an agent that does not exist.
+// unknownAgent answers a request for an unknown agent.
 func (s *Server) unknownAgent(w http.ResponseWriter, name string) {
 	names := s.opts.Sessions.Agents()
 	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
 	if len(names) > mostNamed {
 		there += " and more"
 	}
-	problem(w, http.StatusNotFound, protocol.CodeUnknownAgent, "There is no agent "+strconv.Quote(clip(name))+" here; there is "+there+".")
+	problem(w, http.StatusNotFound, protocol.CodeUnknownAgent, "There is no agent "+strconv.Quote(clip(name))+"; available: "+there+".")
 }
 
-// providers lists what a client may ask for.
+// providers lists what a client may request.
 func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
 	list := offered{Agents: s.opts.Sessions.Agents(), TextAgent: s.opts.Chat != nil, Simulator: s.opts.Simulator != nil}
 	for _, p := range s.opts.Sessions.Providers() {

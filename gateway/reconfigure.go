@@ -4,7 +4,7 @@ import (
 	"voicegw/internal/origin"
 )
 
-// Settings are the options that may change while the Server answers; see the fields of [Options].
+// Settings are the options that may change while the Server runs; see [Options].
 type Settings struct {
 	Hosts            origin.Hosts
 	Origins          []origin.Pattern
@@ -13,8 +13,8 @@ type Settings struct {
 	Turns            TurnLimits
 }
 
-// Reconfigure takes over other settings, for requests that come from now on. Connections and messages
-// beyond lower limits go on. It may be called concurrently with everything but itself.
+// Reconfigure applies settings to future requests. Connections and messages above lower limits continue. It must not
+// run concurrently with itself.
 func (s *Server) Reconfigure(to Settings) {
 	to.Turns = to.Turns.withDefaults()
 	s.turns.limit(to.Turns)

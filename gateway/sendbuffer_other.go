@@ -2,5 +2,5 @@
 
 package gateway
 
-// setUnsentLimit has no equivalent on this platform.
+// setUnsentLimit does nothing on this platform.
 func setUnsentLimit(uintptr, int) {}

@@ -20,19 +20,18 @@ import (
 	"voicegw/store"
 )
 
-// Voice makes voice sessions and knows conversations; *handoff.Desk implements it. Its methods
-// may be used concurrently.
+// Voice creates voice sessions and reads conversations; *handoff.Desk implements it. It must be safe for concurrent
+// use.
 type Voice interface {
-	// Invite makes a voice session.
+	// Invite creates a voice session.
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
-	// Conversation returns what was said; store.ErrUnknown if it does not exist.
+	// Conversation returns a conversation, or store.ErrUnknown.
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
-	// Conversations returns a page of all that are kept; store.ErrCursor if the query's After is not the
-	// Next of a page.
+	// Conversations returns a page of the stored conversations; store.ErrCursor if the query's After is not the Next
+	// of a page.
 	Conversations(ctx context.Context, q store.Query) (store.Page, error)
 }
 
-// sessionBody is what POST /v1/sessions takes.
 type sessionBody struct {
 	User           string        `json:"user"`
 	Scopes         []string      `json:"scopes"`
@@ -45,23 +44,23 @@ type sessionBody struct {
 	Inspect        bool          `json:"inspect"`
 }
 
-// sessionOffer is what it answers with.
+// sessionOffer is the response of POST /v1/sessions.
 type sessionOffer struct {
 	SessionID      string `json:"session_id"`
 	ConversationID string `json:"conversation_id"`
-	// Ticket is a secret for the client alone.
+	// Ticket is a secret for the client.
 	Ticket string `json:"ticket"`
 	URL    string `json:"url"`
-	// ExpiresAt is RFC 3339 in UTC with ms.
+	// ExpiresAt is RFC 3339 in UTC with milliseconds.
 	ExpiresAt string `json:"expires_at"`
-	// Subprotocols are what a browser may offer instead of sending the ticket.
+	// Subprotocols let a browser send the ticket in the handshake.
 	Subprotocols []string `json:"subprotocols"`
 }
 
-// maxContext bounds the context of a sessionBody, in characters.
+// maxContext limits the context of a sessionBody, in characters.
 const maxContext = 8000
 
-// makeSession makes a voice session and its ticket.
+// makeSession creates a voice session and its ticket.
 func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	var body sessionBody
 	if !s.readBody(w, r, &body, true, plainError) {
@@ -72,7 +71,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, wrong := invitation(body)
-	// A console's token opens this endpoint too, and belongs to a browser: it vouches for nobody.
+	// A console is a browser, so it cannot vouch for users.
 	caller := auth.From(r.Context())
 	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole, registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
 	in.Scopes = grantsOf(r, in.Scopes)
@@ -91,7 +90,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
 		return
-	case s.shutOut(w, in.User, plainError, "The user is shut out for a while."):
+	case s.shutOut(w, in.User, plainError, "The user is temporarily blocked."):
 		return
 	}
 	if s.spent(w, r, in.User, plainError) {
@@ -111,8 +110,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// forSelf makes a body that of its caller, unless the caller may name the user: a ticket is then for
-// nobody else, only for the page that asks for it, and shows the inside only to those who may see it.
+// forSelf restricts a body to its caller, unless the caller may name users: a ticket is then only for that user and
+// page, and inspects only what the caller may.
 func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	p := auth.From(r.Context())
 	if p.Names() {
@@ -129,22 +128,21 @@ func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	return nil
 }
 
-// invitation turns a body into an Invitation that nobody has vouched for yet, or says what is
-// wrong with it.
+// invitation converts a body to an Invitation without a voucher, or returns the problem.
 func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
 	who, unnamed := user.Parse(body.User)
 	switch {
 	case body.User == "":
-		return in, "user is missing: it says who will speak."
+		return in, "user is missing."
 	case unnamed != nil:
 		return in, "user " + unnamed.Error() + "."
 	case utf8.RuneCountInString(body.PendingRequest) > protocol.MaxTextChars:
 		return in, fmt.Sprintf("pending_request is longer than %d characters.", protocol.MaxTextChars)
 	case utf8.RuneCountInString(body.Context) > maxContext:
-		return in, fmt.Sprintf("context is longer than %d characters; send a summary, or messages, of which the newest are taken.", maxContext)
+		return in, fmt.Sprintf("context is longer than %d characters; send a summary, or messages, which are truncated.", maxContext)
 	case body.Context != "" && len(body.Messages) > 0:
-		return in, "context and messages cannot come together: both say what was said before."
+		return in, "context and messages are mutually exclusive."
 	case body.ConversationID != "" && !conversation.ValidID(body.ConversationID):
 		return in, fmt.Sprintf("conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
 	case !ok:
@@ -161,16 +159,16 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	}, wrong
 }
 
-// saidMessage is an earlier message, in words alone.
+// saidMessage is an earlier message, as text.
 type saidMessage struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-// saidBefore turns messages into entries, or says what is wrong with them.
+// saidBefore converts messages to entries, or returns the problem.
 func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entry, wrong string) {
 	if len(messages) > maxChatMessages {
-		return nil, fmt.Sprintf("messages has %d messages; at most %d are taken.", len(messages), maxChatMessages)
+		return nil, fmt.Sprintf("messages has %d messages; at most %d are allowed.", len(messages), maxChatMessages)
 	}
 	turn := 0
 	for i, m := range messages {
@@ -180,10 +178,10 @@ func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entr
 			turn++
 		case conversation.RoleAssistant:
 		default:
-			return nil, fmt.Sprintf("messages[%d].role must be user or assistant; leave others out.", i)
+			return nil, fmt.Sprintf("messages[%d].role must be user or assistant; omit others.", i)
 		}
 		if n := utf8.RuneCountInString(m.Content); n > conversation.MaxText {
-			return nil, fmt.Sprintf("messages[%d].content has %d characters; at most %d are taken.", i, n, conversation.MaxText)
+			return nil, fmt.Sprintf("messages[%d].content has %d characters; at most %d are allowed.", i, n, conversation.MaxText)
 		}
 		e.Turn = turn
 		said = append(said, e)
@@ -191,7 +189,7 @@ func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entr
 	return said, ""
 }
 
-// shutOut answers for a user who is blocked.
+// shutOut answers if the user is blocked.
 func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape, message string) bool {
 	if s.opts.Blocked == nil {
 		return false
@@ -205,22 +203,22 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape,
 	return blocked
 }
 
-// notInvited answers when no voice session was made.
+// notInvited answers why no voice session was created.
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrVoiceActive):
-		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
+		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "This conversation already has a running voice session, which must end first.")
 	case errors.Is(err, handoff.ErrTaken):
-		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
+		problem(w, http.StatusConflict, "conversation_taken", "The conversation belongs to another user; omit conversation_id, or use another one.")
 	case errors.Is(err, store.ErrFull):
 		retryAfter(w, time.Minute)
-		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were made within the last hour; try again later.")
+		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were created within the last hour; try again later.")
 	default:
-		s.storeFailed(w, "a voice session cannot be made", err)
+		s.storeFailed(w, "creating a voice session failed", err)
 	}
 }
 
-// voiceURL is where clients connect: by the name that the request used.
+// voiceURL is the URL for voice clients, with the host of the request.
 func (s *Server) voiceURL(r *http.Request) string {
 	scheme := "ws"
 	if from, _ := s.scheme(r); from == "https" {
@@ -229,8 +227,7 @@ func (s *Server) voiceURL(r *http.Request) string {
 	return scheme + "://" + r.Host + voicePath
 }
 
-// absolute returns the whole address of a path of this gateway, by which the client that sent
-// the request can reach it; a whole address stays as it is.
+// absolute makes a path of this gateway a URL with the request's host; URLs stay unchanged.
 func (s *Server) absolute(r *http.Request, address string) string {
 	if !strings.HasPrefix(address, "/") {
 		return address
@@ -242,7 +239,6 @@ func (s *Server) absolute(r *http.Request, address string) string {
 	return strings.Replace(at.Scheme, "ws", "http", 1) + "://" + at.Host + address
 }
 
-// runningLine is a session in the list.
 type runningLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`
@@ -267,7 +263,7 @@ func lineOf(r session.Running) runningLine {
 	}
 }
 
-// listSessions lists the sessions that run in this process, and then those of the other gateways.
+// listSessions lists the local sessions, and then those of other gateways.
 func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 	lines := []any{}
 	for _, running := range s.opts.Sessions.Sessions() {
@@ -286,13 +282,13 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 		body["nodes"] = nodes
 	}
 	if err != nil {
-		s.opts.Logger.Warn("the sessions of other gateways cannot be listed", "error", err)
+		s.opts.Logger.Warn("listing other gateways' sessions failed", "error", err)
 		body["incomplete"] = true
 	}
 	answer(w, http.StatusOK, body)
 }
 
-// showSession shows a session, on whichever gateway it runs, or one that has ended in the last minutes.
+// showSession shows a running session of any gateway, or one that ended within the last minutes.
 func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
 	var line any
 	var err error
@@ -306,20 +302,20 @@ func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
 		err = store.ErrUnknown
 	}
 	if err != nil {
-		s.elsewhereFailed(w, "is", "a session cannot be shown", err)
+		s.elsewhereFailed(w, "is", "reading a session failed", err)
 		return
 	}
 	answer(w, http.StatusOK, line)
 }
 
-// showConversation shows what was said, by text and by voice.
+// showConversation shows a conversation's text and voice entries.
 func (s *Server) showConversation(w http.ResponseWriter, r *http.Request) {
 	c, err := s.opts.Voice.Conversation(r.Context(), r.PathValue("id"))
 	switch {
 	case errors.Is(err, store.ErrUnknown), err == nil && !sees(r.Context(), c.User):
-		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation, or its time is over.")
+		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation, or it has expired.")
 	case err != nil:
-		s.storeFailed(w, "a conversation cannot be read", err)
+		s.storeFailed(w, "reading a conversation failed", err)
 	default:
 		answer(w, http.StatusOK, shownConversation(c))
 	}

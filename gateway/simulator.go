@@ -6,73 +6,68 @@ import (
 	"time"
 )
 
-// Simulator stands in for providers in this process, and can be told by hand to fail. Its
-// methods may be used concurrently.
+// Simulator simulates providers in this process and causes faults on request. It must be safe for concurrent use.
 type Simulator interface {
-	// Simulates says whether it stands in for a provider.
+	// Simulates reports whether it simulates a provider.
 	Simulates(provider string) bool
-	// Faults lists the possible faults.
 	Faults() []Fault
-	// Commit causes a fault on the connection whose other end has that address, as host:port.
-	// The error wraps ErrNotConnected or ErrTooManyFaults, or is a *FaultError.
+	// Commit causes a fault on the connection with that peer (host:port). The error wraps ErrNotConnected or
+	// ErrTooManyFaults, or is a *FaultError.
 	Commit(addr string, o FaultOrder) (FaultMoment, error)
 }
 
-// Fault is a fault that can be caused by hand.
+// Fault is a fault that an operator can cause.
 type Fault struct {
 	Do string
-	// Label describes to a person what it does.
+	// Label describes the effect for people.
 	Label string
-	// For is its default duration; zero if it has no duration.
+	// For is its default duration, or zero.
 	For  time.Duration
 	When FaultMoment
 }
 
-// FaultOrder asks for a Fault.
+// FaultOrder requests a Fault.
 type FaultOrder struct {
 	Do string
-	// For is nil for the fault's own duration. Code is 0 for the provider's own.
+	// A nil For means the fault's default, and a zero Code the provider's.
 	For  *time.Duration
 	Code int
 }
 
-// FaultMoment is when a fault happens.
 type FaultMoment string
 
-// The moments.
 const (
 	FaultNow        FaultMoment = "now"
-	FaultAtNextCall FaultMoment = "next_call" // a tool call on that connection
+	FaultAtNextCall FaultMoment = "next_call" // at a tool call on that connection
 )
 
-// ErrNotConnected is wrapped if no connection has the address, and ErrTooManyFaults if too many
-// faults wait for one connection.
+// ErrNotConnected and ErrTooManyFaults are wrapped by errors of Simulator.Commit: no connection has the address, or
+// too many faults wait for it.
 var (
 	ErrNotConnected  = errors.New("gateway: the simulator has no such connection")
 	ErrTooManyFaults = errors.New("gateway: too many faults wait for that connection")
 )
 
-// FaultError says what is wrong with a FaultOrder, in words for its author.
+// FaultError is a problem of a FaultOrder.
 type FaultError struct {
 	// Field is do, for_ms or code.
 	Field   string
 	Message string
 }
 
-// Error returns the message.
+// Error returns Message.
 func (e *FaultError) Error() string { return e.Message }
 
-// faultLine is a fault in the answer of GET /v1/simulator.
+// faultLine is a fault in GET /v1/simulator.
 type faultLine struct {
 	Do    string `json:"do"`
 	Label string `json:"label"`
-	// For says whether for_ms has a meaning; ForMS is its default.
+	// For reports whether for_ms applies; ForMS is its default.
 	For   bool        `json:"for"`
 	ForMS int64       `json:"for_ms,omitempty"`
 	When  FaultMoment `json:"when"`
 }
 
-// listFaults lists the faults that can be caused by hand.
 func (s *Server) listFaults(w http.ResponseWriter, _ *http.Request) {
 	lines := []faultLine{}
 	for _, f := range s.opts.Simulator.Faults() {
@@ -81,7 +76,6 @@ func (s *Server) listFaults(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"faults": lines})
 }
 
-// faultBody is what POST /v1/simulator/faults takes.
 type faultBody struct {
 	SessionID string `json:"session_id"`
 	Do        string `json:"do"`
@@ -89,7 +83,7 @@ type faultBody struct {
 	Code      int    `json:"code"`
 }
 
-// maxFaultMS bounds the duration of a fault: a day.
+// maxFaultMS limits a fault to a day.
 const maxFaultMS = 24 * 60 * 60 * 1000
 
 // commitFault causes a fault on a session's connection to its model.
@@ -101,7 +95,7 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 	order := FaultOrder{Do: body.Do, Code: body.Code}
 	switch {
 	case body.SessionID == "":
-		problem(w, http.StatusBadRequest, "invalid_message", "session_id is missing: GET /v1/sessions lists the sessions that run.")
+		problem(w, http.StatusBadRequest, "invalid_message", "session_id is missing; see GET /v1/sessions.")
 		return
 	case body.ForMS != nil && (*body.ForMS < 0 || *body.ForMS > maxFaultMS):
 		problem(w, http.StatusBadRequest, "invalid_message", "for_ms must be between 0 and 86400000, a day.")
@@ -112,7 +106,7 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 	}
 	running, ok := s.opts.Sessions.Session(body.SessionID)
 	if !ok {
-		problem(w, http.StatusNotFound, "session_unknown", "No session of that id runs on this gateway; GET /v1/sessions lists those that do.")
+		problem(w, http.StatusNotFound, "session_unknown", "No running session on this gateway has that id; see GET /v1/sessions.")
 		return
 	}
 	when, err := s.opts.Simulator.Commit(running.ModelAddr, order)
@@ -120,23 +114,23 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 		s.faultRefused(w, err)
 		return
 	}
-	s.opts.Logger.Info("a fault was asked for", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when), "addr", s.clientAddr(r).String())
+	s.opts.Logger.Info("fault requested", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when), "addr", s.clientAddr(r).String())
 	answer(w, http.StatusAccepted, map[string]any{"accepted": true, "when": when})
 }
 
-// faultRefused answers when no fault was caused.
+// faultRefused answers why no fault was caused.
 func (s *Server) faultRefused(w http.ResponseWriter, err error) {
 	var wrong *FaultError
 	switch {
 	case errors.As(err, &wrong):
 		problem(w, http.StatusBadRequest, "invalid_message", wrong.Message)
 	case errors.Is(err, ErrNotConnected):
-		problem(w, http.StatusConflict, "not_connected", "The session has no connection to the simulator: it is over, or just ending.")
+		problem(w, http.StatusConflict, "not_connected", "The session has no connection to the simulator.")
 	case errors.Is(err, ErrTooManyFaults):
 		retryAfter(w, time.Second)
-		problem(w, http.StatusTooManyRequests, "limit", "Too many faults wait for that connection already.")
+		problem(w, http.StatusTooManyRequests, "limit", "Too many faults are waiting for that connection.")
 	default:
-		s.opts.Logger.Error("a fault could not be committed", "error", err)
-		problem(w, http.StatusInternalServerError, "internal", "Something went wrong in the gateway.")
+		s.opts.Logger.Error("causing a fault failed", "error", err)
+		problem(w, http.StatusInternalServerError, "internal", "Internal error.")
 	}
 }

@@ -9,20 +9,19 @@ import (
 	"voicegw/store"
 )
 
-// switchBody is what POST /v1/sessions/{id}/agent takes.
 type switchBody struct {
 	Agent  string `json:"agent"`
 	Reason string `json:"reason"`
 }
 
-// switchAgent lets another agent go on with a voice session, on whichever gateway it runs.
+// switchAgent switches a voice session on any gateway to another agent.
 func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 	var body switchBody
 	if !s.readBody(w, r, &body, true, plainError) {
 		return
 	}
 	if body.Agent == "" {
-		problem(w, http.StatusBadRequest, "invalid_message", "agent is missing: it names the agent that goes on; GET /v1/agents lists them.")
+		problem(w, http.StatusBadRequest, "invalid_message", "agent is missing; see GET /v1/agents.")
 		return
 	}
 	id := r.PathValue("id")
@@ -34,13 +33,13 @@ func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err == nil:
-		s.opts.Logger.Info("an operator has switched the agent of a session", "session_id", id, "agent", body.Agent)
+		s.opts.Logger.Info("an operator switched a session's agent", "session_id", id, "agent", body.Agent)
 		w.WriteHeader(http.StatusAccepted)
 	case errors.Is(err, session.ErrAgent) && !s.opts.Sessions.HasAgent(body.Agent):
 		s.unknownAgent(w, body.Agent)
 	case errors.Is(err, session.ErrAgent):
-		problem(w, http.StatusConflict, "agent_cannot", "The agent cannot go on with this session: "+session.WhyNot(err)+".")
+		problem(w, http.StatusConflict, "agent_cannot", "The session cannot switch to this agent: "+session.WhyNot(err)+".")
 	default:
-		s.elsewhereFailed(w, "is", "the agent of a session cannot be switched", err)
+		s.elsewhereFailed(w, "is", "switching a session's agent failed", err)
 	}
 }

@@ -14,23 +14,22 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// handshakeTime bounds a TLS handshake. A certificate that has to be ordered first (ACME) must be
-// there within it; a later handshake finds it.
+// handshakeTime limits a TLS handshake, including the order of a certificate (ACME). A later handshake finds the
+// certificate.
 const handshakeTime = 10 * time.Second
 
-// protocolHTTP2 and protocolACME are the names of protocols in TLS (ALPN): that of HTTP/2, and that
-// of the handshakes by which a certificate authority checks a host (RFC 8737).
+// ALPN protocol names of HTTP/2, and of the handshakes by which a certificate authority verifies a host (RFC 8737).
 const (
 	protocolHTTP2 = "h2"
 	protocolACME  = "acme-tls/1"
 )
 
-// ListenTLS is Listen for clients that speak TLS. config names the protocols: h2, http/1.1 and,
-// if certificates are ordered, acme-tls/1. Connections that it accepts have made their handshake.
-// Close ends the handshakes. Failed handshakes are logged at debug level; nil discards.
+// ListenTLS is Listen with TLS. config names the protocols: h2, http/1.1 and, for ACME, acme-tls/1. Accepted
+// connections have completed their handshake. Close aborts running handshakes. Failed handshakes are logged at debug
+// level; logger may be nil.
 //
-// The sessions' fast path is the same as without TLS: the Conn of package nonblock is under it,
-// and no goroutine is left when a handshake is over.
+// Sessions are as fast as without TLS: the Conn of package nonblock is underneath, and the handshake's goroutine has
+// ended.
 func ListenTLS(ln net.Listener, loops *nonblock.Loops, config *tls.Config, logger *slog.Logger) net.Listener {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &tlsListener{
@@ -41,9 +40,8 @@ func ListenTLS(ln net.Listener, loops *nonblock.Loops, config *tls.Config, logge
 	return l
 }
 
-// tlsListener makes each handshake on a goroutine of its own, so that a slow one delays no other.
-// http.Server could do so, too, but then nobody could look at a client's requests before it does:
-// see plainHTTP.
+// tlsListener runs each handshake on its own goroutine, so that a slow one delays no other. It isn't left to
+// http.Server, because requests must be checked first: see plainHTTP.
 type tlsListener struct {
 	net.Listener
 	// Fixed.
@@ -55,13 +53,12 @@ type tlsListener struct {
 	running  sync.WaitGroup
 }
 
-// arrival is what one call of Accept returns.
+// arrival is the result of an Accept.
 type arrival struct {
 	conn net.Conn
 	err  error
 }
 
-// Accept implements net.Listener.
 func (l *tlsListener) Accept() (net.Conn, error) {
 	select {
 	case a := <-l.accepted:
@@ -71,7 +68,7 @@ func (l *tlsListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close implements net.Listener. It waits for the goroutines of handshakes, which it ends.
+// Close implements net.Listener. It aborts the running handshakes and waits for them.
 func (l *tlsListener) Close() error {
 	l.cancel()
 	err := l.Listener.Close()
@@ -79,7 +76,7 @@ func (l *tlsListener) Close() error {
 	return err //nolint:wrapcheck // this is the same listener
 }
 
-// run accepts connections until the listener is closed or fails.
+// run accepts connections until the listener closes or fails.
 func (l *tlsListener) run() {
 	for {
 		c, err := l.Listener.Accept()
@@ -92,17 +89,17 @@ func (l *tlsListener) run() {
 		case <-l.ctx.Done():
 			return
 		}
-		// http.Server waits and goes on after such an error, and after no other.
+		// http.Server retries only after such an error.
 		if temporary, ok := errors.AsType[net.Error](err); !ok || !temporary.Temporary() { //nolint:staticcheck // as net/http does
 			return
 		}
 	}
 }
 
-// shake makes the handshake of one connection, and passes it to Accept or closes it.
+// shake runs a connection's handshake, and passes it to Accept or closes it.
 func (l *tlsListener) shake(under net.Conn) {
 	if b := boundOf(under); b != nil {
-		b.framing = nil // what comes over it is encrypted
+		b.framing = nil // the data is encrypted
 	}
 	c := tls.Server(under, l.config)
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTime)
@@ -113,9 +110,9 @@ func (l *tlsListener) shake(under net.Conn) {
 		l.logger.Debug("TLS handshake failed", "addr", under.RemoteAddr().String(), "error", err)
 		sayHTTPS(err)
 	case c.ConnectionState().NegotiatedProtocol == protocolHTTP2:
-		next = c // net/http expects a *tls.Conn there
+		next = c // net/http expects a *tls.Conn here
 	case c.ConnectionState().NegotiatedProtocol == protocolACME:
-		// The authority has seen what it wanted to see.
+		// The authority is done.
 	default:
 		next = &plainHTTP{Conn: c, framing: &framing{}}
 	}
@@ -129,7 +126,7 @@ func (l *tlsListener) shake(under net.Conn) {
 	_ = c.Close() // the client may have closed it
 }
 
-// sayHTTPS answers a client that speaks HTTP without TLS, as net/http does.
+// sayHTTPS answers a client that speaks HTTP without TLS, like net/http.
 func sayHTTPS(err error) {
 	bad, ok := errors.AsType[tls.RecordHeaderError](err)
 	if !ok || bad.Conn == nil {
@@ -142,16 +139,15 @@ func sayHTTPS(err error) {
 	}
 }
 
-// plainHTTP is a TLS connection that carries HTTP/1: what a client sends is checked before net/http
-// reads it, as on a connection without TLS. That is why it is not a *tls.Conn, whose handshake
-// net/http would make itself; it has what net/http, nonblock.Under and package ws look for
-// (ConnectionState, CloseWrite, NetConn).
+// plainHTTP is a TLS connection with HTTP/1 whose requests are checked before net/http reads them, as without TLS. It
+// isn't a *tls.Conn, because net/http would run that one's handshake itself; it has the methods that net/http,
+// nonblock.Under and package ws need (ConnectionState, CloseWrite, NetConn).
 type plainHTTP struct {
 	*tls.Conn
-	framing *framing // of the goroutine that reads; nil once the connection no longer carries HTTP
+	framing *framing // only for the reading goroutine; nil once the connection isn't HTTP
 }
 
-// Read implements net.Conn. A request whose end is uncertain is not passed on.
+// Read implements net.Conn. It fails on a request with ambiguous framing.
 func (c *plainHTTP) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.framing != nil && n > 0 {

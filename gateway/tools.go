@@ -9,7 +9,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// toolLine is a tool in the list.
 type toolLine struct {
 	ToolID               string             `json:"toolId"`
 	Version              string             `json:"version"`
@@ -27,14 +26,13 @@ type toolLine struct {
 	Availability         *spec.Availability `json:"availability,omitempty"`
 	Job                  *spec.Job          `json:"job,omitempty"`
 	LatencyBudgetMS      int                `json:"latencyBudgetMs"`
-	// Output is the schema of the data of an answer; absent if the tool does not describe it.
+	// Output is the JSON Schema of the answer's data, if the tool has one.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Versions are those beside the main one; absent without any.
+	// Versions are additional versions, if any.
 	Versions []registry.Version `json:"versions,omitempty"`
 }
 
-// toolsFor returns the tools that a caller may know: those that conversations of its credentials have, or all if
-// it may look inside.
+// toolsFor returns the tools that the caller may see: those of its own conversations, or all with inspect.
 func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
 	all, p := s.opts.Tools(), auth.From(r.Context())
 	if p.May(auth.ScopeInspect) {
@@ -43,7 +41,7 @@ func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
 	return all.Permitted(p.Granted())
 }
 
-// tools lists the tools, those of ?mode=text or voice or all.
+// tools lists the tools of ?mode=text or voice, or all.
 func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	snapshot := s.toolsFor(r)
 	tools := snapshot.All()
@@ -52,7 +50,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	case spec.ModeText, spec.ModeVoice:
 		tools = snapshot.Tools(mode)
 	default:
-		problem(w, http.StatusBadRequest, "invalid_mode", "The mode is text or voice.")
+		problem(w, http.StatusBadRequest, "invalid_mode", "mode must be text or voice.")
 		return
 	}
 	list := []toolLine{}
@@ -65,13 +63,13 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})
 }
 
-// tool shows one tool, its whole guide included.
+// tool shows a tool with its guide.
 func (s *Server) tool(w http.ResponseWriter, r *http.Request) {
 	snapshot := s.toolsFor(r)
 	id := r.PathValue("id")
 	t, ok := snapshot.Tool(id)
 	if !ok {
-		problem(w, http.StatusNotFound, "not_found", "There is no tool "+clip(id)+"; GET /v1/tools lists all.")
+		problem(w, http.StatusNotFound, "not_found", "There is no tool "+clip(id)+"; see GET /v1/tools.")
 		return
 	}
 	answer(w, http.StatusOK, struct {

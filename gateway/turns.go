@@ -14,18 +14,18 @@ import (
 	"voicegw/protocol"
 )
 
-// TurnLimits bound the messages of text conversations. A zero field means its default.
+// TurnLimits limits the messages of text conversations. Zero fields mean their defaults.
 type TurnLimits struct {
-	// AtOnce is how many are answered at once. Zero means defaults.Turns.
+	// AtOnce is the maximum being answered. Zero means defaults.Turns.
 	AtOnce int
-	// PerAddress is how many of them may come from one address. Zero means defaults.TurnsPerAddress.
+	// PerAddress is the maximum from one address. Zero means defaults.TurnsPerAddress.
 	PerAddress int
-	// PerUser is how many of them may be one user's. Zero means defaults.TurnsPerUser.
+	// PerUser is the maximum from one user. Zero means defaults.TurnsPerUser.
 	PerUser int
-	// NewPerSecond is how many one address, and one user, may start within a second.
-	// Zero means defaults.NewTurnsPerSecond.
+	// NewPerSecond is the maximum that one address, and one user, may start per second. Zero means
+	// defaults.NewTurnsPerSecond.
 	NewPerSecond int
-	// ExemptLoopback exempts this machine's own addresses from the limits of one address.
+	// ExemptLoopback exempts this machine's addresses from the limits of one address.
 	ExemptLoopback bool
 }
 
@@ -37,7 +37,7 @@ func (l TurnLimits) withDefaults() TurnLimits {
 	return l
 }
 
-// turns are the messages that are being answered.
+// turns counts the messages being answered.
 type turns struct {
 	all            *quota.Quota[struct{}] // all together, under one key
 	byAddr         *quota.Quota[string]
@@ -53,7 +53,7 @@ func newTurns(l TurnLimits) *turns {
 	return t
 }
 
-// limit sets other limits. Messages that are being answered go on.
+// limit changes the limits. Messages above them continue.
 func (t *turns) limit(l TurnLimits) {
 	t.all.Limit(quota.Options{AtOnce: l.AtOnce})
 	t.byAddr.Limit(quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond})
@@ -61,16 +61,16 @@ func (t *turns) limit(l TurnLimits) {
 	t.exemptLoopback.Store(l.ExemptLoopback)
 }
 
-// manyBehind says whether many users may share a request's address: it comes from a trusted server,
-// or from this machine, which the operator has exempted.
+// manyBehind reports whether many users may share a request's address: that of a trusted server, or of this machine
+// if exempt.
 func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 	return isServer(auth.From(r.Context())) || s.turns.exemptLoopback.Load() && addr.IsLoopback()
 }
 
-// enterChat lets a turn begin, unless the user is shut out or has used up a budget, the address or the user has its
-// share already, or all places are taken. If it is ok, leave must be called once.
+// enterChat admits a turn, unless the user is blocked or over budget, the address or user has its maximum, or the
+// gateway is full. If ok, leave must be called once.
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
-	if s.shutOut(w, who, shape, "You are shut out for a while; come back later.") {
+	if s.shutOut(w, who, shape, "You are temporarily blocked. Come back later.") {
 		return nil, false
 	}
 	if s.spent(w, r, who, shape) {
@@ -87,7 +87,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 			"Your address sends messages too fast; wait a moment.",
 			"Too many messages from your address are being answered; wait until one is."})
 	}
-	// A user without a name is counted by the address, which was checked just before.
+	// Anonymous users are counted by address, which was just checked.
 	if !who.Anonymous() {
 		shares = append(shares, share{s.turns.byUser, who.String(), "user",
 			"This user sends messages too fast; wait a moment.",
@@ -113,28 +113,27 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 		back()
 		s.seldom.Info("message refused", "full", "addr", addr.String())
 		retryAfter(w, time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
+		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway is busy; try again in a moment.")
 		return nil, false
 	}
 	return func() { s.turns.all.Give(struct{}{}); back() }, true
 }
 
-// refuseDraining answers a message that comes too late.
 func refuseDraining(w http.ResponseWriter, shape errorShape) {
 	retryAfter(w, 5*time.Second)
-	refuse(w, shape, http.StatusServiceUnavailable, protocol.CodeDraining, "The gateway is shutting down; ask another one.")
+	refuse(w, shape, http.StatusServiceUnavailable, protocol.CodeDraining, "The gateway is shutting down; use another gateway.")
 }
 
-// share is the part of all messages that one address or one user may have.
+// share is the maximum of one address or one user.
 type share struct {
 	of               *quota.Quota[string]
 	key              string
 	whose            string // "address" or "user", for the log
-	tooFast, tooMany string // the error for a client beyond the share
+	tooFast, tooMany string // error messages
 }
 
-// enter takes a place in the share. If it is used up, reason is not empty, and wait is how long
-// until a message may begin again, or zero if one has to end first.
+// enter takes a slot of the share. If there is none, reason is set, and wait is the time to retry, or zero if a
+// message must end first.
 func (s share) enter() (wait time.Duration, reason, message string) {
 	if wait := s.of.Begin(s.key); wait > 0 {
 		return wait, s.whose + "_rate", s.tooFast

@@ -13,11 +13,10 @@ import (
 	"voicegw/protocol"
 )
 
-// uiProtocol is how a request asks for the AI SDK's UI message stream, as the parameter
-// "protocol" of the address or of a type in Accept.
+// uiProtocol requests the AI SDK's UI message stream, as the URL parameter "protocol" or in Accept.
 const uiProtocol = "ui-message-stream"
 
-// wantsUI says whether a request at /v1/chat asks for the AI SDK's UI message stream.
+// wantsUI reports whether a request at /v1/chat wants the AI SDK's UI message stream.
 func wantsUI(r *http.Request) bool {
 	if r.URL.Query().Get("protocol") == uiProtocol {
 		return true
@@ -32,7 +31,7 @@ func wantsUI(r *http.Request) bool {
 	return false
 }
 
-// uiBody is what useChat's default transport sends, and what a page may add to it
+// uiBody is the request of useChat's default transport, with possible additions of the page
 // (ai-sdk.dev/docs/ai-sdk-ui/transport and stream-protocol, npm ai 6.0.322, read 2026-11-23).
 type uiBody struct {
 	ID        string      `json:"id"`
@@ -43,7 +42,6 @@ type uiBody struct {
 	Scopes    []string    `json:"scopes"`
 }
 
-// uiMessage is a message of the AI SDK's.
 type uiMessage struct {
 	ID       string          `json:"id"`
 	Role     string          `json:"role"`
@@ -51,7 +49,7 @@ type uiMessage struct {
 	Parts    []uiPart        `json:"parts"`
 }
 
-// uiPart is a part of a message; only texts and images are read.
+// uiPart is a part of a message; only texts and images are used.
 type uiPart struct {
 	Type      string `json:"type"`
 	Text      string `json:"text"`
@@ -59,7 +57,7 @@ type uiPart struct {
 	URL       string `json:"url"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: parts have many fields, and few are read.
+// UnmarshalJSON implements json.Unmarshaler. Parts have many fields; few are used.
 func (p *uiPart) UnmarshalJSON(raw []byte) error {
 	var fields struct {
 		Type      string          `json:"type"`
@@ -71,7 +69,7 @@ func (p *uiPart) UnmarshalJSON(raw []byte) error {
 		return err //nolint:wrapcheck // readBody writes the error
 	}
 	p.Type = fields.Type
-	// A field that is missing or not a text stays empty; a check reports it where it matters.
+	// A missing field, or one of another type, stays empty and is checked later.
 	_ = json.Unmarshal(fields.MediaType, &p.MediaType)
 	_ = json.Unmarshal(fields.URL, &p.URL)
 	if p.Type != "text" {
@@ -80,11 +78,11 @@ func (p *uiPart) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(fields.Text, &p.Text) //nolint:wrapcheck // readBody writes the error
 }
 
-// asChat turns the body into a turn of a conversation that the client keeps.
+// asChat converts the body to a turn of a conversation that the client keeps.
 func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	out := chatBody{User: b.User, Scopes: b.Scopes}
 	if b.Trigger == "regenerate-message" {
-		out.MessageID = "regenerate-" + rand.Text() // the user wants another answer, not the same one
+		out.MessageID = "regenerate-" + rand.Text() // the user wants a new answer
 	}
 	if b.Trigger != "" && b.Trigger != "submit-message" && b.Trigger != "regenerate-message" {
 		return out, "trigger must be submit-message or regenerate-message."
@@ -129,14 +127,14 @@ type uiStream struct {
 
 	begun  bool
 	seq    int64
-	text   string // the text part that is open
+	text   string // the open text part
 	cut    bool
 	refuse bool
 	failed bool
 	usage  protocol.Usage
 }
 
-// part writes one part. Before the first one it writes the start.
+// part writes a part, and the start before the first one.
 func (u *uiStream) part(kind string, fields map[string]any) {
 	if !u.begun {
 		u.begun = true
@@ -149,7 +147,6 @@ func (u *uiStream) part(kind string, fields map[string]any) {
 	u.out.data(fields)
 }
 
-// endText ends the text part that is open.
 func (u *uiStream) endText() {
 	if u.text != "" {
 		u.part("text-end", map[string]any{"id": u.text})
@@ -157,7 +154,6 @@ func (u *uiStream) endText() {
 	}
 }
 
-// take takes one message of the turn.
 func (u *uiStream) take(m protocol.ServerMessage) {
 	u.seq++
 	switch m := m.(type) {
@@ -174,7 +170,7 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 		u.cut, u.refuse = m.Cut, m.Refused
 		u.endText()
 	case *protocol.ToolStarted:
-		// Arguments and answers are not for every user to see, as at /v1/chat.
+		// As at /v1/chat, users don't get arguments and answers.
 		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{}, "dynamic": true, "providerExecuted": true})
 	case *protocol.ToolEnded:
 		u.toolEnded(m)
@@ -196,16 +192,16 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 	}
 }
 
-// data writes a message that has no part type of its own, in the form of /v1/chat.
+// data writes a message without a part type, as at /v1/chat.
 func (u *uiStream) data(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(u.seq, protocol.Clone(m))
 	if err != nil {
-		return // the tests of package protocol encode every message
+		return // every message encodes: tested in package protocol
 	}
 	name := strings.ReplaceAll(protocol.HeaderOf(m).Type, ".", "_")
 	if name == "" {
 		var typed struct{ Type string }
-		_ = json.Unmarshal(text, &typed) // it was just written
+		_ = json.Unmarshal(text, &typed) // just encoded
 		name = strings.ReplaceAll(typed.Type, ".", "_")
 	}
 	u.part("data-"+name, map[string]any{"id": name + "_" + strconv.FormatInt(u.seq, 10), "data": json.RawMessage(text)})
@@ -214,7 +210,7 @@ func (u *uiStream) data(m protocol.ServerMessage) {
 func (u *uiStream) toolEnded(m *protocol.ToolEnded) {
 	fields := map[string]any{"toolCallId": m.CallID, "dynamic": true, "providerExecuted": true}
 	var e struct{ Type, Message string }
-	_ = json.Unmarshal(m.Error, &e) // the error is missing, or the gateway's own
+	_ = json.Unmarshal(m.Error, &e) // missing, or the gateway's own
 	switch {
 	case m.OK:
 		fields["output"] = map[string]any{"ok": true, "duration_ms": m.DurationMS}
@@ -228,7 +224,6 @@ func (u *uiStream) toolEnded(m *protocol.ToolEnded) {
 	u.part("tool-output-available", fields)
 }
 
-// done ends the stream.
 func (u *uiStream) done() {
 	u.endText()
 	reason := "stop"
@@ -246,18 +241,18 @@ func (u *uiStream) done() {
 	u.out.write("data: [DONE]\n\n")
 }
 
-// imageType returns the type of one of the gateway's images, by its address.
+// imageType returns the media type of one of the gateway's images, by URL.
 func (s *Server) imageType(address string) string {
 	if s.opts.Images != nil {
 		if img, err := s.opts.Images.Open(path.Base(address)); err == nil {
-			defer func() { _ = img.Close() }() // only read: nothing can be lost
+			defer func() { _ = img.Close() }() // only read
 			return img.Type
 		}
 	}
 	return "image/png"
 }
 
-// readChat reads the body of a request at /v1/chat, in either form. done is that of readTurn.
+// readChat reads a request at /v1/chat in either format. done is that of readTurn.
 func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
 	if !wantsUI(r) {
 		done, ok = s.readTurn(w, r, &body, true, plainError)
@@ -274,7 +269,7 @@ func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody
 	return body, done, wrong == ""
 }
 
-// taker returns the writer of a turn for a request at /v1/chat.
+// taker returns the writer of a turn at /v1/chat.
 func (s *Server) taker(r *http.Request, out *eventWriter) chat.Emit {
 	if !wantsUI(r) {
 		return (&eventStream{out: out}).send

@@ -15,13 +15,13 @@ import (
 	"voicegw/protocol"
 )
 
-// Usage counts what users and keys use; *meter.Meter implements it and documents each method.
+// Usage counts what users and keys use; *meter.Meter implements and documents it.
 type Usage interface {
 	Allows(who meter.Who) *meter.Refusal
 	Report(ctx context.Context, f meter.Filter) (days []meter.Day, unreadable int, err error)
 }
 
-// spent answers a request of a user, or with a key, that has used up what it may for the day.
+// spent answers if the user or key has used up a budget.
 func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) bool {
 	if s.opts.Usage == nil {
 		return false
@@ -34,22 +34,21 @@ func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, sh
 	return true
 }
 
-// limited answers a request that a limit refuses.
+// limited answers a request refused by a limit.
 func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal, shape errorShape) {
 	s.seldom.Info("refused by a limit", no.Limit, "addr", s.clientAddr(r).String(), "route", r.Pattern)
 	limitHeaders(w.Header(), no)
-	told := shape(http.StatusTooManyRequests, protocol.CodeLimit, "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment.")
+	told := shape(http.StatusTooManyRequests, protocol.CodeLimit, "You have too many sessions, or start them too fast. End one, or try again in a moment.")
 	if no.Day() {
-		told = shape(http.StatusTooManyRequests, protocol.CodeBudget, "What you may use is used up for now; come back later.")
+		told = shape(http.StatusTooManyRequests, protocol.CodeBudget, "Your quota is exhausted. Come back later.")
 		told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
 	}
 	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})
 }
 
-// limitHeaders says which limit is reached, in the form of draft-ietf-httpapi-ratelimit-headers-11
-// (read 2026-11-25): a policy has its quota q and its window w, the limit what is left, r, and in how
-// many seconds there is more, t. The draft counts requests; here q counts micro-dollars for a limit of
-// cost, and seconds for one of minutes.
+// limitHeaders sets the headers of draft-ietf-httpapi-ratelimit-headers-11 (read 2026-11-25): the policy's quota q
+// and window w, and the limit's remainder r, with the seconds t until there is more. q counts micro-dollars for a
+// cost limit, and seconds for a limit of minutes.
 func limitHeaders(h http.Header, no *meter.Refusal) {
 	seconds := int64(math.Ceil(no.RetryIn.Seconds()))
 	h.Set("Retry-After", fmt.Sprint(max(seconds, 1)))
@@ -61,14 +60,13 @@ func limitHeaders(h http.Header, no *meter.Refusal) {
 	h.Set("RateLimit", fmt.Sprintf("%q;r=0;t=%d", no.Limit, max(seconds, 1)))
 }
 
-// usageDay is a day of GET /v1/usage; the total of all has no date.
+// usageDay is a day of GET /v1/usage; the total has no date.
 type usageDay struct {
 	Date string `json:"date,omitempty"`
-	// USDMicros is money in millionths of a dollar; Unpriced counts the reports of usage that are not
-	// in it because they have no price.
+	// USDMicros is in millionths of a dollar. Unpriced counts usage reports without a price, which it excludes.
 	USDMicros int64      `json:"usd_micros"`
 	Unpriced  int64      `json:"unpriced"`
-	Estimated int64      `json:"estimated,omitempty"` // usages that no model has reported
+	Estimated int64      `json:"estimated,omitempty"` // usage that no model reported
 	Sessions  int64      `json:"sessions"`
 	Turns     int64      `json:"turns"`
 	VoiceMS   int64      `json:"voice_ms"`
@@ -80,13 +78,12 @@ func dayLine(date string, sum cost.Sum) usageDay {
 }
 
 const (
-	// usageDays is how many days are reported if the request names none, mostUsageDays how many at
-	// most.
+	// usageDays is the default number of days, mostUsageDays the maximum.
 	usageDays     = 30
 	mostUsageDays = 100
 )
 
-// showUsage reports what was used, by day: of all, or of a user or a key.
+// showUsage reports the usage by day, of all or of a user or key.
 func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 	f, wrong := usageFilter(r.URL.Query(), time.Now())
 	if wrong != "" {
@@ -94,11 +91,11 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if only := mine(r.Context()); !only.IsZero() {
-		f.User = only.String() // whatever was asked for
+		f.User = only.String() // overrides the parameter
 	}
 	days, unreadable, err := s.opts.Usage.Report(r.Context(), f)
 	if err != nil {
-		s.storeFailed(w, "the usage cannot be read", err)
+		s.storeFailed(w, "reading the usage failed", err)
 		return
 	}
 	var all cost.Sum
@@ -110,7 +107,7 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.live.Load().Prices, "unreadable": unreadable})
 }
 
-// usageFilter reads what is asked for, or says what is wrong with it.
+// usageFilter parses the parameters, or returns the problem.
 func usageFilter(q url.Values, now time.Time) (f meter.Filter, wrong string) {
 	f = meter.Filter{Key: q.Get("key"), First: now.AddDate(0, 0, 1-usageDays), Last: now}
 	if f.User, wrong = listParameters(q, "key", "since"); wrong != "" {

@@ -21,8 +21,7 @@ import (
 	"voicegw/transport"
 )
 
-// agents are the agents of this process, in the forms in which sessions and the text agent take them.
-// Its methods may be called concurrently.
+// agents provides the agents of this process to voice sessions and the text agent. It is safe for concurrent use.
 type agents struct {
 	// Fixed after openAgents.
 	cfg     *config.Config
@@ -30,8 +29,7 @@ type agents struct {
 	voices  map[string]string
 }
 
-// openAgents reads the agents of files, and knows those that are edited. The error is config.Problems if
-// something is wrong with the files.
+// openAgents reads the agents' files and the edits in the store. An error about files is a config.Problems.
 func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport, edits *store.Agents, logger *slog.Logger) (*agents, error) {
 	normal := configuredAgent(cfg)
 	o := agent.Options{
@@ -44,11 +42,11 @@ func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports 
 	}
 	logAgentWarnings(o.Logger, o.Files)
 	a := &agents{cfg: cfg, catalog: agent.New(o), voices: voices(cfg)}
-	a.catalog.Snapshot() // so that no session waits until all edits are read
+	a.catalog.Snapshot() // so that sessions don't wait for the edits to be read
 	return a, nil
 }
 
-// readAgents reads the agents of files. The error is config.Problems.
+// readAgents reads the agents' files. The error is config.Problems.
 func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
 	folder, normal := string(cfg.Agents.Path), cfg.Agent.Name
 	if folder == "" {
@@ -61,13 +59,13 @@ func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
 	}
 	for _, a := range files {
 		if a.ID == normal && a.Disabled {
-			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is that of clients which name none (agent.name), so it cannot have enabled: false.", a.ID)}}
+			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is the default (agent.name), so it cannot have enabled: false.", a.ID)}}
 		}
 	}
 	return files, nil
 }
 
-// logAgentWarnings logs the names in agents' files that may be wrong.
+// logAgentWarnings logs probably wrong names in the agents' files.
 func logAgentWarnings(logger *slog.Logger, files []agent.Agent) {
 	for _, a := range files {
 		for _, w := range a.Warnings {
@@ -76,8 +74,7 @@ func logAgentWarnings(logger *slog.Logger, files []agent.Agent) {
 	}
 }
 
-// checkProviderNames checks the models and voices that the configuration names for its providers. The error is
-// config.Problems.
+// checkProviderNames checks the models and voices configured for providers. The error is config.Problems.
 func checkProviderNames(cfg *config.Config, w agent.World) (warnings []string, err error) {
 	var wrong config.Problems
 	for _, name := range cfg.ProviderNames() {
@@ -96,17 +93,17 @@ func checkProviderNames(cfg *config.Config, w agent.World) (warnings []string, e
 	return warnings, nil
 }
 
-// keepTime bounds how long a reload waits for the store to keep the agents that it replaces.
+// keepTime limits the store's part of a reload, which saves the replaced agents.
 const keepTime = 5 * time.Second
 
-// reload takes over the agents of files.
+// reload replaces the agents from files.
 func (s *agents) reload(files []agent.Agent) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepTime)
 	defer cancel()
 	s.catalog.Reload(ctx, files)
 }
 
-// agentProblems returns what is wrong with a folder of agents.
+// agentProblems converts the errors about a folder of agents to config.Problems.
 func agentProblems(folder string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -130,19 +127,18 @@ func agentProblems(folder string, err error) error {
 	return problems
 }
 
-// configuredAgent is the agent of clients that name none, as the configuration makes it.
+// configuredAgent returns the default agent of the configuration.
 func configuredAgent(cfg *config.Config) agent.Agent {
 	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions, Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
 }
 
-// agentWorld is what the documents of agents may refer to. Without transports, every configured provider
-// counts as offered.
+// agentWorld returns the names that agents may refer to. Without transports, it has all configured providers.
 func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[string]transport.Transport) agent.World {
 	var w agent.World
 	for _, t := range tools.All() {
 		w.Tools = append(w.Tools, t.ToolID)
 	}
-	w.Tools = append(w.Tools, tools.Off()...) // an agent may name a tool that is switched off for a while
+	w.Tools = append(w.Tools, tools.Off()...) // an agent may name a disabled tool
 	for _, name := range cfg.ProviderNames() {
 		p := agent.Provider{Name: name, Offered: transports == nil}
 		if t := transports[name]; t != nil {
@@ -153,7 +149,7 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 	return w
 }
 
-// Agent returns the agent with that name, for a voice session; nil if none may begin with it.
+// Agent returns the agent of that name for a new voice session, or nil.
 func (s *agents) Agent(name string) *session.Agent {
 	now := s.catalog.Snapshot()
 	e, ok := now.Get(name)
@@ -163,7 +159,7 @@ func (s *agents) Agent(name string) *session.Agent {
 	return s.forVoice(e, now.Version())
 }
 
-// Pinned returns the agent of a voice session that goes on here.
+// Pinned returns the agent of a voice session that resumes here.
 func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agent {
 	e := s.catalog.Pinned(ctx, name, version)
 	if e == nil || e.Source == agent.SourceConfig {
@@ -172,7 +168,7 @@ func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agen
 	return s.forVoice(e, s.catalog.Snapshot().Version())
 }
 
-// Names lists the agents that clients may ask for.
+// Names lists the agents that clients may request.
 func (s *agents) Names() []string { return s.catalog.Snapshot().Names() }
 
 func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
@@ -184,7 +180,7 @@ func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
 	}
 }
 
-// targets are the agents to which an agent may hand its user over, as they are now.
+// targets returns the agents that an agent may hand the user over to now.
 func (s *agents) targets(e *agent.Entry) []registry.SwitchTarget {
 	var all []registry.SwitchTarget
 	now := s.catalog.Snapshot()
@@ -196,7 +192,7 @@ func (s *agents) targets(e *agent.Entry) []registry.SwitchTarget {
 	return all
 }
 
-// persona returns the agent with that name, for a turn in text; nil if none begins with it.
+// persona returns the agent of that name for a new text turn, or nil.
 func (s *agents) persona(name string) *chat.Persona {
 	e, ok := s.catalog.Snapshot().Get(name)
 	if !ok || e.Disabled || e.Source == agent.SourceConfig {
@@ -205,7 +201,7 @@ func (s *agents) persona(name string) *chat.Persona {
 	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
 }
 
-// agentBudget is the budget of an agent's document, with what it leaves out from the common one.
+// agentBudget returns an agent's budget, with defaults from common.
 func agentBudget(own agent.Budget, common config.Budget) calls.Budget {
 	return budget(config.Budget{
 		Retrieval: cmp.Or(own.Retrieval, common.Retrieval), Total: cmp.Or(own.Total, common.Total), TopK: cmp.Or(own.TopK, common.TopK),

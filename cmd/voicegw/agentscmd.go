@@ -13,12 +13,12 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// agentsFlags are the commands about the agents of a running gateway.
+// agentsFlags are the commands for a gateway's agents.
 type agentsFlags struct {
-	List   agentsListFlags   `cmd:"" help:"List the agents of a running gateway, and where each comes from."`
+	List   agentsListFlags   `cmd:"" help:"List the agents of a running gateway and their sources."`
 	Show   agentsShowFlags   `cmd:"" help:"Show one agent with its document."`
-	Apply  agentsApplyFlags  `cmd:"" help:"Make agents be as files say, on all gateways of the store."`
-	Delete agentsDeleteFlags `cmd:"" help:"Delete an agent, or the edits of one that comes from a file."`
+	Apply  agentsApplyFlags  `cmd:"" help:"Apply agents from files to all gateways that share the store."`
+	Delete agentsDeleteFlags `cmd:"" help:"Delete an agent, or only the edits of one that comes from a file."`
 }
 
 type agentsListFlags struct {
@@ -28,17 +28,17 @@ type agentsListFlags struct {
 
 type agentsShowFlags struct {
 	operatorFlags
-	ID string `arg:"" help:"The agent, as list tells it."`
+	ID string `arg:"" help:"The agent's id."`
 }
 
 type agentsApplyFlags struct {
 	operatorFlags
-	File []string `arg:"" help:"Documents in YAML." type:"existingfile"`
+	File []string `arg:"" help:"YAML documents." type:"existingfile"`
 }
 
 type agentsDeleteFlags struct {
 	operatorFlags
-	ID string `arg:"" help:"The agent, as list tells it."`
+	ID string `arg:"" help:"The agent's id."`
 }
 
 // Run lists the agents.
@@ -57,7 +57,7 @@ func (flags agentsShowFlags) Run(ctx context.Context, p Process, parsed *kong.Co
 	})
 }
 
-// Run applies the documents, one after another. One that is not right leaves the others to be applied.
+// Run applies the documents in order, and continues after an invalid one.
 func (flags agentsApplyFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		var failed error
@@ -79,7 +79,7 @@ func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string
 	id := d.Agent().ID
 	if id == "" {
 		_, err := d.Check(agent.World{})
-		return fmt.Errorf("%s is no agent that could be applied:\n%w", file, err)
+		return fmt.Errorf("cannot apply %s:\n%w", file, err)
 	}
 	a, created, err := o.ApplyAgent(ctx, file, id, document)
 	if err != nil {

@@ -20,7 +20,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const many = maxToldApprovals + 2
+	const many = maxLoggedApprovals + 2
 	for i := range many {
 		q := store.Confirmation{
 			Token: fmt.Sprintf("cf_secret%02d", i), Reference: fmt.Sprintf("REF%03d", i), Session: "voice-1", User: "ada", Conversation: "c-1",
@@ -38,12 +38,12 @@ func TestApprovalsLeftOpen(t *testing.T) {
 	}
 
 	r := start(t, "--data-dir", dir)
-	line := r.logged("an approved action has no known outcome: the gateway was ended in between")
+	line := r.logged("an approved action has no known outcome: the gateway stopped before it finished")
 	if line["tool"] != "calendar_create_event" || line["reference"] != "REF000" || line["session_id"] != "voice-1" ||
 		line["conversation_id"] != "c-1" || line["user_id"] != "ada" || line["begun"] != false || line["approved_at"] == nil {
 		t.Errorf("logged %v", line)
 	}
-	if n := strings.Count(r.err.String(), "an approved action has no known outcome"); n != maxToldApprovals {
+	if n := strings.Count(r.err.String(), "an approved action has no known outcome"); n != maxLoggedApprovals {
 		t.Errorf("%d lines", n)
 	}
 	if more := r.logged("more approved actions have no known outcome; voicegw audit --open lists them"); more["more"] != 2.0 {

@@ -21,23 +21,23 @@ import (
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	operatorFlags
-	Open        bool         `help:"Ask a running gateway for approved actions whose outcome is unknown, because the gateway was ended before they finished."`
-	File        string       `help:"File to read, or - for standard input; the configured one without. Its full files are read with it." placeholder:"FILE"`
-	Session     string       `help:"Only this session: its id, or how it begins." placeholder:"ID"`
+	Open        bool         `help:"Ask a running gateway for approved actions without a known outcome, because a gateway stopped before they finished."`
+	File        string       `help:"File to read, or - for standard input (default: the configured file). Rotated files are included." placeholder:"FILE"`
+	Session     string       `help:"Only this session: its id or a prefix of it." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`
 	Tool        string       `help:"Only this tool." placeholder:"NAME"`
 	Event       string       `help:"Only this event: tool_execution, confirmation, intent_refused, tool_note or damage_accepted." placeholder:"EVENT"`
-	Since       string       `help:"Only from this time on: RFC 3339, a day as in 2026-11-20, or how long ago as in 2h or 3d." placeholder:"TIME"`
-	Until       string       `help:"Only before this time, written as that of --since." placeholder:"TIME"`
-	Failed      bool         `help:"Only what was not ok."`
+	Since       string       `help:"Only from this time: RFC 3339, a day such as 2026-11-20, or an age such as 2h or 3d." placeholder:"TIME"`
+	Until       string       `help:"Only before this time, in the same format as --since." placeholder:"TIME"`
+	Failed      bool         `help:"Only failures."`
 	Error       []string     `help:"Only failures of this type, such as TRANSIENT; may be given several times." placeholder:"TYPE"`
-	Undelivered bool         `help:"Only calls whose answer the model was not given."`
-	Limit       int          `help:"Only the newest N of them; all without." placeholder:"N"`
-	JSON        bool         `help:"Write the lines as they are." name:"json"`
-	Follow      bool         `help:"Go on as lines come, until interrupted." short:"f"`
+	Undelivered bool         `help:"Only calls with answers that the model didn't receive."`
+	Limit       int          `help:"Only the newest N." placeholder:"N"`
+	JSON        bool         `help:"Write the JSON lines unchanged." name:"json"`
+	Follow      bool         `help:"Continue with new lines until interrupted." short:"f"`
 }
 
-// Run reads the record of what tools did.
+// Run shows the audit log.
 func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	filter, err := f.filter(time.Now())
 	if err = errors.Join(err, f.checkOpen()); err != nil {
@@ -64,20 +64,20 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no audit at %s (yet); name another file with --file", path)
+		return fmt.Errorf("no audit file at %s; give another one with --file", path)
 	case err != nil:
 		return err
 	case show.Shown() == 0 && !f.JSON && !f.Follow:
-		p.complain("no record matches, of %s", textutil.Count(report.Records, "record"))
+		p.complain("no match in %s", textutil.Count(report.Records, "record"))
 	}
 	return nil
 }
 
-// auditPath returns the file to read. It reads the configuration only if no file is named.
+// auditPath returns the file to read. It reads the configuration only without --file.
 func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, error) {
 	if flags.File != "" {
 		if flags.File == audit.StdoutPath && flags.Follow {
-			return "", errors.New("--follow is for files: standard input is read to its end anyway")
+			return "", errors.New("--follow requires a file")
 		}
 		return flags.File, nil
 	}
@@ -86,14 +86,14 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 		return "", err
 	}
 	dir := ""
-	if cfg.Audit.File == "" { // otherwise no folder is needed
+	if cfg.Audit.File == "" { // otherwise the data folder isn't needed
 		if dir, err = p.dataDir(cfg); err != nil {
 			return "", err
 		}
 	}
 	path := auditFile(cfg, dir)
 	if path == setting.Stdout {
-		return "", errors.New("audit.file is -: the gateway writes the audit to its standard output; keep that in a file and name it with --file, or pipe it to --file -")
+		return "", errors.New("audit.file is -: the gateway writes the audit to standard output. Save it and use --file FILE, or pipe it to --file -")
 	}
 	return string(path), nil
 }
@@ -109,7 +109,7 @@ func (p Process) readAudit(ctx context.Context, path string, follow bool, show *
 	}
 }
 
-// filter returns the filter that the flags describe at that time.
+// filter converts the flags to a filter.
 func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	filter := audit.Filter{
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
@@ -117,12 +117,12 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	}
 	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote, audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
-		return filter, fmt.Errorf("--event is %q and must be one of tool_execution, confirmation, intent_refused, tool_note, job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
+		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))
 		if !slices.Contains(registry.ErrorTypes(), t) {
-			return filter, fmt.Errorf("--error is %q and must be one of %s", name, errorTypes())
+			return filter, fmt.Errorf("--error is %q; use one of %s", name, errorTypes())
 		}
 		filter.Errors = append(filter.Errors, t)
 	}
@@ -148,4 +148,39 @@ func errorTypes() string {
 		names = append(names, string(t))
 	}
 	return strings.Join(names, ", ")
+}
+
+// maxLoggedApprovals limits the approvals logged individually at the start.
+const maxLoggedApprovals = 20
+
+// logApprovals logs actions that were approved before the start and have no known outcome.
+func (s *server) logApprovals(ctx context.Context) error {
+	open, err := s.caps.store.Approvals().Open(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("listing open approved actions: %w", err)
+	}
+	for i, a := range open {
+		if i == maxLoggedApprovals {
+			s.logger.Warn("more approved actions have no known outcome; voicegw audit --open lists them", "more", len(open)-i)
+			break
+		}
+		s.logger.Warn("an approved action has no known outcome: the gateway stopped before it finished", "tool", a.Tool, "reference", a.Reference,
+			"approved_at", a.ApprovedAt, "begun", a.Begun, "session_id", a.Session, "conversation_id", a.Conversation, "user_id", a.User)
+	}
+	return nil
+}
+
+// checkOpen rejects flags that don't work with --open, or only with it.
+func (f auditFlags) checkOpen() error {
+	if !f.Open {
+		if f.URL != "" {
+			return errors.New("--url requires --open: other records are read from files")
+		}
+		return nil
+	}
+	if f.File != "" || f.Session != "" || f.User != "" || f.Tool != "" || f.Event != "" || f.Since != "" || f.Until != "" ||
+		f.Failed || len(f.Error) > 0 || f.Undelivered || f.Limit != 0 || f.Follow {
+		return errors.New("--open supports only --json, --url and --api-key")
+	}
+	return nil
 }

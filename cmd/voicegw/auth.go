@@ -1,11 +1,16 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"net/url"
+
 	"voicegw/config"
 	"voicegw/internal/auth"
+	"voicegw/internal/origin"
 )
 
-// openAuth makes what decides whom the gateway lets in. operatorsKey may be empty.
+// openAuth makes the authenticator. operatorsKey may be empty.
 func (s *server) openAuth(operatorsKey string) error {
 	a, err := s.authenticator(s.cfg, operatorsKey)
 	if err != nil {
@@ -15,7 +20,7 @@ func (s *server) openAuth(operatorsKey string) error {
 	return nil
 }
 
-// authenticator makes what decides it by a configuration. The address stays that of the start.
+// authenticator makes one from a configuration. The address doesn't change after the start.
 func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.Authenticator, error) {
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{
@@ -23,10 +28,44 @@ func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.A
 	})
 }
 
-// closeAuth ends what openAuth has begun.
 func (s *server) closeAuth() error {
 	if s.auth != nil {
 		s.auth.Get().Close()
 	}
 	return nil
+}
+
+// localKey returns the key that a gateway on this machine has generated in the data folder. It is empty if the file
+// is missing, and for any other machine, which must not get this key.
+func (p Process) localKey(base string, cfg *config.Config) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", nil
+	}
+	host, err := origin.ParseHost(u.Host)
+	if err != nil || !host.IP.IsLoopback() && host.Name != "localhost" {
+		return "", nil
+	}
+	dir, err := p.dataDir(cfg)
+	if err != nil || dir == "" {
+		return "", nil // no folder, no key
+	}
+	key, err := auth.ReadOperatorKey(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return key, err
+}
+
+// operatorsKey returns the operators' key: the configured one, or the one in the data folder; empty if there is
+// neither.
+func (s *server) operatorsKey(cfg *config.Config) (string, error) {
+	switch {
+	case cfg.APIKey.IsSet():
+		return cfg.APIKey.Reveal(), nil
+	case s.dataDir == "":
+		s.logger.Warn("the operators' endpoints are disabled: no api_key is set, and there is no data folder to generate one in")
+		return "", nil
+	}
+	return auth.OwnOperatorKey(s.dataDir)
 }

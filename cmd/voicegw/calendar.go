@@ -14,9 +14,8 @@ import (
 	"voicegw/internal/backends/calendar/ics"
 )
 
-// openDesk makes the desk that the calendar tools work with. It does not contact a server yet. The
-// folder of calendars is below dataDir unless the configuration names one; with neither, there are
-// no calendars. done releases what the desk holds.
+// openDesk makes the backend of the calendar tools, without connecting. The folder of calendars is inside dataDir
+// unless configured; with neither there are no calendars. done releases the backend.
 func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
 	zone, err := time.LoadLocation(cfg.TimeZone)
 	if err != nil {
@@ -69,7 +68,7 @@ func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (cal
 func openGoogle(cfg config.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
 	credentials, err := os.ReadFile(string(cfg.Credentials))
 	if err != nil {
-		return nil, nil, fmt.Errorf("calendar.google.credentials cannot be read: %w", err)
+		return nil, nil, fmt.Errorf("reading calendar.google.credentials: %w", err)
 	}
 	c, err := google.New(google.Options{
 		Credentials: credentials, Subject: cfg.Subject, BaseURL: cfg.BaseURL, Calendars: names, Zone: zone,

@@ -29,28 +29,28 @@ import (
 	"voicegw/store"
 )
 
-// capabilities are what the tools of this process work with, the same for serve and for tools call.
+// capabilities are the backends of the tools, for serve and tools call.
 type capabilities struct {
 	// Fixed after openCapabilities.
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
 	library   *kb.Library    // kb, limited to the namespaces that each user may read
-	source    *source.Source // keeps kb in step with its folder
+	source    *source.Source // keeps kb in sync with its folder
 	store     *store.Store
 	handoff   *handoff.Desk
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images
 	agents    *agent.Desk
-	// contacts is made only once, because making it is expensive.
+	// contacts is expensive to make.
 	contacts *contacts.Extractor
 
-	flags atomic.Pointer[config.Config] // whose features are on; a reload replaces it
+	flags atomic.Pointer[config.Config] // the current configuration, for features
 }
 
-// openCapabilities opens what the configuration names, and the store as keep says. Anything
-// without a configured place goes below dataDir, which may be empty. The caller must close it.
+// openCapabilities opens the configured backends, and the store with the options keep. Anything without a configured
+// place is inside dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}}
 	c.flags.Store(cfg)
@@ -69,7 +69,7 @@ func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, k
 	return c, nil
 }
 
-// storeOptions returns where the store keeps its data: below dataDir, or in servers of its own.
+// storeOptions returns the place of the store: inside dataDir, or its own servers.
 func storeOptions(cfg *config.Config, dataDir string, logger *slog.Logger) store.Options {
 	o := store.Options{Logger: logger.With("component", "store"), AuditAge: cfg.Audit.MaxAge}
 	if cfg.Store.URL != "" {
@@ -89,19 +89,18 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 	var damaged *store.DamageError
 	switch {
 	case errors.As(err, &damaged):
-		return fmt.Errorf("%w.\nRestore the data folder from a backup; or go on with what is left: voicegw serve --accept-damage %s\nThen what was lost counts as begun and not finished, and is not done again until its time is over. docs/data.md tells more", damaged, damaged.Code)
+		return fmt.Errorf("%w.\nRestore the data folder from a backup, or continue with the remaining data: voicegw serve --accept-damage %s\nLost actions then count as started but not finished, and are not repeated until they expire. See docs/data.md", damaged, damaged.Code)
 	case errors.Is(err, store.ErrInUse):
-		return fmt.Errorf("another voicegw works in this data folder (--data-dir, data_dir): %w", err)
+		return fmt.Errorf("another voicegw uses this data folder (--data-dir, data_dir): %w", err)
 	case err != nil && o.Dir != "":
-		return fmt.Errorf("the store cannot be opened (--data-dir, data_dir): %w", err)
+		return fmt.Errorf("opening the store (--data-dir, data_dir): %w", err)
 	case err != nil && o.URL != "":
-		return fmt.Errorf("the store cannot be opened (store.url): %w", err)
+		return fmt.Errorf("opening the store (store.url): %w", err)
 	default:
 		return err
 	}
 }
 
-// openKB opens the knowledge base and reads its folder.
 func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	grants, err := newGrants(cfg.Namespaces)
 	if err != nil {
@@ -115,29 +114,29 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 		return err
 	}
 	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
-		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
+		return fmt.Errorf("opening the knowledge base: %w", err)
 	}
 	c.library = kb.NewLibrary(c.kb, grants)
 	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
-		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
+		return fmt.Errorf("reading the knowledge base (kb.path): %w", err)
 	}
 	return nil
 }
 
-// openSynonyms returns nil if no file is configured.
+// openSynonyms may return nil: no file is configured.
 func openSynonyms(cfg config.KB) (*source.SynonymFile, error) {
 	if cfg.Synonyms == "" {
 		return nil, nil
 	}
 	synonyms, err := source.OpenSynonyms(string(cfg.Synonyms))
 	if err != nil {
-		return nil, fmt.Errorf("the synonyms cannot be read (kb.synonyms): %w", err)
+		return nil, fmt.Errorf("reading the synonyms (kb.synonyms): %w", err)
 	}
 	return synonyms, nil
 }
 
-// newGrants reads from the configuration which user may read which namespace.
+// newGrants returns who may read which namespace.
 func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	rules := map[kb.Namespace]kb.Grant{}
 	for namespace, grant := range map[kb.Namespace]config.Grant{
@@ -146,7 +145,7 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
 		for _, name := range grant.Users {
 			if name != kb.Everyone {
-				who, err := user.Parse(name) // in the same form as in a ticket
+				who, err := user.Parse(name) // in the form of tickets
 				if err != nil {
 					return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
 				}
@@ -156,12 +155,12 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 		}
 		for _, name := range grant.Agents {
 			if strings.TrimSpace(name) != name || name == "" {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q isn't an agent name: it must not be empty or have surrounding spaces", namespace, name)
 			}
 		}
 		for _, scope := range grant.Scopes {
 			if scope != kb.Everyone && !spec.ValidScope(scope) {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, spec.MaxScopeBytes)
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits or . _ : / -", namespace, scope, spec.MaxScopeBytes)
 			}
 		}
 		rules[namespace] = rule
@@ -169,7 +168,7 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	return kb.NewGrants(rules)
 }
 
-// newEmbedder returns nil if no endpoint is configured.
+// newEmbedder may return nil: no endpoint is configured.
 func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
@@ -190,7 +189,7 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *s
 	if synonyms != nil {
 		current = synonyms.Current
 	}
-	var embedder kb.Embedder // not a nil pointer in an interface
+	var embedder kb.Embedder // avoids a nil pointer in the interface
 	if c.embed != nil {
 		embedder = c.embed
 	}
@@ -203,7 +202,7 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *s
 	}))
 }
 
-// asIndex keeps a nil pointer out of the interface.
+// asIndex avoids a nil pointer in the interface.
 func asIndex[T kb.Index](index T, err error) (kb.Index, error) {
 	if err != nil {
 		return nil, err
@@ -232,9 +231,8 @@ func (c *capabilities) close() error {
 	return errors.Join(err, c.images.close())
 }
 
-// registryOptions returns what the registry needs from this process: the handlers, and the
-// capabilities that the tools' Needs name by type. A tool with any other need is refused when the
-// registry is loaded, not when the tool is called.
+// registryOptions returns the handlers and the capabilities that tools' Needs may name. Loading the registry fails
+// for a tool with other needs.
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:     handlers(),
@@ -246,16 +244,15 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 	}
 }
 
-// feature reports whether a feature is on for an agent now.
+// feature reports whether a feature is on for an agent.
 func (c *capabilities) feature(agent, name string) bool {
 	cfg := c.flags.Load()
 	return cfg != nil && cfg.Feature(agent, name)
 }
 
-// blocks gives tools access to the store's blocks.
 type blocks struct{ *store.Blocks }
 
-// Block is registry.Blocks.Block.
+// Block implements registry.Blocks.
 func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 	err := b.Blocks.Block(ctx, user, until)
 	switch {
@@ -268,8 +265,8 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 	}
 }
 
-// provided returns the types that a tool's Needs may name, by mode: what registryOptions provides.
-// The build checks tools against it, because it cannot load them.
+// provided returns the types that a tool's Needs may name, by mode. They must match registryOptions; the build checks
+// tools against them without loading them.
 func provided() map[spec.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
@@ -282,7 +279,7 @@ func provided() map[spec.Mode][]reflect.Type {
 	}
 }
 
-// blocked is session.Options.Blocked. While the store is away it tells what was known before.
+// blocked is session.Options.Blocked. While the store is unavailable it uses the last known state.
 func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 	return c.store.Blocks().Blocked(who.String())
 }

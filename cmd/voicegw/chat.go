@@ -17,20 +17,20 @@ import (
 // chatFlags are the flags of chat.
 type chatFlags struct {
 	operatorFlags
-	Message      []string      `help:"Message to send; may be given several times. Without, messages are read line by line from the terminal or standard input." placeholder:"TEXT" sep:"none"`
-	Conversation string        `help:"Conversation to go on with; a new one without." placeholder:"ID"`
-	Agent        string        `help:"Agent that answers, and goes on with the conversation; without, the conversation's own or the gateway's default." placeholder:"ID"`
-	User         userName      `help:"Who speaks; the gateway takes your address without." placeholder:"NAME"`
-	Voice        bool          `help:"When a voice session is offered, go on in it at once, and come back to text at its end."`
-	Audio        []string      `help:"WAV file to speak in the voice session, after what was asked in writing has been answered; may be given several times." placeholder:"FILE" sep:"none"`
-	Text         []string      `help:"Text to type in the voice session; may be given several times, between --audio." placeholder:"TEXT" sep:"none"`
+	Message      []string      `help:"Message to send; may be given several times. By default, messages are lines from the terminal or standard input." placeholder:"TEXT" sep:"none"`
+	Conversation string        `help:"Conversation to continue (default: a new one)." placeholder:"ID"`
+	Agent        string        `help:"Agent that answers from now on (default: the conversation's agent or the gateway's default)." placeholder:"ID"`
+	User         userName      `help:"Your user name (default: your address)." placeholder:"NAME"`
+	Voice        bool          `help:"Switch to voice when a session is offered, and back to text when it ends."`
+	Audio        []string      `help:"WAV file to speak in the voice session, after the pending request is answered; may be given several times." placeholder:"FILE" sep:"none"`
+	Text         []string      `help:"Text to type in the voice session; may be given several times, mixed with --audio." placeholder:"TEXT" sep:"none"`
 	JSON         bool          `help:"Write one JSON line for each event." name:"json"`
-	Approve      bool          `help:"Approve whatever a tool asks for. Without this or --deny the person at the terminal is asked; with --json nobody is." xor:"answer"`
-	Deny         bool          `help:"Decline whatever a tool asks for." xor:"answer"`
-	Timeout      time.Duration `help:"In the voice session, give up after hearing nothing for this long." default:"30s"`
+	Approve      bool          `help:"Approve every approval request. Without --approve and --deny, the terminal asks you, except with --json." xor:"answer"`
+	Deny         bool          `help:"Decline every approval request." xor:"answer"`
+	Timeout      time.Duration `help:"End the voice session after this much silence." default:"30s"`
 }
 
-// Run holds a conversation in text with a running gateway.
+// Run holds a text conversation with a running gateway.
 func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	voice, err := voiceOptions(flags, parsed)
 	voice.TimeZone = user.ZoneHere(p.Environ)
@@ -47,13 +47,13 @@ func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	})
 }
 
-// voiceOptions returns the options of the voice session that --voice continues in.
+// voiceOptions returns the options of --voice.
 func voiceOptions(flags chatFlags, parsed *kong.Context) (o talk.Options, err error) {
 	if flags.Timeout <= 0 {
-		return o, errors.New("--timeout must be longer than nothing")
+		return o, errors.New("--timeout must be positive")
 	}
 	if !flags.Voice && len(flags.Audio)+len(flags.Text) > 0 {
-		return o, errors.New("--audio and --text are said in the voice session; they need --voice")
+		return o, errors.New("--audio and --text require --voice")
 	}
 	for _, m := range flags.Message {
 		if strings.TrimSpace(m) == "" {

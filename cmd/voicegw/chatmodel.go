@@ -13,22 +13,19 @@ import (
 	"voicegw/registry/spec"
 )
 
-// The chat models used if the configuration names none, and where they are served
-// (developers.openai.com/api/docs/models and deprecations, and
-// ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23). OpenAI recommends gpt-6-astra and
-// gpt-6.1-sol, but these accept no function tools over Chat Completions
-// (developers.openai.com/api/docs/guides/latest-model), and the text agent needs tools. So this is
-// the newest model that accepts them.
+// The default chat models and their URLs (developers.openai.com/api/docs/models and deprecations, and
+// ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23). OpenAI recommends gpt-6-astra and gpt-6.1-sol, but
+// the text agent needs function tools over Chat Completions, which these don't support
+// (developers.openai.com/api/docs/guides/latest-model). This is the newest model that does.
 const (
 	openaiChatModel = "gpt-5.6-terra"
 	geminiChatModel = "gemini-3.8-flash"
 	geminiChatURL   = "https://generativelanguage.googleapis.com/v1beta/openai"
 )
 
-// usualReasoning returns the effort that a chat model needs if none is configured; empty if it
-// needs none. Models of gpt-5.6 refuse tools over Chat Completions with any effort except none,
-// and their default is another one (seen in BerriAI/litellm#34569 and livekit/agents#7169, read
-// 2026-11-23).
+// usualReasoning returns the default reasoning effort of a model; empty for the provider's default. gpt-5.6 models
+// reject tools over Chat Completions with any effort except none, which isn't their default (BerriAI/litellm#34569
+// and livekit/agents#7169, read 2026-11-23).
 func usualReasoning(model string) string {
 	if strings.HasPrefix(model, "gpt-5.6") {
 		return "none"
@@ -36,8 +33,8 @@ func usualReasoning(model string) string {
 	return ""
 }
 
-// chatOptions returns where the text agent's model is served: as configured, otherwise at a
-// provider with a key, otherwise by the simulator.
+// chatOptions returns the server of the text agent's model: the configured one, a provider with a key, or the
+// simulator.
 func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
 	switch p := restProvider(cfg); {
@@ -58,8 +55,7 @@ func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	return o
 }
 
-// vision reports whether the text agent's model accepts images: as configured, otherwise by its
-// name.
+// vision reports whether the text agent's model accepts images: as configured, or by its name.
 func vision(cfg *config.Config, model string) bool {
 	if cfg.Chat.Vision != "" {
 		return cfg.Chat.Vision == "true"
@@ -67,7 +63,7 @@ func vision(cfg *config.Config, model string) bool {
 	return completions.Sees(model)
 }
 
-// newChat makes the text agent. It runs tools with the same executor as voice sessions.
+// newChat makes the text agent. It shares the tools' executor with voice sessions.
 func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	cfg := s.cfg
 	options := chatOptions(cfg, s.sim)

@@ -24,8 +24,8 @@ import (
 	"voicegw/transport"
 )
 
-// checkConfig loads the configuration as Run does and checks it. It prints every problem, without secrets.
-// It opens no port, asks no other server and changes no file.
+// checkConfig loads the configuration as Run does, checks it and prints every problem, without secrets. It opens no
+// port, contacts no server and changes no file.
 func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.Config, warnings []string, err error) error {
 	fence := logging.NewRedactor()
 	if err == nil {
@@ -55,8 +55,8 @@ func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.
 	return p.print("The configuration is valid.\n")
 }
 
-// configCheck makes the parts that a configuration describes, as newServer does, and discards them. It leaves
-// out what needs the network, the store or an address.
+// configCheck makes the parts of a configuration as newServer does, and discards them, except those that need the
+// network, the store or an address.
 type configCheck struct {
 	p      Process
 	cfg    *config.Config
@@ -66,7 +66,7 @@ type configCheck struct {
 	warnings []string
 }
 
-// add notes an error. where is the setting that it is about, unless the error itself names settings.
+// add records an error. where is its setting, unless the error names settings itself.
 func (c *configCheck) add(where string, err error) {
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		c.problems = append(c.problems, found...)
@@ -107,7 +107,7 @@ func (c *configCheck) run(ctx context.Context) {
 	c.conversations()
 }
 
-// files checks the files and folders that other parts read when they open.
+// files checks the files and folders that parts read when they open.
 func (c *configCheck) files() {
 	dir, err := c.p.dataDir(c.cfg)
 	c.add("data_dir", err)
@@ -126,7 +126,7 @@ func (c *configCheck) files() {
 	c.add("store.credentials", store.CheckCredentials(string(c.cfg.Store.Credentials)))
 }
 
-// place checks a path where the gateway makes a file or a folder: if anything is there, it must be one.
+// place checks the path of a file or folder that the gateway creates: anything that exists must have the right type.
 func (c *configCheck) place(where, path string, folder bool) {
 	if path == "" {
 		return
@@ -143,7 +143,7 @@ func (c *configCheck) place(where, path string, folder bool) {
 	}
 }
 
-// knowledge reads the folder of the knowledge base into an index without vectors.
+// knowledge reads the knowledge base into an index without vectors.
 func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	_, err := newGrants(cfg.Namespaces)
 	c.add("kb.namespaces", err)
@@ -168,7 +168,7 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	c.add("kb.path", errors.Join(err, index.Close()))
 }
 
-// conversations checks the tools, the providers and the agents, which name both.
+// conversations checks the tools, the providers and the agents that refer to them.
 func (c *configCheck) conversations() {
 	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev, Logger: c.logger}, c.cfg)
 	if err != nil {
@@ -199,17 +199,17 @@ func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]tra
 		}
 	}
 	for _, feature := range idleFeatures(c.cfg.Features, tools) {
-		c.warnings = append(c.warnings, "the feature "+feature+" is on, and no tool names it in its availability")
+		c.warnings = append(c.warnings, "the feature "+feature+" is on, but no tool uses it in its availability")
 	}
 	for _, unset := range tools.Unset() {
 		c.warnings = append(c.warnings, unset.String())
 	}
 }
 
-// offline is a transport that asks no server.
+// offline is a transport without a network.
 type offline struct{}
 
 // RoundTrip implements [http.RoundTripper].
 func (offline) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("a check of the configuration asks no other server")
+	return nil, errors.New("checking the configuration contacts no server")
 }

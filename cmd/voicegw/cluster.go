@@ -12,13 +12,13 @@ import (
 	"voicegw/session"
 )
 
-// peers is this gateway as one of several.
+// peers is this gateway's part in a cluster.
 type peers struct {
-	*beside
+	*sideServer
 	carrier *cluster.Peers
 }
 
-// openPeers listens for the other gateways; it returns nil if this gateway is alone.
+// openPeers listens for the other gateways; nil without a cluster.
 func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	c := s.cfg.Cluster
 	if !c.Enabled() {
@@ -36,18 +36,17 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)
 	}
-	b, err := listenBeside(ctx, c.Listen, "other gateways", &http.Server{
+	b, err := listenSide(ctx, c.Listen, "other gateways", &http.Server{
 		Handler: carrier.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
+		return nil, fmt.Errorf("cannot listen for other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
 	}
-	return &peers{beside: b, carrier: carrier}, nil
+	return &peers{sideServer: b, carrier: carrier}, nil
 }
 
-// newNode returns what keeps the sessions in the store, so that another gateway, or the next start
-// of this one, can go on with them.
+// newNode returns the node that stores sessions, so that another gateway or the next start can resume them.
 func (s *server) newNode() *cluster.Node {
 	o := cluster.NodeOptions{
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Checkpoints: s.caps.store.Checkpoints(), Logger: s.logger,
@@ -59,7 +58,7 @@ func (s *server) newNode() *cluster.Node {
 	return cluster.NewNode(o)
 }
 
-// forGateway returns what asks the other gateways; nil if this gateway is alone.
+// forGateway returns the client for the other gateways; nil without a cluster.
 func (p *peers) forGateway() gateway.Peers {
 	if p == nil {
 		return nil
@@ -67,17 +66,16 @@ func (p *peers) forGateway() gateway.Peers {
 	return p.carrier
 }
 
-// open serves the other gateways from now on.
+// open starts serving the other gateways.
 func (p *peers) open(s *server) {
 	if p == nil {
 		return
 	}
-	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "other gateways are not served any more")
+	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "stopped serving other gateways")
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
 }
 
-// check warns of an address or a secret with which the gateways cannot reach one another. The gateway serves all the same:
-// the others may not have started yet.
+// check logs wrong addresses and secrets of the cluster. The gateway serves anyway: the others may not have started.
 func (p *peers) check(ctx context.Context, s *server) {
 	if p == nil {
 		return
@@ -86,22 +84,20 @@ func (p *peers) check(ctx context.Context, s *server) {
 	defer cancel()
 	others, err := s.caps.store.Nodes().List(ctx)
 	if err != nil {
-		s.logger.Warn("the other gateways are not known yet and were not asked", "error", err)
+		s.logger.Warn("listing the other gateways failed, so they were not checked", "error", err)
 	}
 	for _, wrong := range p.carrier.Check(ctx, s.node.Node(), others) {
 		if ctx.Err() == nil {
-			s.logger.Warn("the gateways of this cluster cannot reach one another", "error", wrong)
+			s.logger.Warn("the gateways of this cluster cannot reach each other", "error", wrong)
 		}
 	}
 }
 
-// checkTime bounds the check of the cluster at the start.
 const checkTime = 30 * time.Second
 
-// close stops serving the others.
 func (p *peers) close() error {
 	if p == nil {
 		return nil
 	}
-	return p.beside.close()
+	return p.sideServer.close()
 }

@@ -64,7 +64,7 @@ func TestDamagedData(t *testing.T) {
 		t.Errorf("it ended with %d:\n%s", code, r.err.String())
 	}
 	lines, err := os.ReadFile(filepath.Join(dir, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(lines), `"damage_accepted"`) || !strings.Contains(string(lines), "deeds in doubt: 1") {
+	if err != nil || !strings.Contains(string(lines), `"damage_accepted"`) || !strings.Contains(string(lines), "actions in doubt: 1") {
 		t.Errorf("the audit has %s, %v", lines, err)
 	}
 	kept, err = store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncInterval})

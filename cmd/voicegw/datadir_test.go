@@ -96,7 +96,7 @@ func TestStoreElsewhere(t *testing.T) {
 	if got := r.status("/healthz"); got != http.StatusOK {
 		t.Errorf("GET /healthz: %d", got)
 	}
-	r.logged("readiness has changed")
+	r.logged("readiness changed")
 
 	var out, stderr console
 	code := Run(t.Context(), Process{

@@ -169,8 +169,8 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 		}
 		n := 0
 		for _, r := range gateways {
-			testutil.WaitUntil(t, "the configuration was read again", func() bool { return strings.Count(r.err.String(), `"the configuration was read again"`) >= reloads })
-			n += strings.Count(r.err.String(), "a session ends, because the credentials")
+			testutil.WaitUntil(t, "configuration reloaded", func() bool { return strings.Count(r.err.String(), `"the configuration was read again"`) >= reloads })
+			n += strings.Count(r.err.String(), "ending a session with revoked credentials")
 		}
 		if n != ends {
 			t.Errorf("%d sessions have ended, want %d", n, ends)

@@ -15,20 +15,18 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// operatorDrain is the drain that an operator begins while the gateway goes on serving: it
-// implements gateway.Drain.
+// operatorDrain is a drain that an operator starts. It implements gateway.Drain.
 type operatorDrain struct {
 	s *server // fixed
 
-	running sync.WaitGroup // a goroutine for each Begin that has begun or shortened the drain
+	running sync.WaitGroup // one goroutine for each Begin that started or shortened the drain
 
-	mu    sync.Mutex // guards the following fields
-	until time.Time  // when what is left is ended; zero until the drain begins
+	mu    sync.Mutex // guards the fields below
+	until time.Time  // when the rest is ended; zero before the drain
 	stops []context.CancelFunc
-	done  bool // nothing is left, or what is left does not end
+	done  bool // the drain is over, or the rest doesn't end
 }
 
-// Begin implements gateway.Drain.
 func (d *operatorDrain) Begin(limit time.Duration) {
 	limit = cmp.Or(limit, d.s.cfg.DrainTimeout)
 	until := time.Now().Add(limit)
@@ -43,14 +41,13 @@ func (d *operatorDrain) Begin(limit time.Duration) {
 	d.s.node.Drain()
 	d.running.Go(func() {
 		defer stop()
-		_ = d.s.tellLeft(d.s.drainAll(ctx)) // it is logged
+		_ = d.s.logLeft(d.s.drainAll(ctx)) // already logged
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.done = true
 	})
 }
 
-// Progress implements gateway.Drain.
 func (d *operatorDrain) Progress() gateway.DrainProgress {
 	at := d.s.sessions.DrainState()
 	d.mu.Lock()
@@ -61,8 +58,7 @@ func (d *operatorDrain) Progress() gateway.DrainProgress {
 	}
 }
 
-// end stops waiting for what the drain waits for, and returns when it is over. A nil drain was never
-// begun.
+// end stops the drain's wait and returns when it is over. d may be nil.
 func (d *operatorDrain) end() error {
 	if d == nil {
 		return nil
@@ -76,19 +72,19 @@ func (d *operatorDrain) end() error {
 	return nil
 }
 
-// drainFlags are those of the command drain.
+// drainFlags are the flags of drain.
 type drainFlags struct {
 	operatorFlags
-	Timeout time.Duration `help:"When sessions that have not moved are ended; the gateway's drain_timeout without." placeholder:"TIME"`
+	Timeout time.Duration `help:"When to end the remaining sessions (default: the gateway's drain_timeout)." placeholder:"TIME"`
 }
 
-// drainEvery is how often the command asks how far the drain is.
+// drainEvery is the interval for polling the progress.
 const drainEvery = 500 * time.Millisecond
 
-// Run empties a running gateway, and returns when nothing is left.
+// Run drains a running gateway and returns when nothing is left.
 func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if flags.Timeout != 0 && (flags.Timeout < time.Second || flags.Timeout > 24*time.Hour) {
-		return usage(fmt.Errorf("--timeout must be between 1s and 24h, and is %s", flags.Timeout))
+		return usage(fmt.Errorf("--timeout is %s; use 1s to 24h", flags.Timeout))
 	}
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		at, err := o.Drain(ctx, flags.Timeout)
@@ -99,7 +95,7 @@ func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	})
 }
 
-// watchDrain shows how far a drain is, until it is done.
+// watchDrain shows the progress of a drain until it is done.
 func (p Process) watchDrain(ctx context.Context, o *operator.Client, at operator.DrainProgress) error {
 	show := newDrainShow(p.Stderr)
 	every := time.NewTicker(drainEvery)
@@ -110,28 +106,27 @@ func (p Process) watchDrain(ctx context.Context, o *operator.Client, at operator
 		case <-every.C:
 		case <-ctx.Done():
 			show.clear()
-			return fmt.Errorf("%w; the drain goes on, and voicegw drain shows it again", context.Cause(ctx))
+			return fmt.Errorf("%w; the drain continues; run voicegw drain to watch it", context.Cause(ctx))
 		}
 		next, err := o.DrainProgress(ctx)
 		if err != nil && ctx.Err() == nil {
 			show.clear()
-			return fmt.Errorf("the drain has begun, and what became of it is not known (last: %s): %w", at, err)
+			return fmt.Errorf("lost contact while draining (last progress: %s): %w", at, err)
 		} else if err == nil {
 			at = next
 		}
 	}
 	show.clear()
 	if n := at.Sessions + at.Messages; n > 0 {
-		return fmt.Errorf("%s; what is left does not end, and the gateway's log names it", at)
+		return fmt.Errorf("%s; the rest does not end; see the gateway's log", at)
 	}
 	return p.print(at.String() + "\n")
 }
 
-// drainShow shows the progress: as one line that changes on a terminal, and elsewhere as a line for
-// each change.
+// drainShow shows the progress: on a terminal as one changing line, elsewhere as a line for each change.
 type drainShow struct {
 	w    io.Writer
-	live *textutil.Status // nil where w is no terminal
+	live *textutil.Status // nil if w isn't a terminal
 	last string
 }
 
@@ -146,12 +141,12 @@ func newDrainShow(w io.Writer) *drainShow {
 func (s *drainShow) at(p operator.DrainProgress) {
 	text := p.String()
 	if s.live != nil {
-		s.live.Show(fmt.Sprintf("%s, %s to go", text, max(0, time.Until(p.Until)).Round(time.Second)))
+		s.live.Show(fmt.Sprintf("%s, %s left", text, max(0, time.Until(p.Until)).Round(time.Second)))
 		return
 	}
 	if text != s.last {
 		s.last = text
-		_, _ = fmt.Fprintln(s.w, text) // a progress that cannot be shown is no failure
+		_, _ = fmt.Fprintln(s.w, text) // failing to show progress is harmless
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 var _ gateway.Simulator = (*simulator)(nil)
 
-// forGateway returns s as a gateway.Simulator; a nil s gives a nil interface.
+// forGateway returns s, or a nil interface for a nil s.
 func (s *simulator) forGateway() gateway.Simulator {
 	if s == nil {
 		return nil
@@ -18,10 +18,10 @@ func (s *simulator) forGateway() gateway.Simulator {
 	return s
 }
 
-// Simulates is part of gateway.Simulator.
+// Simulates implements gateway.Simulator.
 func (s *simulator) Simulates(provider string) bool { return s.simulated[provider] }
 
-// Faults is part of gateway.Simulator.
+// Faults implements gateway.Simulator.
 func (s *simulator) Faults() []gateway.Fault {
 	var list []gateway.Fault
 	for _, b := range fault.Buttons() {
@@ -30,8 +30,8 @@ func (s *simulator) Faults() []gateway.Fault {
 	return list
 }
 
-// Commit is part of gateway.Simulator. It identifies a connection by its client's address, which
-// the session knows as its own. So the simulator gets nothing that a provider would not get.
+// Commit implements gateway.Simulator. The session's own address identifies the connection, so the simulator gets
+// nothing that a provider wouldn't.
 func (s *simulator) Commit(addr string, o gateway.FaultOrder) (gateway.FaultMoment, error) {
 	a, err := fault.Press(o.Do, o.For, o.Code)
 	if wrong, ok := errors.AsType[*fault.PressError](err); ok {

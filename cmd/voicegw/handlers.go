@@ -7,5 +7,5 @@ import (
 	"voicegw/tools"
 )
 
-// handlers are the handlers of the tools in this binary.
+// handlers returns the handlers of the built-in tools.
 func handlers() map[string]registry.Handler { return tools.Handlers() }

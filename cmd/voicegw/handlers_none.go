@@ -4,6 +4,5 @@ package main
 
 import "voicegw/registry"
 
-// handlers is empty: this program runs only to build the tools, whose code need not compile before
-// they are built (scripts/tools).
+// handlers is empty in a program that only builds tools, because their code may not compile yet (scripts/tools).
 func handlers() map[string]registry.Handler { return nil }

@@ -13,17 +13,17 @@ import (
 	"voicegw/internal/backends/image"
 )
 
-// images makes images and stores them.
+// images makes and stores images.
 type images struct {
 	// Fixed after openImages.
 	studio *image.Studio
 	files  *image.Files
-	// temporary is a folder that is removed with the process; empty if the folder stays.
+	// temporary is a folder to remove at the end, or empty.
 	temporary string
 }
 
-// openImages opens the image model and folder that the configuration names. With neither image.dir
-// nor a data folder, images are removed when the process ends. sim may be nil.
+// openImages opens the image model and folder. Without image.dir and a data folder, images are removed when the
+// process ends. sim may be nil.
 func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *simulator, caps *capabilities, live *liveImages) error {
 	generator, err := newImageGenerator(ctx, cfg, sim)
 	if err != nil {
@@ -51,7 +51,6 @@ func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *si
 	return err
 }
 
-// close stops the removal of old images.
 func (i images) close() error {
 	if i.files != nil {
 		if err := i.files.Close(); err != nil {
@@ -64,15 +63,14 @@ func (i images) close() error {
 	return nil
 }
 
-// imageService is the image model and how it is reached. wire is the wire of its provider.
+// imageService is an image model's server; wire is that of its provider.
 type imageService struct {
 	wire                string
 	baseURL, key, model string
 }
 
-// imageServiceOf returns where images come from: the service that the image section names, or the
-// simulator if it stands in for the providers, or a provider with a key. A key is sent only to the
-// server that it was given for.
+// imageServiceOf returns the server for images: the configured one, the simulator if it replaces the providers, or a
+// provider with a key. A key is sent only to its own server.
 func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 	i := cfg.Image
 	own := i.BaseURL != "" || i.APIKey.IsSet()
@@ -97,15 +95,15 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 	return s
 }
 
-// newImageGenerator makes the client of the image model. The error is config.Problems if the
-// configuration names no usable model.
+// newImageGenerator makes the client of the image model. If the configuration names no usable model, the error is
+// config.Problems.
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
 		return image.NewOpenAI(image.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
 	case wireGemini:
 		if cfg.Image.BaseURL != "" && s.key == "" {
-			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url needs one, and a provider's key is sent to no other server."}}
+			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url requires one, because a provider's key is sent only to that provider."}}
 		}
 		g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
 		if err != nil {
@@ -113,11 +111,11 @@ func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) 
 		}
 		return g, nil
 	default:
-		return nil, config.Problems{{Where: "image.provider", Message: fmt.Sprintf("image.provider is %s, whose wire, %s, makes no images; name a provider of the wire %s or %s.", cfg.Image.Provider, s.wire, wireOpenAI, wireGemini)}}
+		return nil, config.Problems{{Where: "image.provider", Message: fmt.Sprintf("image.provider is %s, which cannot make images (wire %s); name a provider with the wire %s or %s.", cfg.Image.Provider, s.wire, wireOpenAI, wireGemini)}}
 	}
 }
 
-// overHTTP returns the HTTP address of a server with that WebSocket address.
+// overHTTP converts a WebSocket URL to HTTP.
 func overHTTP(address string) string {
 	if rest, ok := strings.CutPrefix(address, "ws"); ok {
 		return "http" + rest
@@ -125,7 +123,7 @@ func overHTTP(address string) string {
 	return address
 }
 
-// root returns an address without its path; Gemini Live's may name a method.
+// root removes the path of a URL; that of Gemini Live may name a method.
 func root(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || address == "" {

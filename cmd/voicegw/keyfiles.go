@@ -9,17 +9,17 @@ import (
 	"voicegw/internal/process"
 )
 
-// watchKeyFiles reloads when a file with an issuer's keys has changed, until ctx ends.
+// watchKeyFiles reloads when an issuer's key file changes, until ctx ends.
 func (r *reloader) watchKeyFiles(ctx context.Context) {
 	tried := map[string][sha256.Size]byte{}
 	process.Run(ctx, process.Options{What: "issuers' keys", Logger: r.s.logger, Files: r.keyFiles, Look: func() {
 		if r.keysChanged(tried) {
-			_, _ = r.reload() // it has logged the error
+			_, _ = r.reload() // already logged
 		}
 	}})
 }
 
-// keyFiles returns the paths of the files with the keys of issuers.
+// keyFiles returns the paths of issuers' key files.
 func (r *reloader) keyFiles() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,8 +32,8 @@ func (r *reloader) keyFiles() []string {
 	return names
 }
 
-// keysChanged reports whether a file has other keys than those that count, and notes in tried what it
-// has: keys that were refused are not tried again. A file that cannot be read is about to be replaced.
+// keysChanged reports whether a file's keys differ from the current ones. tried records the attempts, so that
+// rejected keys aren't tried twice. An unreadable file is about to be replaced.
 func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
 	return changed
 }
 
-// maxKeyFile is more than the configuration takes of a file, so that a reload says that it is too large.
+// maxKeyFile exceeds the configuration's limit, so that a reload reports the error.
 const maxKeyFile = 2 << 20
 
 func readBounded(name string) ([]byte, error) {
@@ -63,6 +63,6 @@ func readBounded(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }

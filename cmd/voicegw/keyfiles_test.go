@@ -91,7 +91,7 @@ func TestKeysFileIsWatched(t *testing.T) {
 	if err := os.Rename(keys+".new", keys); err != nil {
 		t.Fatal(err)
 	}
-	if said := r.logged("the configuration cannot be used, and the one before stays"); !strings.Contains(fmt.Sprint(said), "keys") {
+	if said := r.logged("invalid configuration; keeping the current one"); !strings.Contains(fmt.Sprint(said), "keys") {
 		t.Errorf("the log says %v", said)
 	}
 	if got := status(first); got >= 400 {

@@ -13,19 +13,19 @@ import (
 	"voicegw/internal/auth"
 )
 
-// keysFlags are the commands about API keys.
+// keysFlags are the commands for API keys.
 type keysFlags struct {
-	New  keysNewFlags  `cmd:"" help:"Make an API key, and the settings by which a gateway knows it."`
-	Hash keysHashFlags `cmd:"" help:"Print the settings of a key that exists. It is read from standard input, so that it stands in no history."`
+	New  keysNewFlags  `cmd:"" help:"Make an API key and its settings for the gateway."`
+	Hash keysHashFlags `cmd:"" help:"Print the settings of an existing key. It is read from standard input, so that it stays out of the shell's history."`
 }
 
 // keyFlags are the settings of a key.
 type keyFlags struct {
 	Name    string   `help:"Name of the key in the configuration, such as backend." placeholder:"NAME" required:""`
-	Scopes  []string `help:"What the key opens: voice, chat, tickets, inspect, confirm, admin, metrics; and scopes for tools, such as kb:staff or calendar.write." placeholder:"SCOPE" required:""`
-	User    string   `help:"The only user for whom the key speaks." placeholder:"NAME"`
+	Scopes  []string `help:"Access that the key grants: voice, chat, tickets, inspect, confirm, admin, metrics; and scopes for tools, such as kb:staff or calendar.write." placeholder:"SCOPE" required:""`
+	User    string   `help:"The only user that the key may act for." placeholder:"NAME"`
 	Owner   string   `help:"Who is responsible for the key." placeholder:"TEXT"`
-	Expires string   `help:"When the key ends: 2027-01-31, or a time of RFC 3339." placeholder:"WHEN"`
+	Expires string   `help:"Expiry of the key: 2027-01-31, or a time of RFC 3339." placeholder:"WHEN"`
 }
 
 type keysNewFlags struct{ keyFlags }
@@ -39,18 +39,18 @@ func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
 	if err != nil {
 		return usage(err)
 	}
-	return p.print("# The key. It is shown only now, and only to whoever uses it:\n" + key.Reveal() + "\n\n" +
-		"# What the gateway's configuration needs:\n" + settings)
+	return p.print("# The key. It is shown only once. Give it only to its user:\n" + key.Reveal() + "\n\n" +
+		"# Add this to the gateway's configuration:\n" + settings)
 }
 
-// maxKeyInput bounds what keys hash reads, in bytes.
+// maxKeyInput limits standard input for keys hash, in bytes.
 const maxKeyInput = 1 << 10
 
 // Run prints the settings of a key.
 func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 	text, err := io.ReadAll(io.LimitReader(p.Stdin, maxKeyInput))
 	if err != nil {
-		return fmt.Errorf("the key cannot be read: %w", err)
+		return fmt.Errorf("reading the key: %w", err)
 	}
 	key, err := auth.ParseAPIKey(strings.TrimSpace(string(text)))
 	if err != nil {
@@ -63,7 +63,7 @@ func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 	return p.print(settings)
 }
 
-// settings returns the settings of a key as YAML, after they have been checked as those of a file.
+// settings returns the settings of a key as YAML, validated like a file.
 func (flags keyFlags) settings(key auth.APIKey) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "auth:\n  keys:\n    %s:\n      id: %q\n      sha256: %q\n      scopes: [%s]\n", flags.Name, key.ID(), key.Hash(), strings.Join(flags.Scopes, ", "))
@@ -84,7 +84,7 @@ func (flags keyFlags) settings(key auth.APIKey) (string, error) {
 	return text, err
 }
 
-// flagOf returns the name of the flag that a problem of the settings is about.
+// flagOf returns the flag that a problem of the settings is about.
 func flagOf(message string) string {
 	for _, name := range []string{"scopes", "user", "owner", "expires"} {
 		if key, _, _ := strings.Cut(message, " "); strings.HasSuffix(strings.TrimSuffix(key, ":"), "."+name) {

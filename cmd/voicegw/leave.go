@@ -15,21 +15,20 @@ import (
 	"voicegw/session"
 )
 
-// The time limits at the end. Whatever a provider, a tool, a disk or the store does, the program
-// has ended drain_timeout + session.DrainRemainder + closeTime after the first signal;
-// docs/configuration.md promises 35 s after drain_timeout.
+// Time limits at shutdown. Regardless of providers, tools, disks and the store, the program ends drain_timeout +
+// session.DrainRemainder + closeTime after the first signal; docs/configuration.md promises 35 s after drain_timeout.
 const (
-	// closeTime is for closing what the sessions have used: the audit takes at most 6 s, the traces
-	// 3 s, tools that were left behind 2 s, the store 5 s.
+	// closeTime is for closing everything after the sessions: the audit takes at most 6 s, the traces 3 s, abandoned
+	// tools 2 s, the store 5 s.
 	closeTime = 15 * time.Second
-	// leaveTime is the limit after a second signal, once for the sessions and once for the rest.
+	// leaveTime applies after a second signal, once to the sessions and once to the rest.
 	leaveTime = 2 * time.Second
-	// answerTime is how long the HTTP server may take to deliver the ends of its answers.
+	// answerTime limits the delivery of the last bytes of HTTP responses.
 	answerTime = time.Second
 )
 
-// leave ends everything: first the sessions, within the configured time, then what they have used.
-// served is called between the two. The error names what had not ended in time.
+// leave ends everything: the sessions within the configured time, then served, then the rest. The error names the
+// part that didn't end in time.
 func (s *server) leave(p Process, served func() error) error {
 	s.node.Drain()
 	hurried, err := s.drain(p)
@@ -43,8 +42,7 @@ func (s *server) leave(p Process, served func() error) error {
 // leaveTime returns the limit after a second signal.
 func (p Process) leaveTime() time.Duration { return cmp.Or(p.leaving, leaveTime) }
 
-// closeHTTP ends the HTTP server. The ends of answers have been written; it gives their connections
-// a moment to be finished.
+// closeHTTP ends the HTTP server after the responses have been written.
 func (s *server) closeHTTP() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -54,17 +52,16 @@ func (s *server) closeHTTP() error {
 	return s.http.Close()
 }
 
-// drain lets running sessions and text answers go on for the configured time, or until a second
-// signal; hurried reports whether one came.
+// drain waits for sessions and text answers for the configured time, or until a second signal (hurried).
 func (s *server) drain(p Process) (hurried bool, err error) {
 	s.logger.Info("draining", "sessions", s.sessions.Running(), "away", s.sessions.Away(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
-	done := make(chan error, 1) // how the draining ended; nobody may be waiting for it
+	done := make(chan error, 1) // buffered: the receiver may be gone
 	go func() { done <- s.drainAll(ctx) }()
 	select {
 	case err = <-done:
-		return false, s.tellLeft(err)
+		return false, s.logLeft(err)
 	case <-p.Signals:
 	}
 	s.logger.Warn("second signal: leaving at once", "sessions", s.sessions.Running())
@@ -74,11 +71,11 @@ func (s *server) drain(p Process) (hurried bool, err error) {
 	case <-time.After(p.leaveTime()):
 		err = s.sessions.Left()
 	}
-	return true, s.tellLeft(err)
+	return true, s.logLeft(err)
 }
 
-// drainAll drains sessions and text answers. What has not ended when ctx is done is stopped, and has
-// session.DrainRemainder to write what is left.
+// drainAll drains sessions and text answers. When ctx ends, it stops the rest, which then has session.DrainRemainder
+// to save its state.
 func (s *server) drainAll(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout+session.DrainRemainder)
 	defer cancel()
@@ -86,28 +83,28 @@ func (s *server) drainAll(ctx context.Context) error {
 	return errors.Join(err, s.texts.Wait(last))
 }
 
-// tellLeft logs each session and call that has not ended, and returns err.
-func (s *server) tellLeft(err error) error {
+// logLeft logs each remaining session and call, and returns err.
+func (s *server) logLeft(err error) error {
 	var left *session.LeftError
 	if !errors.As(err, &left) {
 		return err
 	}
 	for _, l := range left.Sessions {
-		s.logger.Error("a session has not ended and is cut off", "session_id", l.ID, "phase", string(l.Phase), "phase_ms", time.Since(l.Since).Milliseconds())
+		s.logger.Error("aborting a session that did not end", "session_id", l.ID, "phase", string(l.Phase), "phase_ms", time.Since(l.Since).Milliseconds())
 	}
 	for _, l := range left.Tools {
-		s.logger.Error("a call has not ended and is cut off", "session_id", l.Session, "tool", l.Tool, "running_ms", time.Since(l.Since).Milliseconds())
+		s.logger.Error("aborting a tool call that did not end", "session_id", l.Session, "tool", l.Tool, "running_ms", time.Since(l.Since).Milliseconds())
 	}
 	return err
 }
 
-// part is something that must be ended.
+// part is a part of the server to close.
 type part struct {
 	name string
 	end  func() error
 }
 
-// parts returns what open has made, in the order in which it is ended.
+// parts returns what open has made, in the order of closing.
 func (s *server) parts() []part {
 	parts := []part{
 		{"an operator's drain", s.drained.end},
@@ -137,17 +134,16 @@ func (s *server) parts() []part {
 	return parts
 }
 
-// close ends the parts in first, and then everything that open has made, once nothing uses it any
-// more; see Process.end.
+// close ends the parts in first, and then everything that open has made.
 func (s *server) close(p Process, limit time.Duration, first ...part) error {
 	return p.end(s.logger, limit, slices.Concat(first, s.parts()))
 }
 
-// end ends parts one after another. It stops waiting after limit, or at another signal; the log and
-// the error then name the part that it waited for.
+// end ends parts in order. After limit, or at another signal, it stops waiting; the log and the error then name the
+// pending part.
 func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) error {
-	var at atomic.Pointer[part] // what is being ended
-	done := make(chan error, 1) // how it ended; nobody may be waiting for it
+	var at atomic.Pointer[part] // the part that is ending
+	done := make(chan error, 1) // buffered: the receiver may be gone
 	go func() {
 		var err error
 		for _, part := range parts {
@@ -171,11 +167,11 @@ func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) err
 	if part := at.Load(); part != nil {
 		name = part.name
 	}
-	logger.Error("something has not ended and is cut off", "part", name)
+	logger.Error("aborting a part that did not end", "part", name)
 	return fmt.Errorf("%s did not end %s", name, why)
 }
 
-// within returns what ends something and waits so long for it.
+// within returns a function that calls end with a time limit.
 func within(limit time.Duration, end func(context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -184,10 +180,10 @@ func within(limit time.Duration, end func(context.Context) error) func() error {
 	}
 }
 
-// toolTime is how long tools that outlasted their deadline may still run.
+// toolTime limits the wait for tools after their deadline.
 const toolTime = 2 * time.Second
 
-// waitForTools waits for tools that ignore their deadline; the error names them.
+// waitForTools waits for tools that ignore their deadline. The error names them.
 func waitForTools(tools *registry.Registry) error {
 	if within(toolTime, tools.Wait)() == nil {
 		return nil
@@ -199,5 +195,5 @@ func waitForTools(tools *registry.Registry) error {
 		}
 	}
 	slices.Sort(names)
-	return fmt.Errorf("tools still run and are cut off: %s", strings.Join(names, ", "))
+	return fmt.Errorf("tools are still running: %s", strings.Join(names, ", "))
 }

@@ -174,7 +174,7 @@ func TestToolsThatHeedNothingAreNamed(t *testing.T) {
 		tools := stuckTool(t, release)
 		began := time.Now()
 		err := waitForTools(tools)
-		if took := time.Since(began); took != toolTime || err == nil || err.Error() != "tools still run and are cut off: stuck (1)" {
+		if took := time.Since(began); took != toolTime || err == nil || err.Error() != "tools are still running: stuck (1)" {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})

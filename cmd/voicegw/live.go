@@ -10,13 +10,12 @@ import (
 	"voicegw/registry/spec"
 )
 
-// live is liveValues of the server.
 func (s *server) live(source string, session registry.Session) []string {
 	return liveValues(s.cfg, s.agents, s.caps, source, session)
 }
 
-// liveValues returns the values of a source that schema.json files name under dynamic. It may be called
-// concurrently, and does not wait.
+// liveValues returns the values of a source that schema.json files name under dynamic. It does not block and is safe
+// for concurrent use.
 func liveValues(cfg *config.Config, all *agents, caps *capabilities, source string, session registry.Session) []string {
 	switch source {
 	case spec.LiveAgents:
@@ -33,7 +32,7 @@ func liveValues(cfg *config.Config, all *agents, caps *capabilities, source stri
 	return nil
 }
 
-// calendars returns the names of the calendars that are configured; the primary one always is.
+// calendars returns the names of the configured calendars, always including the primary one.
 func calendars(team, personal string) []string {
 	names := []string{string(calendar.Primary)}
 	if team != "" {
@@ -45,7 +44,7 @@ func calendars(team, personal string) []string {
 	return names
 }
 
-// switchable returns the agents to which an agent may hand its user over now.
+// switchable returns the agents that an agent may hand the user over to now.
 func (s *agents) switchable(from string) []string {
 	now := s.catalog.Snapshot()
 	e, ok := now.Get(from)

@@ -16,58 +16,58 @@ import (
 
 // loadFlags are the commands of the load generator.
 type loadFlags struct {
-	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Call a gateway with many callers at once, and report what they had to wait for (voicegw load alone does the same; voicegw help load run lists the flags)."`
+	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Run many concurrent calls and report latencies (the default command; see voicegw help load run)."`
 	Compare loadCompareFlags `cmd:"" help:"Compare two reports."`
 }
 
 type loadRunFlags struct {
 	URL       string        `help:"Voice endpoint of the gateway (ws://127.0.0.1:8080/v1/voice)." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
 	YesReally bool          `help:"Allow an address that is not this machine." name:"yes-really"`
-	Sessions  int           `help:"How many sessions at once (10)." default:"10" placeholder:"N" short:"n"`
+	Sessions  int           `help:"Number of concurrent sessions (10)." default:"10" placeholder:"N" short:"n"`
 	Mode      string        `help:"Shape of the run: steady, ramp, step or soak (steady)." default:"steady" enum:"steady,ramp,step,soak"`
-	Duration  time.Duration `help:"How long; without it each session goes once through the script (steady only)." placeholder:"TIME" short:"d"`
-	Ramp      time.Duration `help:"How long the sessions take to begin, one after another; 50 ms for each without." placeholder:"TIME"`
+	Duration  time.Duration `help:"Duration; without it each session runs the script once (steady only)." placeholder:"TIME" short:"d"`
+	Ramp      time.Duration `help:"Time over which the sessions start (default: 50 ms each)." placeholder:"TIME"`
 	Steps     int           `help:"Steps of --mode step (5)." default:"5" placeholder:"N"`
-	Call      time.Duration `help:"How long a call of --mode soak lasts (30s)." default:"30s" placeholder:"TIME"`
-	Rest      time.Duration `help:"How long a caller of --mode soak rests between calls (2s)." default:"2s" placeholder:"TIME"`
-	Wait      time.Duration `help:"Wait so long for the gateway to be ready." placeholder:"TIME"`
-	Warmup    time.Duration `help:"Call so long before what counts." placeholder:"TIME"`
+	Call      time.Duration `help:"Length of a call in --mode soak (30s)." default:"30s" placeholder:"TIME"`
+	Rest      time.Duration `help:"Pause between calls in --mode soak (2s)." default:"2s" placeholder:"TIME"`
+	Wait      time.Duration `help:"Maximum wait for the gateway to be ready." placeholder:"TIME"`
+	Warmup    time.Duration `help:"Time to run before measuring." placeholder:"TIME"`
 
-	DropEvery   time.Duration `help:"Cut each caller's connection so often, without a word." placeholder:"TIME" name:"drop-every"`
-	ReloadEvery time.Duration `help:"Leave so often as a page does that is loaded again: what was to be played is lost." placeholder:"TIME" name:"reload-every"`
-	RoamEvery   time.Duration `help:"Replace each caller's connection so often while it is open." placeholder:"TIME" name:"roam-every"`
-	Away        time.Duration `help:"Stay so long without a connection, after --drop-every and --reload-every." placeholder:"TIME"`
+	DropEvery   time.Duration `help:"Interval for dropping each caller's connection without a close." placeholder:"TIME" name:"drop-every"`
+	ReloadEvery time.Duration `help:"Interval for leaving like a reloaded page, which loses buffered audio." placeholder:"TIME" name:"reload-every"`
+	RoamEvery   time.Duration `help:"Interval for replacing each caller's open connection." placeholder:"TIME" name:"roam-every"`
+	Away        time.Duration `help:"Time without a connection after --drop-every and --reload-every." placeholder:"TIME"`
 
-	Script        string        `help:"YAML file of what is said and expected, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE"`
-	Audio         []string      `help:"WAV file, or folder of them, to speak where the script does not care; may be given several times. NAME.json beside it tells where somebody speaks. Without any, a built-in voice speaks." placeholder:"FILE" sep:"none"`
-	Provider      string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
-	ProviderDelay time.Duration `help:"How long the provider is known to wait before it speaks (sim.first_audio_ms): the report then tells what is added to it." placeholder:"TIME"`
-	Frame         time.Duration `help:"How much audio a frame has, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
-	InputRate     int           `help:"Rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
-	OutputRate    int           `help:"Rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
-	Timeout       time.Duration `help:"How long a connection, and a session after it, may take (20s)." default:"20s" placeholder:"TIME"`
-	APIKey        string        `help:"A key of the gateway, for scripts that begin with a ticket and where everybody needs one. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
+	Script        string        `help:"YAML file with the conversation, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE"`
+	Audio         []string      `help:"WAV file or folder for turns without their own audio; may be given several times. NAME.json next to a file marks its speech. By default, a built-in voice speaks." placeholder:"FILE" sep:"none"`
+	Provider      string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
+	ProviderDelay time.Duration `help:"Known delay of the provider's first audio (sim.first_audio_ms), which the report subtracts." placeholder:"TIME"`
+	Frame         time.Duration `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
+	InputRate     int           `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
+	OutputRate    int           `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
+	Timeout       time.Duration `help:"Time limit for connecting, and for starting the session (20s)." default:"20s" placeholder:"TIME"`
+	APIKey        string        `help:"API key, for scripts that start with a ticket and for gateways that require one. Other users of this machine can see flags: prefer VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
 
-	DataDir string `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself; it is read for a gateway on this machine." placeholder:"DIR"`
+	DataDir string `key:"data_dir" help:"Data folder of a gateway on this machine, to read the key that it generated." placeholder:"DIR"`
 
-	PID   int    `help:"Process of the gateway on this machine, to see what it takes (Linux)." placeholder:"N" name:"pid"`
-	Debug string `help:"Address of its --debug-listen, such as http://127.0.0.1:6060, to see its heap and goroutines." placeholder:"URL"`
-	Audit string `help:"Its audit file, to look for the calls that the callers saw." placeholder:"FILE"`
+	PID   int    `help:"Process id of the gateway on this machine, to measure its CPU and memory (Linux)." placeholder:"N" name:"pid"`
+	Debug string `help:"Address of its --debug-listen, such as http://127.0.0.1:6060, to measure its heap and goroutines." placeholder:"URL"`
+	Audit string `help:"Its audit file, to check that it has the callers' tool calls." placeholder:"FILE"`
 
-	FailIf []string `help:"Exit with 1 if this is true of the run, such as 'first_audio_p95>1200ms'; may be given several times, and replaces the default: nothing lost, nothing failed." placeholder:"EXPR" sep:"none"`
-	AnyLag bool     `help:"Judge the run although this machine was too slow for it to measure times: for runs about memory or correctness." name:"any-lag"`
-	JSON   string   `help:"File to write the report to as JSON; - is standard output." placeholder:"FILE" name:"json"`
-	HTML   string   `help:"File to write the report to as one page of HTML." placeholder:"FILE" name:"html"`
+	FailIf []string `help:"Exit with 1 if this condition holds, such as 'first_audio_p95>1200ms'; may be given several times. By default, loss and failures count." placeholder:"EXPR" sep:"none"`
+	AnyLag bool     `help:"Accept the run even if this machine was too slow for exact times, for tests of memory or correctness." name:"any-lag"`
+	JSON   string   `help:"File for the JSON report; - is standard output." placeholder:"FILE" name:"json"`
+	HTML   string   `help:"File for the HTML report." placeholder:"FILE" name:"html"`
 	Quiet  bool     `help:"Show no progress." short:"q"`
 }
 
 type loadCompareFlags struct {
 	A    string `arg:"" help:"JSON report of the first run." placeholder:"A.json"`
 	B    string `arg:"" help:"JSON report of the second run." placeholder:"B.json"`
-	HTML string `help:"File to write the comparison to as one page of HTML." placeholder:"FILE" name:"html"`
+	HTML string `help:"File for the HTML comparison." placeholder:"FILE" name:"html"`
 }
 
-// Run calls a gateway and reports.
+// Run runs the calls and reports.
 func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	options, thresholds, err := p.loadOptions(flags, parsed)
 	if err != nil {
@@ -96,15 +96,15 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	}
 	switch {
 	case !rep.Valid():
-		return told(exitInvalid)
+		return shown(exitInvalid)
 	case !rep.Passed:
-		return told(exitFailure)
+		return shown(exitFailure)
 	default:
 		return nil
 	}
 }
 
-// loadOptions reads what the flags describe.
+// loadOptions converts the flags.
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := load.Options{
 		URL: flags.URL, Anywhere: flags.YesReally,

@@ -16,10 +16,10 @@ import (
 	"voicegw/transport"
 )
 
-// askStore bounds how long the metrics wait for the store's answer whether it is ready.
+// askStore limits the wait for the store's readiness.
 const askStore = time.Second
 
-// nameMetrics tells what is counted under its own name.
+// nameMetrics sets the model names that have their own metrics labels.
 func (s *server) nameMetrics(transports map[string]transport.Transport) {
 	models := make(map[string]string, len(transports))
 	for name, t := range transports {
@@ -28,14 +28,13 @@ func (s *server) nameMetrics(transports map[string]transport.Transport) {
 	s.metrics.Know(models, s.tools.Snapshot())
 }
 
-// record writes a record of the audit, and counts what it tells.
+// record writes an audit record and counts it.
 func (s *server) record(r audit.Record) {
 	s.metrics.Audited(r)
 	s.audit.Write(r)
 }
 
-// serveMetrics makes what answers GET /metrics. It returns the handler for the gateway's own address,
-// which is nil if the metrics have an address of their own.
+// serveMetrics makes the handler of GET /metrics. It returns nil if the metrics have their own address.
 func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
@@ -51,23 +50,23 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	return nil, err
 }
 
-// namedHosts passes on the requests whose Host is an IP address, a name of this machine, or one of hosts. A web page
-// could give the address of the metrics a name of its own otherwise (DNS rebinding), but not an IP address.
+// namedHosts passes on requests whose Host is an IP address, a local name, or one of hosts. Otherwise a web page
+// could reach the metrics by its own host name (DNS rebinding).
 func (s *server) namedHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hosts, _, err := doors(s.caps.flags.Load(), nil, s.certified())
 		hosts.Listen = netip.IPv4Unspecified()
 		host, wrong := origin.ParseHost(r.Host)
 		if err := errors.Join(err, wrong); err != nil || !hosts.Allow(host) {
-			s.logger.Debug("a request for the metrics was refused because of its Host", "host", r.Host, "addr", r.RemoteAddr, "error", err)
-			http.Error(w, "This gateway does not answer to this Host; its operator can allow it (hosts).", http.StatusMisdirectedRequest)
+			s.logger.Debug("rejected a metrics request because of its Host", "host", r.Host, "addr", r.RemoteAddr, "error", err)
+			http.Error(w, "This host is not allowed; the operator can allow it with the setting hosts.", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// certificateEnds returns when the certificate of each name ends; nothing without TLS.
+// certificateEnds returns the expiry of each host's certificate; nil without TLS.
 func (s *server) certificateEnds() map[string]time.Time {
 	if s.certs == nil {
 		return nil
@@ -75,7 +74,7 @@ func (s *server) certificateEnds() map[string]time.Time {
 	return s.certs.Expiry()
 }
 
-// takesSessions reports what GET /readyz answers.
+// takesSessions returns the state for GET /readyz.
 func (s *server) takesSessions() bool {
 	if s.sessions.Draining() || s.loops.Lateness().Behind || s.overload.State().Over() {
 		return false
@@ -85,18 +84,18 @@ func (s *server) takesSessions() bool {
 	return s.caps.store.Ready(ctx) == nil
 }
 
-// openScrapes serves the metrics on an address of their own.
-func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*beside, error) {
+// openScrapes serves the metrics on their own address.
+func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*sideServer, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", h)
-	b, err := listenBeside(ctx, address, "metrics", &http.Server{
+	b, err := listenSide(ctx, address, "metrics", &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the metrics on %s: %w; choose another address with metrics.listen", address, err)
 	}
-	b.serve(b.listener, logger, "the metrics are not served any more")
+	b.serve(b.listener, logger, "stopped serving the metrics")
 	logger.Info("serving the metrics", "addr", b.listener.Addr().String())
 	return b, nil
 }

@@ -11,12 +11,11 @@ import (
 	"voicegw/transport"
 )
 
-// modelInUse is a model that this gateway uses, and the setting that names it.
+// modelInUse is a model and the setting that names it.
 type modelInUse struct{ setting, model string }
 
-// modelsInUse lists the models that the gateway uses, by their providers' names. If the simulator
-// stands in for a provider, only configured models count, because no other is used. sim may be
-// nil.
+// modelsInUse lists the models that the gateway uses. For a simulated provider, only explicitly configured models
+// count. sim may be nil.
 func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
 	var list []modelInUse
 	for _, p := range providers {
@@ -36,16 +35,16 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }
 
-// warnOfEnds warns of models whose end has been announced.
+// warnOfEnds warns of models with an announced shutdown.
 func warnOfEnds(logger *slog.Logger, models []modelInUse, now time.Time) {
 	for _, m := range models {
 		end, announced := transport.EndOfModel(m.model)
 		if !announced {
 			continue
 		}
-		words := "the end of a configured model is announced; change the setting before that day"
+		words := "the provider will shut down a configured model; change the setting before that day"
 		if end.Past(now) {
-			words = "the announced end of a configured model is past; change the setting"
+			words = "the provider has shut down a configured model; change the setting"
 		}
 		logger.Warn(words, "setting", m.setting, "model", m.model, "ends", end.Date, "successor", end.Successor, "source", end.Source)
 	}

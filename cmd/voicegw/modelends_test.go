@@ -30,7 +30,7 @@ func TestEndsAreWarnedOf(t *testing.T) {
 		`setting=providers.openai.transcription_model model=gpt-4o-mini-transcribe ends=2027-02-26`,
 		`setting=chat.model model=gpt-5-mini ends=2026-12-11`,
 		`setting=image.model model=gpt-image-1-mini ends=2026-12-01`,
-		`past; change the setting" setting=kb.embeddings.model model=text-embedding-004 ends=2026-01-14`,
+		`has shut down a configured model; change the setting" setting=kb.embeddings.model model=text-embedding-004 ends=2026-01-14`,
 	} {
 		if i >= len(lines) || !strings.Contains(lines[i], want) || !strings.Contains(lines[i], "level=WARN") {
 			t.Fatalf("line %d of\n%s\nlacks %s", i, log.String(), want)

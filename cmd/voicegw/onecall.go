@@ -23,8 +23,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// oneCall is a conversation of one call, whose user is the person at the terminal. The call is decided by
-// orchestrator/calls and run by orchestrator/execute, as those of every conversation are.
+// oneCall is a conversation with a single call, by the user at the terminal. Packages orchestrator/calls and
+// orchestrator/execute run it like every conversation.
 type oneCall struct {
 	// Fixed after begin.
 	p        Process
@@ -32,7 +32,7 @@ type oneCall struct {
 	caps     *capabilities
 	agents   *agents
 	executor *execute.Executor
-	record   func(audit.Record) // nil without an audit
+	record   func(audit.Record) // nil without an audit log
 	tool     string
 	yes      bool
 	key      string
@@ -42,25 +42,25 @@ type oneCall struct {
 	runs     *execute.Runner
 	results  chan calls.Input // from the executor's goroutines to run; never closed
 
-	out sync.Mutex // one line at a time is written to standard error
+	out sync.Mutex // serialises lines on standard error
 
-	// Of the goroutine that runs run.
+	// Only for run's goroutine.
 	calls    calls.Calls
-	owed     int // results that are to come
+	owed     int // outstanding results
 	question *protocol.ConfirmationRequest
 	envelope registry.Envelope
 }
 
-// errNoTerminal: there is nobody to ask.
-var errNoTerminal = errors.New("standard input is no terminal")
+// errNoTerminal means that the user cannot be asked.
+var errNoTerminal = errors.New("standard input is not a terminal")
 
-// maxCallResults exceeds what one call reports, with the calls that its tool makes.
+// maxCallResults exceeds the results of a call and its nested calls.
 const maxCallResults = 64
 
-// begin makes the conversation. The error names a flag that nothing fits.
+// begin makes the conversation. The error names the wrong flag.
 func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	var pinned map[string]string
-	if tool, version, ok := whole.VersionOf(c.tool); ok { // the author tries a version that a model knows by the tool's id
+	if tool, version, ok := whole.VersionOf(c.tool); ok { // the author tries a version that models know by the tool's id
 		c.tool, pinned = tool, map[string]string{tool: version}
 	}
 	whole = whole.Draw(string(flags.User), pinned)
@@ -103,7 +103,7 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	return nil
 }
 
-// selection says which tools the agent has, and puts its budget into the rules.
+// selection returns the agent's tools and sets its budget in rules.
 func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
 	name := c.session.Agent
 	sel := registry.Selection{Session: c.session, Live: func(source string, s registry.Session) []string {
@@ -125,12 +125,12 @@ func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
 		if meant := textutil.Nearest(name, c.agents.Names()); meant != "" {
 			hint = ", did you mean " + meant + "?"
 		}
-		return sel, fmt.Errorf("--agent: there is no agent %q%s; there are %s", name, hint, strings.Join(c.agents.Names(), ", "))
+		return sel, fmt.Errorf("--agent: no agent %q%s; available: %s", name, hint, strings.Join(c.agents.Names(), ", "))
 	}
 	return sel, nil
 }
 
-// explain says why the conversation does not have a tool, which the model is not told.
+// explain tells the author why the conversation lacks a tool.
 func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	if slices.ContainsFunc(c.tools.All(), func(t *registry.Tool) bool { return t.ToolID == tool.ToolID }) {
 		return
@@ -142,31 +142,31 @@ func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	case len(lacks) > 0:
 		c.say("%s requires scopes that this call does not have: --scope %s", tool.ToolID, strings.Join(lacks, " --scope "))
 	case tool.Availability != nil:
-		c.say("%s is available only under conditions, which do not hold (%s)", tool.ToolID, tool.Availability)
+		c.say("the conditions for %s are not met (%s)", tool.ToolID, tool.Availability)
 	}
 }
 
-// explainOff says why a tool is off.
+// explainOff explains why a tool is disabled.
 func (c *oneCall) explainOff(whole *registry.Snapshot) {
 	unset := slices.IndexFunc(whole.Unset(), func(u registry.Unset) bool { return u.Tool == c.tool })
 	switch off := slices.Contains(whole.Off(), c.tool); {
 	case unset >= 0:
 		c.say("%s", whole.Unset()[unset])
 	case off && slices.Contains(agent.Tools(), c.tool) && !c.cfg.Agents.Tools:
-		c.say("%s is switched off (agents.tools)", c.tool)
+		c.say("%s is disabled (agents.tools)", c.tool)
 	case off:
-		c.say("%s is switched off (tools.%s.enabled)", c.tool, c.tool)
+		c.say("%s is disabled (tools.%s.enabled)", c.tool, c.tool)
 	}
 }
 
-// run makes the call, asks the person if it must be approved, and returns its answer. If ctx ends, a call that can
-// be stopped is stopped.
+// run makes the call, asks the user for approval if required, and returns the answer. If ctx ends, it stops the call
+// if possible.
 func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelope {
 	defer c.runs.Wait()
 	defer c.runs.End()
 	in := calls.Called{Turn: 1, Model: c.key, Provider: c.key, Tool: c.tool, Args: args}
 	if c.key != "" {
-		in.Message = c.deed()
+		in.Message = c.ledgerName()
 	}
 	c.do(c.calls.Called(time.Now(), in))
 	c.await(ctx)
@@ -177,13 +177,13 @@ func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelo
 	return c.envelope.Kept()
 }
 
-// deed is the name of the call in the ledger: the same for each call of the tool with that key, by that user.
-func (c *oneCall) deed() string {
-	name, _ := json.Marshal([]string{"tools-call", c.session.UserID, c.tool, c.key}) // texts alone: it cannot fail
+// ledgerName names the call in the ledger: the same for each call of the tool with that key by that user.
+func (c *oneCall) ledgerName() string {
+	name, _ := json.Marshal([]string{"tools-call", c.session.UserID, c.tool, c.key}) // strings only: cannot fail
 	return string(name)
 }
 
-// await takes results until none is to come.
+// await handles all outstanding results.
 func (c *oneCall) await(ctx context.Context) {
 	gone := ctx.Done()
 	for c.owed > 0 {
@@ -215,7 +215,6 @@ func (c *oneCall) take(in calls.Input) {
 	c.owed--
 }
 
-// do carries out what was decided.
 func (c *oneCall) do(all []calls.Action) {
 	for _, a := range all {
 		switch a := a.(type) {
@@ -235,25 +234,24 @@ func (c *oneCall) do(all []calls.Action) {
 			if q, ok := a.Message.(*protocol.ConfirmationRequest); ok {
 				c.question = q
 			}
-		case calls.Approved: // the action has a turn of its own, as everywhere
+		case calls.Approved: // an approved action always has its own turn
 			c.do(c.calls.Approve(time.Now(), 2, a))
 		case calls.Declined:
 			c.say("%s was not approved (%s)", a.Tool, a.Outcome)
 			c.audit(a.Record)
 		case calls.Refused:
-			c.say("the answer could not be taken: %s", a.Why)
+			c.say("the answer was rejected: %s", a.Why)
 		case calls.Answer:
 			c.answered(a)
 		}
 	}
 }
 
-// answered takes the answer to the call.
 func (c *oneCall) answered(a calls.Answer) {
 	e := calls.Effect{Refused: a.Intents()}
 	for _, i := range e.Refused {
-		e.Why = "there is no session"
-		c.say("the session would be told: %s", i.Type)
+		e.Why = "no session"
+		c.say("the session would get: %s", i.Type)
 	}
 	c.audit(a.Record(time.Now(), e))
 	c.envelope = a.Envelope
@@ -262,7 +260,7 @@ func (c *oneCall) answered(a calls.Answer) {
 	}
 }
 
-// audit completes a record with the conversation that it belongs to, and shows what a tool notes.
+// audit adds the conversation to a record, writes it, and shows tools' notes.
 func (c *oneCall) audit(r audit.Record) {
 	r.SessionID, r.UserID, r.ConversationID = c.session.ID, c.session.UserID, c.session.ConversationID
 	if r.Agent == "" {
@@ -272,14 +270,14 @@ func (c *oneCall) audit(r audit.Record) {
 	case r.Event == audit.EventNote:
 		c.say("the audit notes %s: %s", r.Note, r.NoteData)
 	case r.ParentCallID != "":
-		c.say("%s was called, too: %s", r.ToolID, outcome(r))
+		c.say("nested call of %s: %s", r.ToolID, outcome(r))
 	}
 	if c.record != nil {
 		c.record(r)
 	}
 }
 
-// outcome is how a recorded call has ended, in a word.
+// outcome returns a recorded call's result in a word.
 func outcome(r audit.Record) string {
 	if r.OK {
 		return "ok"
@@ -287,7 +285,7 @@ func outcome(r audit.Record) string {
 	return string(r.ErrorType)
 }
 
-// approves asks whether the call may run.
+// approves asks the user for approval.
 func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest) bool {
 	if ctx.Err() != nil {
 		return false
@@ -306,11 +304,11 @@ func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest)
 		}
 	}
 	if err != nil {
-		c.say("%s waits for a person's approval, and nobody can be asked here: %s. Call it at a terminal, or with --yes", q.Tool, preview)
+		c.say("%s requires approval: %s. Run it at a terminal, or use --yes", q.Tool, preview)
 		return false
 	}
 	c.out.Lock()
-	_, _ = fmt.Fprintf(c.p.Stderr, "%s: %s\nApprove? [y/N] ", q.Tool, preview) // there is no other place to report an error
+	_, _ = fmt.Fprintf(c.p.Stderr, "%s: %s\nApprove? [y/N] ", q.Tool, preview) // no other place to report an error
 	c.out.Unlock()
 	select {
 	case line := <-lines:
@@ -318,23 +316,23 @@ func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest)
 		return word == "y" || word == "yes"
 	case <-ctx.Done():
 	case <-time.After(time.Until(q.ExpiresAt.Time)):
-		c.say("the question has expired")
+		c.say("the approval request has expired")
 	}
 	return false
 }
 
-// say writes a line to standard error. It may be called concurrently.
+// say writes a line to standard error. It is safe for concurrent use.
 func (c *oneCall) say(format string, args ...any) {
 	c.out.Lock()
 	defer c.out.Unlock()
 	c.p.complain(format, args...)
 }
 
-// tell shows what a client would be told while the call runs. It may be called concurrently.
+// tell shows messages for a client. It is safe for concurrent use.
 func (c *oneCall) tell(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.Timeout:
-		c.say("the client would be told: timeout until %s: %s", time.UnixMilli(m.TimeoutUntil).UTC().Format(time.RFC3339), m.Message)
+		c.say("the client would get a timeout until %s: %s", time.UnixMilli(m.TimeoutUntil).UTC().Format(time.RFC3339), m.Message)
 	case *protocol.ToolMessage:
 		c.say("the client would get %s: %s", m.Name, m.Data)
 	case *protocol.ToolProgress:
@@ -346,7 +344,7 @@ func (c *oneCall) tell(m protocol.ServerMessage) {
 	}
 }
 
-// host stands for the client of a conversation in text, and shows what that would be told.
+// host replaces the client of a text conversation and shows its messages.
 type host struct{ c *oneCall }
 
 func (host) Origin() string { return "" }

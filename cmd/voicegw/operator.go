@@ -2,19 +2,22 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/operator"
 	"voicegw/config"
+	"voicegw/internal/textutil"
+	"voicegw/internal/user"
 )
 
-// operatorFlags are the flags of commands that ask a running gateway.
+// operatorFlags are the flags of commands for a running gateway.
 type operatorFlags struct {
-	URL     string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
-	APIKey  string   `key:"api_key" help:"The gateway's api_key. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
-	CA      string   `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
-	DataDir string   `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself." placeholder:"DIR"`
+	URL     string   `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
+	APIKey  string   `key:"api_key" help:"The gateway's api_key. Other users of this machine can see flags: prefer VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
+	CA      string   `help:"PEM file with the authorities to trust for the gateway's certificate (default: the system's)." placeholder:"FILE" name:"ca"`
+	DataDir string   `key:"data_dir" help:"The gateway's data folder, to read the key that it generated." placeholder:"DIR"`
 	Config  string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
@@ -39,7 +42,7 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 	return operator.New(base, key, trusted), nil
 }
 
-// ask calls question with a client for the running gateway. A signal ends it.
+// ask calls question with a client for the running gateway, until a signal.
 func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Context, question func(context.Context, *operator.Client) error) error {
 	o, err := p.operator(flags, parsed)
 	if err != nil {
@@ -51,7 +54,7 @@ func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Cont
 	return question(ctx, o)
 }
 
-// showList asks the running gateway for a list and prints it as JSON or as a table.
+// showList requests a list and prints it as JSON or as a table.
 func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags, parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
 	return p.ask(ctx, flags, parsed, func(ctx context.Context, o *operator.Client) error {
 		answer, err := question(o, ctx)
@@ -63,4 +66,140 @@ func showList[T interface{ Table(file any) string }](ctx context.Context, p Proc
 		}
 		return p.print(answer.Table(p.Stdout))
 	})
+}
+
+// blocksFlags are the commands for blocked users.
+type blocksFlags struct {
+	List   blocksListFlags   `cmd:"" help:"List the users that a running gateway blocks."`
+	Remove blocksRemoveFlags `cmd:"" help:"Unblock a user."`
+}
+
+type blocksListFlags struct {
+	operatorFlags
+	JSON bool `help:"Write JSON." name:"json"`
+}
+
+type blocksRemoveFlags struct {
+	operatorFlags
+	User userIdentity `arg:"" help:"The user's name."`
+}
+
+// Run lists the blocked users.
+func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Blocks)
+}
+
+// Run unblocks a user.
+func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		if err := o.Unblock(ctx, string(flags.User)); err != nil {
+			return err
+		}
+		return p.print(fmt.Sprintf("%s may connect again.\n", textutil.Quote(string(flags.User))))
+	})
+}
+
+// consoleFlags are the flags of console.
+type consoleFlags struct {
+	operatorFlags
+}
+
+// Run prints a link that opens the console once.
+func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		link, err := o.ConsoleLink(ctx)
+		if err != nil {
+			return err
+		}
+		return p.print(link + "\n")
+	})
+}
+
+// jobsFlags are the commands for background jobs.
+type jobsFlags struct {
+	List   jobsListFlags   `cmd:"" help:"List background jobs on all gateways that share the store."`
+	Cancel jobsCancelFlags `cmd:"" help:"Cancel a job on any gateway."`
+}
+
+type jobsListFlags struct {
+	operatorFlags
+	User string `help:"Only jobs of this user." placeholder:"NAME"`
+	JSON bool   `help:"Write JSON." name:"json"`
+}
+
+type jobsCancelFlags struct {
+	operatorFlags
+	ID string `arg:"" help:"The job's id."`
+}
+
+// Run lists the jobs.
+func (flags jobsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, func(o *operator.Client, ctx context.Context) (operator.Jobs, error) {
+		return o.Jobs(ctx, flags.User)
+	})
+}
+
+// Run cancels a job.
+func (flags jobsCancelFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		j, err := o.CancelJob(ctx, flags.ID)
+		if err != nil {
+			return err
+		}
+		return p.print(fmt.Sprintf("%s (%s) is cancelled.\n", textutil.Quote(j.ID), textutil.Quote(j.Name)))
+	})
+}
+
+// healthFlags are the flags of health, a probe for containers without curl.
+type healthFlags struct {
+	URL    string   `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
+	CA     string   `help:"PEM file with the authorities to trust for the gateway's certificate (default: the system's)." placeholder:"FILE" name:"ca"`
+	Ready  bool     `help:"Check whether it accepts new sessions (/readyz), not only whether it is alive."`
+	Config string   `help:"YAML file to read listen from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+// Run checks a gateway. The exit code is 0 if it is alive or, with Ready, ready.
+func (flags healthFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config", Client: true}
+	cfg, _, err := p.loadFrom(source, flags.Set, parsed)
+	if err != nil {
+		return usage(err)
+	}
+	base, trusted, err := gatewayOf(flags.URL, flags.CA, cfg)
+	if err != nil {
+		return usage(err)
+	}
+	o := operator.New(base, "", trusted) // needs no key
+	defer o.Close()
+	ctx, stop := p.untilSignal(ctx)
+	defer stop()
+	health, err := o.Health(ctx, flags.Ready)
+	if err != nil {
+		return err
+	}
+	if flags.Ready {
+		return p.print(health.Status + "\n")
+	}
+	return p.print(fmt.Sprintf("%s, sessions: %d\n", health.Status, health.Sessions))
+}
+
+// userName is a flag with a user's name.
+type userName string
+
+// UnmarshalText parses a name as the gateway's endpoints do.
+func (n *userName) UnmarshalText(text []byte) error {
+	who, err := user.Parse(string(text))
+	*n = userName(who.String())
+	return err
+}
+
+// userIdentity is a flag with a user's identity; the user may have no name.
+type userIdentity string
+
+// UnmarshalText parses an identity as the gateway shows it.
+func (i *userIdentity) UnmarshalText(text []byte) error {
+	who, err := user.Stored(string(text))
+	*i = userIdentity(who.String())
+	return err
 }

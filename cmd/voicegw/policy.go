@@ -18,7 +18,6 @@ import (
 	"voicegw/store"
 )
 
-// voicePolicy returns the configured policy of voice sessions and their tools.
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace, MaxCost: dollars(cfg.Limits.SessionCost),
@@ -29,17 +28,16 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	}
 }
 
-// textRules returns the configured rules for the tools of the text agent.
 func textRules(cfg *config.Config) calls.Policy {
 	return calls.Policy{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)}
 }
 
-// questions returns how often a user may be asked for approval.
+// questions limits the approval requests to a user.
 func questions(cfg *config.Config) calls.Questions {
 	return calls.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
 }
 
-// budget converts a budget of the configuration, in which zero time means no limit.
+// budget converts a configured budget, in which zero time means no limit.
 func budget(b config.Budget) calls.Budget {
 	out := calls.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
 	if out.ToolTime == 0 {
@@ -48,16 +46,16 @@ func budget(b config.Budget) calls.Budget {
 	return out
 }
 
-// newExecutor makes the executor of all tools, over the store. Without long, calls begin no long work.
+// newExecutor makes the tools' executor. A nil long disables background jobs.
 func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logger *slog.Logger) *execute.Executor {
 	o := execute.Options{Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger}
-	if long != nil { // not a nil pointer in an interface
+	if long != nil { // avoids a nil pointer in the interface
 		o.Jobs = long
 	}
 	return execute.New(o)
 }
 
-// openAudit opens the audit: it writes to the store's stream, and to a file or to stdout.
+// openAudit opens the audit log, which writes to the store's stream and to a file or stdout.
 func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.Writer, logger *slog.Logger) (*audit.Log, error) {
 	logger = logger.With("component", "audit")
 	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
@@ -70,31 +68,30 @@ func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.
 		Path: string(path), MaxBytes: int64(cfg.Audit.MaxMB) << 20, Keep: cfg.Audit.Keep, MaxAge: cfg.Audit.MaxAge, Logger: logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the audit cannot be written (audit.file): %w", err)
+		return nil, fmt.Errorf("opening the audit log (audit.file): %w", err)
 	}
 	o.Lines = file
 	return audit.New(o), nil
 }
 
-// acceptedRecord is the audit's record of damage that the operator has accepted.
+// acceptedRecord is the audit record of damage that the operator has accepted.
 func acceptedRecord(d *store.Damage) audit.Record {
-	doubt := fmt.Sprintf("deeds in doubt: %d, until %s", d.InDoubt, d.Until.UTC().Format(time.RFC3339))
+	doubt := fmt.Sprintf("actions in doubt: %d, until %s", d.InDoubt, d.Until.UTC().Format(time.RFC3339))
 	if d.All {
-		doubt = fmt.Sprintf("every deed that the ledger does not hold is in doubt until %s", d.Until.UTC().Format(time.RFC3339))
+		doubt = fmt.Sprintf("every action missing in the ledger is in doubt until %s", d.Until.UTC().Format(time.RFC3339))
 	}
 	return audit.Record{Event: audit.EventDamage, Time: time.Now(), OK: true, Why: d.Verdict.String() + "; " + doubt}
 }
 
-// auditFlush is how long writing the last records may take.
 const auditFlush = 5 * time.Second
 
-// closeAudit writes the records that are still queued.
+// closeAudit writes the queued records.
 func closeAudit(log *audit.Log) error {
 	if log == nil {
 		return nil
 	}
 	if err := within(auditFlush, log.Close)(); err != nil {
-		return errors.Join(errors.New("the audit is not complete"), err)
+		return errors.Join(errors.New("the audit log is incomplete"), err)
 	}
 	return nil
 }

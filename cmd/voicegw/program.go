@@ -5,60 +5,63 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/lmittmann/tint"
 
 	"voicegw/client/load"
+	"voicegw/config"
+	"voicegw/internal/logging"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
 
-// Process is what the system gives a program.
+// Process is the program's environment.
 type Process struct {
 	Args    []string // without the program's name
 	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Environ []string
-	// Signals delivers the signals that ask the program to end. Nil delivers none.
+	// Signals delivers signals that end the program. Nil delivers none.
 	Signals <-chan os.Signal
-	// Reloads delivers the signals that ask a gateway to read its configuration again. Nil means SIGHUP,
-	// unless the program runs at a terminal.
+	// Reloads delivers signals to reload the configuration. Nil means SIGHUP, except at a terminal.
 	Reloads <-chan os.Signal
-	// Registry returns the tool_registry.json to use. Nil means the one that was built into the
-	// program.
+	// Registry returns tool_registry.json. Nil means the built-in one.
 	Registry func() ([]byte, error)
-	// Handlers are those of the registry's tools. Nil means those that were built into the program.
+	// Handlers are the registry's handlers. Nil means the built-in ones.
 	Handlers map[string]registry.Handler
 
-	sweeps  <-chan time.Time // replaces the times of sweep unless it is nil, for tests
-	leaving time.Duration    // replaces leaveTime unless it is zero, for tests on a slow disk
+	sweeps  <-chan time.Time // replaces the ticks of sweep in tests
+	leaving time.Duration    // replaces leaveTime in tests on a slow disk
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
 type grammar struct {
 	Serve   serveFlags   `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
-	Sim     simFlags     `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
-	Talk    talkFlags    `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
-	Chat    chatFlags    `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
-	Load    loadFlags    `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
-	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
+	Sim     simFlags     `cmd:"" help:"Simulate the providers for tests without keys."`
+	Talk    talkFlags    `cmd:"" help:"Hold a voice conversation from recordings or text."`
+	Chat    chatFlags    `cmd:"" help:"Hold a text conversation, optionally continued by voice."`
+	Load    loadFlags    `cmd:"" help:"Load-test a gateway with many concurrent calls."`
+	Tools   toolsFlags   `cmd:"" help:"Create, check, build and try tools."`
 	Agents  agentsFlags  `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
-	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
-	Jobs    jobsFlags    `cmd:"" help:"List the long work that calls have begun, and cancel it."`
-	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
+	Audit   auditFlags   `cmd:"" help:"Show the audit log of tool calls, filtered or live."`
+	Jobs    jobsFlags    `cmd:"" help:"List and cancel background jobs."`
+	Blocks  blocksFlags  `cmd:"" help:"List and unblock blocked users."`
 	Keys    keysFlags    `cmd:"" help:"Make API keys for a gateway's configuration."`
-	Drain   drainFlags   `cmd:"" help:"Empty a running gateway: its sessions move to others, and it takes no new ones."`
-	Health  healthFlags  `cmd:"" help:"Ask a running gateway whether it lives, or is ready: the exit code says it."`
+	Drain   drainFlags   `cmd:"" help:"Drain a running gateway: move its sessions to others and refuse new ones."`
+	Health  healthFlags  `cmd:"" help:"Check whether a running gateway is alive or ready; see the exit code."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
-	Version versionFlags `cmd:"" help:"Tell the version and how it was built."`
-	Help    helpFlags    `cmd:"" help:"Tell about a command."`
+	Version versionFlags `cmd:"" help:"Print the version and build information."`
+	Help    helpFlags    `cmd:"" help:"Show help for a command."`
 }
 
 type helpFlags struct {
-	Command []string `arg:"" optional:"" help:"Command to tell about."`
+	Command []string `arg:"" optional:"" help:"The command."`
 }
 
 // Run runs the program and returns the exit code. Cancelling ctx acts like a first signal.
@@ -75,7 +78,7 @@ func Run(ctx context.Context, p Process) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	if err != nil {
-		p.complain("the command line is broken: %v", err)
+		p.complain("internal error in the command line: %v", err)
 		return exitFailure
 	}
 	args := p.Args
@@ -94,17 +97,131 @@ func Run(ctx context.Context, p Process) int {
 	return p.exit(parsed.Run(p))
 }
 
-// hint names the help to read next.
+// hint suggests the help to read.
 func hint(args []string, err error) string {
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && len(args) > 0 && pe.Context != nil && pe.Context.Selected() != nil {
-		return "voicegw help " + strings.TrimPrefix(pe.Context.Selected().FullPath(), "voicegw ") + " tells all flags"
+		return "voicegw help " + strings.TrimPrefix(pe.Context.Selected().FullPath(), "voicegw ") + " lists all flags"
 	}
-	return "voicegw help tells all commands"
+	return "voicegw help lists all commands"
 }
 
-// complain writes a line for the person at the terminal.
+// complain writes a line to standard error.
 func (p Process) complain(format string, args ...any) {
-	// There is no other place to report the error.
+	// no other place to report the error
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
+}
+
+// errSignal is the cause of a context that a signal ended.
+var errSignal = errors.New("stopped by a signal")
+
+// untilSignal returns a context that ends at the first signal. stop waits for its goroutine.
+func (p Process) untilSignal(ctx context.Context) (until context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-p.Signals:
+			cancel(errSignal)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); <-done }
+}
+
+// programLog is the program's logger and its settings that may change. It is safe for concurrent use.
+type programLog struct {
+	logger *slog.Logger
+	level  *slog.LevelVar
+	fence  logging.Redactor // hides secrets
+}
+
+// newLog makes the logger with the configured level and format. It hides the given secrets and anything that looks
+// like one.
+func newLog(w io.Writer, level, format string, secrets ...string) programLog {
+	l := programLog{level: new(slog.LevelVar), fence: logging.NewRedactor(secrets...)}
+	l.level.Set(levelOf(level))
+	_, isTerminal := textutil.Width(w)
+	if format == "json" || format == "auto" && !isTerminal {
+		l.logger = slog.New(l.fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.level})))
+	} else {
+		l.logger = slog.New(l.fence.Handler(tint.NewTextHandler(w, &tint.Options{Level: l.level, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
+	}
+	return l
+}
+
+// newLogger makes a logger with fixed settings.
+func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logger {
+	return newLog(w, level, format, secrets...).logger
+}
+
+// levelOf parses a validated level.
+func levelOf(name string) slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(name))
+	return l
+}
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+	exitInvalid = 3 // a load run with unreliable measurements
+)
+
+// exitError is an error with its own exit code.
+type exitError struct {
+	code int
+	err  error // nil if the error was already shown
+}
+
+// Error returns the text of the error, or nothing.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Unwrap returns the error without its code.
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error in the usage or configuration.
+func usage(err error) error { return &exitError{exitUsage, err} }
+
+// shown returns an error with a code whose text was already shown.
+func shown(code int) error { return &exitError{code: code} }
+
+// exit shows an error and returns the exit code.
+func (p Process) exit(err error) int {
+	var coded *exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case !errors.As(err, &coded):
+		p.complain("%v", err)
+		return exitFailure
+	case coded.err != nil:
+		p.complainAll(coded.err)
+	}
+	return coded.code
+}
+
+// complainAll shows an error, or every problem of a configuration.
+func (p Process) complainAll(err error) {
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		p.complain("%v", err)
+		return
+	}
+	if len(problems) == 1 {
+		p.complain("invalid configuration:")
+	} else {
+		p.complain("invalid configuration, %d problems:", len(problems))
+	}
+	for _, problem := range problems {
+		_, _ = fmt.Fprintf(p.Stderr, "  %s\n", problem)
+	}
 }

@@ -70,7 +70,7 @@ func TestImagesThatNobodyMakes(t *testing.T) {
 		"image.api_key is missing": func(c *config.Config) {
 			c.Image.Provider, c.Image.BaseURL = "gemini", "https://x.example"
 		},
-		"makes no images": func(c *config.Config) {
+		"cannot make images": func(c *config.Config) {
 			c.Providers["third"] = &config.Provider{Wire: "third", APIKey: setting.NewSecret("k")}
 			c.Image.Provider = "third"
 		},

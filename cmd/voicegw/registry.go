@@ -15,8 +15,8 @@ import (
 	"voicegw/registry/build"
 )
 
-// registryData returns the tool_registry.json that the process uses: the one it was given,
-// otherwise the one built into it. The error is registry.ErrEmpty if none was built.
+// registryData returns tool_registry.json: the given one, or the built-in one. The error is registry.ErrEmpty if none
+// was built.
 func (p Process) registryData() ([]byte, error) {
 	if p.Registry != nil {
 		return p.Registry()
@@ -24,7 +24,6 @@ func (p Process) registryData() ([]byte, error) {
 	return registry.Embedded()
 }
 
-// loadRegistry loads the registry of the process.
 func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 	data, err := p.registryData()
 	if err != nil {
@@ -33,8 +32,8 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 	return registry.Load(data, o)
 }
 
-// loadTools loads and locks the registry that serve uses. With cfg.Dev, that is the registry of the
-// project in the working directory, if there is one. o has what tools may need.
+// loadTools loads the registry that serve uses. With cfg.Dev, that is the registry of the project in the working
+// directory, if there is one. o has the tools' capabilities.
 func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
 	if p.Handlers != nil {
@@ -62,7 +61,7 @@ func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Re
 	return tools, reload, nil
 }
 
-// idleFeatures returns those entries of the features that no tool asks for.
+// idleFeatures returns the features that no tool uses.
 func idleFeatures(entries []string, tools *registry.Snapshot) []string {
 	return slices.DeleteFunc(slices.Clone(entries), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(entry, "!"), "@")
@@ -89,7 +88,7 @@ func checkRequired(ids []string, tools *registry.Snapshot) error {
 		}
 		problems = append(problems, config.Problem{
 			Where:   "confirmation.require",
-			Message: fmt.Sprintf("There is no tool %q.%s voicegw tools list tells all.", id, hint),
+			Message: fmt.Sprintf("No tool %q.%s See voicegw tools list.", id, hint),
 		})
 	}
 	if len(problems) > 0 {

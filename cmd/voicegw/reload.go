@@ -19,8 +19,8 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// reloads returns the signals that ask the gateway to read its configuration again. At a terminal
-// no signal does: there SIGHUP means that the terminal has gone, and ends the program.
+// reloads returns the signals to reload the configuration. At a terminal there are none: SIGHUP then means that the
+// terminal is gone, and ends the program.
 func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if p.Reloads != nil {
 		return p.Reloads, func() {}
@@ -28,24 +28,24 @@ func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if _, atTerminal := textutil.Width(p.Stderr); atTerminal {
 		return nil, func() {}
 	}
-	asked := make(chan os.Signal, 1) // one that comes meanwhile asks for another reading
+	asked := make(chan os.Signal, 1) // buffered: a signal during a reload triggers another one
 	signal.Notify(asked, syscall.SIGHUP)
 	return asked, func() { signal.Stop(asked) }
 }
 
-// sweep is how often sessions of credentials that were withdrawn are looked for: one may have been beginning at a
-// reload, and an issuer withdraws keys without any.
+// sweep is the interval for ending sessions of revoked credentials: one may start during a reload, and issuers revoke
+// keys without a reload.
 const sweep = 20 * time.Second
 
-// reloader reads the configuration again while the gateway serves.
+// reloader reloads the configuration while the gateway serves.
 type reloader struct {
 	// Fixed after newReloader.
 	s       *server
-	read    func() (*config.Config, []string, error) // the configuration as it stands now, and its warnings
+	read    func() (*config.Config, []string, error) // the configuration and its warnings
 	manager serviceManager
-	sweeps  <-chan time.Time // replaces the times of sweep unless it is nil
+	sweeps  <-chan time.Time // replaces the ticks of sweep unless nil
 
-	mu  sync.Mutex // guards the following fields; held for a whole reload
+	mu  sync.Mutex // guards the fields below; held during a reload
 	now *config.Config
 }
 
@@ -55,7 +55,7 @@ func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *re
 	}}
 }
 
-// run reloads at each signal, and ends the sessions of credentials that were withdrawn, until ctx ends.
+// run reloads at each signal, and ends the sessions of revoked credentials, until ctx ends.
 func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	sweeps := r.sweeps
 	if sweeps == nil {
@@ -66,7 +66,7 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
 		case <-signals:
-			_, _ = r.reload() // it has logged the error
+			_, _ = r.reload() // already logged
 		case <-sweeps:
 			r.end(r.s.auth.Revoked)
 		case <-ctx.Done():
@@ -75,9 +75,8 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reload reads the configuration, and takes over what can be changed while the gateway runs: all of it
-// or, if anything is wrong, nothing; then the error is a *gateway.ReloadError. The sessions of whoever is
-// not let in any more end at once. It may be called concurrently.
+// reload applies the changes that need no restart, and ends the sessions of revoked credentials. If anything is
+// wrong, it changes nothing and returns a *gateway.ReloadError. It is safe for concurrent use.
 func (r *reloader) reload() (gateway.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,17 +104,17 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 	r.s.metrics.Reloaded(true)
 	log := r.s.logger.With("changed", strings.Join(to.Changed, ", "), "keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
 	if len(to.Restart) > 0 {
-		log.Warn("the configuration was read again, and some of it needs a restart", "needs_restart", strings.Join(to.Restart, ", "))
+		log.Warn("configuration reloaded; some changes need a restart", "needs_restart", strings.Join(to.Restart, ", "))
 	} else {
-		log.Info("the configuration was read again")
+		log.Info("configuration reloaded")
 	}
 	return gateway.Reloaded{Changed: list(to.Changed), NeedsRestart: list(to.Restart), SessionsEnded: ended}, nil
 }
 
-// list returns a list that is [] in JSON if it is empty.
+// list returns a list that is [] in JSON if empty.
 func list(keys []string) []string { return append([]string{}, keys...) }
 
-// refuse tells that nothing has changed.
+// refuse reports a failed reload.
 func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
 	r.s.metrics.Reloaded(false)
 	problems, ok := errors.AsType[config.Problems](err)
@@ -124,18 +123,18 @@ func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
 	}
 	told := &gateway.ReloadError{}
 	for _, p := range problems {
-		r.s.logger.Error("the configuration cannot be used, and the one before stays", "where", p.Where, "problem", p.Message)
+		r.s.logger.Error("invalid configuration; keeping the current one", "where", p.Where, "problem", p.Message)
 		told.Problems = append(told.Problems, gateway.ReloadProblem{Where: p.Where, Message: p.Message})
 	}
 	return gateway.Reloaded{}, told
 }
 
-// end ends the sessions of the principals that are out, and returns how many.
+// end ends the sessions of the principals in out, and returns their number.
 func (r *reloader) end(out func(auth.Principal) bool) int {
 	ended := 0
 	for _, running := range r.s.sessions.Sessions() {
 		if out(running.Principal) && r.s.sessions.End(running.ID) {
-			r.s.logger.Info("a session ends, because the credentials with which it began are not valid any more", "session_id", running.ID, "principal", running.Principal.ID)
+			r.s.logger.Info("ending a session with revoked credentials", "session_id", running.ID, "principal", running.Principal.ID)
 			ended++
 		}
 	}

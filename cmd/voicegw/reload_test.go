@@ -68,7 +68,7 @@ func TestReload(t *testing.T) {
 
 	settingsOf(t, file, "lissen: 1\n", late)
 	r.reloads <- syscall.SIGHUP
-	if said := r.logged("the configuration cannot be used, and the one before stays"); !strings.Contains(fmt.Sprint(said), "lissen") {
+	if said := r.logged("invalid configuration; keeping the current one"); !strings.Contains(fmt.Sprint(said), "lissen") {
 		t.Errorf("the log does not say what is wrong: %v", said)
 	}
 	if opens(late) != nil {
@@ -77,7 +77,7 @@ func TestReload(t *testing.T) {
 
 	settingsOf(t, file, "", kept, late)
 	r.reloads <- syscall.SIGHUP
-	if said := r.logged("the configuration was read again"); said["keys"] != 2.0 || said["sessions_ended"] != 1.0 {
+	if said := r.logged("configuration reloaded"); said["keys"] != 2.0 || said["sessions_ended"] != 1.0 {
 		t.Errorf("the log says %v", said)
 	}
 	if _, last := closedWith(ends); !strings.Contains(last, "operator_ended") {
@@ -108,7 +108,7 @@ func TestReload(t *testing.T) {
 
 	settingsOf(t, file, "drain_timeout: 31s\nlimits: {sessions: 7}\n", kept, late)
 	r.reloads <- syscall.SIGHUP
-	said := r.logged("the configuration was read again, and some of it needs a restart")
+	said := r.logged("configuration reloaded; some changes need a restart")
 	if said["needs_restart"] != "drain_timeout" || said["changed"] != "limits.sessions" {
 		t.Errorf("the log says %v", said)
 	}
@@ -268,7 +268,7 @@ func TestReloadKeepsTheLastCredential(t *testing.T) {
 	}
 	refused := func(by string) {
 		t.Helper()
-		said := r.logged("the configuration cannot be used, and the one before stays")
+		said := r.logged("invalid configuration; keeping the current one")
 		if !strings.Contains(fmt.Sprint(said), "auth has no key and no issuer any more") || open() {
 			t.Errorf("%s: the gateway is open: %v, the log says %v", by, open(), said)
 		}
@@ -379,7 +379,7 @@ func TestReloadAgents(t *testing.T) {
 	write(sales, "id: sales\nname: Sales\nplaybook: Sell.\n")
 	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\ntools: [kb_serch]\nswitch_to: [sales]\n")
 	r.reloads <- syscall.SIGHUP
-	if said := fmt.Sprint(r.logged("the configuration cannot be used, and the one before stays")); !strings.Contains(said, "billing.yaml:4") || !strings.Contains(said, "kb_search") {
+	if said := fmt.Sprint(r.logged("invalid configuration; keeping the current one")); !strings.Contains(said, "billing.yaml:4") || !strings.Contains(said, "kb_search") {
 		t.Errorf("the log does not say what is wrong: %v", said)
 	}
 	if got := names(); got != "default billing" {
@@ -388,7 +388,7 @@ func TestReloadAgents(t *testing.T) {
 
 	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\nswitch_to: [sales]\n")
 	r.reloads <- syscall.SIGHUP
-	if said := r.logged("the configuration was read again"); said["changed"] != "agents.path" {
+	if said := r.logged("configuration reloaded"); said["changed"] != "agents.path" {
 		t.Errorf("the log says %v", said)
 	}
 	if got := names(); got != "default billing sales" {

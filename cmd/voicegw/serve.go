@@ -42,15 +42,15 @@ import (
 	"voicegw/web"
 )
 
-// The timeouts of the HTTP server.
+// Timeouts of the HTTP server.
 const (
 	headerTime = 10 * time.Second // for a request's header
 	idleTime   = 2 * time.Minute  // for the next request on a connection
-	// headerBytes is the maximum size of a request's header, to within 4 KiB.
+	// headerBytes limits a request's header, to within 4 KiB.
 	headerBytes = 32 << 10
 )
 
-// Run runs the gateway until a signal ends it.
+// Run serves until a signal.
 func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
 		runtime.GOMAXPROCS(n)
@@ -78,7 +78,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	case err != nil:
 		return err
 	}
-	var debug *beside
+	var debug *sideServer
 	if flags.DebugListen != "" {
 		if debug, err = openDebug(ctx, flags.DebugListen, s.sessions.Running, logger); err != nil {
 			return errors.Join(err, s.listener.Close(), s.close(p, closeTime))
@@ -90,23 +90,22 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	return errors.Join(s.run(ctx, p, again), debug.close())
 }
 
-// openDebug serves profiles and a few numbers on an address of this machine.
-func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*beside, error) {
-	b, err := listenBeside(ctx, address, "profiles", &http.Server{
+// openDebug serves profiles and variables on a local address.
+func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*sideServer, error) {
+	b, err := listenSide(ctx, address, "profiles", &http.Server{
 		Handler: process.DebugHandler(versionOf(), sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
 	}
-	b.serve(b.listener, logger, "the debug listener has stopped")
+	b.serve(b.listener, logger, "the debug listener stopped")
 	logger.Info("debug listener", "addr", b.listener.Addr().String())
 	return b, nil
 }
 
-// schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means
-// no change. A single one is taken away and given back at each wait of a loop (package nonblock),
-// which on a machine with one core costs a quarter more CPU than having two. A value from the
-// environment has priority.
+// schedulers returns the GOMAXPROCS to set on a machine with n processors; 0 means no change. With a single
+// processor, Go releases and reacquires it at each wait of a loop (package nonblock), which costs a quarter more CPU
+// than two. An environment variable has priority.
 func schedulers(n int, env string) int {
 	if n == 1 && env == "" {
 		return 2
@@ -117,36 +116,36 @@ func schedulers(n int, env string) int {
 // server is the running gateway.
 type server struct {
 	// Fixed after newServer.
-	cfg *config.Config // as it was at the start
+	cfg *config.Config // at the start
 	programLog
-	// acceptDamage is the code of the damage to accept; empty for none.
+	// acceptDamage is the code of the damage to accept, or empty.
 	acceptDamage string
 	dataDir      string // empty if the configuration needs no folder
 	auth         *auth.Current
 	listener     net.Listener
 	bound        *gateway.BoundListener // over listener
 	models       models
-	again        func() (gateway.Reloaded, error) // reads the configuration again; set before run
-	certs        *certs.Store                     // nil without TLS towards clients
-	loops        *nonblock.Loops                  // read from clients and models
+	again        func() (gateway.Reloaded, error) // reloads the configuration; set before run
+	certs        *certs.Store                     // nil without TLS for clients
+	loops        *nonblock.Loops                  // read connections of clients and models
 	http         *http.Server
 	gateway      *gateway.Server
 	sessions     *session.Manager
-	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that run before it is there
+	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that start before it exists
 	texts        *chat.Agent
 	drained      *operatorDrain // by an operator
 	node         *store.Membership
-	peers        *peers // nil if this gateway is alone
+	peers        *peers // nil without a cluster
 	elsewhere    *cluster.Node
 	caps         *capabilities
 	audit        *audit.Log
 	metrics      *metrics.Metrics
-	scrapes      *beside        // nil if the metrics have no address of their own
+	scrapes      *sideServer    // nil if the metrics have no own address
 	traces       *traces.Traces // nil if traces are off
-	traceSecrets []string       // what the log must not show of the headers for the collector
+	traceSecrets []string       // secrets in the collector's headers, for the log to hide
 	overload     *quota.Watch
 	prices       atomic.Pointer[cost.Table]
-	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
+	dayBudget    atomic.Uint64 // bits of a float64: US dollars
 	usage        *meter.Meter
 	webhooks     *webhook.Sender
 	jobs         *jobs.Runner
@@ -156,9 +155,8 @@ type server struct {
 	sim          *simulator   // nil if no provider is simulated
 }
 
-// newServer puts the gateway together and opens its listener. The error wraps config.Problems if
-// the configuration turns out to be wrong only now, and errSimFiles if a file of the simulator is
-// invalid.
+// newServer makes the gateway's parts and opens its listener. The error wraps config.Problems for a problem of the
+// configuration, and errSimFiles for one of the simulator's files.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, log programLog) (*server, error) {
 	logger := log.logger
 	s := &server{cfg: cfg, acceptDamage: acceptDamage, programLog: log, loops: gateway.NewLoops(logger)}
@@ -175,7 +173,7 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 	return s, nil
 }
 
-// open makes the parts, in the order in which they need each other.
+// open makes the parts in the order of their dependencies.
 func (s *server) open(ctx context.Context, p Process) error {
 	var err error
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
@@ -190,10 +188,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	if limit := quota.KeepToCgroup(); limit > 0 {
-		s.logger.Info("the memory is kept below the limit of the control group", "bytes", limit)
+		s.logger.Info("memory limit set from the control group", "bytes", limit)
 	}
 	s.overload = quota.NewOverload(quota.OverloadOptions{Store: s.caps.store.Ready, Logger: s.logger.With("component", "overload")})
-	if err = s.tellApprovals(ctx); err != nil {
+	if err = s.logApprovals(ctx); err != nil {
 		return err
 	}
 	key, err := s.operatorsKey(s.cfg)
@@ -238,12 +236,12 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()}, s.sessions.Running); err != nil {
-		return fmt.Errorf("this gateway cannot join the others at the store: %w", err)
+		return fmt.Errorf("joining the cluster: %w", err)
 	}
 	return s.takeAddress(ctx)
 }
 
-// openTools loads the tools and makes the providers, and then the agents, which name both.
+// openTools loads the tools, makes the providers, and then the agents that refer to both.
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
 	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg); err != nil {
@@ -251,7 +249,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	}
 	s.logToolSettings(s.cfg)
 	if idle := idleFeatures(s.cfg.Features, s.tools.Snapshot()); len(idle) > 0 {
-		s.logger.Warn("features are on that no tool names in its availability", "features", strings.Join(idle, ", "))
+		s.logger.Warn("enabled features that no tool uses in its availability", "features", strings.Join(idle, ", "))
 	}
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
 		return nil, err
@@ -265,7 +263,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 		return nil, err
 	}
 	for _, w := range warnings {
-		s.logger.Warn("a provider may refuse a configured name", "warning", w)
+		s.logger.Warn("a provider may reject a configured name", "warning", w)
 	}
 	if s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger); err != nil {
 		return nil, err
@@ -274,8 +272,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	return transports, nil
 }
 
-// takeAddress makes the HTTP server and its listener. It comes last, so that every client that can
-// connect is served.
+// takeAddress makes the HTTP server and its listener. It comes last, so that every connected client is served.
 func (s *server) takeAddress(ctx context.Context) error {
 	measured, err := s.serveMetrics(ctx)
 	if err != nil {
@@ -310,10 +307,10 @@ func (s *server) takeAddress(ctx context.Context) error {
 	return nil
 }
 
-// reloadNow reads the configuration again, for an operator.
+// reloadNow reloads the configuration for an operator.
 func (s *server) reloadNow() (gateway.Reloaded, error) { return s.again() }
 
-// run serves until ctx ends, a signal comes or the listener fails, and leaves nothing running.
+// run serves until ctx ends, a signal comes or the listener fails, and then ends everything.
 func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	// From the serving goroutine to this one; never closed.
 	failed := make(chan error, 1)
@@ -353,7 +350,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	case <-ctx.Done():
 	case <-p.Signals:
 	case err = <-failed:
-		err = fmt.Errorf("the server has stopped: %w", err)
+		err = fmt.Errorf("the server stopped: %w", err)
 	}
 	manager.tell(process.ServiceStopping)
 	err = errors.Join(err, s.leave(p, func() error {
@@ -365,7 +362,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	return err
 }
 
-// greet tells a person at a terminal what to do next. Without a terminal, the log has it.
+// greet shows the next steps at a terminal. Otherwise the log has them.
 func (p Process) greet(s *server) {
 	if _, ok := textutil.Width(p.Stderr); !ok {
 		return
@@ -374,20 +371,19 @@ func (p Process) greet(s *server) {
 	if s.certs != nil {
 		code = s.gateway.ConsoleCode()
 	} else if at, err := origin.ParseHost(reachable(s.listener.Addr())); err == nil && at.Loopback() {
-		code = s.gateway.ConsoleCode() // to other addresses the code would travel unencrypted
+		code = s.gateway.ConsoleCode() // to another address the code would travel unencrypted
 	}
 	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir, code))
 }
 
-// greeting returns that text. The code opens the console once; only a person on this machine may
-// see it, so it is not logged.
+// greeting returns the text of greet. The code opens the console once and must not be logged.
 func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	var b strings.Builder
 	host := named(cfg, reachable(addr))
 	fmt.Fprintf(&b, "\n  voicegw %s\n\n", versionOf())
 	fmt.Fprintf(&b, "  Talk to it       %s\n", operator.ConsoleLink(scheme(cfg)+"://"+host, code))
 	if code != "" {
-		b.WriteString("                   (the link lets you look inside; it works once, for 15 minutes, and voicegw console makes another)\n")
+		b.WriteString("                   (the link opens the console once, within 15 minutes; voicegw console makes another)\n")
 	}
 	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url %s://%s/v1/voice --text \"Hello\"\n", socketScheme(cfg), host)
 	services := cfg.Services()
@@ -405,15 +401,15 @@ func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	return b.String() + "\n"
 }
 
-// simNotice says in one line that the simulator answers, and why.
+// simNotice explains why the simulator answers.
 func simNotice(cfg *config.Config) string {
 	if cfg.Sim.Use == config.UseAlways {
-		return "sim.use is always, so the simulator in this process answers, whatever keys are set"
+		return "sim.use is always, so the built-in simulator answers"
 	}
-	return "no provider has a key, so the simulator in this process answers; set GEMINI_API_KEY or OPENAI_API_KEY for a real one"
+	return "no provider has a key, so the built-in simulator answers; set GEMINI_API_KEY or OPENAI_API_KEY for a real one"
 }
 
-// reachable returns the address in the form to type: a wildcard becomes this machine.
+// reachable replaces a wildcard address with this machine's.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -422,13 +418,13 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("localhost:%d", tcp.Port)
 }
 
-// checkDebugListen returns what is wrong with an address to serve on; empty if nothing is.
+// checkDebugListen returns the problem with an address for --debug-listen, or an empty string.
 func checkDebugListen(address string) string {
 	if text := config.CheckListen(address); text != "" {
 		return text
 	}
 	if !config.Loopback(address) {
-		return fmt.Sprintf("%s can be reached by other machines, and what is served there tells all about the program. Listen on 127.0.0.1, and reach it through a tunnel.", address)
+		return fmt.Sprintf("other machines can reach %s, and profiles reveal secrets. Listen on 127.0.0.1 and use a tunnel.", address)
 	}
 	return ""
 }

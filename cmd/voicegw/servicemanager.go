@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"voicegw/config"
 	"voicegw/internal/process"
 )
 
-// serviceManager tells the service manager how the gateway is. A manager that cannot be told is a
-// warning: the gateway serves all the same.
+// serviceManager reports the gateway's state to the service manager. A failure is only a warning.
 type serviceManager struct {
 	s       *server
 	manager process.ServiceManager
@@ -28,8 +30,8 @@ func (m serviceManager) tell(states ...string) {
 	}
 }
 
-// watchdog tells the manager until ctx ends that the gateway is alive. It asks the sessions each time,
-// so a gateway whose sessions are stuck gives no sign of life, and the manager starts it again.
+// watchdog sends signs of life until ctx ends. It checks the sessions each time, so that the manager restarts a
+// gateway with stuck sessions.
 func (m serviceManager) watchdog(ctx context.Context) {
 	every := m.manager.WatchdogInterval()
 	if every == 0 {
@@ -46,4 +48,38 @@ func (m serviceManager) watchdog(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// startServer is newServer, but a signal can end it, because an unavailable store must not delay a shutdown. The
+// error then wraps errSignal. After a signal, the start has leaveTime to end; another signal ends it at once.
+func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDamage string, log programLog) (*server, error) {
+	type made struct {
+		s   *server
+		err error
+	}
+	// Parts may keep using this context after the start.
+	opening, cancel := context.WithCancelCause(ctx)
+	done := make(chan made, 1) // buffered: the receiver may be gone
+	go func() {
+		s, err := p.newServer(opening, cfg, acceptDamage, log)
+		done <- made{s, err}
+	}()
+	select {
+	case m := <-done:
+		context.AfterFunc(ctx, func() { cancel(nil) })
+		return m.s, m.err
+	case <-p.Signals:
+	}
+	cancel(errSignal)
+	select {
+	case m := <-done:
+		if m.err == nil {
+			m.err = errors.Join(m.s.listener.Close(), m.s.close(p, p.leaveTime()))
+		}
+		return nil, errors.Join(fmt.Errorf("%w while it started", errSignal), m.err)
+	case <-p.Signals:
+	case <-time.After(leaveTime):
+		log.logger.Error("aborting a part that did not end", "part", "the start")
+	}
+	return nil, fmt.Errorf("%w while it started", errSignal)
 }

@@ -1,46 +1,47 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 )
 
 // serveFlags are the flags of serve. A flag with a key overrides that setting.
 type serveFlags struct {
 	Config       string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG)." placeholder:"FILE"`
 	Listen       string   `key:"listen" help:"Address to serve on (127.0.0.1:8080)." placeholder:"HOST:PORT"`
-	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach, without authentication."`
-	Origin       []string `key:"origins" help:"Origin of a foreign web page that may connect, as a pattern, such as https://app.example.com." placeholder:"ORIGIN"`
-	Host         []string `key:"hosts" help:"Name that requests may ask for besides localhost, as a pattern." placeholder:"HOST"`
-	DataDir      string   `key:"data_dir" help:"Folder of what outlives the process (~/.local/state/voicegw)." placeholder:"DIR"`
-	Provider     string   `key:"provider" help:"Provider for clients that ask for none: gemini or openai." placeholder:"NAME"`
-	Dev          bool     `key:"dev" help:"For authors of tools: read registry/tool_registry.json, and again when it changes."`
-	DrainTimeout string   `key:"drain_timeout" help:"How long sessions may go on after SIGTERM (30s)." placeholder:"TIME"`
-	SimUse       string   `key:"sim.use" name:"sim" help:"When the simulator stands in for the providers: auto, always or never." placeholder:"WHEN"`
+	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach without authentication."`
+	Origin       []string `key:"origins" help:"Origin of web pages that may connect, as a pattern such as https://app.example.com." placeholder:"ORIGIN"`
+	Host         []string `key:"hosts" help:"Host name of the gateway in addition to localhost, as a pattern." placeholder:"HOST"`
+	DataDir      string   `key:"data_dir" help:"Folder for persistent data (~/.local/state/voicegw)." placeholder:"DIR"`
+	Provider     string   `key:"provider" help:"Default provider: gemini or openai." placeholder:"NAME"`
+	Dev          bool     `key:"dev" help:"For authors of tools: load registry/tool_registry.json, and reload it when it changes."`
+	DrainTimeout string   `key:"drain_timeout" help:"Time for sessions to end after SIGTERM (30s)." placeholder:"TIME"`
+	SimUse       string   `key:"sim.use" name:"sim" help:"When the simulator replaces the providers: auto, always or never." placeholder:"WHEN"`
 	Scenario     string   `key:"sim.scenario" help:"Scenario file of the simulator." placeholder:"FILE"`
 	Faults       string   `key:"sim.faults" help:"Fault script of the simulator." placeholder:"FILE"`
 	Seed         string   `key:"sim.seed" help:"Seed of the simulator." placeholder:"N"`
-	LogLevel     string   `key:"log.level" help:"Least level to log: debug, info, warn or error." placeholder:"LEVEL"`
-	LogFormat    string   `key:"log.format" help:"How to log: auto, text or json." placeholder:"FORMAT"`
+	LogLevel     string   `key:"log.level" help:"Minimum log level: debug, info, warn or error." placeholder:"LEVEL"`
+	LogFormat    string   `key:"log.format" help:"Log format: auto, text or json." placeholder:"FORMAT"`
 	CheckConfig  bool     `help:"Check the whole configuration and exit: 0 if it is valid, 2 if not. Opens no port and changes nothing." name:"check-config"`
-	AcceptDamage string   `help:"Go on with damaged data, once: the code that the refusal names. docs/data.md tells what it means." placeholder:"CODE" name:"accept-damage"`
-	DebugListen  string   `help:"Address on this machine to serve profiles (pprof) and /debug/vars on, such as 127.0.0.1:6060; off without." placeholder:"HOST:PORT" name:"debug-listen"`
+	AcceptDamage string   `help:"Start with damaged data, once, with the code from the error message. See docs/data.md." placeholder:"CODE" name:"accept-damage"`
+	DebugListen  string   `help:"Local address for profiles (pprof) and /debug/vars, such as 127.0.0.1:6060 (default: off)." placeholder:"HOST:PORT" name:"debug-listen"`
 	Set          []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-// load reads the configuration of serve.
 func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, []string, error) {
 	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
 }
 
-// loadFrom reads a configuration with the flags of a command: those with a key, and the settings of
-// --set.
+// loadFrom reads a configuration with a command's flags: those with a key, and --set.
 func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
 	if source.File == "" {
 		source.File, source.FileFrom = variable(p.Environ, "VOICEGW_CONFIG"), "VOICEGW_CONFIG"
@@ -56,7 +57,7 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 		case at.Flag.Name == "set":
 			key, value, ok := strings.Cut(sets[0], "=")
 			if !ok {
-				problems = append(problems, config.Problem{Where: "--set", Message: fmt.Sprintf("%q has no value; write it as --set limits.sessions=50.", sets[0])})
+				problems = append(problems, config.Problem{Where: "--set", Message: fmt.Sprintf("%q has no value; write it like --set limits.sessions=50.", sets[0])})
 			} else {
 				source.Flags = append(source.Flags, config.Flag{Name: "--set", Key: strings.TrimSpace(key), Value: value})
 			}
@@ -76,7 +77,6 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 	return c, warnings, nil
 }
 
-// valueOf formats the value of a flag.
 func valueOf(target reflect.Value) string {
 	if list, ok := target.Interface().([]string); ok {
 		return strings.Join(list, ",")
@@ -84,7 +84,7 @@ func valueOf(target reflect.Value) string {
 	return fmt.Sprint(target.Interface())
 }
 
-// variable returns the last value of a variable in an environment.
+// variable returns the last value of an environment variable.
 func variable(environ []string, name string) string {
 	value := ""
 	for _, entry := range environ {
@@ -93,4 +93,36 @@ func variable(environ []string, name string) string {
 		}
 	}
 	return value
+}
+
+// dataDir returns the absolute path of the data folder: data_dir, or a folder in the XDG state directory
+// ($XDG_STATE_HOME, by default ~/.local/state). It is empty if that is unknown and the configuration needs no folder.
+// The error is config.Problems.
+func (p Process) dataDir(cfg *config.Config) (string, error) {
+	if cfg.DataDir != "" {
+		dir, err := filepath.Abs(string(cfg.DataDir))
+		if err != nil {
+			return "", fmt.Errorf("data_dir: %w", err)
+		}
+		return dir, nil
+	}
+	// XDG says to ignore a relative path.
+	if state := variable(p.Environ, "XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "voicegw"), nil
+	}
+	if home := variable(p.Environ, "HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "voicegw"), nil
+	}
+	if cfg.Store.URL != "" && cfg.Audit.File != "" {
+		return "", nil
+	}
+	return "", config.Problems{{
+		Where:   "VOICEGW_DATA_DIR",
+		Message: "data_dir is missing, and it has no default because neither XDG_STATE_HOME nor HOME is set; set it, for example with --data-dir.",
+	}}
+}
+
+// auditFile returns the path of the audit log, or setting.Stdout.
+func auditFile(cfg *config.Config, dataDir string) setting.Path {
+	return cmp.Or(cfg.Audit.File, setting.Path(filepath.Join(dataDir, "audit", "audit.jsonl")))
 }

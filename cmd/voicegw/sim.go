@@ -21,25 +21,25 @@ import (
 type simFlags struct {
 	Listen         string         `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Insecure       bool           `help:"Allow an address that other machines can reach."`
-	Scenario       string         `key:"sim.scenario" help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
-	Faults         string         `key:"sim.faults" help:"YAML file that says what goes wrong." placeholder:"FILE"`
-	Seed           uint64         `help:"Seed of everything random." default:"0" placeholder:"N"`
+	Scenario       string         `key:"sim.scenario" help:"YAML file with the model's behaviour." placeholder:"FILE"`
+	Faults         string         `key:"sim.faults" help:"YAML file with faults." placeholder:"FILE"`
+	Seed           uint64         `help:"Random seed." default:"0" placeholder:"N"`
 	TLSCert        string         `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
 	TLSKey         string         `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
-	Speed          float64        `key:"sim.speed" help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
-	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
-	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
-	Fault          []string       `help:"One thing that goes wrong, like an entry of the faults file: \"at: turn, n: 2, do: deaf\". A fault's name alone happens at the setup of every connection. May be given several times." placeholder:"FAULT" sep:"none"`
-	ConnectionLife time.Duration  `help:"Age at which connections end, as the provider ends them; 0 for each wire's own, -1s for no end." placeholder:"TIME" name:"connection-life"`
-	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end of a connection; 0 for the model's own, -1s for no announcement." placeholder:"TIME" name:"go-away-after"`
-	GoAwayLeft     *time.Duration `help:"The time that Gemini's announcement leaves; 50s without, and at most a quarter of the connection's life." placeholder:"TIME" name:"go-away-left"`
-	LogLevel       string         `help:"Least level to log: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
-	LogFormat      string         `help:"How to log: auto, text or json." default:"auto" enum:"auto,text,json"`
+	Speed          float64        `key:"sim.speed" help:"Seconds of speech per second; 0 for the provider's default, -1 for all at once." placeholder:"N"`
+	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for the provider's default." placeholder:"MS" name:"chunk-ms"`
+	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for the provider's default, -1 for none." placeholder:"MS" name:"first-audio-ms"`
+	Fault          []string       `help:"A fault, like an entry of the faults file: \"at: turn, n: 2, do: deaf\". A name alone applies to the setup of every connection. May be given several times." placeholder:"FAULT" sep:"none"`
+	ConnectionLife time.Duration  `help:"Age at which connections end; 0 for the provider's default, -1s for never." placeholder:"TIME" name:"connection-life"`
+	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end of a connection; 0 for the model's default, -1s for never." placeholder:"TIME" name:"go-away-after"`
+	GoAwayLeft     *time.Duration `help:"Time between Gemini's announcement and the end (default: 50s, at most a quarter of the connection's life)." placeholder:"TIME" name:"go-away-left"`
+	LogLevel       string         `help:"Minimum log level: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
+	LogFormat      string         `help:"Log format: auto, text or json." default:"auto" enum:"auto,text,json"`
 }
 
-// config returns what the flags say of the simulator, and everything that is wrong with them.
+// config converts the flags to the simulator's configuration, with all problems.
 func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
-	// The gateway's file and environment are not for this command, only its flags are.
+	// This command ignores the gateway's file and environment.
 	cfg, _, err := Process{}.loadFrom(config.Source{}, nil, parsed)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) {
@@ -49,7 +49,7 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 		problems = append(problems, config.Problem{Where: "--listen", Message: "listen " + text})
 	} else if !config.Loopback(f.Listen) && !f.Insecure {
 		problems = append(problems, config.Problem{Where: "--listen", Message: fmt.Sprintf(
-			"%s can be reached by other machines, and the simulator takes any key. Listen on 127.0.0.1, or give --insecure as well.", f.Listen)})
+			"other machines can reach %s, and the simulator accepts any key. Listen on 127.0.0.1, or add --insecure.", f.Listen)})
 	}
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		problems = append(problems, config.Problem{Where: "--tls-cert", Message: "TLS needs both --tls-cert and --tls-key."})
@@ -61,10 +61,10 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 	return cfg.Sim, nil
 }
 
-// longestLife is the longest time that the flags about connections accept.
+// longestLife is the maximum of the flags about connections.
 const longestLife = 24 * time.Hour
 
-// checkLives returns what is wrong with the flags about the end of connections.
+// checkLives returns the problems with the flags about connections.
 func (f simFlags) checkLives() (problems config.Problems) {
 	for _, t := range []struct {
 		flag string
@@ -80,7 +80,7 @@ func (f simFlags) checkLives() (problems config.Problems) {
 	return problems
 }
 
-// Run runs the simulator until a signal ends it.
+// Run serves until a signal.
 func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	cfg, err := f.config(parsed)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-// misbehave adds what the flags say of the end of connections, and of single faults.
+// misbehave adds the faults and the ends of connections from the flags.
 func (f simFlags) misbehave(o *sim.Options) error {
 	for _, text := range f.Fault {
 		faults, err := o.Faults.Add("--fault", text)
@@ -129,7 +129,7 @@ func (f simFlags) misbehave(o *sim.Options) error {
 	return nil
 }
 
-// tls returns how to serve over TLS; nil without a certificate.
+// tls returns the TLS configuration; nil without a certificate.
 func (f simFlags) tls() (*tls.Config, error) {
 	if f.TLSCert == "" {
 		return nil, nil
@@ -138,7 +138,7 @@ func (f simFlags) tls() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
-	// WebSocket needs HTTP/1.1: the handshake must not choose HTTP/2.
+	// WebSocket requires HTTP/1.1, so HTTP/2 must not be negotiated.
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
@@ -154,7 +154,7 @@ func (p Process) simulate(ctx context.Context, listener net.Listener, server *si
 	case <-ctx.Done():
 	case <-p.Signals:
 	case err = <-failed:
-		err = fmt.Errorf("the simulator has stopped: %w", err)
+		err = fmt.Errorf("the simulator stopped: %w", err)
 	}
 	return errors.Join(err, p.end(logger, closeTime, []part{
 		{"the HTTP server", h.Close},

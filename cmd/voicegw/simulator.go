@@ -12,17 +12,17 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// simKey is the key for the gateway's own simulator, which accepts any.
+// simKey is a key for the built-in simulator, which accepts any.
 const simKey = "simulator"
 
-// simulator is the simulator inside the process; nil if it is not needed.
+// simulator is the built-in simulator; nil if it isn't needed.
 type simulator struct {
 	// Fixed after simulatorFor.
 	local     *sim.Local
-	simulated map[string]bool // the providers that it stands in for
+	simulated map[string]bool // the providers that it replaces
 }
 
-// simulatorFor starts a simulator if the configuration offers simulated providers.
+// simulatorFor starts a simulator if the configuration has simulated providers.
 func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
 	if !cfg.Services()[0].Simulated {
 		return nil, nil
@@ -46,8 +46,7 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 // errSimFiles is wrapped by errors about a scenario or a fault script.
 var errSimFiles = errors.New("the simulator's files have problems")
 
-// simOptions returns the options that a configuration describes. The error lists all problems of
-// the scenario and of the faults.
+// simOptions converts a configuration. The error lists all problems of the scenario and the faults.
 func simOptions(c config.Sim) (sim.Options, error) {
 	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS, ConnectionLife: c.ConnectionLife}
 	var scenarioErr, faultsErr error
@@ -63,10 +62,10 @@ func simOptions(c config.Sim) (sim.Options, error) {
 	return o, nil
 }
 
-// openaiURL is the base URL of its chat models and images, and of OpenAI's wire.
+// openaiURL is the base URL of its chat models, images and OpenAI's wire.
 func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
 
-// url is the base URL of a wire; that of a simulator that does not run leads nowhere.
+// url is the base URL of a wire; for a nil simulator, one that nothing listens on.
 func (s *simulator) url(wire string) string {
 	if s == nil {
 		return "http://" + net.JoinHostPort("127.0.0.1", "0")
@@ -74,7 +73,6 @@ func (s *simulator) url(wire string) string {
 	return s.local.URL(wire)
 }
 
-// close ends the simulator, if there is one.
 func (s *simulator) close() error {
 	if s == nil {
 		return nil

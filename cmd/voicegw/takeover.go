@@ -17,8 +17,8 @@ import (
 	"voicegw/transport"
 )
 
-// prepare makes everything that a reload takes over, and changes nothing but what the log hides. It adds
-// files with another content to what has changed. take, which cannot fail, begins to use all of it.
+// prepare makes everything that a reload replaces. It changes nothing except the secrets that the log hides, and adds
+// changed files to the takeover. take, which cannot fail, puts it into use.
 func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), err error) {
 	next := to.Next
 	s.fence.Know(slices.Concat(now.Secrets(), next.Secrets(), s.traceSecrets)...) // sessions may still use the old ones
@@ -81,7 +81,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.agents.reload(files)
 		logAgentWarnings(s.logger, files)
 		if err := s.sessions.Reconfigure(settings); err != nil {
-			s.logger.Error("the sessions' settings stay", "error", err) // CanReconfigure has been asked
+			s.logger.Error("the sessions keep their settings", "error", err) // CanReconfigure has been asked
 		}
 		s.bound.Limit(connectionLimits(next))
 		s.gateway.Reconfigure(s.gatewaySettings(next))
@@ -89,40 +89,39 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	}, nil
 }
 
-// gatewaySettings returns what of the configuration the gateway's routes need, and may change.
+// gatewaySettings returns the gateway's settings that may change.
 func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
 	hosts, origins, err := doors(cfg, s.listener.Addr(), s.certified())
 	if err != nil {
-		s.logger.Error("hosts and origins", "error", err) // Load has checked them, and certified leaves out others
+		s.logger.Error("hosts and origins", "error", err) // cannot happen: Load has checked them
 	}
 	return gateway.Settings{
 		Hosts: hosts, Origins: origins, GuardCompletions: cfg.APIKey.IsSet(), Prices: s.prices.Load().Version, Turns: turnLimits(cfg),
 	}
 }
 
-// userLimits returns what each user may use.
 func userLimits(cfg *config.Config) auth.Limits {
 	l := cfg.Limits
 	return auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost}
 }
 
-// models are the providers' models with the keys that they are reached with now.
+// models are the providers' models with their current keys.
 type models struct {
 	// Fixed after newServer's parts are open; their contents may be replaced.
 	text   liveText
 	images liveImages
-	// transports are replaced by take, which a reload alone calls.
+	// transports are replaced by take, which only a reload calls.
 	transports map[string]transport.Transport
 }
 
-// reached are models with other keys.
+// reached are models with new keys.
 type reached struct {
 	transports map[string]transport.Transport
-	text       chat.Model      // nil if it stays
-	images     image.Generator // nil if it stays
+	text       chat.Model      // nil for no change
+	images     image.Generator // nil for no change
 }
 
-// prepare makes the models anew whose keys have changed.
+// prepare makes new models where keys have changed.
 func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 	to := reached{transports: m.transports}
 	if maps.EqualFunc(now.Providers, next.Providers, func(a, b *config.Provider) bool { return a.APIKey.Reveal() == b.APIKey.Reveal() }) {
@@ -139,7 +138,7 @@ func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
 	return to, err
 }
 
-// take uses them from now on. What is being asked goes on with the old key.
+// take puts them into use. Requests in progress keep the old key.
 func (m *models) take(to reached) {
 	m.transports = to.transports
 	if to.text != nil {
@@ -150,7 +149,7 @@ func (m *models) take(to reached) {
 	}
 }
 
-// liveText is the text agent's model with its key as it is now. It implements chat.Model.
+// liveText is the text agent's model with its current key. It implements chat.Model.
 type liveText struct{ now atomic.Pointer[chat.Model] }
 
 // Complete implements chat.Model.
@@ -158,7 +157,7 @@ func (m *liveText) Complete(ctx context.Context, p chat.Prompt, delta func(strin
 	return (*m.now.Load()).Complete(ctx, p, delta) //nolint:wrapcheck // it is the same model
 }
 
-// liveImages is the image model with its key as it is now. It implements image.Generator.
+// liveImages is the image model with its current key. It implements image.Generator.
 type liveImages struct {
 	now atomic.Pointer[image.Generator]
 }

@@ -22,23 +22,23 @@ import (
 // talkFlags are the flags of talk.
 type talkFlags struct {
 	Audio          []string      `help:"WAV file to speak, or - for standard input (WAV, or raw PCM16 mono at --rate); may be given several times." placeholder:"FILE" sep:"none"`
-	Text           []string      `help:"Text to type; may be given several times, between --audio, in the order of the conversation." placeholder:"TEXT" sep:"none"`
-	Ticket         string        `help:"Ticket of a voice session that was made for you (voice_session_start, POST /v1/sessions); - reads it from standard input. What was asked in writing is answered first." placeholder:"TICKET" xor:"agent"`
-	APIKey         string        `help:"API key or token to show, where the gateway lets nobody in without. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
-	InterruptAfter time.Duration `help:"Begin the next turn this long after the first audio of an answer; with one turn, say it again." placeholder:"TIME"`
-	Provider       string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
-	Agent          string        `help:"Agent to talk to; the gateway's default without. A --ticket names its own." placeholder:"ID" xor:"agent"`
-	Voice          string        `help:"Voice to ask for." placeholder:"NAME"`
+	Text           []string      `help:"Text to type; may be given several times, mixed with --audio in the order of the conversation." placeholder:"TEXT" sep:"none"`
+	Ticket         string        `help:"Ticket of a voice session (voice_session_start, POST /v1/sessions); - reads it from standard input. A pending request is answered first." placeholder:"TICKET" xor:"agent"`
+	APIKey         string        `help:"API key or token, if the gateway requires one. Other users of this machine can see flags: prefer VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
+	InterruptAfter time.Duration `help:"Start the next turn this long after the first audio of an answer; a single turn is repeated." placeholder:"TIME"`
+	Provider       string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
+	Agent          string        `help:"Agent to talk to (default: the gateway's). A --ticket has its own." placeholder:"ID" xor:"agent"`
+	Voice          string        `help:"Voice to request." placeholder:"NAME"`
 	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
-	CA             string        `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
-	Out            string        `help:"WAV file to write what was heard to." placeholder:"FILE"`
+	CA             string        `help:"PEM file with the authorities to trust for the gateway's certificate (default: the system's)." placeholder:"FILE" name:"ca"`
+	Out            string        `help:"WAV file for the received audio." placeholder:"FILE"`
 	JSON           bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
-	Approve        bool          `help:"Approve whatever a tool asks for. Without this or --deny the person at the terminal is asked; with --json nobody is." xor:"answer"`
-	Deny           bool          `help:"Decline whatever a tool asks for." xor:"answer"`
-	Rate           int           `help:"Rate of raw PCM on standard input in Hz." default:"16000"`
-	InputRate      int           `help:"Rate to send in Hz; the recording's own, or 16000, without." placeholder:"HZ"`
-	OutputRate     int           `help:"Rate to receive in Hz; 24000 without." placeholder:"HZ"`
-	Timeout        time.Duration `help:"Give up after hearing nothing for this long." default:"30s"`
+	Approve        bool          `help:"Approve every approval request. Without --approve and --deny, the terminal asks you, except with --json." xor:"answer"`
+	Deny           bool          `help:"Decline every approval request." xor:"answer"`
+	Rate           int           `help:"Sample rate of raw PCM on standard input in Hz." default:"16000"`
+	InputRate      int           `help:"Sample rate to send in Hz (default: the recording's, or 16000)." placeholder:"HZ"`
+	OutputRate     int           `help:"Sample rate to receive in Hz (default: 24000)." placeholder:"HZ"`
+	Timeout        time.Duration `help:"Give up after this much silence." default:"30s"`
 }
 
 // Run holds a conversation and shows it.
@@ -49,8 +49,7 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	}
 	var keep io.WriteCloser
 	if flags.Out != "" {
-		// The file is made before the conversation, so that nobody learns only afterwards that the
-		// recording cannot be written.
+		// Created before the conversation, so that an unwritable file fails early.
 		if keep, err = os.Create(flags.Out); err != nil {
 			return usage(fmt.Errorf("--out: %w", err))
 		}
@@ -70,14 +69,14 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	return err
 }
 
-// talkOptions returns the options that the flags describe.
+// talkOptions converts the flags.
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := talk.Options{
 		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider, Agent: flags.Agent, TimeZone: user.ZoneHere(p.Environ), Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Patience: flags.Timeout, Approval: approval(flags.Approve, flags.Deny),
 	}
 	if flags.Timeout <= 0 {
-		return o, errors.New("--timeout must be longer than nothing")
+		return o, errors.New("--timeout must be positive")
 	}
 	if flags.InterruptAfter < 0 {
 		return o, errors.New("--interrupt-after must not be negative")
@@ -90,7 +89,7 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 	o.Client = clientWith(trusted)
 	o.Turns, err = turns(parsed, flags.Audio, flags.Text, func(name string) (audio.Clip, error) {
 		if name == "-" && stdinTaken {
-			return audio.Clip{}, errors.New("- can be given once: standard input is over after it")
+			return audio.Clip{}, errors.New("- can be given only once")
 		}
 		stdinTaken = stdinTaken || name == "-"
 		clip, err := talk.ReadClip(name, p.Stdin, flags.Rate)
@@ -108,12 +107,12 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 		}
 	}
 	if o.Ticket = flags.Ticket; o.Ticket == "" && len(o.Turns) == 0 {
-		return o, errors.New("there is nothing to say: give --audio FILE or --text TEXT, or a --ticket")
+		return o, errors.New("nothing to say: give --audio FILE or --text TEXT, or a --ticket")
 	}
 	return o, nil
 }
 
-// approval returns who answers a tool's question, by the flags.
+// approval returns the policy for approval requests.
 func approval(approve, deny bool) voice.Approval {
 	switch {
 	case approve:
@@ -125,7 +124,7 @@ func approval(approve, deny bool) voice.Approval {
 	}
 }
 
-// of names the recording that an error is about.
+// of adds the recording's name to an error.
 func of(name string, err error) error {
 	if err == nil {
 		return nil
@@ -133,7 +132,7 @@ func of(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// turns returns the turns of --audio and --text, in the order in which they were given.
+// turns returns the turns of --audio and --text in order.
 func turns(parsed *kong.Context, recordings, texts []string, read func(name string) (audio.Clip, error)) ([]talk.Turn, error) {
 	var list []talk.Turn
 	for _, at := range parsed.Path {

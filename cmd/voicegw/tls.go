@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"voicegw/client/operator"
 	"voicegw/config"
@@ -20,8 +21,8 @@ import (
 	"voicegw/internal/origin"
 )
 
-// openCertificates reads the certificates of tls; nil if clients are spoken to without TLS. The error
-// wraps config.Problems if it is about them.
+// openCertificates reads the certificates of tls; nil without TLS for clients. An error about them wraps
+// config.Problems.
 func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (*certs.Store, error) {
 	if !cfg.TLS.Enabled() {
 		return nil, nil
@@ -31,7 +32,7 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 		cache := string(a.Cache)
 		if cache == "" {
 			if dataDir == "" {
-				return nil, config.Problems{{Where: "tls.acme.cache", Message: "tls.acme.cache is missing, and there is no data folder to keep certificates in; name a folder for them."}}
+				return nil, config.Problems{{Where: "tls.acme.cache", Message: "tls.acme.cache is missing, and there is no data folder for certificates; set one of them."}}
 			}
 			cache = filepath.Join(dataDir, "certificates")
 		}
@@ -44,7 +45,7 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 	return s, nil
 }
 
-// certificateProblems returns what is wrong with certificates as problems of the configuration.
+// certificateProblems converts an error about certificates to config.Problems.
 func certificateProblems(err error) error {
 	found, ok := errors.AsType[certs.Problems](err)
 	if !ok {
@@ -65,7 +66,7 @@ func pairs(cfg *config.Config) []certs.Pair {
 	return list
 }
 
-// clients returns the listener for clients: bounded, on the loops, and with TLS if it is configured.
+// clients returns the listener for clients: bounded, on the loops, and with TLS if configured.
 func (s *server) clients() net.Listener {
 	if s.certs == nil {
 		return gateway.Listen(s.bound, s.loops)
@@ -73,7 +74,6 @@ func (s *server) clients() net.Listener {
 	return gateway.ListenTLS(s.bound, s.loops, s.certs.Config(), s.logger)
 }
 
-// scheme returns https or http.
 func scheme(cfg *config.Config) string {
 	if cfg.TLS.Enabled() {
 		return "https"
@@ -81,8 +81,8 @@ func scheme(cfg *config.Config) string {
 	return "http"
 }
 
-// trust returns how a command checks the certificate of a gateway: by the authorities in the file ca,
-// or if it is empty, by those of the system (nil).
+// trust returns how a command verifies a gateway's certificate: with the authorities in the file ca, or nil for the
+// system's.
 func trust(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil
@@ -93,13 +93,13 @@ func trust(ca string) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--ca: the file %s holds no certificate in PEM form", ca)
+		return nil, fmt.Errorf("--ca: no PEM certificate found in %s", ca)
 	}
 	return &tls.Config{RootCAs: roots}, nil
 }
 
-// localTrust is trust for a gateway on this machine that is asked by its address: its certificate is for
-// a name of its configuration, and is trusted if it stands in a file there.
+// localTrust is trust for a gateway on this machine that is addressed by IP address: its certificate is for a
+// configured host and is trusted if it is in a configured file.
 func localTrust(cfg *config.Config, ca string) (*tls.Config, error) {
 	c, err := trust(ca)
 	if err != nil || !cfg.TLS.Enabled() {
@@ -115,11 +115,11 @@ func localTrust(cfg *config.Config, ca string) (*tls.Config, error) {
 	file := string(cfg.TLS.Certificates[0].Cert)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("tls.certificates: %w; say with --url where the gateway is", err)
+		return nil, fmt.Errorf("tls.certificates: %w; give the gateway's address with --url", err)
 	}
 	host, leaf := certs.NameOf(text)
 	if host == "" {
-		return nil, fmt.Errorf("tls.certificates: the file %s holds no certificate that names a host; say with --url where the gateway is", file)
+		return nil, fmt.Errorf("tls.certificates: no certificate in %s names a host; give the gateway's address with --url", file)
 	}
 	if c.ServerName = host; c.RootCAs == nil {
 		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
@@ -130,7 +130,7 @@ func localTrust(cfg *config.Config, ca string) (*tls.Config, error) {
 	return c, nil
 }
 
-// clientWith returns a client that checks certificates so; nil for the system's authorities.
+// clientWith returns a client with that trust; nil for the system's authorities.
 func clientWith(trust *tls.Config) *http.Client {
 	if trust == nil {
 		return nil
@@ -140,8 +140,7 @@ func clientWith(trust *tls.Config) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// gatewayOf returns the base URL of the gateway that a command asks, and how its certificate is checked
-// (nil: by the system's authorities).
+// gatewayOf returns the base URL of the gateway for a command, and its trust (nil: the system's authorities).
 func gatewayOf(given, ca string, cfg *config.Config) (base string, trusted *tls.Config, err error) {
 	if base, err = operator.BaseURL(given, scheme(cfg), cfg.Listen); err != nil {
 		return "", nil, err
@@ -154,8 +153,7 @@ func gatewayOf(given, ca string, cfg *config.Config) (base string, trusted *tls.
 	return base, trusted, err
 }
 
-// certified returns the names of the certificates that a request may ask for. One that no request can
-// have is left out; doors allow addresses by the one that is listened on.
+// certified returns the certificates' hosts that a request may name.
 func (s *server) certified() (hosts []string) {
 	if s.certs == nil {
 		return nil
@@ -168,8 +166,7 @@ func (s *server) certified() (hosts []string) {
 	return hosts
 }
 
-// named returns the address to type, with a name of the configuration: no certificate is for this
-// machine's own.
+// named replaces the host of an address with a configured host, because no certificate is for a local name.
 func named(cfg *config.Config, address string) string {
 	name := ""
 	if len(cfg.TLS.ACME.Hosts) > 0 {
@@ -187,10 +184,34 @@ func named(cfg *config.Config, address string) string {
 	return net.JoinHostPort(name, port)
 }
 
-// socketScheme returns wss or ws.
 func socketScheme(cfg *config.Config) string {
 	if cfg.TLS.Enabled() {
 		return "wss"
 	}
 	return "ws"
+}
+
+// doors returns the allowed hosts and the foreign origins that may connect. certified are the hosts of the
+// certificates, which are safe: over TLS, a web page cannot give the gateway another name.
+func doors(cfg *config.Config, listen net.Addr, certified []string) (origin.Hosts, []origin.Pattern, error) {
+	var hosts origin.Hosts
+	if tcp, ok := listen.(*net.TCPAddr); ok {
+		hosts.Listen = tcp.AddrPort().Addr()
+	}
+	for _, text := range slices.Concat(cfg.Hosts, cfg.TLS.ACME.Hosts, certified) {
+		p, err := origin.ParseHostPattern(text)
+		if err != nil {
+			return hosts, nil, fmt.Errorf("hosts: %q %w", text, err)
+		}
+		hosts.Patterns = append(hosts.Patterns, p)
+	}
+	var origins []origin.Pattern
+	for _, text := range cfg.Origins {
+		p, _, err := origin.ParsePattern(text)
+		if err != nil {
+			return hosts, nil, fmt.Errorf("origins: %q %w", text, err)
+		}
+		origins = append(origins, p)
+	}
+	return hosts, origins, nil
 }

@@ -26,40 +26,39 @@ import (
 type toolsCallFlags struct {
 	Name     string   `arg:"" help:"Name or id of the tool."`
 	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
-	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
-	Agent    string   `help:"Agent that calls: its tools and its budget; that of agent.name without." placeholder:"ID"`
+	Mode     string   `help:"Mode of the conversation: text or voice (default: one that the tool allows)." enum:",text,voice" default:"" placeholder:"MODE"`
+	Agent    string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
 	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
-	Scope    []string `help:"Scope that the conversation has; may be given several times." placeholder:"SCOPE"`
-	Yes      bool     `help:"Approve the call if a person must. Without, the person at the terminal is asked."`
-	Key      string   `help:"Name of the deed, for a tool that writes: a second call of it with the same key is answered from the ledger." placeholder:"KEY"`
-	Store    bool     `help:"Work with the store and the audit that serve works with, instead of an empty store in memory; those of data_dir are free only while no gateway runs. A store of store.url is used in any case."`
+	Scope    []string `help:"Scope of the conversation; may be given several times." placeholder:"SCOPE"`
+	Yes      bool     `help:"Approve the call if required, instead of asking at the terminal."`
+	Key      string   `help:"Idempotency key for a tool with side effects: a second call with the same key is answered from the ledger." placeholder:"KEY"`
+	Store    bool     `help:"Use the store and the audit log of serve instead of an empty store in memory. Those in data_dir require that no gateway runs. A store of store.url is always used."`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
-	LogLevel string   `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
 }
 
 const (
-	// maxArgs bounds the arguments that are read from standard input, in bytes.
+	// maxArgs limits the arguments on standard input, in bytes.
 	maxArgs = 1 << 20
-	// maxKey bounds the flag --key, in bytes.
+	// maxKey limits the flag --key, in bytes.
 	maxKey = 200
 )
 
-// check returns what is wrong with the flags beside one another; nil if nothing is.
+// check validates the flags.
 func (flags toolsCallFlags) check() error {
 	if len(flags.Key) > maxKey || strings.ContainsFunc(flags.Key, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("--key must be at most %d bytes of printable text", maxKey)
 	}
 	for _, scope := range flags.Scope {
 		if !spec.ValidScope(scope) {
-			return fmt.Errorf("--scope: %q must be 1 to %d letters, digits and the signs . _ : / -", scope, spec.MaxScopeBytes)
+			return fmt.Errorf("--scope: %q must be 1 to %d letters, digits or . _ : / -", scope, spec.MaxScopeBytes)
 		}
 	}
 	return nil
 }
 
-// Run makes one call of a tool as the model of a conversation would: decided by the same policy, entered in the
-// ledger, written into the audit.
+// Run makes one call as the model of a conversation would, with the same policy, ledger and audit log.
 func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if err := flags.check(); err != nil {
 		return usage(err)
@@ -80,7 +79,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	kept := flags.Store || cfg.Store.URL != ""
 	keep := store.Options{Memory: true, Logger: logger}
 	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
-	imageDir := ""                 // without a store, images are removed like everything else when the program ends
+	imageDir := ""                 // without a store, images are removed when the program ends
 	if kept {
 		if err != nil {
 			return usage(err)
@@ -107,14 +106,13 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	}
 	if closed := errors.Join(closeAudit(record), caps.close(), sim.close()); closed != nil {
 		p.complain("%v", closed)
-		return cmp.Or(err, told(exitFailure))
+		return cmp.Or(err, shown(exitFailure))
 	}
 	return err
 }
 
-// auditOfCall opens the configured audit. Lines for standard output go to standard error, because the answer goes
-// to the former. A gateway may be writing to the file unless this process has the store for itself; then the
-// records go to the store alone.
+// auditOfCall opens the configured audit log. Lines for standard output go to standard error, because the answer goes
+// to standard output. If a gateway may be writing to the file, the records go only to the store.
 func (p Process) auditOfCall(cfg *config.Config, dataDir string, keep *store.Store, logger *slog.Logger) (*audit.Log, error) {
 	if cfg.Store.URL != "" {
 		return audit.New(audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}), nil
@@ -162,13 +160,13 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if err := p.printJSON(envelope); err != nil || envelope.OK {
 		return err
 	}
-	return told(exitFailure)
+	return shown(exitFailure)
 }
 
-// vectorWait is how long a search waits for the vectors of a knowledge base that was just read.
+// vectorWait limits the wait for vectors of a new knowledge base.
 const vectorWait = 20 * time.Second
 
-// awaitVectors waits until every record has its vector, or reports how many have none.
+// awaitVectors waits until every record has a vector, or reports how many have none.
 func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 	if caps.embed == nil {
 		return
@@ -185,12 +183,12 @@ func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 				without++
 			}
 		}
-		failed := caps.source.State().Waiting > 0 // the endpoint was asked and did not answer
+		failed := caps.source.State().Waiting > 0 // the endpoint didn't answer
 		switch {
 		case err == nil && without == 0:
 			return
 		case failed || ctx.Err() != nil:
-			p.complain("%d of %d records have no vector (kb.embeddings): these are found by their words alone", without, len(held))
+			p.complain("%d of %d records have no vector (kb.embeddings) and are found only by their words", without, len(held))
 			return
 		}
 		select {
@@ -200,15 +198,14 @@ func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 	}
 }
 
-// warnIfOld warns if the project in the current directory has built a registry that differs from
-// the one in this binary.
+// warnIfOld warns if the project in the working directory has built a registry that differs from the built-in one.
 func (p Process) warnIfOld(version string) {
 	data, err := os.ReadFile(build.RegistryFile)
 	if err != nil {
-		return // not in a project, or nothing built: nothing to compare with
+		return // not in a project, or nothing built
 	}
 	var file registry.File
 	if err := json.Unmarshal(data, &file); err == nil && file.Version != version {
-		p.complain("this binary holds registry %s, and %s is %s: run make build", version, build.RegistryFile, file.Version)
+		p.complain("this binary has registry %s, but %s is %s: run make build", version, build.RegistryFile, file.Version)
 	}
 }

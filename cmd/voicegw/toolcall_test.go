@@ -137,14 +137,14 @@ func TestToolsCallDecides(t *testing.T) {
 		"a scope that is missing":                     {[]string{"hidden", args}, exitFailure, "--scope shop.hidden", 0},
 		"a scope that is there":                       {[]string{"hidden", args, "--scope", "shop.hidden"}, exitOK, `"ref"`, 1},
 		"a scope that cannot be":                      {[]string{"hidden", args, "--scope", "a b"}, exitUsage, "--scope", 0},
-		"a condition":                                 {[]string{"other", args}, exitFailure, "which do not hold", 0},
-		"a budget of one call":                        {[]string{"plan", args, "--set", agents, "--set", "budget.text.total=1"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
-		"an agent's budget":                           {[]string{"plan", args, "--set", agents, "--agent", "planner"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
-		"an agent's budget by voice":                  {[]string{"plan", args, "--set", agents, "--agent", "planner", "--mode", "voice"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
+		"a condition":                                 {[]string{"other", args}, exitFailure, "are not met", 0},
+		"a budget of one call":                        {[]string{"plan", args, "--set", agents, "--set", "budget.text.total=1"}, exitOK, "nested call of gift: BUDGET_EXCEEDED", 0},
+		"an agent's budget":                           {[]string{"plan", args, "--set", agents, "--agent", "planner"}, exitOK, "nested call of gift: BUDGET_EXCEEDED", 0},
+		"an agent's budget by voice":                  {[]string{"plan", args, "--set", agents, "--agent", "planner", "--mode", "voice"}, exitOK, "nested call of gift: BUDGET_EXCEEDED", 0},
 		"an agent without the tool":                   {[]string{"hidden", args, "--set", agents, "--agent", "clerk"}, exitFailure, "the agent clerk does not have hidden", 0},
 		"an agent with the tool":                      {[]string{"gift", args, "--set", agents, "--agent", "clerk"}, exitOK, `"ref"`, 1},
 		"an agent that nobody knows":                  {[]string{"gift", args, "--set", agents, "--agent", "clark"}, exitUsage, "did you mean clerk?", 0},
-		"nobody can approve":                          {[]string{"pay", args}, exitFailure, `pay waits for a person's approval, and nobody can be asked here: Pay r1`, 0},
+		"nobody can approve":                          {[]string{"pay", args}, exitFailure, `pay requires approval: Pay r1`, 0},
 		"approved by a flag":                          {[]string{"pay", args, "--yes"}, exitOK, `"ref": "r1"`, 1},
 		"approval by configuration":                   {[]string{"gift", args, "--set", "confirmation.require=gift"}, exitFailure, "CONFIRMATION_REQUIRED", 0},
 		"a tool in the configuration that is missing": {[]string{"gift", args, "--set", "confirmation.require=gifd"}, exitUsage, "Did you mean gift?", 0},
@@ -170,7 +170,7 @@ func TestToolsCallDecides(t *testing.T) {
 func TestToolsCallBeside(t *testing.T) {
 	s := newShop(t)
 	stdout, stderr, code := s.calls("plan", `{"ref":"r1"}`)
-	for _, want := range []string{"progress: Looking (50 %)", `the client would get plan.made: {"ref":"r1"}`, "the audit notes plan.noted", "gift was called, too: ok", "pay was called, too: CONFIRMATION_REQUIRED"} {
+	for _, want := range []string{"progress: Looking (50 %)", `the client would get plan.made: {"ref":"r1"}`, "the audit notes plan.noted", "nested call of gift: ok", "nested call of pay: CONFIRMATION_REQUIRED"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("%q is not shown: %s", want, stderr)
 		}

@@ -13,38 +13,38 @@ import (
 
 // toolsFlags are the commands for authors of tools.
 type toolsFlags struct {
-	Build    toolsBuildFlags    `cmd:"" help:"Check all tools and build the registry and the Go code around their handlers."`
-	New      toolsNewFlags      `cmd:"" help:"Write a new tool to start from."`
-	Lint     toolsLintFlags     `cmd:"" help:"Check one tool, or all, and write nothing."`
-	List     toolsListFlags     `cmd:"" help:"List the tools of this binary."`
-	Describe toolsDescribeFlags `cmd:"" help:"Describe a tool of this binary."`
-	Call     toolsCallFlags     `cmd:"" help:"Run one tool of this binary as a conversation would, and print its answer."`
-	Start    toolsStartFlags    `cmd:"" hidden:"" help:"Load the tools of this binary, and say as JSON what is wrong: for tools build."`
+	Build    toolsBuildFlags    `cmd:"" help:"Check all tools and generate the registry and the handlers' Go code."`
+	New      toolsNewFlags      `cmd:"" help:"Create a new tool from a template."`
+	Lint     toolsLintFlags     `cmd:"" help:"Check one or all tools without writing files."`
+	List     toolsListFlags     `cmd:"" help:"List the built-in tools."`
+	Describe toolsDescribeFlags `cmd:"" help:"Describe a built-in tool."`
+	Call     toolsCallFlags     `cmd:"" help:"Call a built-in tool as a conversation would, and print its answer."`
+	Start    toolsStartFlags    `cmd:"" hidden:"" help:"Load the built-in tools and print problems as JSON, for tools build."`
 }
 
 type toolsBuildFlags struct {
 	Dir   string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
 	JSON  bool   `help:"Write the report as JSON." name:"json"`
-	Check bool   `help:"Write nothing, and fail if a generated file is not what it should be."`
+	Check bool   `help:"Write nothing, and fail if a generated file is out of date."`
 }
 
 type toolsNewFlags struct {
-	Name      string `arg:"" help:"Name of the tool's directory, as in weather-lookup."`
-	Action    bool   `help:"Begin with a tool that does something and is approved before." xor:"category"`
-	Retrieval bool   `help:"Begin with a tool that looks something up; so without any of these, too." xor:"category"`
-	Utility   bool   `help:"Begin with a tool that only works on its arguments." xor:"category"`
+	Name      string `arg:"" help:"Name of the tool's directory, such as weather-lookup."`
+	Action    bool   `help:"Create a tool with side effects that requires approval." xor:"category"`
+	Retrieval bool   `help:"Create a tool that looks something up (the default)." xor:"category"`
+	Utility   bool   `help:"Create a tool that only uses its arguments." xor:"category"`
 	Dir       string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
 }
 
 type toolsLintFlags struct {
-	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory; all without."`
+	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory (default: all)."`
 	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
 	JSON bool   `help:"Write the report as JSON." name:"json"`
 }
 
 type toolsStartFlags struct{}
 
-// Run loads the tools with the types of what serve provides, which needs no configuration.
+// Run loads the tools with the types that serve provides, without a configuration.
 func (toolsStartFlags) Run(p Process) error {
 	_, err := p.loadRegistry(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Settings: p.anySettings()})
 	return p.printJSON(build.StartedOf(err))
@@ -65,12 +65,11 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 		if err := report.Start(ctx, flags.Dir, "tools", "start"); err != nil {
 			return err
 		}
-		otherwise = "what was generated is as it should be, and the handlers are not"
+		otherwise = "the generated files are up to date, but the handlers have errors"
 	}
 	return p.showReport(report, flags.JSON, otherwise)
 }
 
-// Run checks one tool, or all.
 func (flags toolsLintFlags) Run(p Process) error {
 	var names []string
 	dir := flags.Dir
@@ -91,24 +90,24 @@ func (flags toolsLintFlags) Run(p Process) error {
 	return p.showReport(report, flags.JSON, "")
 }
 
-// cannotBuild returns why the tools could not be read.
+// cannotBuild explains why the tools could not be read.
 func cannotBuild(dir string, err error) error {
 	if errors.Is(err, build.ErrNoTools) {
-		return usage(fmt.Errorf("%w (%s); run it in the project, or name the project with --dir", err, dir))
+		return usage(fmt.Errorf("%w (%s); run it in the project, or use --dir", err, dir))
 	}
 	return err
 }
 
-// showReport shows the problems that were found. If there are errors, it also says otherwise.
+// showReport shows the problems. If there are errors, it also shows otherwise.
 func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) error {
 	if asJSON {
 		if err := r.WriteJSON(p.Stdout); err != nil || r.Errors() == 0 {
 			return err
 		}
-		return told(exitFailure)
+		return shown(exitFailure)
 	}
 	if err := r.WriteFindings(p.Stderr); err != nil {
-		return told(exitFailure) // there is no other place to report it
+		return shown(exitFailure) // no other place to report it
 	}
 	if r.Errors() > 0 {
 		return errors.New(r.Summary(otherwise))
@@ -137,7 +136,6 @@ func (flags toolsNewFlags) Run(p Process) error {
 	return p.print(build.NextSteps(flags.Name, category, files))
 }
 
-// print writes the requested output.
 func (p Process) print(text string) error {
 	_, err := fmt.Fprint(p.Stdout, text)
 	return err

@@ -13,14 +13,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// settingTypes are the types of tools' own settings, as the configuration has them.
+// settingTypes maps the types of tools' settings to the configuration's.
 var settingTypes = map[spec.SettingType]any{
 	spec.SettingString: config.TypeString, spec.SettingInteger: config.TypeInteger, spec.SettingNumber: config.TypeNumber,
 	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
 }
 
-// declaredTools returns the tools of the process with their own settings; none if there is no registry,
-// which the command that needs one reports.
+// declaredTools returns the tools and their settings; none without a registry, which the command that needs it
+// reports.
 func (p Process) declaredTools() []config.ToolDeclaration {
 	data, err := p.registryData()
 	if err != nil {
@@ -48,7 +48,7 @@ func (p Process) declaredTools() []config.ToolDeclaration {
 	return all
 }
 
-// anySettings gives each setting that a tool needs some value, to try whether the tools can be loaded.
+// anySettings gives each required setting some value, to check whether the tools load.
 func (p Process) anySettings() map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
 	for _, d := range p.declaredTools() {
@@ -63,7 +63,7 @@ func (p Process) anySettings() map[string]registry.ToolSettings {
 	return all
 }
 
-// toolSettings returns what a configuration says of tools.
+// toolSettings converts the configured tools.
 func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
 	for id, t := range cfg.Tools {
@@ -79,8 +79,7 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	return all
 }
 
-// switchedOff returns the ids of the tools that the operator has switched off. It leaves out the tools that change
-// agents, which are off by default.
+// switchedOff returns the tools that the operator disabled, without the tools for agents, which are off by default.
 func switchedOff(cfg *config.Config, off []string, unset []registry.Unset) []string {
 	return slices.DeleteFunc(slices.Clone(off), func(id string) bool {
 		return !cfg.Agents.Tools && slices.Contains(agent.Tools(), id) ||
@@ -88,18 +87,18 @@ func switchedOff(cfg *config.Config, off []string, unset []registry.Unset) []str
 	})
 }
 
-// logToolSettings logs the tools that the configuration has switched off or that lack settings.
+// logToolSettings logs tools that are disabled or lack settings.
 func (s *server) logToolSettings(cfg *config.Config) {
 	tools := s.tools.Snapshot()
 	if off := switchedOff(cfg, tools.Off(), tools.Unset()); len(off) > 0 {
-		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
+		s.logger.Info("tools are disabled (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
 	}
 	for _, unset := range tools.Unset() {
 		s.logger.Error("a tool is off because it lacks a setting", "tool", unset.Tool, "fix", unset.String())
 	}
 }
 
-// configureTools prepares the settings of tools that a reload has read.
+// configureTools prepares the tools' settings for a reload.
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
 	swap, err := s.tools.Configure(toolSettings(cfg))
 	if err != nil {

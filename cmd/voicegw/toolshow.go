@@ -19,8 +19,7 @@ type toolsDescribeFlags struct {
 	JSON bool   `help:"Write JSON." name:"json"`
 }
 
-// registryFile reads the registry that is built into this binary, without loading it, and adds the
-// built-in tools.
+// registryFile parses the built-in registry without loading it, and adds the built-in tools.
 func (p Process) registryFile() (registry.File, error) {
 	var file registry.File
 	data, err := p.registryData()
@@ -36,7 +35,7 @@ func (p Process) registryFile() (registry.File, error) {
 	return file, nil
 }
 
-// Run lists the tools of this binary.
+// Run lists the tools.
 func (flags toolsListFlags) Run(p Process) error {
 	file, err := p.registryFile()
 	if err != nil {
@@ -45,7 +44,7 @@ func (flags toolsListFlags) Run(p Process) error {
 	return build.WriteList(p.Stdout, file, flags.JSON)
 }
 
-// Run describes a tool of this binary.
+// Run describes a tool.
 func (flags toolsDescribeFlags) Run(p Process) error {
 	file, err := p.registryFile()
 	if err != nil {
@@ -54,12 +53,11 @@ func (flags toolsDescribeFlags) Run(p Process) error {
 	id := strings.ReplaceAll(flags.Name, "-", "_")
 	i := slices.IndexFunc(file.Tools, func(t registry.Entry) bool { return t.ToolID == id })
 	if i < 0 {
-		return fmt.Errorf("this binary has no tool %s; voicegw tools list tells all", id)
+		return fmt.Errorf("no tool %s; see voicegw tools list", id)
 	}
 	return build.WriteTool(p.Stdout, file.Tools[i], flags.JSON)
 }
 
-// printJSON writes the requested output as JSON.
 func (p Process) printJSON(v any) error {
 	enc := json.NewEncoder(p.Stdout)
 	enc.SetEscapeHTML(false)

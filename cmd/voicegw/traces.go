@@ -14,23 +14,22 @@ import (
 	"voicegw/session"
 )
 
-// tracesTime is how long the collector may take for the last spans.
+// tracesTime limits the export of the last spans.
 const tracesTime = 2 * time.Second
 
-// environment is what package traces reads of the environment.
+// environment gives package traces access to the environment.
 func (p Process) environment() traces.Environment {
 	return traces.Environment{Get: func(name string) string { return variable(p.Environ, name) }, ReadFile: os.ReadFile}
 }
 
-// openTraces returns what tells a collector of turns; nil if nobody is to be told. What is wrong with its
-// settings, or with the standard variables, is a config.Problems.
+// openTraces returns the traces, or nil if they are off. Wrong settings or standard variables are a config.Problems.
 func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Traces, error) {
 	set, env := cfg.Traces, p.environment()
 	switch {
 	case !set.Enabled:
 		return nil, nil
 	case env.Disabled():
-		logger.Info("OTEL_SDK_DISABLED is true: there are no traces")
+		logger.Info("traces are off: OTEL_SDK_DISABLED is true")
 		return nil, nil
 	}
 	o := traces.Options{
@@ -58,15 +57,14 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 	if u, err := url.Parse(o.Endpoint); err == nil {
 		host = u.Host
 	}
-	logger.Info("telling a collector of turns", "collector", host, "protocol", string(o.Protocol), "ratio", o.Ratio, "content", o.Content)
+	logger.Info("exporting traces", "collector", host, "protocol", string(o.Protocol), "ratio", o.Ratio, "content", o.Content)
 	return t, nil
 }
 
-// traceSecrets returns what the log must not show of the headers for the collector, from the settings and from
-// the environment.
+// traceSecrets returns the secrets in the collector's headers, from settings and environment, for the log to hide.
 func (p Process) traceSecrets(cfg *config.Config) (all []string) {
 	var o traces.Options
-	_ = p.environment().Complete(&o) // what is wrong is told when traces are opened
+	_ = p.environment().Complete(&o) // openTraces reports errors
 	set, err := traces.ParsePairs(cfg.Traces.Headers.Reveal())
 	if err == nil {
 		for _, headers := range []map[string]string{set, o.Headers} {
@@ -81,7 +79,6 @@ func (p Process) traceSecrets(cfg *config.Config) (all []string) {
 	return all
 }
 
-// follow returns what follows voice sessions; nil without traces.
 func (s *server) follow() session.Follow {
 	if s.traces == nil {
 		return nil
@@ -89,7 +86,6 @@ func (s *server) follow() session.Follow {
 	return s.traces.Voice
 }
 
-// followTexts returns what follows turns in text; nil without traces.
 func (s *server) followTexts() func(chat.Opening) chat.Followed {
 	if s.traces == nil {
 		return nil
@@ -97,7 +93,7 @@ func (s *server) followTexts() func(chat.Opening) chat.Followed {
 	return s.traces.Text
 }
 
-// nameTraces tells the traces what the configured models are.
+// nameTraces sets the configured models of the traces.
 func (s *server) nameTraces() {
 	if s.traces == nil {
 		return
@@ -117,8 +113,7 @@ func (s *server) nameTraces() {
 	s.traces.Know(voices, writes)
 }
 
-// The names that the conventions give to providers (gen_ai.provider.name), and where they are served unless
-// another address is configured.
+// Providers' names in the conventions (gen_ai.provider.name), and their default hosts.
 const (
 	systemOpenAI = "openai"
 	systemAzure  = "azure.ai.openai"
@@ -129,7 +124,7 @@ const (
 	hostGemini = "generativelanguage.googleapis.com"
 )
 
-// modelAt returns what is told of models on a wire that are served at an address; empty for the wire's own.
+// modelAt describes the models served at an address; empty for the wire's default.
 func modelAt(wire, address string) traces.Model {
 	m := traces.Model{System: systemOpenAI, Host: hostOpenAI, Port: 443}
 	if wire == wireGemini {

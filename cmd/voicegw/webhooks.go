@@ -10,17 +10,16 @@ import (
 	"voicegw/session"
 )
 
-// webhookTime bounds what is still kept at the end for receivers of webhooks.
+// webhookTime limits the storing of webhook events at the end.
 const webhookTime = 3 * time.Second
 
-// openWebhooks begins to tell others of sessions.
+// openWebhooks starts sending webhook events.
 func (s *server) openWebhooks() {
 	s.webhooks = webhook.New(webhook.Options{
 		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
 	})
 }
 
-// endpoints returns the receivers of a configuration.
 func endpoints(cfg *config.Config) []webhook.Endpoint {
 	var all []webhook.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks)) {
@@ -32,8 +31,8 @@ func endpoints(cfg *config.Config) []webhook.Endpoint {
 	return all
 }
 
-// tellSession tells the receivers of webhooks that a session has begun or is over. It does not wait.
-func (s *server) tellSession(l session.Lifecycle) {
+// sendSession sends a webhook event for the start or end of a session. It does not block.
+func (s *server) sendSession(l session.Lifecycle) {
 	data := webhook.Session{
 		SessionID: l.SessionID, ConversationID: l.ConversationID, User: l.User, Principal: l.Principal, Entry: string(l.Entry),
 		Agent: l.Agent, Provider: l.Provider, Model: l.Model, StartedAt: webhook.Time(l.Began),
@@ -48,7 +47,7 @@ func (s *server) tellSession(l session.Lifecycle) {
 	}
 	e, err := webhook.NewEvent(kind, at, data)
 	if err != nil {
-		s.logger.Error("an event cannot be sent", "type", kind, "session_id", l.SessionID, "error", err)
+		s.logger.Error("queueing a webhook event failed", "type", kind, "session_id", l.SessionID, "error", err)
 		return
 	}
 	s.webhooks.Tell(e)

@@ -23,14 +23,14 @@ import (
 	"voicegw/transport/openai"
 )
 
-// The wires whose providers serve chat models and images too.
+// Wires with chat models and images.
 const (
 	wireGemini = "gemini"
 	wireOpenAI = "openai"
 )
 
-// restProvider returns the provider for chat models and images if the configuration names no other: a
-// configured one, those of OpenAI's wire first; nil if no provider is configured.
+// restProvider returns the default provider for chat models and images: a configured one, OpenAI's wire first; nil if
+// there is none.
 func restProvider(cfg *config.Config) *config.Provider {
 	for _, p := range append(cfg.OfWire(wireOpenAI), cfg.OfWire(wireGemini)...) {
 		if p.Wire == wireGemini || openai.ServesREST(p.BaseURL) {
@@ -40,12 +40,11 @@ func restProvider(cfg *config.Config) *config.Provider {
 	return nil
 }
 
-// noKey is sent to the operator's own server if no key was given for it: most servers expect a
-// key, whatever it is.
+// noKey is sent to the operator's own server without a key: most servers expect some key.
 const noKey = "none"
 
-// newTransports makes the providers that clients may ask for. sim is needed only for simulated
-// ones. loops read from their connections; if it is nil, each connection has a goroutine.
+// newTransports makes the providers that clients may request. sim is needed only for simulated ones. loops read from
+// their connections; nil means a goroutine for each connection.
 func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, logger *slog.Logger) (map[string]transport.Transport, error) {
 	transports := map[string]transport.Transport{}
 	client := nonblock.Client(&http.Client{Transport: bounded.NewTransport()}, loops)
@@ -72,7 +71,6 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, cl
 	return cfg.WireOf(service.Name).New(p)
 }
 
-// voices returns the configured voice of each provider that has one.
 func voices(cfg *config.Config) map[string]string {
 	voices := map[string]string{}
 	for name, p := range cfg.Providers {
@@ -83,9 +81,8 @@ func voices(cfg *config.Config) map[string]string {
 	return voices
 }
 
-// instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
-// a snapshot, and the date in the user's time zone (that of the calendar if the user's is not known). It
-// may be called concurrently.
+// instructions composes the system text for a mode, with an agent's playbook and budget, the tools, and the date in
+// the user's time zone, or the calendar's if that is unknown. It is safe for concurrent use.
 func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget calls.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
@@ -97,14 +94,14 @@ func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget ca
 	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
 	for _, t := range tools.Tools(mode) {
 		if t.ByClient() {
-			continue // a client's words are no part of the system text
+			continue // client-provided text doesn't belong in the system text
 		}
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
 	}
 	return prompts.Compose(o)
 }
 
-// sessionSettings returns what of the configuration sessions need, and may change while others run.
+// sessionSettings returns the sessions' settings that may change.
 func sessionSettings(cfg *config.Config, transports map[string]transport.Transport, prices *cost.Table) session.Settings {
 	return session.Settings{
 		Transports: transports, Prices: prices, Policy: voicePolicy(cfg),
@@ -145,7 +142,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Audit:     s.record,
 		Observe:   s.metrics.Observe,
 		Follow:    s.follow(),
-		Lifecycle: s.tellSession,
+		Lifecycle: s.sendSession,
 		Prices:    may.Prices,
 		Usage:     s.usage,
 		Policy:    may.Policy,

@@ -28,7 +28,7 @@ func TestBeside(t *testing.T) {
 	if _, err := client.Get(address); err == nil {
 		t.Error("it still serves after close")
 	}
-	var none *beside
+	var none *sideServer
 	if err := none.close(); err != nil {
 		t.Error(err)
 	}

@@ -10,26 +10,26 @@ import (
 	"sync"
 )
 
-// beside serves something on an address of its own, beside what the gateway serves.
-type beside struct {
-	// Fixed after listenBeside.
+// sideServer serves something on its own address, separate from the gateway's.
+type sideServer struct {
+	// Fixed after listenSide.
 	what     string // for the error of close
 	listener net.Listener
 	http     *http.Server
 	serving  sync.WaitGroup
 }
 
-// listenBeside takes the address; nothing is answered before serve.
-func listenBeside(ctx context.Context, address, what string, server *http.Server) (*beside, error) {
+// listenSide opens the address. Requests wait until serve.
+func listenSide(ctx context.Context, address, what string, server *http.Server) (*sideServer, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what cannot be served
 	}
-	return &beside{what: what, listener: listener, http: server}, nil
+	return &sideServer{what: what, listener: listener, http: server}, nil
 }
 
-// serve answers what comes to a listener over b.listener, until close. The log gets stopped if that fails.
-func (b *beside) serve(on net.Listener, logger *slog.Logger, stopped string) {
+// serve answers connections of on, a listener over b.listener, until close. If that fails, it logs stopped.
+func (b *sideServer) serve(on net.Listener, logger *slog.Logger, stopped string) {
 	b.serving.Go(func() {
 		if err := b.http.Serve(on); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error(stopped, "error", err)
@@ -37,8 +37,8 @@ func (b *beside) serve(on net.Listener, logger *slog.Logger, stopped string) {
 	})
 }
 
-// close ends it, and breaks off what is being asked. A nil beside has nothing to close.
-func (b *beside) close() error {
+// close stops the server and its requests. b may be nil.
+func (b *sideServer) close() error {
 	if b == nil {
 		return nil
 	}
