@@ -191,3 +191,12 @@ func (m *Manager) providerOf(w *wish) string {
 	}
 	return provider
 }
+
+// toolsVersion returns the version of the session's registry; empty without tools.
+func (s *session) toolsVersion() string {
+	tools := s.tools.Load()
+	if tools == nil {
+		return ""
+	}
+	return tools.ToolsVersion()
+}

@@ -77,9 +77,9 @@ func (a *attachment) hear() {
 		case a.current():
 			if !a.heard && s.down.Speaks() {
 				a.heard = true
-				s.confirmToken()
+				a.confirmToken()
 			}
-			s.clientFrame(f, a.caughtUp)
+			a.frame(f, a.caughtUp)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (a *attachment) lostNow(cause *Cause) {
 		a.detach(cause)
 		s.takeSent(time.Now())
 		s.step(orchestrator.ClientLost{}, time.Now())
-		s.showState()
+		s.shown.state(s)
 		s.wind()
 	default:
 		s.end(cause)
@@ -144,21 +144,24 @@ func dismiss(c Client, cause *Cause) {
 
 // lagged is called after a step: a client that has fallen too far behind loses its connection. The
 // caller must hold mu.
-func (s *session) lagged() {
-	if !s.client.behind.Swap(false) {
+func (c *clientSide) lagged() {
+	if !c.behind.Swap(false) {
 		return
 	}
-	if a := s.client.attachment(); a != nil {
+	if a := c.attachment(); a != nil {
 		a.lostNow(causeSlow)
-	}
-}
-
-// fellBehind is called when more audio waits for the client than may.
-func (s *session) fellBehind() {
-	if a := s.client.attachment(); a != nil {
-		a.lost(causeSlow)
 	}
 }
 
 // attachment returns the session's attachment; nil while the client is away.
 func (c *clientSide) attachment() *attachment { return c.attached.Load() }
+
+// confirmToken records that the client has got its session.started.
+func (a *attachment) confirmToken() {
+	s := a.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client.tokens.received() {
+		s.place.Update(s.client.tokens.enter)
+	}
+}

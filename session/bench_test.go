@@ -68,7 +68,7 @@ func quietSessionOf(tb testing.TB, inRate, outRate int, budget *downlink.Budget)
 // walkUp takes one frame of the client through the gateway to the model.
 func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []upEntry {
 	s.mic.clock.start = time.Now().Add(-time.Hour) // never ahead
-	s.clientAudio(pcm, time.Time{})
+	s.client.attachment().audio(pcm, time.Time{})
 	batch, _ = s.up.take(batch)
 	for _, e := range batch {
 		if _, err := s.model.link().sendEntry(e, in); err != nil {

@@ -46,12 +46,12 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:
 		s.tell(a.Message())
-		s.showCall(a)
+		s.shown.call(s, a)
 	case orchestrator.Failed:
 		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: wordsFor(a), Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
 	default:
 		if m := message(a); m != nil {
-			s.ends(a, m)
+			s.usage.turnEnded(a, m, s.inspect)
 			s.tell(m)
 		}
 	}
@@ -61,11 +61,11 @@ func (s *session) carryOut(a orchestrator.Action) {
 func (s *session) decision(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.IntentDecided:
-		s.intentDecided(a)
+		s.shown.intent(s, a)
 	case orchestrator.AgentSwitched:
 		s.agentSwitched(a)
 	case orchestrator.JobTold:
-		s.jobTold(a)
+		s.jobs.told(s, a)
 	}
 }
 

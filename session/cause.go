@@ -213,8 +213,8 @@ func lostBy(kind transport.Kind) *Cause {
 }
 
 // endCause returns the cause for an end that the orchestrator has decided.
-func (s *session) endCause(a orchestrator.End) *Cause {
-	if until := s.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
+func (e *ending) endCause(a orchestrator.End) *Cause {
+	if until := e.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
 		return blocked(*until)
 	}
 	return endCause(a)

@@ -52,19 +52,19 @@ type checkpoints struct {
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
 // mu.
 func (s *session) keepsCheckpoints() bool {
-	return s.movable() && s.story != nil && s.model.redial.Load() != nil && !s.isOver()
+	return movable(s.place) && s.story != nil && s.model.redial.Load() != nil && !s.isOver()
 }
 
-// note has a checkpoint written if a step has changed what another process would have to know: the user
+// step has a checkpoint written if a step has changed what another process would have to know: the user
 // began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
 // known, the page told the model something, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
 // handle or what it has used, or an answer was stopped; and now and then while the model's words come. The caller must hold mu.
-func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
+func (c *checkpoints) step(s *session, in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
-	case !s.movable():
+	case !movable(s.place):
 		return
 	case tells(in) || changes(actions):
-	case slices.ContainsFunc(actions, isTranscript) && time.Since(s.saved.at) >= wordsEvery:
+	case slices.ContainsFunc(actions, isTranscript) && time.Since(c.at) >= wordsEvery:
 	default:
 		return
 	}
@@ -88,19 +88,19 @@ func (s *session) noteNow() error {
 	if err == nil {
 		s.place.Note(c)
 		s.saved.at = time.Now()
-		s.noteOnceWritten()
+		s.saved.onceWritten(s)
 	}
 	return err
 }
 
-// noteOnceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
+// onceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
 // takeover does not write them again. The goroutine ends with the session. The caller must hold mu.
-func (s *session) noteOnceWritten() {
+func (c *checkpoints) onceWritten(s *session) {
 	owed := s.records.unwritten.Records()
-	if len(owed) == 0 || s.saved.again {
+	if len(owed) == 0 || c.again {
 		return
 	}
-	s.saved.again = true
+	c.again = true
 	go func() {
 		for _, r := range owed {
 			select {
@@ -111,7 +111,7 @@ func (s *session) noteOnceWritten() {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.saved.again = false
+		c.again = false
 		if s.isOver() {
 			return
 		}

@@ -157,7 +157,8 @@ func (c *clientCalls) answered(r *protocol.ToolResult) bool {
 
 // toolResult takes the answer of a tool that the client runs. One that comes late, or twice, changes
 // nothing and is no mistake of the client's.
-func (s *session) toolResult(m *protocol.ToolResult) {
+func (a *attachment) toolResult(m *protocol.ToolResult) {
+	s := a.s
 	switch {
 	case s.byClient == nil:
 		s.complain(protocol.CodeInvalidMessage, "type", "tool.result needs a session that was started with tools.")
@@ -165,14 +166,7 @@ func (s *session) toolResult(m *protocol.ToolResult) {
 	case len(m.Result) > registry.MaxClientData:
 		s.complain(protocol.CodeInvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
 	}
-	if !s.byClient.answered(m) && !s.wasCalled(m.CallID) {
+	if !s.byClient.answered(m) && !locked(s, func() bool { return s.state.Named(m.CallID) }) {
 		s.complain(protocol.CodeInvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
 	}
-}
-
-// wasCalled reports whether a call of that name has been made in the session.
-func (s *session) wasCalled(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Named(name)
 }

@@ -49,7 +49,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
 	if s := m.visit(c.Session); s != nil {
 		defer s.visitors.Done()
-		if s.asks(token) {
+		if locked(s, func() bool { return s.state.Asks(token) }) { // a session that was taken over may not know all questions
 			s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
 			done.Told = true
 			return done, nil
@@ -70,14 +70,6 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		m.options().Executor.Settle(c.Conversation, c.Session, c.Reference)
 	}
 	return done, nil
-}
-
-// asks reports whether the session knows the question with that token. One that was taken over may
-// not know all that were asked before.
-func (s *session) asks(token string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Asks(token)
 }
 
 // decidedTime bounds how long it may take to tell a conversation of an answer.

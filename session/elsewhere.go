@@ -167,15 +167,15 @@ func (a *Admission) visitor(start *startMessage) Visitor {
 }
 
 // clientID returns the name that the client gave its user when the session began.
-func (s *session) clientID() string {
-	if s.start.Client == nil {
+func clientID(start *startMessage) string {
+	if start.Client == nil {
 		return ""
 	}
-	return s.start.Client.ID
+	return start.Client.ID
 }
 
 // movable reports whether another node could go on with the session.
-func (s *session) movable() bool { return s.place != nowhere{} }
+func movable(p Place) bool { return p != nowhere{} }
 
 // record returns what other nodes may know of the session when it begins.
 func (s *session) record() store.SessionRecord {
@@ -183,8 +183,8 @@ func (s *session) record() store.SessionRecord {
 	r := store.SessionRecord{
 		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(), Versions: s.tools.Load().Drawn(),
-		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
-		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(), TimeZone: s.start.TimeZone,
+		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: manual(s.start), Voice: s.start.Voice, Inspect: s.inspect,
+		Vouched: s.vouched, Scopes: s.scopes, ClientID: clientID(s.start), TimeZone: s.start.TimeZone,
 		Principal: who.ID, Entry: string(who.Kind), Mark: who.Mark, PrincipalExpires: who.Expires,
 	}
 	if longest := s.opts.Policy.MaxLength; longest > 0 {

@@ -47,8 +47,8 @@ func (t *talked) settle(in orchestrator.Input, actions []orchestrator.Action) {
 }
 
 // overhear counts what a step has taken and decided. The caller must hold mu.
-func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action) {
-	t := &s.usage.talked
+func (u *usage) overhear(in orchestrator.Input, actions []orchestrator.Action, clock *audioClock) {
+	t := &u.talked
 	switch in := in.(type) {
 	case orchestrator.UserSpeechStarted:
 		t.speaks, t.fromMS = true, in.AudioMS
@@ -56,9 +56,9 @@ func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action)
 		t.heard(in.AudioMS)
 	case orchestrator.UserActivity:
 		if !in.Active {
-			t.heard(s.mic.clock.ms())
+			t.heard(clock.ms())
 		} else {
-			t.speaks, t.fromMS = true, s.mic.clock.ms()
+			t.speaks, t.fromMS = true, clock.ms()
 		}
 	}
 	for _, a := range actions {
@@ -95,8 +95,8 @@ func (t *talked) heard(ms int64) {
 
 // estimate returns a turn that has ended with what it has probably used and cost, if its model reports
 // nothing of that; then it is counted, and s.guessed has it until the next step. The caller must hold mu.
-func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded {
-	t, l := &s.usage.talked, s.model.link()
+func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.TurnEnded {
+	t, l := &u.talked, s.model.link()
 	bytes := s.down.SentBytes() + s.down.FlushedBytes()
 	t.now.Spoken += audio.Duration(s.start.OutputRate, int(bytes-t.bytes))
 	t.bytes = bytes
@@ -113,19 +113,19 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), usage)
 	amount.Estimated = 1
 	counted := cost.Sum{Amount: amount, Tokens: usage}
-	s.usage.meter.Used(amount, usage)
-	s.usage.sum = s.usage.sum.Plus(counted)
-	s.charge(l, amount)
-	s.usage.guessed = s.usage.guessed.Plus(amount)
+	u.meter.Used(amount, usage)
+	u.sum = u.sum.Plus(counted)
+	u.charge(l, amount)
+	u.guessed = u.guessed.Plus(amount)
 	t.guess = &guess{turn: ended.Turn, of: l, counted: counted, open: s.state.Responding()}
-	s.costs(ended.Turn, amount)
+	u.costs(s, ended.Turn, amount)
 	ended.Usage, ended.Cost = tokens, amount
 	return ended
 }
 
 // costs notes in the kept conversation by how much the cost of a turn differs from what it has. The caller must
 // hold mu.
-func (s *session) costs(turn int, more cost.Amount) {
+func (u *usage) costs(s *session, turn int, more cost.Amount) {
 	if s.story.Costs(turn, more) {
 		s.keeper.Keep(s.story.SoFar(s.state.Spent().Plus(more)))
 	}

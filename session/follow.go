@@ -83,16 +83,9 @@ func (m *Manager) follow(g *guest, provider, model, refused string) Followed {
 	return tell(o)
 }
 
-// followed sets what follows the session. It comes before the session's first step.
-func (s *session) followed(f Followed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.watch.follower = f
-}
-
-// tellFollower tells whoever follows the session of an event. The caller must hold mu.
-func (s *session) tellFollower(e Event) {
-	if s.watch.follower.Take != nil {
-		s.watch.follower.Take(Step{At: time.Now(), Event: e})
+// event passes an event to the session's follower. The caller must hold mu.
+func (w *watcher) event(e Event) {
+	if w.follower.Take != nil {
+		w.follower.Take(Step{At: time.Now(), Event: e})
 	}
 }

@@ -15,17 +15,22 @@ func (g *guest) mayInspect(a *Admission, ticket bool) bool {
 	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
 }
 
-// showState sends the session's state to a client that inspects it, if the state has changed. The
+// inspector shows the session's inner state to a client that inspects it. The session's mu guards it.
+type inspector struct {
+	shown *orchestrator.View // the view that the client got last; nil before the first
+}
+
+// state sends the session's state to a client that inspects it, if the state has changed. The
 // caller must hold mu.
-func (s *session) showState() {
+func (i *inspector) state(s *session) {
 	if !s.inspect {
 		return
 	}
 	v := s.state.View()
-	if s.shown != nil && v == *s.shown {
+	if i.shown != nil && v == *i.shown {
 		return
 	}
-	s.shown = &v
+	i.shown = &v
 	s.tell(&protocol.InspectState{
 		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
 		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
@@ -34,8 +39,8 @@ func (s *session) showState() {
 	})
 }
 
-// showCall sends everything about a finished call to a client that inspects its session.
-func (s *session) showCall(a orchestrator.ToolEnded) {
+// call sends everything about a finished call to a client that inspects its session.
+func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
 	}
@@ -47,8 +52,8 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	s.tell(m)
 }
 
-// intentDecided logs whether a tool's intent was applied, and shows it to a client that inspects.
-func (s *session) intentDecided(a orchestrator.IntentDecided) {
+// intent logs whether a tool's intent was applied, and shows it to a client that inspects.
+func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 	if a.Why != "" {
 		s.log().Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
 	}

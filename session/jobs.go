@@ -51,7 +51,7 @@ func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 		s.visitors.Go(func() {
 			defer s.jobs.reading.Store(false)
 			for _, id := range ids {
-				s.jobEnded(id, from)
+				s.jobs.ended(s, id, from)
 			}
 		})
 	}
@@ -71,17 +71,17 @@ func (m *Manager) JobProgressed(j store.Job) {
 	}
 }
 
-// jobEnded has the model told of the end of a job, or notes that it was told.
-func (s *session) jobEnded(id string, from Jobs) {
+// ended has the model told of the end of a job, or notes that it was told.
+func (r *jobReports) ended(s *session, id string, from Jobs) {
 	ctx, cancel := context.WithTimeout(s.context(), jobTime)
 	defer cancel()
 	s.mu.Lock()
-	s.jobs.source = from
-	told, waits := s.jobs.reported[id], s.state.TellsOf(id)
+	r.source = from
+	told, waits := r.reported[id], s.state.TellsOf(id)
 	s.mu.Unlock()
 	switch {
 	case told:
-		s.noteJob(ctx, id, from)
+		r.note(ctx, s, id)
 		return
 	case waits:
 		return
@@ -99,27 +99,27 @@ func (s *session) jobEnded(id string, from Jobs) {
 	s.dispatch(orchestrator.JobEnded{Job: j.ID, Tool: j.Tool, Name: j.Name, Result: j.Result})
 }
 
-// noteJob notes that the model was told of a job. JobsEnded tries it again.
-func (s *session) noteJob(ctx context.Context, id string, with Jobs) {
-	if _, err := with.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {
+// note notes that the model was told of a job. JobsEnded tries it again.
+func (r *jobReports) note(ctx context.Context, s *session, id string) {
+	source := locked(s, func() Jobs { return r.source })
+	if _, err := source.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {
 		s.log().Warn("it could not be noted that the model was told of a job; it is tried again", "job", id, "error", err)
 	}
 }
 
-// jobTold notes that the model was told of a job. The caller must hold mu.
-func (s *session) jobTold(a orchestrator.JobTold) {
-	if s.jobs.reported == nil {
-		s.jobs.reported = map[string]bool{}
+// told notes that the model was told of a job. The caller must hold mu.
+func (r *jobReports) told(s *session, a orchestrator.JobTold) {
+	if r.reported == nil {
+		r.reported = map[string]bool{}
 	}
-	s.jobs.reported[a.Job] = true
+	r.reported[a.Job] = true
 	s.log().Info("the model was told of the end of a job", "job", a.Job)
-	if s.jobs.source == nil {
+	if r.source == nil {
 		return // the process before has queued it; JobsEnded notes it
 	}
-	with := s.jobs.source
 	s.client.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context()), jobTime)
 		defer cancel()
-		s.noteJob(ctx, a.Job, with)
+		r.note(ctx, s, a.Job)
 	})
 }

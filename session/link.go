@@ -199,3 +199,6 @@ func looksNamed(id string) bool {
 
 // link returns the session's link.
 func (m *modelSide) link() *link { return m.linked.Load() }
+
+// current returns the session's giving; nil if the session stays. The caller must hold the session's mu.
+func (m *modelSide) current() *giving { return m.giving }

@@ -122,7 +122,7 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 		newer.start()
 		old.Emit(transport.SpeechStarted{Item: "u"}, transport.InputCommitted{Item: "u"}, transport.ToolCall{Call: "c1", Name: "f"})
 		synctest.Wait()
-		if n := s.turns(); n != 0 {
+		if n := turnsOf(s); n != 0 {
 			t.Errorf("the older link began %d turns", n)
 		}
 		old.FailRecv(scriptedError("recv", transport.KindRetry))
@@ -132,7 +132,7 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 		}
 		model.Emit(transport.InputCommitted{Item: "u"})
 		synctest.Wait()
-		if n := s.turns(); n != 1 {
+		if n := turnsOf(s); n != 1 {
 			t.Errorf("the newer link began %d turns", n)
 		}
 		if err := older.conn.Close(); err != nil {

@@ -9,7 +9,8 @@ import (
 	"voicegw/transport"
 )
 
-// listener is the gateway's own speech detector.
+// listener is the gateway's own speech detector. It hears all of the user's audio, with every model: it supplies
+// the events that a model does not report, and it finds the user's last sound in the same way for all models.
 type listener struct {
 	mu         sync.Mutex      // guards the following fields; taken before the session's mu
 	detector   *audio.Detector // nil before the first audio
@@ -21,103 +22,126 @@ type listener struct {
 	modelHears bool
 }
 
-// listen lets the gateway's own speech detector hear a piece of the user's audio. It hears all of it,
-// with every model: it supplies what a model does not report, and it measures where the user's last sound
-// was in the same way for all models.
-func (s *session) listen(pcm []byte) {
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	if s.ear.detector == nil {
-		s.ear.detector = audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS,
-			SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
+// dispatcher takes steps; *session implements it.
+type dispatcher interface{ dispatch(in orchestrator.Input) }
+
+// newDetector returns a speech detector for the audio that goes to the session's model.
+func (s *session) newDetector() *audio.Detector {
+	return audio.NewDetector(audio.DetectorOptions{Rate: s.model.link().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS,
+		SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
+}
+
+// hear takes a piece of the user's audio. fresh makes the detector.
+func (e *listener) hear(pcm []byte, clock *audioClock, to dispatcher, fresh func() *audio.Detector) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector == nil {
+		e.detector = fresh()
 	}
-	for _, a := range s.ear.detector.Process(pcm) {
-		s.heard(a)
+	for _, a := range e.detector.Process(pcm) {
+		e.report(a, clock, to)
 	}
-	if now := time.Now(); s.ear.detector.Speaking() && now.Sub(s.ear.heardAt) >= orchestrator.HeardEvery {
-		s.ear.heardAt = now
-		s.dispatch(orchestrator.UserHeard{AudioMS: s.mic.clock.ms()})
+	if now := time.Now(); e.detector.Speaking() && now.Sub(e.heardAt) >= orchestrator.HeardEvery {
+		e.heardAt = now
+		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms()})
 	}
 }
 
-// heard passes on what the detector has found. The caller must hold hearing.
-func (s *session) heard(a audio.Activity) {
+// report passes an activity on. The caller must hold mu.
+func (e *listener) report(a audio.Activity, clock *audioClock, to dispatcher) {
 	if a.Sustained {
-		s.ear.heardAt = time.Now()
-		s.dispatch(orchestrator.UserHeard{AudioMS: s.mic.clock.ms(), Sustained: true})
+		e.heardAt = time.Now()
+		to.dispatch(orchestrator.UserHeard{AudioMS: clock.ms(), Sustained: true})
 		return
 	}
-	edge, report := s.ear.from+a.EdgeMS, s.ear.from+a.ReportMS
-	at := s.mic.clock.when(edge, time.Now())
+	edge, report := e.from+a.EdgeMS, e.from+a.ReportMS
+	at := clock.when(edge, time.Now())
 	if a.Started {
-		s.ear.speechFrom = edge
+		e.speechFrom = edge
 	}
 	switch {
-	case a.Started && !s.ear.modelHears:
-		s.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: at})
+	case a.Started && !e.modelHears:
+		to.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: at})
 	case a.Started:
-	case s.ear.modelHears:
-		s.dispatch(orchestrator.UserQuiet{EndAt: at})
+	case e.modelHears:
+		to.dispatch(orchestrator.UserQuiet{EndAt: at})
 	default:
-		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndMS: edge, EndAt: at, SpeechMS: edge - s.ear.speechFrom})
+		to.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndMS: edge, EndAt: at, SpeechMS: edge - e.speechFrom})
 	}
 }
 
-// earPauses ends what the detector hears, because the client has paused its audio.
-func (s *session) earPauses() {
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	if s.ear.detector == nil {
+// pause ends the speech that the detector hears, because the client has paused its audio.
+func (e *listener) pause(clock *audioClock, to dispatcher) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector == nil {
 		return
 	}
-	speaking, end := s.ear.detector.Speaking(), s.ear.detector.ClockMS()
-	last, _ := s.ear.detector.LastMS()
-	s.ear.detector.Reset()
+	speaking, end := e.detector.Speaking(), e.detector.ClockMS()
+	last, _ := e.detector.LastMS()
+	e.detector.Reset()
 	if speaking {
-		s.heard(audio.Activity{EdgeMS: last, ReportMS: end})
+		e.report(audio.Activity{EdgeMS: last, ReportMS: end}, clock, to)
 	}
-	s.ear.from += end
+	e.from += end
 }
 
-// speechStart returns where on the client's audio clock the speech began that the model reports on a link
-// whose clock began at offsetMS. It records that the model reports where the user speaks, whatever its
-// capabilities say. How long that speech lasts counts from now.
-func (s *session) speechStart(offsetMS int64, ev transport.SpeechStarted) int64 {
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	ms := offsetMS + ev.AudioMS
-	if s.ear.detector != nil {
-		if last, _ := s.ear.detector.LastMS(); ev.Late && s.ear.detector.Speaking() {
-			ms = min(ms, s.ear.from+last) // a short word may be over before its report comes
-		}
-		s.ear.detector.Recount()
+// startAt sets where the client's audio begins, in ms.
+func (e *listener) startAt(ms int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.from = ms
+}
+
+// relinked adapts to another connection to a model. resampled: its audio has another rate.
+func (e *listener) relinked(modelHears, resampled bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.modelHears = modelHears
+	if resampled && e.detector != nil {
+		e.from += e.detector.ClockMS()
+		e.detector = nil
 	}
-	s.ear.modelHears, s.ear.reportedMS = true, ms
+}
+
+// speechStart returns where on the client's audio clock the speech began that the model reports, on a link whose
+// clock began at offsetMS. From now on the model counts as one that reports speech, whatever its capabilities say,
+// and the length of that speech counts from now.
+func (e *listener) speechStart(offsetMS int64, ev transport.SpeechStarted) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ms := offsetMS + ev.AudioMS
+	if e.detector != nil {
+		if last, _ := e.detector.LastMS(); ev.Late && e.detector.Speaking() {
+			ms = min(ms, e.from+last) // a short word may be over before its report comes
+		}
+		e.detector.Recount()
+	}
+	e.modelHears, e.reportedMS = true, ms
 	return ms
 }
 
 // edgeSlack is by how many ms two detectors may differ about the end of the same sound.
 const edgeSlack = 100
 
-// speechEnd returns what the model's report of the end of speech means, on a link whose clock began at
-// offsetMS. The user's last sound is where the gateway's detector heard it, because models report the end
-// late and include the silence for which they have waited. What the detector has not heard ended where
-// the model says, if it knows.
-func (s *session) speechEnd(offsetMS int64, ev transport.SpeechStopped) orchestrator.UserSpeechStopped {
+// speechEnd interprets the model's report of the end of speech, on a link whose clock began at offsetMS. The user's
+// last sound is where the gateway's detector heard it, because models report the end late and include the silence
+// that they waited for. Speech that the detector did not hear ended where the model says.
+func (e *listener) speechEnd(offsetMS int64, ev transport.SpeechStopped, clock *audioClock) orchestrator.UserSpeechStopped {
 	in := orchestrator.UserSpeechStopped{
 		Item: ev.Item, AudioMS: offsetMS + ev.AudioMS, EndMS: offsetMS + ev.EndMS, Unsure: ev.EndMS == ev.AudioMS,
 	}
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	if s.ear.detector != nil {
-		ms, spoke := s.ear.detector.LastMS()
-		if ms += s.ear.from; spoke && ms >= s.ear.reportedMS {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detector != nil {
+		ms, spoke := e.detector.LastMS()
+		if ms += e.from; spoke && ms >= e.reportedMS {
 			in.Unsure = false
-			if ms <= in.AudioMS+edgeSlack { // otherwise it is sound that the model does not take for speech
+			if ms <= in.AudioMS+edgeSlack { // a later sound is one that the model does not take for speech
 				in.EndMS = min(ms, in.AudioMS)
 			}
 		}
 	}
-	in.EndAt = s.mic.clock.when(in.EndMS, time.Now())
+	in.EndAt = clock.when(in.EndMS, time.Now())
 	return in
 }

@@ -222,7 +222,7 @@ func (l *lookback) resample(r *audio.Resampler, rate int) {
 func (s *session) lookAt(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SpeechStarted:
-		s.model.look.speaks(s.manual())
+		s.model.look.speaks(manual(s.start))
 	case orchestrator.SpeechStopped:
 		s.model.look.stops()
 	case orchestrator.SayAgain:

@@ -166,20 +166,20 @@ func (m *Manager) endTaken(ctx context.Context, g *guest, t *Taken, cause *Cause
 		s.keeper = nil
 	}
 	s.place = t.Place
-	s.followed(m.follow(g, g.provider, t.Record.Model, ""))
+	s.watch.follower = m.follow(g, g.provider, t.Record.Model, "")
 	s.happened(g.started())
 	m.begun(s, g)
-	s.endAgain(at, cause)
+	at.end(s, cause)
 	return s, nil
 }
 
-// endAgain ends a session that another process has run.
-func (s *session) endAgain(at *restoring, cause *Cause) {
+// end ends a session that another process has run.
+func (at *restoring) end(s *session, cause *Cause) {
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleDraft(at, 0, false)
+	at.settleDraft(s, 0, false)
 	s.end(cause)
 	at.was.State.Phase = orchestrator.PhaseEnded // the step asks for no model
 	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.given()}, time.Now())

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"voicegw/internal/logging"
+	"voicegw/internal/meter"
 	"voicegw/internal/quota"
 	"voicegw/internal/textutil"
+	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/session/downlink"
 	"voicegw/session/handoff"
@@ -171,7 +173,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	}
 	s.happened(g.started())
 	to := s.model.link().info()
-	s.followed(m.follow(g, to.Provider, to.Model, ""))
+	s.watch.follower = m.follow(g, to.Provider, to.Model, "")
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
@@ -207,7 +209,9 @@ func (m *Manager) redialer(g *guest) redialer {
 func (m *Manager) begun(s *session, g *guest) {
 	m.note(s)
 	s.place.WhenLost(func() { s.end(causeTaken) })
-	s.watchSpending()
+	s.usage.meter.Watch(func(is meter.State) {
+		s.dispatch(orchestrator.Spending{Near: is >= meter.Near, Over: is == meter.Spent})
+	})
 	if g.WhenLost != nil {
 		g.WhenLost(s.voiceLost)
 	}
@@ -230,15 +234,15 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	s.model.link().tellSkipped()
 	ended := Ended{Reason: cause.Reason, Lasted: time.Since(came)}
 	s.mu.Lock()
-	s.sumSound()
-	s.tellFollower(ended)
+	s.watch.sumSound(s)
+	s.watch.event(ended)
 	s.mu.Unlock()
 	if !cause.moved() {
-		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: s.running().Cost})
+		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
 	}
 	s.happened(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
-		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(), "turns", s.turns(),
+		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(), "turns", locked(s, func() int { return s.state.Turns() }),
 		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.FlushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
@@ -277,12 +281,6 @@ func (m *Manager) forget(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sessions, s.id)
-}
-
-func (s *session) turns() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Turns()
 }
 
 // clientName returns the name that a client gives itself, for the log.

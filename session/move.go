@@ -54,7 +54,7 @@ func (g *giving) hold(in orchestrator.Input) {
 // askToMove asks the session to leave this process, by that time in any case. A session that no
 // other process could go on with stays, and so does one that this process may have lost.
 func (s *session) askToMove(by time.Time) {
-	if s.movable() && s.place.Sure() {
+	if movable(s.place) && s.place.Sure() {
 		s.dispatch(orchestrator.Move{By: by})
 	}
 }
@@ -73,16 +73,9 @@ func (s *session) moveOut(a orchestrator.Moving) {
 	}
 }
 
-// given returns what is to be given up; nil if the session stays.
-func (s *session) given() *giving {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.giving
-}
-
 // give gives the session up, and reports whether it has left: also if another process has it already, which has
 // read that it was given up before the store has told this one. Otherwise it goes on here.
-func (s *session) give(g *giving) (left bool) {
+func (g *giving) give(s *session) (left bool) {
 	defer close(g.over)
 	// This process may die before the audit log has written what it still queues; the checkpoint holds those records.
 	s.up.wait()
@@ -99,7 +92,7 @@ func (s *session) give(g *giving) (left bool) {
 	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
 		g.left = true
-		if s.endsGiven(g) {
+		if g.end(s) {
 			s.place.End()
 		}
 		return true
@@ -109,9 +102,9 @@ func (s *session) give(g *giving) (left bool) {
 	return false
 }
 
-// endsGiven ends a session that was given up. It reports whether the session is over for good: its client
+// end ends a session that was given up. It reports whether the session is over for good: its client
 // has hung up meanwhile, or something else has ended it.
-func (s *session) endsGiven(g *giving) bool {
+func (g *giving) end(s *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hungUp := func(in orchestrator.Input) bool {
@@ -133,7 +126,7 @@ func (s *session) endsGiven(g *giving) bool {
 // moved if it was taken.
 func (s *session) whyEnded() *Cause {
 	cause := s.cause()
-	g := s.given()
+	g := locked(s, s.model.current)
 	if g == nil {
 		return cause
 	}
@@ -162,8 +155,8 @@ func (s *session) goOn() {
 	for _, in := range g.waiting {
 		s.step(in, time.Now())
 	}
-	s.showState()
-	s.lagged()
+	s.shown.state(s)
+	s.client.lagged()
 	s.wind()
 }
 

@@ -211,29 +211,29 @@ type watcher struct {
 func (s *session) happened(e Event) { s.model.link().told(e) }
 
 // observe tells the observer what a step has decided. The caller must hold mu.
-func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, now time.Time) {
+func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestrator.Action, now time.Time) {
 	if spoke, ok := in.(orchestrator.UserSpeechStarted); ok {
-		s.watch.spokeAt = spoke.At
+		w.spokeAt = spoke.At
 	}
-	nudged := int32(s.state.Nudges()) != s.watch.nudges
+	nudged := int32(s.state.Nudges()) != w.nudges
 	if nudged {
-		s.watch.nudges = int32(s.state.Nudges())
+		w.nudges = int32(s.state.Nudges())
 		s.happened(Nudged{})
 	}
-	if s.watch.follower.Take != nil {
-		s.watch.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
+	if w.follower.Take != nil {
+		w.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
 	}
 	cut := false // an interruption may flush several items
 	for _, a := range actions {
 		switch a := a.(type) {
 		case orchestrator.TurnEnded:
 			s.happened(TurnOver{a})
-			s.sumSound()
+			w.sumSound(s)
 		case orchestrator.Failed:
 			s.happened(Failed{a.Failure})
 		case orchestrator.FlushItem:
 			if !cut && a.Reason != orchestrator.FlushSessionEnd && a.Reason != orchestrator.FlushConnectionLost {
-				s.happened(s.interruption(a, now))
+				s.happened(w.interruption(a, now))
 			}
 			cut = true
 		}
@@ -241,10 +241,10 @@ func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, 
 }
 
 // interruption returns what is told of a flush. The caller must hold mu.
-func (s *session) interruption(a orchestrator.FlushItem, now time.Time) Interrupted {
+func (w *watcher) interruption(a orchestrator.FlushItem, now time.Time) Interrupted {
 	cut := Interrupted{By: a.Reason, HeardMS: a.HeardMS, SentMS: a.SentMS}
-	if a.Reason == orchestrator.FlushUserSpeech && !s.watch.spokeAt.IsZero() {
-		cut.After = max(now.Sub(s.watch.spokeAt), 0)
+	if a.Reason == orchestrator.FlushUserSpeech && !w.spokeAt.IsZero() {
+		cut.After = max(now.Sub(w.spokeAt), 0)
 	}
 	return cut
 }
@@ -253,10 +253,10 @@ func (s *session) interruption(a orchestrator.FlushItem, now time.Time) Interrup
 type sounded struct{ upMS, down, backlog, ahead, unheard int64 }
 
 // sumSound tells how much audio has passed since the last call. The caller must hold mu.
-func (s *session) sumSound() {
-	was := s.watch.sounded
-	s.watch.sounded = sounded{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
-	now, out := s.watch.sounded, s.start.OutputRate
+func (w *watcher) sumSound(s *session) {
+	was := w.sounded
+	w.sounded = sounded{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
+	now, out := w.sounded, s.start.OutputRate
 	s.happened(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,
 		Down:    audio.Duration(out, int(now.down-was.down)),

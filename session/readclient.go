@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -11,42 +10,24 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/transport"
 )
 
-// microphone is the user's audio on its way from the client to the uplink. Unless it says otherwise, the session's
-// inbound guards it.
-type microphone struct {
-	clock     audioClock       // used concurrently
-	resampler *audio.Resampler // nil if the rates are equal
-	buf       []byte
-	direct    transport.AudioIn
-	again     int         // bytes that the client sends again; see beginAgain
-	tooFastAt time.Time   // when the client was last told that its audio comes too fast
-	dropped   int32       // frames dropped since then
-	muted     atomic.Bool // the session ends and no longer listens
-
-	aheadBytes atomic.Int64 // dropped because it came too fast
-
-	flows      atomic.Bool // audio comes without a pause
-	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first; guarded by mu
-}
-
-// clientFrame takes one frame, which arrived after the time since; zero means that it arrived now.
+// frame takes one frame, which arrived after the time since; zero means that it arrived now.
 // The caller must hold inbound.
-func (s *session) clientFrame(f protocol.Frame, since time.Time) {
+func (a *attachment) frame(f protocol.Frame, since time.Time) {
+	s := a.s
 	if s.isOver() {
 		return // including the rest of a flood, which gets no answers
 	}
 	if f.Audio {
-		s.clientAudio(f.Data, since)
+		a.audio(f.Data, since)
 		return
 	}
 	if s.client.control == nil {
 		s.client.control = rate.NewLimiter(controlRate, controlBurst)
 	}
 	if !s.client.control.Allow() {
-		s.tooMany()
+		a.tooMany()
 		return
 	}
 	m, err := protocol.ParseClient(f.Data)
@@ -58,14 +39,15 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 		return
 	}
 	if !s.client.control.AllowN(time.Now(), price(m)-1) {
-		s.tooMany()
+		a.tooMany()
 		return
 	}
-	s.clientMessage(m)
+	a.message(m)
 }
 
-func (s *session) tooMany() {
-	s.complain(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
+// tooMany refuses a message beyond the limit of the client's messages.
+func (a *attachment) tooMany() {
+	a.s.complain(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
 }
 
 // gone returns the cause for an error of the client's connection.
@@ -90,9 +72,10 @@ func (s *session) complain(code, ref, format string, args ...any) {
 	s.tellError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
 
-// clientAudio takes one frame of the user's speech, which arrived after the time since. The caller
+// audio takes one frame of the user's speech, which arrived after the time since. The caller
 // must hold inbound.
-func (s *session) clientAudio(pcm []byte, since time.Time) {
+func (a *attachment) audio(pcm []byte, since time.Time) {
+	s := a.s
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
@@ -112,49 +95,18 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 		}
 	}
 	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
-		s.mic.aheadBytes.Add(int64(len(pcm)))
-		s.tooFast(ahead)
+		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
+			s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
+		}
 		return
 	}
-	again := s.mic.again > 0
-	s.mic.again = max(s.mic.again-len(pcm), 0)
-	if s.mic.muted.Load() {
-		return
-	}
-	s.audioFlows()
-	if s.mic.resampler != nil {
-		s.mic.buf = s.mic.resampler.Process(s.mic.buf[:0], pcm)
-		pcm = s.mic.buf
-	}
-	if len(pcm) == 0 {
-		return
-	}
-	if !s.sendDirect(pcm, again) {
-		s.up.pushAudio(pcm, again)
-	}
-	if !s.manual() {
-		s.listen(pcm)
-	}
+	s.mic.send(s, pcm)
 }
 
-// tooFastEvery is how often a client is told that its audio comes too fast. A page or network that
-// was held up delivers many frames at once, which must not end a session. A client that does not
-// stop still exceeds floodErrors within floodWindow.
-const tooFastEvery = floodWindow / (floodErrors + 5)
-
-// tooFast records that a frame was dropped because the audio would be that far ahead.
-func (s *session) tooFast(ahead time.Duration) {
-	s.mic.dropped++
-	if time.Since(s.mic.tooFastAt) < tooFastEvery {
-		return
-	}
-	s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
-		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.mic.dropped)
-	s.mic.tooFastAt, s.mic.dropped = time.Now(), 0
-}
-
-// clientMessage takes one message.
-func (s *session) clientMessage(m protocol.ClientMessage) {
+// message takes one message.
+func (a *attachment) message(m protocol.ClientMessage) {
+	s := a.s
 	switch m := m.(type) {
 	case *protocol.InputText:
 		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
@@ -168,7 +120,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.InputContext:
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
 	case *protocol.InputActivity:
-		if !s.manual() {
+		if !manual(s.start) {
 			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
@@ -176,7 +128,8 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.Interrupt:
 		s.dispatch(orchestrator.UserInterrupt{})
 	case *protocol.Playback:
-		s.acknowledged(m)
+		s.down.Acknowledged(m.Seq)
+		s.down.Received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
 		s.dispatch(orchestrator.Played{Item: m.ItemID, MS: m.PlayedMS, Done: m.Done})
 	case *protocol.End:
 		s.dispatch(orchestrator.HungUp{})
@@ -188,6 +141,6 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	case *protocol.ToolResult:
-		s.toolResult(m)
+		a.toolResult(m)
 	}
 }

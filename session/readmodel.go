@@ -71,10 +71,10 @@ func (l *link) event(ev transport.Event) {
 	case transport.AudioDone:
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
-		at := s.speechStart(l.offsetMS, ev)
+		at := s.ear.speechStart(l.offsetMS, ev)
 		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.mic.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
-		s.take(l, s.speechEnd(l.offsetMS, ev))
+		s.take(l, s.ear.speechEnd(l.offsetMS, ev, &s.mic.clock))
 	case transport.Transcript:
 		if l.worthTelling(ev) {
 			s.take(l, orchestrator.FromModel{Event: ev})
@@ -153,13 +153,13 @@ func (l *link) audio(item string, pcm []byte, rate int) {
 		l.downBuf = l.resampleOut.Process(l.downBuf[:0], pcm)
 		pcm = l.downBuf
 	}
-	l.s.queueAudio(item, pcm)
+	l.queueAudio(item, pcm)
 }
 
 // nextItem ends the item that the model spoke before, and begins another one. It reports false for
 // an item that was spoken before: items play one after another, each once.
 func (l *link) nextItem(item string) bool {
-	if l.s.spoken(item) {
+	if locked(l.s, func() bool { return l.s.state.Spoken(item) }) { // before, and it has ended
 		return false
 	}
 	l.audioDone(l.item)
@@ -169,13 +169,6 @@ func (l *link) nextItem(item string) bool {
 	}
 	l.s.take(l, orchestrator.AudioBegan{Item: item})
 	return true
-}
-
-// spoken reports whether the model has begun an item before. The orchestrator knows it.
-func (s *session) spoken(item string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Spoken(item)
 }
 
 // audioDone takes the end of the item that the model is speaking. The user hears what has come of
@@ -204,11 +197,12 @@ func (l *link) flushResampler() {
 		return
 	}
 	l.downBuf = l.resampleOut.Flush(l.downBuf[:0])
-	l.s.queueAudio(l.item, l.downBuf)
+	l.queueAudio(l.item, l.downBuf)
 }
 
 // queueAudio cuts audio into frames of 50 to 100 ms, or one shorter frame, and queues them.
-func (s *session) queueAudio(item string, pcm []byte) {
+func (l *link) queueAudio(item string, pcm []byte) {
+	s := l.s
 	longest := audio.Bytes(s.start.OutputRate, maxDownFrame)
 	for len(pcm) > 0 {
 		n := len(pcm)
@@ -216,8 +210,10 @@ func (s *session) queueAudio(item string, pcm []byte) {
 			parts := (n + longest - 1) / longest
 			n = (n/parts + 1) / audio.BytesPerSample * audio.BytesPerSample
 		}
-		if !s.writeDirect(item, pcm[:n]) && !s.down.PushAudio(item, pcm[:n]) {
-			s.fellBehind()
+		if !s.client.attachment().writeDirect(item, pcm[:n]) && !s.down.PushAudio(item, pcm[:n]) {
+			if a := s.client.attachment(); a != nil {
+				a.lost(causeSlow)
+			}
 			if s.isOver() {
 				return
 			}

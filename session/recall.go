@@ -82,10 +82,3 @@ func (r *recall) messages() []protocol.ServerMessage {
 	}
 	return all
 }
-
-// recallAction notes an action, if clients may come back. The caller must hold mu.
-func (s *session) recallAction(a orchestrator.Action) {
-	if s.opts.Policy.ResumeGrace > 0 {
-		s.client.recall.note(a)
-	}
-}

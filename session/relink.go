@@ -93,7 +93,8 @@ const (
 
 // expires tells the orchestrator when the connection must have been replaced. Of a short life, each
 // spare time is a part: a sixth and a twentieth.
-func (s *session) expires(l *link) {
+func (l *link) expires() {
+	s := l.s
 	now := time.Now()
 	at, spare := l.info().ExpiresAt, spareTold
 	if life := l.info().Capabilities.ConnectionLife; !at.After(now) && life > 0 {
@@ -110,7 +111,9 @@ func (s *session) unlink(a orchestrator.Action) {
 	case orchestrator.SwitchLink:
 		s.switchLink(a)
 	case orchestrator.Redial:
-		s.redialed(a)
+		if s.model.relink != nil {
+			s.model.relink.next = &a
+		}
 	case orchestrator.Moving:
 		s.moveOut(a)
 	}
@@ -121,7 +124,7 @@ func (s *session) unlink(a orchestrator.Action) {
 func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old := s.model.link()
 	old.gone = true
-	provider := s.agentsProvider(a.Reason)
+	provider := s.model.agentsProvider(s.opts, a.Reason)
 	s.up.hold()
 	w := &way{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {},
 		provider: provider, next: &orchestrator.Redial{After: a.After, Other: a.Other}}
@@ -174,7 +177,7 @@ func (w *way) walk() {
 	w.from.over.Wait() // everything that it had sent has been taken
 	w.from.tellSkipped()
 	for {
-		if g := s.given(); g != nil && s.give(g) {
+		if g := locked(s, s.model.current); g != nil && g.give(s) {
 			return
 		}
 		err := w.reach()
@@ -193,7 +196,7 @@ func (w *way) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
 	s.log().Log(context.Background(), levelOf(err), "connecting to the model again failed", "provider", w.provider, "kind", kind.String(), "error", err)
-	if s.givesBack(w, orchestrator.Loss{Kind: kind, After: after}) {
+	if w.givesBack(orchestrator.Loss{Kind: kind, After: after}) {
 		return true
 	}
 	s.dispatch(orchestrator.LinkFailed{Kind: kind, After: after})
@@ -208,13 +211,6 @@ func (w *way) failed(err error) (again bool) {
 		w.from.told(Relinked{Why: w.reason, Gap: time.Since(w.began)})
 	}
 	return again
-}
-
-// redialed takes the step's decision on the next attempt. The caller must hold mu.
-func (s *session) redialed(a orchestrator.Redial) {
-	if s.model.relink != nil {
-		s.model.relink.next = &a
-	}
 }
 
 // errLeaving: the session is to be given up, and needs no connection.
@@ -234,7 +230,7 @@ func (w *way) reach() error {
 	w.next = nil
 	if now := s.model.redial.Load(); now != w.redial {
 		w.redial, w.handle, w.past = now, "", s.past()
-		w.provider = s.agentsProvider(orchestrator.LinkAgent)
+		w.provider = s.model.agentsProvider(s.opts, orchestrator.LinkAgent)
 	}
 	leaving := s.model.giving != nil
 	s.mu.Unlock()
@@ -266,7 +262,7 @@ func (w *way) stopped(err error) error {
 // wait pauses before an attempt, and turns to the other provider if the step wants that.
 func (w *way) wait(ctx context.Context, next orchestrator.Redial) error {
 	if next.Other {
-		if other := w.s.otherProvider(w.provider); other != "" {
+		if other := w.s.model.otherProvider(w.s.opts, w.provider); other != "" {
 			w.s.log().Warn("another provider takes over", "from", w.provider, "to", other)
 			w.provider, w.handle = other, ""
 		}
@@ -286,25 +282,25 @@ func (w *way) wait(ctx context.Context, next orchestrator.Redial) error {
 
 // agentsProvider returns the provider to ask for a connection: that of the last one, or the agent's own
 // if another agent goes on.
-func (s *session) agentsProvider(why orchestrator.LinkReason) string {
-	own, last := s.model.redial.Load().provider, s.model.link().info().Provider
-	if _, ok := s.opts.Transports[last]; !ok || why == orchestrator.LinkAgent {
+func (m *modelSide) agentsProvider(o *Options, why orchestrator.LinkReason) string {
+	own, last := m.redial.Load().provider, m.link().info().Provider
+	if _, ok := o.Transports[last]; !ok || why == orchestrator.LinkAgent {
 		return own
 	}
 	return last
 }
 
 // otherProvider returns the provider that takes over from another one; empty without one.
-func (s *session) otherProvider(from string) string {
-	switch own := s.model.redial.Load().provider; {
-	case s.opts.Fallback == "":
+func (m *modelSide) otherProvider(o *Options, from string) string {
+	switch own := m.redial.Load().provider; {
+	case o.Fallback == "":
 		return ""
-	case from != s.opts.Fallback:
-		return s.opts.Fallback
+	case from != o.Fallback:
+		return o.Fallback
 	case own != from:
 		return own
-	case s.opts.Provider != from:
-		return s.opts.Provider
+	case o.Provider != from:
+		return o.Provider
 	}
 	return ""
 }
@@ -376,7 +372,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	l := new(link)
 	err := l.begin(s, w.from.gen+1, conn)
 	if err == nil {
-		err = s.install(l, w, how)
+		err = w.install(l, how)
 	}
 	if err != nil {
 		if err := conn.Close(); err != nil {
@@ -386,7 +382,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	}
 	s.readers.Add(1)
 	l.start()
-	s.expires(l)
+	l.expires()
 	l.told(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
 	s.log().Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info().Provider, "model", l.info().Model)
 	return nil
@@ -394,11 +390,12 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 
 // install puts l in the place of the link that was given up, and sends what has waited for it: first
 // what the orchestrator asks for again, then what the user has said meanwhile.
-func (s *session) install(l *link, w *way, how orchestrator.LinkHow) error {
+func (w *way) install(l *link, how orchestrator.LinkHow) error {
+	s := w.s
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
 	s.up.stopped()
-	if err := s.adapt(l); err != nil {
+	if err := l.adapt(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -418,7 +415,7 @@ func (s *session) install(l *link, w *way, how orchestrator.LinkHow) error {
 	s.step(orchestrator.LinkBack{Caps: l.info().Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
 	l.offsetMS = s.mic.clock.ms() - waits - (kept - s.model.look.ms())
 	s.up.flow()
-	s.showState()
+	s.shown.state(s)
 	s.wind()
 	return nil
 }
@@ -434,7 +431,7 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 	for _, f := range s.model.look.take() {
 		entries = append(entries, upEntry{frame: f, again: true})
 	}
-	if a.Over && s.manual() {
+	if a.Over && manual(s.start) {
 		entries = append([]upEntry{{cmd: transport.ActivityStart{}}}, entries...)
 		entries = append(entries, upEntry{cmd: transport.ActivityEnd{}})
 	}
@@ -443,12 +440,11 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 
 // adapt makes what comes from the client fit a link with other rates or without speech detection.
 // The caller must hold inbound.
-func (s *session) adapt(l *link) error {
-	s.ear.mu.Lock()
-	s.ear.modelHears = l.info().Capabilities.SpeechEvents
-	s.ear.mu.Unlock()
+func (l *link) adapt() error {
+	s := l.s
 	was, rate := s.model.link().info().InputRate, l.info().InputRate
 	if was == rate {
+		s.ear.relinked(l.info().Capabilities.SpeechEvents, false)
 		return nil
 	}
 	in, err := resampler(s.start.InputRate, rate)
@@ -462,11 +458,6 @@ func (s *session) adapt(l *link) error {
 	s.mic.resampler = in
 	s.model.look.resample(waiting, rate)
 	s.up.resample(waiting, audio.Bytes(rate, upBacklog), audio.Bytes(rate, longestQueued))
-	s.ear.mu.Lock()
-	defer s.ear.mu.Unlock()
-	if s.ear.detector != nil {
-		s.ear.from += s.ear.detector.ClockMS()
-		s.ear.detector = nil
-	}
+	s.ear.relinked(l.info().Capabilities.SpeechEvents, true)
 	return nil
 }

@@ -55,7 +55,7 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 
 // restore gives a session that is being made the past of one that another process has run. There is
 // no connection to a model: what stands for it was given up.
-func (s *session) restore(at *restoring) {
+func (at *restoring) restore(s *session) {
 	r, c := at.taken.Record, at.taken.Checkpoint
 	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
 	l := s.model.link()
@@ -172,7 +172,7 @@ const sayAgainFrom = 1000
 // settleDraft settles what the user said last, if not all its words are known. again means that the
 // client sends the user's audio again from settled on: then the model hears it, unless it has begun
 // to answer it before that. Otherwise what is known of the words is all that there is.
-func (s *session) settleDraft(at *restoring, settled int64, again bool) {
+func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 	draft, m := at.was.Draft, &at.was.State
 	if draft == nil || draft.Role != conversation.RoleUser {
 		return
@@ -195,20 +195,24 @@ func (s *session) settleDraft(at *restoring, settled int64, again bool) {
 	}
 }
 
-// beginAgain goes on with a session that another process has run: its client is told where things
+// begin goes on with a session that another process has run: its client is told where things
 // stand, and a connection to the model is asked for.
-func (s *session) beginAgain(at *restoring) {
+func (at *restoring) begin(s *session) {
 	now, r := time.Now(), at.taken.Record
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
 	again := false
 	settled, ok := at.settled()
 	if ok {
-		again = s.hearAgain(settled, at.back.Input)
+		from, more := s.mic.goOn(settled, at.back.Input)
+		s.ear.startAt(from)
+		if again = more > 0; again {
+			s.log().Info("the client sends audio again that the model may not have heard", "from_ms", from, "audio_ms", more.Milliseconds())
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleDraft(at, settled, again)
+	at.settleDraft(s, settled, again)
 	token := s.client.tokens.next(at.back.Token, now)
 	s.place.Update(func(is *store.SessionRecord) {
 		s.client.tokens.enter(is)
@@ -242,7 +246,7 @@ func (s *session) beginAgain(at *restoring) {
 			s.step(orchestrator.OfCall{In: calls.Resolved{Token: q.Token, Outcome: outcome, By: calls.ByAPI}}, now)
 		}
 	}
-	s.showState()
+	s.shown.state(s)
 	s.wind()
 	a := s.client.attachment()
 	s.welcome(a.gen, safe)
@@ -251,7 +255,8 @@ func (s *session) beginAgain(at *restoring) {
 
 // givesBack begins to give up, once, a session that was taken over and whose model cannot be reached
 // from here, so that it can be taken again.
-func (s *session) givesBack(w *way, why orchestrator.Loss) bool {
+func (w *way) givesBack(why orchestrator.Loss) bool {
+	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.model.giving != nil || !s.state.LastAttempt(time.Now(), why) {

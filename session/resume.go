@@ -39,7 +39,7 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 	if s == nil {
 		return m.comeFromElsewhere(a, c, g)
 	}
-	if s.isOver() && s.hasLeft(s.given()) {
+	if s.isOver() && s.hasLeft(locked(s, s.model.current)) {
 		s.visitors.Done() // the client may be carried for long
 		return m.comeFromElsewhere(a, c, g)
 	}
@@ -48,7 +48,7 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.came)}
 		m.told(back)
 		s.mu.Lock()
-		s.tellFollower(back)
+		s.watch.event(back)
 		s.mu.Unlock()
 	}
 	return nil, cause
@@ -58,7 +58,7 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage) *Cause {
 	s.inbound.Lock()
 	s.mu.Lock()
-	at, cause := s.takeBack(a, c, start)
+	at, cause := (&comeback{s, a, c, start}).attach()
 	s.mu.Unlock()
 	s.inbound.Unlock()
 	switch {
@@ -79,21 +79,30 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
-// takeBack makes c the session's client, if it may be. The caller must hold inbound and mu, and
+// comeback is a client that wants its session back, which runs here.
+type comeback struct {
+	s     *session
+	a     *Admission
+	c     Client
+	start *startMessage
+}
+
+// attach makes the client the session's client, if it may be. The caller must hold inbound and mu, and
 // then start the attachment.
-func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
+func (b *comeback) attach() (*attachment, *Cause) {
+	s, a, c, start := b.s, b.a, b.c, b.start
 	now, r := time.Now(), start.Resume
 	if c.Gone() {
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
-	if !s.client.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
+	if !s.client.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), clientID(s.start)) ||
 		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
 		return nil, causeResume
 	}
 	if cause := s.mayBeElsewhere(); cause != nil {
 		return nil, cause
 	}
-	if cause := s.fits(start); cause != nil {
+	if cause := b.fits(); cause != nil {
 		return nil, cause
 	}
 	if s.opts.Blocked != nil {
@@ -107,13 +116,13 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		old.detach(causeElsewhere)
 		s.step(orchestrator.ClientLost{}, now)
 		if cause := s.mayBeElsewhere(); cause != nil { // without a client it leaves a process that drains
-			s.showState()
+			s.shown.state(s)
 			s.wind()
 			return nil, cause
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.Resume(r.LastSeq, r.Audio, away, s.barelyHeard)
+	back := s.down.Resume(r.LastSeq, r.Audio, away, b.barelyHeard)
 	at := s.attach(c)
 	token := s.client.tokens.next(r.Token, now)
 	who := s.principal.Value()
@@ -131,7 +140,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
 	started := s.startedMessage(token, true, back.Snapshot)
-	started.InputAgain = s.hearRest(r.Input)
+	started.InputAgain = s.mic.rest(r.Input)
 	first := []protocol.ServerMessage{started}
 	if back.Snapshot {
 		first = append(first, recalled...)
@@ -143,8 +152,8 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	s.seat.move(a)
 	s.down.Attach(at.gen)
 	s.welcome(at.gen, safe)
-	s.shown = nil // a page that was loaded again knows nothing of it
-	s.showState()
+	s.shown = inspector{} // a page that was loaded again knows nothing of it
+	s.shown.state(s)
 	s.wind()
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.Snapshot,
 		"addr", a.addr.String(), "client", clientName(start))
@@ -156,7 +165,8 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 const firstSound = 250 * time.Millisecond
 
 // barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
-func (s *session) barelyHeard(item string) bool {
+func (b *comeback) barelyHeard(item string) bool {
+	s := b.s
 	ms, sounds := s.state.Heard(item, s.state.AwaySince())
 	return sounds && ms < firstSound.Milliseconds()
 }
@@ -207,7 +217,8 @@ func sameCredentials(visitor, in auth.Principal) bool {
 }
 
 // fits refuses a client that cannot go on with the session as it is.
-func (s *session) fits(start *startMessage) *Cause {
+func (b *comeback) fits() *Cause {
+	s, start := b.s, b.start
 	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
 		return cause
 	}
@@ -226,32 +237,6 @@ func sameRates(start *startMessage, input, output int) *Cause {
 		return wrongField("output_rate", "must be that of the session, %d Hz.", output)
 	}
 	return nil
-}
-
-// confirmToken records that the client has got its session.started.
-func (s *session) confirmToken() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client.tokens.received() {
-		s.place.Update(s.client.tokens.enter)
-	}
-}
-
-// acknowledged lets go of what the client has received.
-func (s *session) acknowledged(m *protocol.Playback) {
-	s.down.Acknowledged(m.Seq)
-	s.down.Received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
-}
-
-// letGo forgets the audio of items that were heard or flushed. The caller must hold mu.
-func (s *session) letGo(now time.Time) {
-	if s.opts.Policy.ResumeGrace <= 0 {
-		return
-	}
-	s.down.LetGo(func(item string) bool {
-		_, sounds := s.state.Heard(item, now)
-		return !sounds
-	})
 }
 
 // End ends the session with that id, whether its client is away or not, for an operator. It

@@ -81,7 +81,7 @@ type session struct {
 	keeper    *handoff.Keeper // nil with story
 	saved     checkpoints
 	records   auditTrail
-	shown     *orchestrator.View // the view that an inspecting client got last; nil before the first
+	shown     inspector
 	watch     watcher
 	usage     usage
 	jobs      jobReports
@@ -113,7 +113,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	s.tools.Store(g.tools)
 	s.mic.clock.rate = start.InputRate
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
-	s.up.unsent = s.untold
+	s.up.unsent = func(r *audit.Record) { s.audit(undelivered(r)) }
 	s.down.Begin(downlink.Bounds{
 		Rate: start.OutputRate, Audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), All: opts.Limits.BacklogBytes,
 		Frame: audio.Bytes(start.OutputRate, maxDownFrame), Away: audio.Bytes(start.OutputRate, awayBacklog),
@@ -141,7 +141,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	if g.restoring != nil {
 		s.epoch = g.restoring.taken.Record.Epoch
-		s.restore(g.restoring)
+		g.restoring.restore(s)
 	}
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.log())
@@ -150,7 +150,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
 	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
-	s.beginCalls()
+	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin
 	}
@@ -203,19 +203,22 @@ func resampler(from, to int) (*audio.Resampler, error) {
 }
 
 // manual reports whether the client says when its user speaks.
-func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnDetectionClient }
+func manual(start *startMessage) bool { return start.TurnDetection == protocol.TurnDetectionClient }
 
 // begin starts the conversation: from now on, each connection calls its pump when something has
 // arrived. With token the client can come back; it is empty if the client cannot.
 func (s *session) begin(token string) {
 	a := s.client.attachment()
-	s.announce(a.gen, token)
+	s.mu.Lock()
+	s.queued(true, s.down.Lead(s.startedMessage(token, false, false)))
+	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
+	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
 	s.model.link().start()
-	s.expires(s.model.link())
+	s.model.link().expires()
 }
 
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is
@@ -240,14 +243,6 @@ func (s *session) settle() {
 	s.calls.Wait()
 	<-s.handed
 	s.waitForAudit(auditWait)
-}
-
-// announce tells the client that the session has begun.
-func (s *session) announce(gen int, token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.queued(true, s.down.Lead(s.startedMessage(token, false, false)))
-	s.welcome(gen, s.client.tokens.saved(s.place.Written()))
 }
 
 // startedMessage returns the first message to an attachment. The caller must hold mu.
@@ -381,9 +376,14 @@ func (s *session) take(l *link, in orchestrator.Input) {
 	before, now := s.state.WakeAt(), time.Now()
 	s.takeSent(now)
 	s.step(in, now)
-	s.letGo(now)
-	s.showState()
-	s.lagged()
+	if s.opts.Policy.ResumeGrace > 0 {
+		s.down.LetGo(func(item string) bool { // audio that was heard or flushed is not sent again
+			_, sounds := s.state.Heard(item, now)
+			return !sounds
+		})
+	}
+	s.shown.state(s)
+	s.client.lagged()
 	_, ticked := in.(orchestrator.Tick)
 	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
 		s.wind()
@@ -396,7 +396,7 @@ func (s *session) tellSent() {
 	defer s.mu.Unlock()
 	before := s.state.WakeAt()
 	s.takeSent(time.Now())
-	s.showState()
+	s.shown.state(s)
 	if !s.state.WakeAt().Equal(before) {
 		s.wind()
 	}
@@ -422,19 +422,21 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.keeper.Keep(s.story.SoFar(next.Spent()))
 	}
 	s.state = next
-	s.overhear(in, actions)
+	s.usage.overhear(in, actions, &s.mic.clock)
 	for i, a := range actions {
 		if ended, ok := a.(orchestrator.TurnEnded); ok {
-			a = s.estimate(ended)
+			a = s.usage.estimate(s, ended)
 			actions[i] = a
 		}
-		s.recallAction(a)
+		if s.opts.Policy.ResumeGrace > 0 {
+			s.client.recall.note(a)
+		}
 		s.lookAt(a)
 		s.carryOut(a)
 	}
 	s.usage.talked.settle(in, actions)
-	s.note(in, actions)
-	s.observe(in, actions, now)
+	s.saved.step(s, in, actions)
+	s.watch.observe(s, in, actions, now)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
 		s.step(orchestrator.Guessed{Cost: guessed}, now)
@@ -470,4 +472,11 @@ func (s *session) command(cmd transport.Command, record *audit.Record) {
 	if !s.up.pushCommand(cmd, record) {
 		s.end(causeStalled)
 	}
+}
+
+// locked returns f's result with mu held.
+func locked[T any](s *session, f func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f()
 }

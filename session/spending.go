@@ -63,13 +63,6 @@ func limited(no *meter.Refusal) *Cause {
 	return &c
 }
 
-// watchSpending tells the session when its user or key come near a limit, or reach it.
-func (s *session) watchSpending() {
-	s.usage.meter.Watch(func(is meter.State) {
-		s.dispatch(orchestrator.Spending{Near: is >= meter.Near, Over: is == meter.Spent})
-	})
-}
-
 // used counts what the link's model reports. It counts whatever has become of the link: it was used.
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
@@ -80,11 +73,11 @@ func (l *link) used(t transport.Tokens) {
 		in.Late, in.Estimate = true, g.counted.Amount
 		tokens = tokens.Minus(g.counted.Tokens)
 		g.counted = cost.Sum{}
-		s.costs(g.turn, in.Cost.Minus(in.Estimate))
+		s.usage.costs(s, g.turn, in.Cost.Minus(in.Estimate))
 	}
 	more := cost.Sum{Amount: in.Cost.Minus(in.Estimate), Tokens: tokens}
 	s.usage.sum = s.usage.sum.Plus(more)
-	s.charge(l, more.Amount)
+	s.usage.charge(l, more.Amount)
 	s.mu.Unlock()
 	s.usage.meter.Used(more.Amount, more.Tokens)
 	s.dispatch(in)
@@ -92,23 +85,23 @@ func (l *link) used(t transport.Tokens) {
 
 // charge tells the observer what the session has cost more. A report that is lower than its estimate is
 // taken off what comes next. The caller must hold mu.
-func (s *session) charge(l *link, more cost.Amount) {
-	if s.usage.uncharged = s.usage.uncharged.Plus(more.Micros); s.usage.uncharged > 0 {
-		l.told(Charged{Cost: s.usage.uncharged})
-		s.usage.uncharged = 0
+func (u *usage) charge(l *link, more cost.Amount) {
+	if u.uncharged = u.uncharged.Plus(more.Micros); u.uncharged > 0 {
+		l.told(Charged{Cost: u.uncharged})
+		u.uncharged = 0
 	}
 }
 
-// ends counts a turn if the action ends one; its message tells a client that inspects the session what
+// turnEnded counts a turn if the action ends one; its message tells a client that inspects the session what
 // the turn has cost. The caller must hold mu.
-func (s *session) ends(a orchestrator.Action, m protocol.ServerMessage) {
+func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspect bool) {
 	ended, ok := a.(orchestrator.TurnEnded)
 	if !ok {
 		return
 	}
-	s.usage.meter.Turn()
-	s.usage.sum.Turns++
-	if m, ok := m.(*protocol.TurnEnded); ok && s.inspect {
+	u.meter.Turn()
+	u.sum.Turns++
+	if m, ok := m.(*protocol.TurnEnded); ok && inspect {
 		m.Usage.Cost = &protocol.Cost{USDMicros: int64(ended.Cost.Micros), Unpriced: ended.Cost.Unpriced}
 	}
 }

@@ -28,7 +28,8 @@ var (
 
 // report takes the result of a call. If it hands the user over, the agent that goes on is brought first; if
 // that agent cannot go on, the call has failed.
-func (s *session) report(in calls.Input) {
+func (h toolHost) report(in calls.Input) {
+	s := h.s
 	done, ok := in.(calls.Finished)
 	if !ok || !done.Envelope.OK {
 		s.dispatch(orchestrator.OfCall{In: in})

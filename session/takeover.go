@@ -210,9 +210,9 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	s.model.parts.redial = m.redialer(g)
 	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
-	s.followed(m.follow(g, g.provider, r.Model, ""))
+	s.watch.follower = m.follow(g, g.provider, r.Model, "")
 	m.begun(s, g)
-	s.beginAgain(at)
+	at.begin(s)
 	return s, false, nil
 }
 

@@ -87,7 +87,7 @@ func TestTakeover(t *testing.T) {
 		if len(kept.History) != 4 || m.State.Turn <= 1 || kept.Epoch != 2 {
 			t.Errorf("the checkpoint is %+v, %+v", kept, m.State)
 		}
-		if n := r.st.only().turns(); n != 2 || m.State.Turn-m.State.Gaps != n {
+		if n := turnsOf(r.st.only()); n != 2 || m.State.Turn-m.State.Gaps != n {
 			t.Errorf("%d turns were counted, want 2; the checkpoint has %+v", n, m.State)
 		}
 	})
@@ -385,3 +385,5 @@ func TestATakenOverCallHasOneCost(t *testing.T) {
 		}
 	})
 }
+
+func turnsOf(s *session) int { return locked(s, func() int { return s.state.Turns() }) }

@@ -49,15 +49,14 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 // writeDirect writes audio on the goroutine that read it, which saves a hop, as long as nothing is
 // queued and the network accepts it at once. It reports whether it wrote the audio. Such audio can
 // no longer be flushed, but it is only one frame.
-func (s *session) writeDirect(item string, pcm []byte) bool {
-	a := s.client.attachment()
-	if a == nil || !a.conn.Ready() || !s.down.Claim(a.gen, item, pcm) {
+func (a *attachment) writeDirect(item string, pcm []byte) bool {
+	if a == nil || !a.conn.Ready() || !a.s.down.Claim(a.gen, item, pcm) {
 		return false
 	}
 	err := a.conn.WriteAudio(pcm) // the connection keeps what the network does not accept
 	if err != nil {
 		a.cannotWrite(err)
 	}
-	s.down.Release(a.gen, item, len(pcm))
+	a.s.down.Release(a.gen, item, len(pcm))
 	return true
 }

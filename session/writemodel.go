@@ -36,7 +36,7 @@ func (s *session) writeModel() {
 			case sent:
 				s.audit(*e.record)
 			default:
-				s.untold(e.record)
+				s.audit(undelivered(e.record))
 			}
 		}
 	}
@@ -57,26 +57,6 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	l.s.model.look.sent(e.frame.PCM, e.again)
 	e.frame.Free()
 	return true, err
-}
-
-// sendDirect sends audio on the goroutine that read it, which saves a hop, as long as nothing is
-// queued and the network accepts it at once; again is that of uplink.pushAudio. It reports whether it
-// sent the audio.
-func (s *session) sendDirect(pcm []byte, again bool) bool {
-	if l := s.model.link(); !l.conn.Ready() || !s.up.claim() {
-		return false
-	}
-	defer s.up.release()
-	// While the caller has the claim, no other link takes over.
-	l := s.model.link()
-	s.mic.direct.PCM = pcm
-	// The connection keeps what the network does not accept.
-	err := l.conn.Send(noDeadline, &s.mic.direct)
-	s.model.look.sent(pcm, again)
-	if err != nil {
-		l.lost("send", err)
-	}
-	return true
 }
 
 // stalled takes it that the model accepts no data.
