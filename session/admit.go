@@ -110,20 +110,15 @@ func (m *Manager) back(how Coming) bool {
 		return false
 	}
 	if how.Back {
-		return len(m.sessions) > 0 || m.options().Cluster != nil
+		return len(m.roster.all()) > 0 || m.options().Cluster != nil
 	}
-	for _, s := range m.sessions {
-		if s.client.attachment() == nil {
-			return true
-		}
-	}
-	return m.lost > 0
+	return m.roster.expectsClients()
 }
 
 func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{Arrival: &Arrival{}, m: m, returns: how.Behind, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
-	in, reachable := m.reachable()
+	in, reachable := m.breakers.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var refused error
@@ -243,7 +238,7 @@ func (a *Admission) vacate() {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
 	a.uncount()
-	a.m.watchBlocks()
+	a.m.roster.watchBlocks()
 }
 
 // move records that the session's client has come back over another connection. The session counts

@@ -79,31 +79,31 @@ func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
 
 // agent returns the agent with that name as it is now; an empty name is the default one's. Nil if no
 // session may begin with it.
-func (m *Manager) agent(name string) *Agent {
-	name = cmp.Or(name, m.options().Agent.Name)
-	if m.options().Agents != nil {
-		if a := m.options().Agents.Agent(name); a != nil {
+func (o *Options) agent(name string) *Agent {
+	name = cmp.Or(name, o.Agent.Name)
+	if o.Agents != nil {
+		if a := o.Agents.Agent(name); a != nil {
 			return a
 		}
 	}
-	if name == m.options().Agent.Name {
-		return &m.options().Agent
+	if name == o.Agent.Name {
+		return &o.Agent
 	}
 	return nil
 }
 
 // pinned returns the agent of a session that another process has run. Where nobody knows it any more,
 // the session goes on with the default one.
-func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
-	if version == "" && name == m.options().Agent.Name {
-		return &m.options().Agent // as this node's configuration has it, whatever was edited since
+func (o *Options) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
+	if version == "" && name == o.Agent.Name {
+		return &o.Agent // as this node's configuration has it, whatever was edited since
 	}
 	var a *Agent
-	if m.options().Agents != nil {
-		a = m.options().Agents.Pinned(ctx, name, version)
+	if o.Agents != nil {
+		a = o.Agents.Pinned(ctx, name, version)
 	}
 	if a == nil {
-		a = m.agent("")
+		a = o.agent("")
 	}
 	if a.Name != name || a.Version != version {
 		logger.Warn("the agent of a session that was taken over is not known in its version any more", "agent", name, "agent_version", version,
@@ -113,11 +113,13 @@ func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog
 }
 
 // Agents lists the agents that a client may ask for, the default one first.
-func (m *Manager) Agents() []string {
-	list := []string{m.options().Agent.Name}
-	if m.options().Agents != nil {
-		for _, name := range m.options().Agents.Names() {
-			if name != m.options().Agent.Name {
+func (m *Manager) Agents() []string { return m.options().agentNames() }
+
+func (o *Options) agentNames() []string {
+	list := []string{o.Agent.Name}
+	if o.Agents != nil {
+		for _, name := range o.Agents.Names() {
+			if name != o.Agent.Name {
 				list = append(list, name)
 			}
 		}
@@ -130,12 +132,12 @@ func (m *Manager) Agent() string { return m.options().Agent.Name }
 
 // HasAgent reports whether a session may begin with an agent of that name; an empty one means the
 // default agent.
-func (m *Manager) HasAgent(name string) bool { return m.agent(name) != nil }
+func (m *Manager) HasAgent(name string) bool { return m.options().agent(name) != nil }
 
 // checkAgent refuses an agent that does not exist.
-func (m *Manager) checkAgent(start *startMessage) *Cause {
-	if m.agent(start.Agent) == nil {
-		return m.noAgent(start.Agent)
+func (o *Options) checkAgent(start *startMessage) *Cause {
+	if o.agent(start.Agent) == nil {
+		return o.noAgent(start.Agent)
 	}
 	return nil
 }
@@ -143,8 +145,8 @@ func (m *Manager) checkAgent(start *startMessage) *Cause {
 // mostNamed is how many agents a refusal names.
 const mostNamed = 10
 
-func (m *Manager) noAgent(name string) *Cause {
-	names := m.Agents()
+func (o *Options) noAgent(name string) *Cause {
+	names := o.agentNames()
 	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
 	if len(names) > mostNamed {
 		there += " and more"
@@ -153,11 +155,12 @@ func (m *Manager) noAgent(name string) *Cause {
 }
 
 // choose gives a guest the agent that it has asked for, and the agent's tools. The session keeps both.
-func (m *Manager) choose(g *guest) *Cause {
-	a := m.agent(g.start.Agent)
+func (g *guest) choose() *Cause {
+	m := g.m
+	a := m.options().agent(g.start.Agent)
 	switch {
 	case a == nil:
-		return m.noAgent(g.start.Agent)
+		return m.options().noAgent(g.start.Agent)
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
 		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
@@ -177,17 +180,17 @@ func drawsBy(who user.User, conversation, session string) string {
 // equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom
 // the session says all that counts. The agent is given the tool with which it hands its user over to agents
 // with which a session may begin.
-func (m *Manager) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
+func (o *Options) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
-	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || m.agent(t.ID) == nil })
-	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: m.options().Live, SwitchTo: there})
+	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || o.agent(t.ID) == nil })
+	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
 
 // providerOf returns the provider that a client has asked for, or that its agent has.
-func (m *Manager) providerOf(w *wish) string {
-	provider := cmp.Or(w.start.Provider, w.agent.Provider, m.options().Provider)
-	if m.options().Transports[provider] == nil {
-		return m.options().Provider // the agent's is not configured on this node
+func (o *Options) providerOf(w *wish) string {
+	provider := cmp.Or(w.start.Provider, w.agent.Provider, o.Provider)
+	if o.Transports[provider] == nil {
+		return o.Provider // the agent's is not configured on this node
 	}
 	return provider
 }

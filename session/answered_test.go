@@ -172,13 +172,13 @@ func (x *crossing) leaves(dies bool, within time.Duration) {
 		x.here.m.endAll(causeMoving)
 		return
 	}
-	x.here.m.mu.Lock()
-	all := x.here.m.sessions
+	x.here.m.roster.mu.Lock()
+	all := x.here.m.roster.sessions
 	sessions := make([]*session, 0, len(all))
 	for _, s := range all {
 		sessions = append(sessions, s)
 	}
-	x.here.m.mu.Unlock()
+	x.here.m.roster.mu.Unlock()
 	for _, s := range sessions {
 		s.askToMove(time.Now().Add(within))
 	}

@@ -57,11 +57,14 @@ func (b *breaker) report(reached bool, now time.Time) {
 	b.until = now.Add(breakerRest)
 }
 
+// breakers has a breaker for each provider.
+type breakers map[string]*breaker
+
 // reachable reports whether new sessions may try to reach any provider; if none, it returns when
 // the first may be tried again.
-func (m *Manager) reachable() (in time.Duration, ok bool) {
+func (bs breakers) reachable() (in time.Duration, ok bool) {
 	now := time.Now()
-	for _, b := range m.breakers {
+	for _, b := range bs {
 		left, open := b.open(now)
 		if !open {
 			return 0, true
@@ -70,14 +73,14 @@ func (m *Manager) reachable() (in time.Duration, ok bool) {
 			in = left
 		}
 	}
-	return in, len(m.breakers) == 0
+	return in, len(bs) == 0
 }
 
 // instead returns the provider for a new session that would get this one: the fallback, if this one
 // cannot be reached and the client has not asked for it.
-func (m *Manager) instead(provider string, asked bool) string {
-	if _, open := m.breakers[provider].open(time.Now()); open && !asked && m.options().Fallback != "" {
-		return m.options().Fallback
+func (bs breakers) instead(provider, fallback string, asked bool) string {
+	if _, open := bs[provider].open(time.Now()); open && !asked && fallback != "" {
+		return fallback
 	}
 	return provider
 }

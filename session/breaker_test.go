@@ -35,7 +35,7 @@ func TestBreaker(t *testing.T) {
 		if n := st.fake.Attempts() - before; n != 1 {
 			t.Errorf("%d attempts after the rest", n)
 		}
-		if _, ok := st.m.reachable(); !ok {
+		if _, ok := st.m.breakers.reachable(); !ok {
 			t.Error("the provider was reached, and counts as away")
 		}
 	})

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -29,8 +27,8 @@ func (m *Manager) Census() Census {
 	for name := range m.options().Transports {
 		c.Attached[name], c.Detached[name], c.Linked[name] = 0, 0, 0
 	}
+	all := m.roster.all()
 	m.mu.Lock()
-	all := slices.Collect(maps.Values(m.sessions))
 	c.Sessions, c.Carried, c.Draining = m.running, m.carrying, m.draining
 	c.Waiting = max(len(m.admitted)-m.running-m.carrying, 0)
 	m.mu.Unlock()

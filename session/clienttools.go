@@ -20,7 +20,8 @@ import (
 const maxDeclared = 32 << 10
 
 // declare adds the tools that a client declares to those from which its agents take theirs.
-func (m *Manager) declare(g *guest) *Cause {
+func (g *guest) declare() *Cause {
+	m := g.m
 	list := g.start.Tools
 	g.start.Tools = nil // the schemas stand in the snapshot
 	if len(list) == 0 {

@@ -47,7 +47,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		outcome = calls.OutcomeApproved
 	}
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
-	if s := m.visit(c.Session); s != nil {
+	if s := m.roster.visit(c.Session); s != nil {
 		defer s.visitors.Done()
 		if locked(s, func() bool { return s.state.Asks(token) }) { // a session that was taken over may not know all questions
 			s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
@@ -92,23 +92,12 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	}
 }
 
-// visit returns the session with that id if it runs here, and counts the caller as a visitor.
-func (m *Manager) visit(id string) *session {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sessions[id]
-	if s != nil {
-		s.visitors.Add(1)
-	}
-	return s
-}
-
 // runStored runs an approved call of a session that is not here, and returns its answer and its
 // audit record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
 	id := "confirmation_" + c.Reference
 	env := registry.NotFound(c.Tool, "", 0)
-	tools := m.snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
+	tools := m.options().snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
 	if tools != nil {
 		env, _ = m.options().Executor.RunStored(ctx, id, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}

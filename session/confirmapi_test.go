@@ -260,7 +260,7 @@ func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
-		s := tl.m.visit(c.last(t, "session.started")["session_id"].(string))
+		s := tl.m.roster.visit(c.last(t, "session.started")["session_id"].(string))
 		if s == nil {
 			t.Fatal("the session is not known")
 		}
@@ -273,7 +273,7 @@ func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
 		s.visitors.Done()
 		synctest.Wait()
 		tl.once(t)
-		if n := tl.m.Running(); n != 0 || tl.m.visit(s.id) != nil {
+		if n := tl.m.Running(); n != 0 || tl.m.roster.visit(s.id) != nil {
 			t.Errorf("%d sessions run", n)
 		}
 	})

@@ -28,7 +28,7 @@ func TestNothingHeldGrowsWithOutages(t *testing.T) {
 			t.Errorf("%s has %d after many outages, and %d after few", path, n, few[path])
 		}
 	}
-	if few["m.sessions[].down.held"] == 0 || few["m.sessions[].state.line"] == 0 || few["m.budget"] == 0 || few["goroutines"] == 0 {
+	if few["m.roster.sessions[].down.held"] == 0 || few["m.roster.sessions[].state.line"] == 0 || few["m.budget"] == 0 || few["goroutines"] == 0 {
 		t.Errorf("the inventory does not see what it should: %v", few)
 	}
 }

@@ -176,9 +176,9 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 func (st *stage) only() *session {
 	st.t.Helper()
 	synctest.Wait()
-	st.m.mu.Lock()
-	defer st.m.mu.Unlock()
-	for _, s := range st.m.sessions {
+	st.m.roster.mu.Lock()
+	defer st.m.roster.mu.Unlock()
+	for _, s := range st.m.roster.sessions {
 		if s != nil {
 			return s
 		}

@@ -55,14 +55,15 @@ func (c *Cause) faulty() bool {
 }
 
 // unfollowed tells whoever follows that a session could not begin, if that was not the client's fault.
-func (m *Manager) unfollowed(g *guest, cause *Cause) {
+func (g *guest) unfollowed(cause *Cause) {
 	if cause.faulty() {
-		m.follow(g, g.provider, "", cause.Reason)
+		g.follow(g.provider, "", cause.Reason)
 	}
 }
 
 // follow tells whoever follows that a session has begun; refused is the reason why it has not.
-func (m *Manager) follow(g *guest, provider, model, refused string) Followed {
+func (g *guest) follow(provider, model, refused string) Followed {
+	m := g.m
 	tell := m.options().Follow
 	if tell == nil {
 		return Followed{}

@@ -384,7 +384,7 @@ func TestModelAddr(t *testing.T) {
 	if len(list) != 1 || list[0].ModelAddr != fake.Info.LocalAddr {
 		t.Errorf("the session is at %+v", list)
 	}
-	s := st.m.visit(list[0].ID)
+	s := st.m.roster.visit(list[0].ID)
 	defer s.visitors.Done()
 	conn.FailRecv(errClosed)
 	<-s.done

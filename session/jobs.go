@@ -41,9 +41,9 @@ func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 	for _, j := range owed {
 		of[j.Conversation] = append(of[j.Conversation], j.ID)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.sessions {
+	m.roster.mu.Lock()
+	defer m.roster.mu.Unlock()
+	for _, s := range m.roster.sessions {
 		ids := of[cmp.Or(s.start.ConversationID, s.id)]
 		if len(ids) == 0 || !s.jobs.reading.CompareAndSwap(false, true) {
 			continue
@@ -62,9 +62,9 @@ func (m *Manager) JobProgressed(j store.Job) {
 	if j.Progress == nil {
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.sessions {
+	m.roster.mu.Lock()
+	defer m.roster.mu.Unlock()
+	for _, s := range m.roster.sessions {
 		if cmp.Or(s.start.ConversationID, s.id) == j.Conversation && conversation.Owned(j.User, j.Conversation, s.user) {
 			s.tell(&protocol.JobProgress{JobID: j.ID, Tool: j.Tool, Name: j.Name, Text: j.Progress.Text, Fraction: j.Progress.Fraction})
 		}

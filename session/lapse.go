@@ -1,8 +1,6 @@
 package session
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"voicegw/internal/auth"
@@ -19,8 +17,8 @@ type Credentials interface {
 }
 
 // stillIn reports whether whoever has let a session's client in would still be let in.
-func (m *Manager) stillIn(p auth.Principal) bool {
-	return m.options().Credentials == nil || m.options().Credentials.Admits(p, time.Now())
+func (o *Options) stillIn(p auth.Principal) bool {
+	return o.Credentials == nil || o.Credentials.Admits(p, time.Now())
 }
 
 // lapses returns when the session must end with the credentials of its client. The caller must hold mu.
@@ -41,9 +39,7 @@ func (s *session) watchLapse() {
 
 // WatchLapses has each session end with the credentials of its client as they are configured now.
 func (m *Manager) WatchLapses() {
-	m.mu.Lock()
-	all := slices.Collect(maps.Values(m.sessions))
-	m.mu.Unlock()
+	all := m.roster.all()
 	for _, s := range all {
 		s.watchLapse()
 	}

@@ -147,7 +147,7 @@ func TestATokenGrants(t *testing.T) {
 		c := st.enter(startWith(""), func(a *Admission) { a.Principal, a.Anonymous = p, user.Anonymous(someone, true) })
 		synctest.Wait()
 		began := c.last(t, "session.started")
-		if got := st.m.sessions[began["session_id"].(string)].scopes; fmt.Sprint(got) != "[kb:staff kb:hr]" {
+		if got := st.m.roster.sessions[began["session_id"].(string)].scopes; fmt.Sprint(got) != "[kb:staff kb:hr]" {
 			t.Errorf("granted are %q", got)
 		}
 	})

@@ -37,13 +37,11 @@ type Running struct {
 }
 
 // Away returns the number of running sessions whose client is away.
-func (m *Manager) Away() int { return len(m.detached()) }
+func (m *Manager) Away() int { return len(m.roster.away()) }
 
 // Sessions lists the sessions that run on this node, oldest first.
 func (m *Manager) Sessions() []Running {
-	m.mu.Lock()
-	all := slices.Collect(maps.Values(m.sessions))
-	m.mu.Unlock()
+	all := m.roster.all()
 	list := make([]Running, 0, len(all))
 	for _, s := range all {
 		list = append(list, s.running())
@@ -56,9 +54,7 @@ func (m *Manager) Sessions() []Running {
 
 // Session returns the session with that id, if it runs on this node.
 func (m *Manager) Session(id string) (Running, bool) {
-	m.mu.Lock()
-	s := m.sessions[id]
-	m.mu.Unlock()
+	s := m.roster.get(id)
 	if s == nil {
 		return Running{}, false
 	}

@@ -26,8 +26,8 @@ const (
 	lostMost  = 10 * time.Second
 )
 
-func (m *Manager) lostEvery() time.Duration {
-	return min(max(m.options().Policy.ResumeGrace/3, lostLeast), lostMost)
+func (o *Options) lostEvery() time.Duration {
+	return min(max(o.Policy.ResumeGrace/3, lostLeast), lostMost)
 }
 
 // lostKey names a session at one of its owners.
@@ -44,13 +44,13 @@ func (m *Manager) EndLost(ctx context.Context) {
 		return
 	}
 	since := map[lostKey]time.Time{} // when this node saw first that the session was lost
-	next := time.NewTimer(m.lostEvery())
+	next := time.NewTimer(m.options().lostEvery())
 	defer next.Stop()
 	for {
 		since = m.endLost(ctx, since)
 		select {
 		case <-next.C:
-			next.Reset(m.lostEvery())
+			next.Reset(m.options().lostEvery())
 		case <-ctx.Done():
 			return
 		}
@@ -66,9 +66,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 		}
 		return since
 	}
-	m.mu.Lock()
-	m.lost = len(lost)
-	m.mu.Unlock()
+	m.roster.setLost(len(lost))
 	now, left := time.Now(), make(map[lostKey]time.Time, len(lost))
 	for _, l := range lost {
 		key := lostKey{l.Record.ID, l.Record.Epoch}
@@ -115,7 +113,7 @@ func (m *Manager) EndRecorded(ctx context.Context, found store.SessionRecord) er
 
 // endOne ends a session that no node runs, as the node that ran it would have. The error is that of EndRecorded.
 func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
-	leave, first := m.enterTaking(l.Record.ID)
+	leave, first := m.roster.take(l.Record.ID)
 	if !first {
 		return ErrElsewhere // its client has just come back
 	}
@@ -129,9 +127,9 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 		return nil
 	}
 	a := m.AdmitCarried(Visitor{})
-	g := &guest{came: time.Now(), entry: EntryTakeover, logger: m.options().Logger.With("session_id", t.Record.ID)}
+	g := &guest{m: m, came: time.Now(), entry: EntryTakeover, logger: m.options().Logger.With("session_id", t.Record.ID)}
 	g.start = &startMessage{}
-	s, err := m.endTaken(ctx, g, t, cause)
+	s, err := g.endTaken(ctx, t, cause)
 	if err != nil {
 		g.leave()
 		a.Release()
@@ -145,20 +143,21 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 }
 
 // endTaken makes the session that this node has taken, as it was, and ends it.
-func (m *Manager) endTaken(ctx context.Context, g *guest, t *Taken, cause *Cause) (*session, error) {
-	at, caps, err := m.past(ctx, g, t)
+func (g *guest) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
+	m := g.m
+	at, caps, err := g.past(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	at.was.State.Calls.Questions = nil // their answers come by the API, as after any end
-	if _, no := m.adopt(g, at); no != nil {
+	if _, no := g.adopt(at); no != nil {
 		// Its user has gone on without it: the conversation is another session's.
 		g.logger.Warn("the conversation of a session that is ended stays as it is", "conversation_id", g.ConversationID, "reason", no.Reason)
 	}
-	if no := m.account(g, true); no != nil {
+	if no := g.meterUsage(true); no != nil {
 		return nil, no
 	}
-	s, err := newSession(g, m.options(), noClient{}, m.noModelOf(g, t.Record, caps))
+	s, err := newSession(g, m.options(), noClient{}, g.noModelOf(t.Record, caps))
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +165,7 @@ func (m *Manager) endTaken(ctx context.Context, g *guest, t *Taken, cause *Cause
 		s.keeper = nil
 	}
 	s.place = t.Place
-	s.watch.follower = m.follow(g, g.provider, t.Record.Model, "")
+	s.watch.follower = g.follow(g.provider, t.Record.Model, "")
 	s.happened(g.started())
 	m.begun(s, g)
 	at.end(s, cause)

@@ -36,29 +36,23 @@ type Manager struct {
 	seldom *logging.Throttle
 	// closeIdle and closeEmpty close the channels below, once.
 	closeIdle, closeEmpty func()
-	// breakers has an entry for each provider.
-	breakers map[string]*breaker
+	breakers              breakers
 	// told is told of what concerns no session, and tells of each provider has an entry of its own for
 	// attempts to reach its model.
 	told  func(Event)
 	tells map[string]func(Event)
+
+	roster roster
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
 	admitted map[*Admission]struct{} // all sessions, and all connections that wait to become one
 	running  int                     // number of those that have sent session.start
 	waiting  *quota.Room[netip.Addr] // those that have not
-	sessions map[string]*session     // running sessions, by id
 	carrying int                     // number of clients that are carried to other nodes
 	moved    int                     // number of sessions that were given up since the drain began
 	idle     chan struct{}           // closed when draining, and no session runs and no client is carried any more
 	empty    chan struct{}           // closed when draining and admitted is empty
-
-	taking map[string]bool // the sessions that are being taken over, by id
-	lost   int             // how many sessions no node ran when EndLost looked last
-
-	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
-	keepAlive  *time.Timer // fires the next checkClients; nil if no session runs
 }
 
 // NewManager returns a Manager. It refuses options with which no session could run.
@@ -71,14 +65,15 @@ func NewManager(opts Options) (*Manager, error) {
 	m := &Manager{
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
 		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
-		seldom:  logging.NewThrottle(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}), taking: make(map[string]bool),
+		seldom:  logging.NewThrottle(opts.Logger), admitted: make(map[*Admission]struct{}),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	m.now.Store(&opts)
+	m.roster = roster{options: m.options, sessions: make(map[string]*session), taking: make(map[string]bool)}
 	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
 		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
-	m.breakers = make(map[string]*breaker, len(opts.Transports))
+	m.breakers = make(breakers, len(opts.Transports))
 	for name := range opts.Transports {
 		m.breakers[name] = new(breaker)
 	}
@@ -111,9 +106,9 @@ func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once, and the opening's when the session runs.
 	// Then at most the two reading goroutines are left.
 	go func() {
-		g := &guest{seat: a, came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
+		g := &guest{m: m, seat: a, came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.is(PhaseOpening, g.SessionID)
-		s := m.begin(a, c, g)
+		s := g.begin(a, c)
 		if s == nil {
 			g.leave()
 			a.Release()
@@ -140,23 +135,24 @@ func (m *Manager) concludeSoon(a *Admission, s *session, g *guest) {
 // begin opens a session and starts it. It returns nil if that fails, and the client has been told
 // why, or if the client has come back to a session that runs already. A session that was taken over
 // is returned like a new one.
-func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
-	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.snapshot()
+func (g *guest) begin(a *Admission, c Client) *session {
+	m := g.m
+	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.options().snapshot()
 	var cause *Cause
 	var model transport.Conn
-	g.start, cause = m.readStart(a, c)
+	g.start, cause = g.readStart(a, c)
 	g.startedAt = time.Now()
 	if cause == nil && (g.start.Resume != nil || a.carried) {
-		return m.comeBack(a, c, g)
+		return g.comeBack(a, c)
 	}
 	if cause == nil {
-		model, cause = m.open(a, g)
+		model, cause = g.open(a)
 	}
 	logger, start := g.logger, g.start
 	if cause != nil {
 		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
 		m.told(Refused{cause.Reason})
-		m.unfollowed(g, cause)
+		g.unfollowed(cause)
 		turnAway(c, cause)
 		return nil
 	}
@@ -167,18 +163,18 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 			logger.Debug("closing the model's connection", "error", err)
 		}
 		m.told(Refused{causeInternal.Reason})
-		m.unfollowed(g, causeInternal)
+		g.unfollowed(causeInternal)
 		turnAway(c, causeInternal)
 		return nil
 	}
 	s.happened(g.started())
 	to := s.model.link().info()
-	s.watch.follower = m.follow(g, to.Provider, to.Model, "")
+	s.watch.follower = g.follow(to.Provider, to.Model, "")
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.tellOf(s, g.entry, nil)
-	s.model.parts.redial = m.redialer(g)
+	s.model.parts.redial = g.redialer()
 	s.model.redial.Store(&s.model.parts.redial)
 	token := m.enroll(s)
 	m.begun(s, g)
@@ -201,13 +197,16 @@ func (m *Manager) enroll(s *session) (token string) {
 }
 
 // redialer returns what opens other connections to the model.
-func (m *Manager) redialer(g *guest) redialer {
-	return redialer{m: m, provider: g.provider, wish: g.wish}
+func (g *guest) redialer() redialer {
+	return redialer{m: g.m, provider: g.provider, wish: g.wish}
 }
 
 // begun lets a session be found, and ends it when it is no longer this node's.
 func (m *Manager) begun(s *session, g *guest) {
-	m.note(s)
+	m.roster.add(s)
+	if ctx := m.ctx(); ctx.Err() != nil {
+		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it
+	}
 	s.place.WhenLost(func() { s.end(causeTaken) })
 	s.usage.meter.Watch(func(is meter.State) {
 		s.dispatch(orchestrator.Spending{Near: is >= meter.Near, Over: is == meter.Spent})
@@ -221,7 +220,7 @@ func (m *Manager) begun(s *session, g *guest) {
 func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry) {
 	a.is(PhaseEnding, s.id)
 	cause := s.finish()
-	m.forget(s)
+	m.roster.remove(s)
 	a.is(PhaseSettling, s.id)
 	s.settle()
 	if cause == causeMoving || cause == causeUnreached {
@@ -248,39 +247,20 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 }
 
 // snapshot returns the registry's current snapshot; nil if there are no tools.
-func (m *Manager) snapshot() *registry.Snapshot {
-	if m.options().Tools == nil {
+func (o *Options) snapshot() *registry.Snapshot {
+	if o.Tools == nil {
 		return nil
 	}
-	return m.options().Tools()
-}
-
-// note and forget maintain the sessions that can receive an answer from the API.
-func (m *Manager) note(s *session) {
-	m.mu.Lock()
-	m.sessions[s.id] = s
-	m.watchClients()
-	m.mu.Unlock()
-	if ctx := m.ctx(); ctx.Err() != nil {
-		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it
-	}
+	return o.Tools()
 }
 
 // endAll ends all sessions, and those that begin later.
 func (m *Manager) endAll(cause *Cause) {
 	m.cancel(cause)
-	m.mu.Lock()
-	all := slices.Collect(maps.Values(m.sessions))
-	m.mu.Unlock()
+	all := m.roster.all()
 	for _, s := range all {
 		s.end(cause)
 	}
-}
-
-func (m *Manager) forget(s *session) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sessions, s.id)
 }
 
 // clientName returns the name that a client gives itself, for the log.

@@ -171,7 +171,7 @@ func BenchmarkFrameWhileCounted(b *testing.B) {
 	for _, counted := range []bool{false, true} {
 		b.Run(fmt.Sprintf("counted=%t", counted), func(b *testing.B) {
 			s := quietSession(b, 16000, 24000)
-			m := &Manager{sessions: map[string]*session{"s": s}}
+			m := &Manager{roster: roster{sessions: map[string]*session{"s": s}}}
 			stop, done := make(chan struct{}), make(chan struct{}) // closed by the benchmark, and by the goroutine
 			go func() {
 				defer close(done)

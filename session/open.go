@@ -24,7 +24,8 @@ type startMessage = protocol.Start
 
 // open finds out who the user is that has sent g.start, and connects to the model that the client
 // asks for. If the cause is not nil, nothing is left open except what g.leave releases.
-func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
+func (g *guest) open(a *Admission) (transport.Conn, *Cause) {
+	m := g.m
 	if a.returns {
 		return nil, causeBehind
 	}
@@ -32,10 +33,10 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	if cause != nil {
 		return nil, cause
 	}
-	if cause = m.identify(a, g); cause != nil {
+	if cause = g.identify(a); cause != nil {
 		return nil, cause
 	}
-	if cause = m.choose(g); cause != nil {
+	if cause = g.choose(); cause != nil {
 		return nil, cause
 	}
 	if m.options().Blocked != nil {
@@ -44,24 +45,25 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 		}
 	}
 	g.all = g.all.Draw(drawsBy(g.User, g.start.ConversationID, g.SessionID), nil)
-	if cause := m.declare(g); cause != nil {
+	if cause := g.declare(); cause != nil {
 		return nil, cause
 	}
-	g.tools = m.equip(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
+	g.tools = m.options().equip(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	g.knownAt = time.Now()
-	if cause := m.account(g, false); cause != nil {
+	if cause := g.meterUsage(false); cause != nil {
 		return nil, cause
 	}
-	g.provider = m.instead(m.providerOf(&g.wish), g.start.Provider != "")
+	g.provider = m.breakers.instead(m.options().providerOf(&g.wish), m.options().Fallback, g.start.Provider != "")
 	g.mark = prompts.NewMark()
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
 	}
-	return m.connect(m.ctx(), g)
+	return g.connect(m.ctx())
 }
 
 // readStart waits for session.start and checks its contents.
-func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
+func (g *guest) readStart(a *Admission, c Client) (*startMessage, *Cause) {
+	m := g.m
 	ctx, cancel := context.WithTimeout(a.ctx(), m.options().Limits.StartTimeout)
 	defer cancel()
 	// Only closing the connection ends a read.
@@ -92,7 +94,7 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	if !ok {
 		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "The first message must be session.start.")
 	}
-	return start, m.checkStart(start)
+	return start, g.checkStart(start)
 }
 
 // userOf returns the user to whom the client's credentials belong, whatever it calls itself: then the user is
@@ -125,14 +127,15 @@ func startCause(ctx context.Context) *Cause {
 }
 
 // checkStart refuses a request for something that this gateway does not have.
-func (m *Manager) checkStart(start *startMessage) *Cause {
+func (g *guest) checkStart(start *startMessage) *Cause {
+	m := g.m
 	if start.Resume != nil {
 		if m.options().Policy.ResumeGrace <= 0 {
 			return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
 		}
 		return nil
 	}
-	if cause := m.checkAgent(start); cause != nil {
+	if cause := m.options().checkAgent(start); cause != nil {
 		return cause
 	}
 	if _, ok := m.options().Transports[start.Provider]; start.Provider != "" && !ok {
@@ -143,28 +146,28 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 }
 
 // setup returns how a connection to a provider's model begins.
-func (m *Manager) setup(w *wish, provider string) transport.Setup {
+func (o *Options) setup(w *wish, provider string) transport.Setup {
 	instructions := w.agent.Instructions
-	if m.options().Instructions != nil {
-		instructions = m.options().Instructions(w.agent, w.tools, w.mark, w.start.TimeZone)
+	if o.Instructions != nil {
+		instructions = o.Instructions(w.agent, w.tools, w.mark, w.start.TimeZone)
 	}
 	model := w.agent.model(provider)
 	return transport.Setup{
 		Model:          model,
-		Voice:          m.voice(w, provider),
+		Voice:          o.voice(w, provider),
 		Language:       w.agent.Language,
 		Instructions:   instructions,
-		Tools:          declarations(w.tools, m.options().Transports[provider].Capabilities(model).ToolSchemas, m.options().Policy.SpokenConfirmation),
+		Tools:          declarations(w.tools, o.Transports[provider].Capabilities(model).ToolSchemas, o.Policy.SpokenConfirmation),
 		ManualActivity: w.start.TurnDetection == protocol.TurnDetectionClient,
-		SilenceMS:      m.options().SilenceMS,
-		PrefixMS:       m.options().PrefixMS,
+		SilenceMS:      o.SilenceMS,
+		PrefixMS:       o.PrefixMS,
 	}
 }
 
 // voice returns the voice for a session with a provider. The one that the client has asked for is a
 // voice of the provider that it has asked for.
-func (m *Manager) voice(w *wish, provider string) string {
-	if provider != m.providerOf(w) {
+func (o *Options) voice(w *wish, provider string) string {
+	if provider != o.providerOf(w) {
 		return w.agent.Voices[provider]
 	}
 	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
@@ -176,7 +179,8 @@ func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // connect opens a connection to the model of g.provider, and tries again if that may help. If another
 // provider may take over, and does, it is g.provider afterwards.
-func (m *Manager) connect(ctx context.Context, g *guest) (transport.Conn, *Cause) {
+func (g *guest) connect(ctx context.Context) (transport.Conn, *Cause) {
+	m := g.m
 	limit := m.options().Limits.ConnectTimeout
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -187,7 +191,7 @@ func (m *Manager) connect(ctx context.Context, g *guest) (transport.Conn, *Cause
 	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
 	tries.Planned(time.Now())
 	for {
-		setup := m.setup(&g.wish, g.provider)
+		setup := m.options().setup(&g.wish, g.provider)
 		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
 		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
 		conn, err := m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)

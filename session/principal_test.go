@@ -64,7 +64,7 @@ func TestCredentialsSayWhoSpeaks(t *testing.T) {
 				if len(got) != 1 || got[0].User != want || got[0].Principal != tc.p {
 					t.Errorf("%s, named %q: %+v, want %s", name, id, got, want)
 				}
-				if s := st.m.sessions[got[0].ID]; s.vouched != tc.vouched {
+				if s := st.m.roster.sessions[got[0].ID]; s.vouched != tc.vouched {
 					t.Errorf("%s: vouched %t", name, s.vouched)
 				}
 				c.say(`{"type":"session.end"}`)

@@ -24,9 +24,7 @@ var ErrNoModel = errors.New("session: it has no model")
 
 // Prompt returns what is in force in the session of that id. The error is ErrNotHere or ErrNoModel.
 func (m *Manager) Prompt(id string) (Prompt, error) {
-	m.mu.Lock()
-	s := m.sessions[id]
-	m.mu.Unlock()
+	s := m.roster.get(id)
 	if s == nil {
 		return Prompt{}, ErrNotHere
 	}

@@ -21,7 +21,7 @@ type redialer struct {
 
 // setup returns what a new conversation with that provider gets.
 func (r *redialer) setup(provider string) transport.Setup {
-	return r.m.setup(&r.wish, provider)
+	return r.m.options().setup(&r.wish, provider)
 }
 
 // errStalled is the loss of a connection that takes no data.

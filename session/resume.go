@@ -14,7 +14,8 @@ import (
 
 // comeBack connects a client to the session that it wants to come back to, or tells it why not. The
 // session owns c from now on. A session that was taken over from another node is returned.
-func (m *Manager) comeBack(a *Admission, c Client, g *guest) *session {
+func (g *guest) comeBack(a *Admission, c Client) *session {
+	m := g.m
 	id := ""
 	if g.start.Resume != nil {
 		id = g.start.Resume.SessionID
@@ -22,7 +23,7 @@ func (m *Manager) comeBack(a *Admission, c Client, g *guest) *session {
 	var s *session
 	cause := causeResume // another node carries only clients that come back
 	if g.start.Resume != nil {
-		s, cause = m.find(a, c, g)
+		s, cause = g.find(a, c)
 	}
 	if cause != nil {
 		m.seldom.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
@@ -34,14 +35,15 @@ func (m *Manager) comeBack(a *Admission, c Client, g *guest) *session {
 
 // find connects a client with its session wherever that is. It returns the session if it was taken
 // over.
-func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause *Cause) {
-	s := m.visit(g.start.Resume.SessionID)
+func (g *guest) find(a *Admission, c Client) (taken *session, cause *Cause) {
+	m := g.m
+	s := m.roster.visit(g.start.Resume.SessionID)
 	if s == nil {
-		return m.comeFromElsewhere(a, c, g)
+		return g.comeFromElsewhere(a, c)
 	}
 	if s.isOver() && s.hasLeft(locked(s, s.model.current)) {
 		s.visitors.Done() // the client may be carried for long
-		return m.comeFromElsewhere(a, c, g)
+		return g.comeFromElsewhere(a, c)
 	}
 	defer s.visitors.Done()
 	if cause = m.resume(s, a, c, g.start); cause == nil {
@@ -242,7 +244,7 @@ func sameRates(start *startMessage, input, output int) *Cause {
 // End ends the session with that id, whether its client is away or not, for an operator. It
 // reports whether the session runs on this node: one that was given up does not.
 func (m *Manager) End(id string) bool {
-	s := m.visit(id)
+	s := m.roster.visit(id)
 	if s == nil {
 		return false
 	}
@@ -254,19 +256,14 @@ func (m *Manager) End(id string) bool {
 // Runs reports whether the session with that id runs on this node, so that its client can come back
 // here.
 func (m *Manager) Runs(id string) bool {
-	m.mu.Lock()
-	s := m.sessions[id]
-	m.mu.Unlock()
+	s := m.roster.get(id)
 	return s != nil && !s.isOver()
 }
 
 // Holds reports whether the session with that id runs on this node or is being taken over by it. A client
 // that comes meanwhile is to try again, and not to be told that there is no such session.
 func (m *Manager) Holds(id string) bool {
-	m.mu.Lock()
-	taking := m.taking[id]
-	m.mu.Unlock()
-	return taking || m.Runs(id)
+	return m.roster.isTaking(id) || m.Runs(id)
 }
 
 // EndDetached ends the voice sessions of a user's conversation whose client is away, because the
@@ -276,7 +273,7 @@ func (m *Manager) EndDetached(ctx context.Context, conversationID string, who us
 	if conversationID == "" {
 		return
 	}
-	for _, s := range m.detached() {
+	for _, s := range m.roster.away() {
 		if s.start.ConversationID != conversationID || s.user != who {
 			continue
 		}
@@ -285,44 +282,5 @@ func (m *Manager) EndDetached(ctx context.Context, conversationID string, who us
 		case <-s.left:
 		case <-ctx.Done():
 		}
-	}
-}
-
-// detached returns the sessions whose client is away.
-func (m *Manager) detached() []*session {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var away []*session
-	for _, s := range m.sessions {
-		if s.client.attachment() == nil {
-			away = append(away, s)
-		}
-	}
-	return away
-}
-
-// blockCheck is how often the Manager looks whether a user was locked out whose client is away.
-const blockCheck = time.Second
-
-// watchBlocks makes sure that the check comes, after a client was lost. The caller must hold mu.
-func (m *Manager) watchBlocks() {
-	if m.options().Blocked != nil && m.blockWatch == nil {
-		m.blockWatch = time.AfterFunc(blockCheck, m.checkBlocks)
-	}
-}
-
-// checkBlocks ends the sessions whose user was locked out while the client was away.
-func (m *Manager) checkBlocks() {
-	away := m.detached()
-	for _, s := range away {
-		if until, ok := m.options().Blocked(s.user); ok {
-			s.end(blocked(until))
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.blockWatch = nil
-	if len(away) > 0 {
-		m.watchBlocks()
 	}
 }

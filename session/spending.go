@@ -25,9 +25,10 @@ type usage struct {
 // spender returns whose usage the client's session is.
 func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String(), Key: g.principal.ID} }
 
-// account begins to count what a client's session uses, or returns which limit refuses it. goesOn
+// meterUsage begins to count what a client's session uses, or returns which limit refuses it. goesOn
 // means that another process has let it in.
-func (m *Manager) account(g *guest, goesOn bool) *Cause {
+func (g *guest) meterUsage(goesOn bool) *Cause {
+	m := g.m
 	counted, no := m.options().Usage.Enter(g.spender(), goesOn)
 	if no != nil {
 		return limited(no)

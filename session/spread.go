@@ -37,11 +37,7 @@ func (m *Manager) DrainState() DrainState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := DrainState{Draining: m.draining, Sessions: m.running, Moved: m.moved, Carried: m.carrying}
-	for _, s := range m.sessions {
-		if s.client.attachment() == nil {
-			at.Away++
-		}
-	}
+	at.Away = len(m.roster.away())
 	return at
 }
 
@@ -87,7 +83,7 @@ func (p *spread) plan(now time.Time) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	var fresh []*session
-	for _, s := range p.m.sessions {
+	for _, s := range p.m.roster.all() {
 		if _, planned := p.due[s]; !planned {
 			fresh = append(fresh, s)
 		}
@@ -107,7 +103,7 @@ func (p *spread) plan(now time.Time) {
 	}
 	p.first = false
 	for s := range p.due {
-		if p.m.sessions[s.id] != s {
+		if p.m.roster.get(s.id) != s {
 			delete(p.due, s)
 		}
 	}

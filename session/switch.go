@@ -66,7 +66,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 		return nil, errors.New("the session has not begun")
 	}
 	m, present := was.m, s.agent.Load()
-	a := m.agent(name)
+	a := m.options().agent(name)
 	switch {
 	case name == "" || a == nil:
 		return nil, errors.New("there is no such agent any more")
@@ -76,10 +76,10 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 		return nil, errors.New("it speaks with another provider than the one that the client has asked for")
 	}
 	r := *was
-	r.agent, r.tools = a, m.equip(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
-	r.provider = m.providerOf(&r.wish)
+	r.agent, r.tools = a, m.options().equip(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
+	r.provider = m.options().providerOf(&r.wish)
 	now := s.model.link().info()
-	setup := m.setup(&r.wish, r.provider)
+	setup := m.options().setup(&r.wish, r.provider)
 	next := &orchestrator.NextAgent{
 		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
 		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
@@ -115,7 +115,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 // owes nothing. It may be any agent, also one that the present one may not hand its user over to. The error
 // wraps ErrNotHere or ErrAgent.
 func (m *Manager) SwitchAgent(id, agent, reason string) error {
-	s := m.visit(id)
+	s := m.roster.visit(id)
 	if s == nil {
 		return ErrNotHere
 	}

@@ -32,7 +32,8 @@ const (
 
 // comeFromElsewhere connects a client with a session that this node does not run: on the node that
 // runs it or, if that is gone, here. It returns the session if it was taken over.
-func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session, *Cause) {
+func (g *guest) comeFromElsewhere(a *Admission, c Client) (*session, *Cause) {
+	m := g.m
 	id := g.start.Resume.SessionID
 	for range elsewhereTries {
 		if c.Gone() {
@@ -49,11 +50,11 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 		case m.Draining():
 			return nil, causeShutdown // another node, or the next process, takes it
 		}
-		leave, first := m.enterTaking(id)
+		leave, first := m.roster.take(id)
 		if !first {
 			return nil, causeMoving // another connection of the client has just asked for the same
 		}
-		s, cause, err := m.takeOver(a, c, g)
+		s, cause, err := g.takeOver(a, c)
 		leave()
 		switch {
 		case err == nil:
@@ -74,24 +75,10 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 	return nil, causeMoving
 }
 
-// enterTaking records that a session is being taken over for a client, unless it is already.
-func (m *Manager) enterTaking(id string) (leave func(), first bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.taking[id] {
-		return nil, false
-	}
-	m.taking[id] = true
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.taking, id)
-	}, true
-}
-
 // takeOver makes this node the owner of a client's session and goes on with it. The error is that of
 // Cluster.Take.
-func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, error) {
+func (g *guest) takeOver(a *Admission, c Client) (*session, *Cause, error) {
+	m := g.m
 	t, err := m.options().Cluster.Take(m.ctx(), a.visitor(g.start))
 	var unfit *Cause
 	switch {
@@ -102,7 +89,7 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 	}
 	began := time.Now()
 	g.logger = m.options().Logger.With("session_id", t.Record.ID)
-	s, end, cause := m.goOnWith(a, c, g, t)
+	s, end, cause := g.goOnWith(a, c, t)
 	if cause == nil {
 		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
 			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
@@ -132,7 +119,8 @@ func (t *Taken) given() bool { return !t.Record.Lost }
 
 // past sets what this node needs to know of a session that it has taken: whose it is, its agent and its tools. It
 // returns what another process has kept of it, and what its model can do.
-func (m *Manager) past(ctx context.Context, g *guest, t *Taken) (*restoring, transport.Capabilities, error) {
+func (g *guest) past(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
+	m := g.m
 	r := t.Record
 	who, err := user.Stored(r.User)
 	if err != nil {
@@ -142,12 +130,12 @@ func (m *Manager) past(ctx context.Context, g *guest, t *Taken) (*restoring, tra
 	if m.options().Transports[g.provider] == nil {
 		g.provider = m.options().Provider
 	}
-	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = m.snapshot().Draw(drawsBy(who, r.Conversation, r.ID), r.Versions)
-	if cause := m.declare(g); cause != nil {
+	g.agent = m.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
+	g.all = m.options().snapshot().Draw(drawsBy(who, r.Conversation, r.ID), r.Versions)
+	if cause := g.declare(); cause != nil {
 		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
-	g.tools = m.equip(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	g.tools = m.options().equip(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
@@ -166,10 +154,11 @@ func (m *Manager) past(ctx context.Context, g *guest, t *Taken) (*restoring, tra
 
 // goOnWith goes on with a session that this node has taken. After a cause, end says whether the
 // session is over; otherwise another node may take it.
-func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *session, end bool, cause *Cause) {
+func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
+	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
-	at, caps, err := m.past(ctx, g, t)
+	at, caps, err := g.past(ctx, t)
 	switch {
 	case err != nil:
 		g.logger.Error("a session that was taken over cannot go on", "error", err)
@@ -188,51 +177,52 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if sameCredentials(a.Principal, g.principal) {
 		g.principal.User, g.principal.Expires, g.principal.Mark = a.Principal.User, a.Principal.Expires, a.Principal.Mark
 	}
-	if !m.stillIn(g.principal) {
+	if !m.options().stillIn(g.principal) {
 		return nil, true, causeResume
 	}
 	r := t.Record
-	at.was.State.Calls.Questions = m.questions(ctx, g, r, at)
-	setup := m.setup(&g.wish, g.provider)
+	at.was.State.Calls.Questions = g.questions(ctx, r, at)
+	setup := m.options().setup(&g.wish, g.provider)
 	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
-	if end, cause := m.adopt(g, at); cause != nil {
+	if end, cause := g.adopt(at); cause != nil {
 		return nil, end, cause
 	}
-	if cause := m.account(g, true); cause != nil {
+	if cause := g.meterUsage(true); cause != nil {
 		return nil, false, cause
 	}
-	at.fates = m.fates(at.was.State.Calls.Questions)
-	if s, err = newSession(g, m.options(), c, m.noModelOf(g, r, caps)); err != nil {
+	at.fates = g.fates(at.was.State.Calls.Questions)
+	if s, err = newSession(g, m.options(), c, g.noModelOf(r, caps)); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
 	}
-	s.model.parts.redial = m.redialer(g)
+	s.model.parts.redial = g.redialer()
 	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
-	s.watch.follower = m.follow(g, g.provider, r.Model, "")
+	s.watch.follower = g.follow(g.provider, r.Model, "")
 	m.begun(s, g)
 	at.begin(s)
 	return s, false, nil
 }
 
 // noModelOf stands for the connection to a model that another process has had.
-func (m *Manager) noModelOf(g *guest, r store.SessionRecord, caps transport.Capabilities) noModel {
+func (g *guest) noModelOf(r store.SessionRecord, caps transport.Capabilities) noModel {
 	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
 }
 
 // questions returns the open questions of a session whose tokens the client's token opens. Each has the tools of the
 // agent that has asked it: what a person approves is that agent's call, whoever speaks by now. Where that agent is
 // not known any more, the present one's tools count.
-func (m *Manager) questions(ctx context.Context, g *guest, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
+func (g *guest) questions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
+	m := g.m
 	open := unseal(at.was.State.Calls.Questions, at.was.Questions, r.ID, at.back.Token)
 	for i := range open {
 		by := open[i].Agent
 		if by.Name == "" || by == (calls.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
 			continue
 		}
-		if a := m.pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
-			open[i].Tools = m.equip(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+		if a := m.options().pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
+			open[i].Tools = m.options().equip(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 		}
 	}
 	return open
@@ -261,7 +251,8 @@ func readState(data []byte) (remembered, error) {
 
 // adopt makes this node the one that writes into the session's conversation. After a cause, end says
 // whether the session is over; otherwise another node may take it.
-func (m *Manager) adopt(g *guest, at *restoring) (end bool, cause *Cause) {
+func (g *guest) adopt(at *restoring) (end bool, cause *Cause) {
+	m := g.m
 	if m.options().Desk == nil || g.ConversationID == "" {
 		return false, nil
 	}
@@ -283,7 +274,8 @@ func (m *Manager) adopt(g *guest, at *restoring) (end bool, cause *Cause) {
 
 // fates returns the outcomes of questions that were answered, by the API, or have expired while
 // nobody ran their session, by their tokens.
-func (m *Manager) fates(questions []calls.OpenQuestion) map[string]calls.Outcome {
+func (g *guest) fates(questions []calls.OpenQuestion) map[string]calls.Outcome {
+	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	fates := map[string]calls.Outcome{}

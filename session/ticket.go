@@ -41,6 +41,7 @@ type wish struct {
 
 // guest is a client that is admitted, and the settings of its session.
 type guest struct {
+	m *Manager
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
 	// means that the client may see the inside.
 	handoff.Ticket
@@ -68,7 +69,8 @@ const ticketTime = 5 * time.Second
 
 // identify finds out who the client is and which conversation its session continues: from its
 // ticket or, if it needs none, from its session.start.
-func (m *Manager) identify(a *Admission, g *guest) *Cause {
+func (g *guest) identify(a *Admission) *Cause {
+	m := g.m
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
 	if a.Ticket != "" && secret != a.Ticket {
 		return causeTicketsDiffer
@@ -84,17 +86,18 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	case secret != "" && m.options().Desk == nil:
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
-		return m.redeem(ctx, secret, a, g)
+		return g.redeem(ctx, secret, a)
 	case m.options().TicketRequired, a.TicketNeeded:
 		return causeTicketMissing
 	}
 	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)
 	g.User, g.Vouched, g.principal, g.Scopes, g.Parent = who, known, a.Principal, a.Principal.Granted(), a.Parent
-	return m.enter(ctx, g)
+	return g.enter(ctx)
 }
 
 // redeem uses a ticket.
-func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *guest) *Cause {
+func (g *guest) redeem(ctx context.Context, secret string, a *Admission) *Cause {
+	m := g.m
 	t, err := m.options().Desk.Redeem(ctx, secret, a.Origin)
 	switch {
 	case err == nil:
@@ -118,17 +121,18 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 	}
 	by := t.Guarantor
 	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: auth.ScopeVoice}
-	if !m.stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
+	if !m.options().stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
 		return causeTicketWrong
 	}
 	g.Inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.options().Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent
-	return m.checkAgent(g.start)
+	return m.options().checkAgent(g.start)
 }
 
 // enter lets a client without a ticket continue a conversation.
-func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
+func (g *guest) enter(ctx context.Context) *Cause {
+	m := g.m
 	id := g.start.ConversationID
 	if id == "" {
 		return nil

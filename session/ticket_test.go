@@ -162,7 +162,7 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				if !strings.Contains(sent, "User: hello") || !strings.Contains(sent, "Answer this first:\nWhen is the lab open?") || strings.Contains(sent, "other") {
 					t.Errorf("the model was told %s", sent)
 				}
-				if s := st.m.visit("voice-ticketed"); s == nil || s.start.Ticket != "" || !s.vouched || !slices.Equal(s.scopes, []string{"hr"}) {
+				if s := st.m.roster.visit("voice-ticketed"); s == nil || s.start.Ticket != "" || !s.vouched || !slices.Equal(s.scopes, []string{"hr"}) {
 					t.Error("the session keeps the secret, or not what the ticket grants")
 				} else {
 					s.visitors.Done()
@@ -427,7 +427,7 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 		synctest.Wait()
 		desk.seen().lose()
 		synctest.Wait()
-		if s := st.m.visit("voice-ticketed"); s != nil {
+		if s := st.m.roster.visit("voice-ticketed"); s != nil {
 			if !s.isOver() {
 				t.Error("it goes on")
 			}

@@ -261,10 +261,10 @@ func TestNothingIsLeftOfTools(t *testing.T) {
 		if tl.m.Running() != 0 || tl.fake.Open() != 0 {
 			t.Errorf("%d sessions and %d connections are left", tl.m.Running(), tl.fake.Open())
 		}
-		tl.m.mu.Lock()
-		defer tl.m.mu.Unlock()
-		if len(tl.m.sessions) != 0 {
-			t.Errorf("the Manager still knows %d sessions", len(tl.m.sessions))
+		tl.m.roster.mu.Lock()
+		defer tl.m.roster.mu.Unlock()
+		if len(tl.m.roster.sessions) != 0 {
+			t.Errorf("the Manager still knows %d sessions", len(tl.m.roster.sessions))
 		}
 	})
 }
