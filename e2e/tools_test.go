@@ -60,14 +60,14 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	})
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")
-	opts.Desk, serve.Voice = desk, desk
+	opts.Handoffs, serve.Voice = desk, desk
 	if b.holdTold {
-		opts.Desk = stuckDesk{desk}
+		opts.Handoffs = stuckDesk{desk}
 	}
 }
 
-// stuckDesk is a desk that never finishes informing a conversation of an answer's result.
-type stuckDesk struct{ *handoff.Desk }
+// stuckDesk is a desk that never finishes telling a conversation what came of an answer.
+type stuckDesk struct{ *handoff.Handoffs }
 
 func (stuckDesk) Decided(context.Context, store.Confirmation, json.RawMessage) error {
 	fmt.Println(heldMark)

@@ -249,7 +249,7 @@ func statusOf(t *testing.T, srv *httptest.Server, r *http.Request) (int, string)
 func TestWhoMaySpeak(t *testing.T) {
 	callers := everyCaller(t)
 	opts := sessionOptions()
-	opts.Desk = inspecting{}
+	opts.Handoffs = inspecting{}
 	srv, _ := startOf(t, opts, func(o *Options) { o.Auth, o.TrustedProxies = callers.current, proxies() })
 	for name, secret := range callers.secrets {
 		for _, ticket := range []string{"", "plain"} {

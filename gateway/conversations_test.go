@@ -113,7 +113,7 @@ func TestAListAndItsConversations(t *testing.T) {
 		for n := range said {
 			said[n] = conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: n + 1}
 		}
-		if _, err := office.Invite(t.Context(), handoff.Invitation{User: user.Must("ada"), ConversationID: fmt.Sprint("c-", i), Said: said}); err != nil {
+		if _, err := office.Invite(t.Context(), handoff.Invitation{User: user.Must("ada"), ConversationID: fmt.Sprint("c-", i), Entries: said}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -76,7 +76,7 @@ func TestWhoMayInspect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := sessionOptions()
-			opts.Desk = inspecting{}
+			opts.Handoffs = inspecting{}
 			m, err := session.NewManager(opts)
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +135,7 @@ func (a asHost) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // inspecting is a desk of which one ticket lets its client look inside.
-type inspecting struct{ session.Desk }
+type inspecting struct{ session.Handoffs }
 
 func (inspecting) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {
 	return handoff.Ticket{SessionID: "voice-1", User: user.Must("ada"), Inspect: secret == "granted"}, nil

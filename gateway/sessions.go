@@ -20,8 +20,8 @@ import (
 	"voicegw/store"
 )
 
-// Voice creates voice sessions and reads conversations; *handoff.Desk implements it. It must be safe for concurrent
-// use.
+// Voice makes voice sessions and knows conversations; *handoff.Handoffs implements it. Its methods
+// may be used concurrently.
 type Voice interface {
 	// Invite creates a voice session.
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
@@ -154,7 +154,7 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	said, wrong := saidBefore(body.Messages, time.Now())
 	return handoff.Invitation{
 		User: who, Scopes: body.Scopes, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
-		Said: said, ConversationID: body.ConversationID, Origin: origin,
+		Entries: said, ConversationID: body.ConversationID, Origin: origin,
 		Inspect: body.Inspect,
 	}, wrong
 }

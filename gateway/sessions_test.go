@@ -94,7 +94,7 @@ func TestSessionIsOffered(t *testing.T) {
 	}
 	in := d.asked[0]
 	var said []string
-	for _, e := range in.Said {
+	for _, e := range in.Entries {
 		said = append(said, fmt.Sprint(e.Turn, e.Side, e.Role, e.Text))
 	}
 	if diff := cmp.Diff([]string{"1textusera", "1textassistantb", "2textuserc"}, said); diff != "" {
@@ -103,7 +103,7 @@ func TestSessionIsOffered(t *testing.T) {
 	if in.Guarantor.Mark == "" {
 		t.Error("the ticket does not say which operators' key has made it")
 	}
-	in.Said, in.Guarantor.Mark = nil, ""
+	in.Entries, in.Guarantor.Mark = nil, ""
 	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Guarantor: registry.Guarantor{ID: "operator"}}, in); diff != "" {
 		t.Error(diff)
 	}

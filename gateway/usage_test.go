@@ -152,7 +152,7 @@ func TestUsedUpAtTheHandshake(t *testing.T) {
 		}
 	})
 	opts := sessionOptions()
-	opts.Usage, opts.Desk, opts.Policy.ResumeGrace = m, inspecting{}, time.Minute
+	opts.Usage, opts.Handoffs, opts.Policy.ResumeGrace = m, inspecting{}, time.Minute
 	reasons := make(chan string, 100)
 	opts.Observe = func(string, string) func(session.Event) {
 		return func(e session.Event) {

@@ -66,7 +66,7 @@ type Admission struct {
 	key    netip.Addr              // the key under which the address is counted
 	exempt bool                    // from the limits per address
 	guest  quota.Guest[netip.Addr] // its place in the waiting room
-	seated bool                    // it has a session's place
+	placed bool                    // it has a session's place
 	counts bool                    // it counts for its address
 	id     string                  // the session's id; empty before Start
 	phase  Phase
@@ -99,13 +99,13 @@ type Coming struct {
 func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
 	a, err := m.admit(addr, how)
 	if err != nil {
-		m.told(Refused{notAdmitted(err)})
+		m.observe(Refused{notAdmitted(err)})
 	}
 	return a, err
 }
 
 // back reports whether a connection may come back to a session. The caller must hold mu.
-func (m *Manager) back(how Coming) bool {
+func (m *Manager) mayResume(how Coming) bool {
 	if m.options().Policy.ResumeGrace <= 0 {
 		return false
 	}
@@ -135,7 +135,7 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 		refused = ErrAddressLimit
 	}
 	switch {
-	case refused != nil && !m.back(how):
+	case refused != nil && !m.mayResume(how):
 		return nil, refused
 	case !a.exempt && m.places.Begin(a.key) > 0:
 		return nil, ErrAddressLimit
@@ -153,7 +153,7 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 
 // seat takes a session's place for a client that has sent session.start. It returns nil, or why
 // there is no place.
-func (a *Admission) seat() *Cause {
+func (a *Admission) takePlace() *Cause {
 	m := a.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,14 +166,14 @@ func (a *Admission) seat() *Cause {
 	case !a.exempt && !m.places.Take(a.key):
 		return causeTooMany
 	}
-	a.seated, a.counts = true, !a.exempt
+	a.placed, a.counts = true, !a.exempt
 	m.running++
 	return nil
 }
 
 // settle drops what only a connection needs that waits or is carried: a session holds its Admission for
 // hours.
-func (a *Admission) settle() {
+func (a *Admission) trim() {
 	a.evict(nil)
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
@@ -198,18 +198,18 @@ func (a *Admission) Release() {
 		m.mu.Lock()
 		m.waiting.Leave(&a.guest)
 		delete(m.admitted, a)
-		if a.seated {
+		if a.placed {
 			m.running--
 			a.uncount()
 		}
-		m.rest()
+		m.signalDrained()
 		m.mu.Unlock()
 	})
 }
 
 // rest closes idle and empty once the drain need not wait any more. Connections that come later, and
 // may still come back to a session, open neither again. The caller must hold mu.
-func (m *Manager) rest() {
+func (m *Manager) signalDrained() {
 	if !m.draining {
 		return
 	}
@@ -244,7 +244,7 @@ func (a *Admission) vacate() {
 // move records that the session's client has come back over another connection. The session counts
 // for that address from now on, unless the address already has as many as it may: a client that
 // comes back is not refused.
-func (a *Admission) move(to *Admission) {
+func (a *Admission) transferTo(to *Admission) {
 	if a == nil {
 		return
 	}
@@ -252,5 +252,5 @@ func (a *Admission) move(to *Admission) {
 	defer a.m.mu.Unlock()
 	a.uncount()
 	a.key, a.exempt = to.key, to.exempt
-	a.counts = a.seated && !a.exempt && a.m.places.Take(a.key)
+	a.counts = a.placed && !a.exempt && a.m.places.Take(a.key)
 }

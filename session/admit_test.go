@@ -193,7 +193,7 @@ func TestExemptLoopback(t *testing.T) {
 				addr := netip.MustParseAddr(text)
 				for range 3 {
 					if a, err := st.m.Admit(addr, Coming{}); err == nil {
-						if cause := a.seat(); cause == nil {
+						if cause := a.takePlace(); cause == nil {
 							defer a.Release()
 							continue
 						}

@@ -143,19 +143,19 @@ func (o *Options) checkAgent(start *startMessage) *Cause {
 }
 
 // mostNamed is how many agents a refusal names.
-const mostNamed = 10
+const maxNamed = 10
 
 func (o *Options) noAgent(name string) *Cause {
 	names := o.agentNames()
-	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
-	if len(names) > mostNamed {
+	there := `"` + strings.Join(names[:min(len(names), maxNamed)], `", "`) + `"`
+	if len(names) > maxNamed {
 		there += " and more"
 	}
 	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
 }
 
 // choose gives a guest the agent that it has asked for, and the agent's tools. The session keeps both.
-func (g *guest) choose() *Cause {
+func (g *startup) choose() *Cause {
 	m := g.m
 	a := m.options().agent(g.start.Agent)
 	switch {
@@ -170,7 +170,7 @@ func (g *guest) choose() *Cause {
 
 // drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name,
 // which may have been held in text before.
-func drawsBy(who user.User, conversation, session string) string {
+func drawKey(who user.User, conversation, session string) string {
 	if who.Anonymous() {
 		return cmp.Or(conversation, session)
 	}
@@ -180,14 +180,14 @@ func drawsBy(who user.User, conversation, session string) string {
 // equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom
 // the session says all that counts. The agent is given the tool with which it hands its user over to agents
 // with which a session may begin.
-func (o *Options) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
+func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || o.agent(t.ID) == nil })
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
 
 // providerOf returns the provider that a client has asked for, or that its agent has.
-func (o *Options) providerOf(w *wish) string {
+func (o *Options) providerOf(w *modelRequest) string {
 	provider := cmp.Or(w.start.Provider, w.agent.Provider, o.Provider)
 	if o.Transports[provider] == nil {
 		return o.Provider // the agent's is not configured on this node

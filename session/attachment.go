@@ -23,7 +23,7 @@ type clientSide struct {
 
 	// Guarded by mu.
 	tokens tokens
-	recall recall
+	state  clientState
 }
 
 // attachment is one client's connection of a session. A session has at most one at a time, which
@@ -100,10 +100,10 @@ func (a *attachment) lostNow(cause *Cause) {
 	case !a.current() || s.isOver():
 	case s.opts.Policy.ResumeGrace > 0 && (cause == causeGone || cause == causeLeft || cause == causeSlow):
 		a.detach(cause)
-		s.takeSent(time.Now())
+		s.stepSent(time.Now())
 		s.step(orchestrator.ClientLost{}, time.Now())
 		s.shown.state(s)
-		s.wind()
+		s.setClock()
 	default:
 		s.end(cause)
 	}
@@ -122,10 +122,10 @@ func (a *attachment) detach(cause *Cause) {
 	s := a.s
 	s.client.attached.Store(nil)
 	s.down.Detach()
-	s.seat.vacate()
+	s.admission.vacate()
 	s.place.Update(func(r *store.SessionRecord) { r.State = store.SessionDetached })
 	if cause == causeSlow {
-		s.happened(Slow{})
+		s.event(Slow{})
 	}
 	s.log().Info("client lost", "reason", cause.Reason, "attachment", a.gen)
 	s.client.leaving.Go(func() { dismiss(a.conn, cause) })
@@ -133,7 +133,7 @@ func (a *attachment) detach(cause *Cause) {
 
 // dismiss closes a connection. A client that is gone or stuck is given no time.
 func dismiss(c Client, cause *Cause) {
-	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
+	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause != causeGone && cause != causeLeft {
 		// The client may have gone already, which does not matter here.
@@ -162,6 +162,6 @@ func (a *attachment) confirmToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.client.tokens.received() {
-		s.place.Update(s.client.tokens.enter)
+		s.place.Update(s.client.tokens.writeTo)
 	}
 }

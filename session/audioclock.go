@@ -44,10 +44,10 @@ const (
 
 // longestHole is how much audio a client may send at once after a hole in the network, beside what may run ahead: what
 // it has recorded meanwhile. Over all its time it still sends no more than that beyond real time.
-const longestHole = 15 * time.Second
+const maxBurst = 15 * time.Second
 
 // leastHole is how long no audio must come for what follows to count as recorded meanwhile.
-const leastHole = 500 * time.Millisecond
+const minGap = 500 * time.Millisecond
 
 // add records that n bytes were read, unless the client's audio would then be more than most
 // ahead of real time. It returns how far ahead it is or would be. The bytes arrived after since;
@@ -73,7 +73,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	if ahead > most {
 		return ahead, false
 	}
-	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - longestHole; pause > 0 && !now.Before(c.until) {
+	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - maxBurst; pause > 0 && !now.Before(c.until) {
 		// A long pause, as of a muted microphone, does not earn the right to a longer burst.
 		c.start = c.start.Add(pause)
 	}
@@ -86,7 +86,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 // goOn sets the clock of a session that another process has run until now, before any audio: it stands
 // at ms, and again of the audio that follows was recorded before, and may come as fast as the network
 // brings it.
-func (c *audioClock) goOn(ms int64, again time.Duration) {
+func (c *audioClock) startAt(ms int64, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytes, c.again = int64(audio.Bytes(c.rate, time.Duration(ms)*time.Millisecond)), again

@@ -69,7 +69,7 @@ func TestLateReaderIsNoFastClient(t *testing.T) {
 	for _, pause := range []time.Duration{time.Minute, 11 * time.Second, 3 * time.Second} {
 		now = now.Add(pause)
 		since = now.Add(-10 * ms)
-		if n := read(int(min(pause, longestHole) / (20 * ms))); n > 0 {
+		if n := read(int(min(pause, maxBurst) / (20 * ms))); n > 0 {
 			t.Errorf("of what was recorded in a hole of %v, %d frames were refused", pause, n)
 		}
 		if n := read(1000); n < 740 {

@@ -15,11 +15,11 @@ type auditTrail struct {
 
 // decided takes an audit record: it is written at once, or when its answer is. It also settles the approved action
 // of the record. The caller must hold mu.
-func (s *session) decided(a orchestrator.Audit) {
+func (s *session) auditDecision(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
 	}
-	s.owe(&a.Record)
+	s.addRecord(&a.Record)
 	if a.Told {
 		s.records.telling = &a.Record
 		return
@@ -28,7 +28,7 @@ func (s *session) decided(a orchestrator.Audit) {
 }
 
 // owe holds a record until the audit log has written it. The caller must hold mu.
-func (s *session) owe(r *audit.Record) {
+func (s *session) addRecord(r *audit.Record) {
 	if s.opts.Audit != nil && s.records.unwritten.Add(r) > orchestrator.MaxUnsent {
 		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies now", "records", orchestrator.MaxUnsent)
 	}
@@ -48,7 +48,7 @@ func (s *session) waitForAudit(limit time.Duration) {
 // audit writes a record. It may be called concurrently.
 func (s *session) audit(r audit.Record) {
 	if s.opts.Audit != nil {
-		s.opts.Audit(s.ours(r))
+		s.opts.Audit(s.identified(r))
 	}
 }
 

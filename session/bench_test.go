@@ -55,7 +55,7 @@ func quietSessionOf(tb testing.TB, inRate, outRate int, budget *downlink.Budget)
 	opts.budget, opts.looked = budget, new(atomic.Int64)
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, wish: wish{start: &protocol.Start{InputRate: inRate, OutputRate: outRate}}, logger: opts.Logger}
+	g := &startup{Ticket: handoff.Ticket{SessionID: "s"}, modelRequest: modelRequest{start: &protocol.Start{InputRate: inRate, OutputRate: outRate}}, logger: opts.Logger}
 	s, err := newSession(g, &opts, client, model)
 	if err != nil {
 		tb.Fatal(err)
@@ -107,11 +107,11 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
 		}
-		s.model.look = &lookback{rate: 16000, all: s.opts.looked}
+		s.model.lookback = &lookback{rate: 16000, all: s.opts.looked}
 		speech := testutil.Tone(rates[0], 300, -12, 20*time.Millisecond)
 		for _, what := range []string{"noise", "speech"} {
 			if what == "speech" {
-				s.model.look.speaks(false)
+				s.model.lookback.speechStarted(false)
 			}
 			for range 500 {
 				batch = walkUp(s, batch, &in, speech) // until as much is kept as may be

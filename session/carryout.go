@@ -30,12 +30,12 @@ func (s *session) carryOut(a orchestrator.Action) {
 		case calls.Resolve:
 			s.calls.Resolve(do)
 		case calls.Tell:
-			s.tell(do.Message)
+			s.send(do.Message)
 		case calls.Slow:
 			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())
 		}
 	case orchestrator.Audit:
-		s.decided(a)
+		s.auditDecision(a)
 	case orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.JobTold:
 		s.decision(a)
 	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
@@ -45,14 +45,14 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.End:
 		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:
-		s.tell(a.Message())
+		s.send(a.Message())
 		s.shown.call(s, a)
 	case orchestrator.Failed:
-		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: wordsFor(a), Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
+		s.sendError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: messageFor(a), Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
 	default:
 		if m := message(a); m != nil {
 			s.usage.turnEnded(a, m, s.inspect)
-			s.tell(m)
+			s.send(m)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (s *session) decision(a orchestrator.Action) {
 	case orchestrator.AgentSwitched:
 		s.agentSwitched(a)
 	case orchestrator.JobTold:
-		s.jobs.told(s, a)
+		s.jobs.markReported(s, a)
 	}
 }
 
@@ -73,11 +73,11 @@ func (s *session) decision(a orchestrator.Action) {
 func (s *session) sound(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.OpenItem:
-		s.queued(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+		s.checkQueue(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
 	case orchestrator.EndItem:
-		s.queued(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+		s.checkQueue(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:
-		s.queued(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+		s.checkQueue(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	}
 }
 
@@ -110,7 +110,7 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 }
 
 // failureWords explain an orchestrator.Failure to a person.
-var failureWords = map[orchestrator.Failure]string{
+var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
 
@@ -127,19 +127,19 @@ var failureWords = map[orchestrator.Failure]string{
 }
 
 // contextWords are those of failureWords that differ for context of the page.
-var contextWords = map[orchestrator.Failure]string{
+var contextMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNotAvailable: "The voice model of this session takes no context while it runs.",
 	orchestrator.FailureUnsent:       "The queue of context for the voice model is full; send it again later.",
 }
 
-func wordsFor(a orchestrator.Failed) string {
-	if words := contextWords[a.Failure]; words != "" && a.Ref == orchestrator.OfContext {
+func messageFor(a orchestrator.Failed) string {
+	if words := contextMessages[a.Failure]; words != "" && a.Ref == orchestrator.OfContext {
 		return words
 	}
 	if a.Kind != 0 {
 		return a.Kind.Failure().Words
 	}
-	return failureWords[a.Failure]
+	return failureMessages[a.Failure]
 }
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }

@@ -183,7 +183,7 @@ func causeOf(err error) *Cause {
 }
 
 // unreached returns the cause for a session that cannot begin because of such a failure.
-func unreached(kind transport.Kind) *Cause {
+func unreachable(kind transport.Kind) *Cause {
 	f := kind.Failure()
 	c := *causeUnavailable
 	if !f.Later {
@@ -204,7 +204,7 @@ func lostBy(kind transport.Kind) *Cause {
 	case kind == transport.KindRetry || kind == 0 || f.Words == "":
 		return causeLost
 	case !f.Later:
-		return unreached(kind)
+		return unreachable(kind)
 	default:
 		c := *causeLost
 		c.Message = f.Words

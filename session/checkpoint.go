@@ -18,7 +18,7 @@ import (
 
 // remembered is what a checkpoint holds of a session beside what was said. Its JSON form is read by
 // other versions of the program, so its fields are only ever added to.
-type remembered struct {
+type savedState struct {
 	State orchestrator.Memory `json:"state"`
 	// Questions are the tokens of the open questions; see sealed.
 	Questions [][]byte `json:"questions,omitempty"`
@@ -51,15 +51,15 @@ type checkpoints struct {
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
 // mu.
-func (s *session) keepsCheckpoints() bool {
-	return movable(s.place) && s.story != nil && s.model.redial.Load() != nil && !s.isOver()
+func (s *session) canSave() bool {
+	return movable(s.place) && s.transcript != nil && s.model.redial.Load() != nil && !s.isOver()
 }
 
 // step has a checkpoint written if a step has changed what another process would have to know: the user
 // began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
 // known, the page told the model something, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
 // handle or what it has used, or an answer was stopped; and now and then while the model's words come. The caller must hold mu.
-func (c *checkpoints) step(s *session, in orchestrator.Input, actions []orchestrator.Action) {
+func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
 	case !movable(s.place):
 		return
@@ -68,7 +68,7 @@ func (c *checkpoints) step(s *session, in orchestrator.Input, actions []orchestr
 	default:
 		return
 	}
-	if err := s.noteNow(); err != nil {
+	if err := s.saveNow(); err != nil {
 		s.log().Error("encoding a checkpoint", "error", err)
 	}
 }
@@ -80,8 +80,8 @@ func isTranscript(a orchestrator.Action) bool { _, ok := a.(orchestrator.Transcr
 
 // noteNow has a checkpoint written, if another process could go on with the session. The caller must
 // hold mu.
-func (s *session) noteNow() error {
-	if !s.keepsCheckpoints() {
+func (s *session) saveNow() error {
+	if !s.canSave() {
 		return nil
 	}
 	c, err := s.checkpoint("")
@@ -115,7 +115,7 @@ func (c *checkpoints) onceWritten(s *session) {
 		if s.isOver() {
 			return
 		}
-		if err := s.noteNow(); err != nil {
+		if err := s.saveNow(); err != nil {
 			s.log().Error("encoding a checkpoint", "error", err)
 		}
 	}()
@@ -187,12 +187,12 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 		}
 	}
 	settled := s.state.Settled(s.mic.clock.ms())
-	was := remembered{State: memory, Questions: questions, Mark: s.model.redial.Load().mark.Code(), Transcripts: s.client.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.watch.follower.Start.String()}
+	was := savedState{State: memory, Questions: questions, Mark: s.model.redial.Load().mark.Code(), Transcripts: s.client.state.transcripts, SettledMS: &settled, Draft: s.transcript.Draft(), Trace: s.watch.follower.Start.String()}
 	used := s.usage.sum
 	used.VoiceMS += (now.Sub(s.startedAt) - s.elsewhere).Milliseconds()
 	was.Used = &used
-	history, items, dropped := s.story.History()
-	was.Items, was.Unplaced = items, s.story.Unplaced(memory.Cost, history)
+	history, items, dropped := s.transcript.History()
+	was.Items, was.Unplaced = items, s.transcript.Unplaced(memory.Cost, history)
 	state, err := json.Marshal(was)
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it

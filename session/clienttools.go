@@ -20,7 +20,7 @@ import (
 const maxDeclared = 32 << 10
 
 // declare adds the tools that a client declares to those from which its agents take theirs.
-func (g *guest) declare() *Cause {
+func (g *startup) declare() *Cause {
 	m := g.m
 	list := g.start.Tools
 	g.start.Tools = nil // the schemas stand in the snapshot
@@ -95,7 +95,7 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 		c.open = map[string]*clientCall{}
 	}
 	c.open[call.ID] = asked
-	c.s.tell(asked.message(false))
+	c.s.send(asked.message(false))
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -139,7 +139,7 @@ func (c *clientCalls) askAgain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range c.open {
-		c.s.tell(call.message(true))
+		c.s.send(call.message(true))
 	}
 }
 
@@ -162,12 +162,12 @@ func (a *attachment) toolResult(m *protocol.ToolResult) {
 	s := a.s
 	switch {
 	case s.byClient == nil:
-		s.complain(protocol.CodeInvalidMessage, "type", "tool.result needs a session that was started with tools.")
+		s.clientError(protocol.CodeInvalidMessage, "type", "tool.result needs a session that was started with tools.")
 		return
 	case len(m.Result) > registry.MaxClientData:
-		s.complain(protocol.CodeInvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
+		s.clientError(protocol.CodeInvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
 	}
 	if !s.byClient.answered(m) && !locked(s, func() bool { return s.state.Named(m.CallID) }) {
-		s.complain(protocol.CodeInvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
+		s.clientError(protocol.CodeInvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
 	}
 }

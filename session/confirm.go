@@ -78,7 +78,7 @@ const decidedTime = 5 * time.Second
 // decided tells the conversation of a question about its answer's result, for the model's next
 // turn. It does so even if the caller has left.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
-	if m.options().Desk == nil {
+	if m.options().Handoffs == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decidedTime)
@@ -87,7 +87,7 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	if env != nil {
 		result = env.Encode()
 	}
-	if err := m.options().Desk.Decided(ctx, c, result); err != nil {
+	if err := m.options().Handoffs.Decided(ctx, c, result); err != nil {
 		m.options().Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }
@@ -99,7 +99,7 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	env := registry.NotFound(c.Tool, "", 0)
 	tools := m.options().snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
 	if tools != nil {
-		env, _ = m.options().Executor.RunStored(ctx, id, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
+		env, _ = m.options().Executor.RunStored(ctx, id, tools, c, execute.Conversation{Capabilities: []any{noClientCaps{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}
 	line := audit.Call{
 		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,
@@ -124,10 +124,10 @@ func (m *Manager) auditStored(c store.Confirmation, r audit.Record) {
 
 // nobody stands for a client that has gone: it implements the capabilities that calls have by text alone,
 // and discards what it gets.
-type nobody struct{}
+type noClientCaps struct{}
 
-func (nobody) Invite(registry.VoiceOffer)    {}
-func (nobody) Origin() string                { return "" }
-func (nobody) Guarantor() registry.Guarantor { return registry.Guarantor{} }
-func (nobody) Said() []registry.Utterance    { return nil }
-func (nobody) Show(registry.Image)           {}
+func (noClientCaps) Invite(registry.VoiceOffer)    {}
+func (noClientCaps) Origin() string                { return "" }
+func (noClientCaps) Guarantor() registry.Guarantor { return registry.Guarantor{} }
+func (noClientCaps) Said() []registry.Utterance    { return nil }
+func (noClientCaps) Show(registry.Image)           {}

@@ -111,7 +111,7 @@ func (tl *till) leaves(t *testing.T, c *testClient) {
 // audited as the session's that asked.
 func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 	desk := &counter{}
-	onStage(t, func(o *Options) { o.Desk = desk }, func(t *testing.T, tl *till) {
+	onStage(t, func(o *Options) { o.Handoffs = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
@@ -147,7 +147,7 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 // TestAPIDeniesOfOneWhoHasGone: a line of the audit is all that comes of it.
 func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
 	desk := &counter{}
-	onStage(t, func(o *Options) { o.Desk = desk }, func(t *testing.T, tl *till) {
+	onStage(t, func(o *Options) { o.Handoffs = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)

@@ -132,7 +132,7 @@ func TestContextThatWaitsAtTheEnd(t *testing.T) {
 				desk, all, taking := &keepsDesk{}, &givers{}, remembering
 				taking.AddItem = transport.AddItemIdle
 				st := newStage(t, taking, func(o *Options) {
-					o.Desk, o.Cluster, o.Policy = desk, all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
+					o.Handoffs, o.Cluster, o.Policy = desk, all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
 				})
 				a, err := st.m.Admit(someone, Coming{})
 				if err != nil {
@@ -148,7 +148,7 @@ func TestContextThatWaitsAtTheEnd(t *testing.T) {
 				synctest.Wait()
 				c.say(tellPage("order 43"))
 				synctest.Wait()
-				inAll := func(said handoff.Said) (n int) {
+				inAll := func(said handoff.Part) (n int) {
 					for _, e := range said.Entries {
 						if e.Role == conversation.RoleContext && e.Text == "order 43" {
 							n++

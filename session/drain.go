@@ -31,7 +31,7 @@ const (
 )
 
 // is records the phase of a session.
-func (a *Admission) is(phase Phase, id string) {
+func (a *Admission) setPhase(phase Phase, id string) {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
 	a.id, a.phase, a.since = id, phase, time.Now()
@@ -51,7 +51,7 @@ func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) er
 	m.mu.Lock()
 	if !m.draining {
 		m.draining = true
-		m.rest()
+		m.signalDrained()
 	}
 	m.mu.Unlock()
 	var others sync.WaitGroup

@@ -77,7 +77,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 				tl := newTill(t, func(o *Options) {
 					o.Transports = map[string]transport.Transport{"fake": provider}
 					if tc.handback {
-						o.Desk = &stuckDesk{release: release}
+						o.Handoffs = &stuckDesk{release: release}
 					}
 					if tc.store {
 						o.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}, Confirmations: &storetest.Confirmations{
@@ -147,4 +147,4 @@ type stuckDesk struct {
 	release <-chan struct{}
 }
 
-func (d *stuckDesk) HandBack(context.Context, handoff.Said) error { <-d.release; return nil }
+func (d *stuckDesk) HandBack(context.Context, handoff.Part) error { <-d.release; return nil }

@@ -91,7 +91,7 @@ type Place interface {
 }
 
 // nowhere is the place of a session that no other node may know.
-type nowhere struct{}
+type noPlace struct{}
 
 // written is what Written returns where nothing waits.
 var written = func() <-chan struct{} {
@@ -100,18 +100,18 @@ var written = func() <-chan struct{} {
 	return done
 }()
 
-var errNowhere = errors.New("session: no other node can go on with the session")
+var errNoPlace = errors.New("session: no other node can go on with the session")
 
-func (nowhere) Update(func(*store.SessionRecord))            {}
-func (nowhere) Written() <-chan struct{}                     { return written }
-func (nowhere) Note(store.Checkpoint)                        {}
-func (nowhere) Keep(context.Context) error                   { return nil }
-func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere }
-func (nowhere) Return(context.Context) error                 { return errNowhere }
-func (nowhere) Sure() bool                                   { return true }
-func (nowhere) WhenLost(func())                              {}
-func (nowhere) Leave()                                       {}
-func (nowhere) End()                                         {}
+func (noPlace) Update(func(*store.SessionRecord))            {}
+func (noPlace) Written() <-chan struct{}                     { return written }
+func (noPlace) Note(store.Checkpoint)                        {}
+func (noPlace) Keep(context.Context) error                   { return nil }
+func (noPlace) Give(context.Context, store.Checkpoint) error { return errNoPlace }
+func (noPlace) Return(context.Context) error                 { return errNoPlace }
+func (noPlace) Sure() bool                                   { return true }
+func (noPlace) WhenLost(func())                              {}
+func (noPlace) Leave()                                       {}
+func (noPlace) End()                                         {}
 
 // Visitor is a client that wants to come back to a session that this node does not run.
 type Visitor struct {
@@ -155,9 +155,9 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bo
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.carrying--
-		m.rest()
+		m.signalDrained()
 	}()
-	a.is(PhaseCarried, start.Resume.SessionID)
+	a.setPhase(PhaseCarried, start.Resume.SessionID)
 	return m.options().Cluster.Carry(a.ctx(), a.visitor(start), c)
 }
 
@@ -175,7 +175,7 @@ func clientID(start *startMessage) string {
 }
 
 // movable reports whether another node could go on with the session.
-func movable(p Place) bool { return p != nowhere{} }
+func movable(p Place) bool { return p != noPlace{} }
 
 // record returns what other nodes may know of the session when it begins.
 func (s *session) record() store.SessionRecord {
@@ -190,6 +190,6 @@ func (s *session) record() store.SessionRecord {
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)
 	}
-	s.client.tokens.enter(&r)
+	s.client.tokens.writeTo(&r)
 	return r
 }

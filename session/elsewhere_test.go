@@ -39,12 +39,12 @@ func (n *nodes) has(text string) bool {
 
 func (n *nodes) Enter(r store.SessionRecord) Place {
 	n.note("begins for " + r.User)
-	return leavingPlace{nowhere{}, n}
+	return leavingPlace{noPlace{}, n}
 }
 
 // leavingPlace is a place that notes that its session is over.
 type leavingPlace struct {
-	nowhere
+	noPlace
 	n *nodes
 }
 

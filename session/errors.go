@@ -23,18 +23,18 @@ const (
 // errorGate is the only way for errors to reach a running session's client. It may be used
 // concurrently.
 type errorGate struct {
-	mu     sync.Mutex // guards the following fields
-	recent []time.Time
-	faults *rate.Limiter // limits other errors; nil before the first
-	own    int32         // the client's own errors so far
-	told   bool          // some were left out
+	mu      sync.Mutex // guards the following fields
+	recent  []time.Time
+	faults  *rate.Limiter // limits other errors; nil before the first
+	own     int32         // the client's own errors so far
+	leftOut bool          // some were left out
 }
 
 // verdict is the gate's decision about an error.
 type verdict int
 
 const (
-	errorTold verdict = iota
+	errorSent verdict = iota
 	errorLeftOut
 	errorIsFlood
 )
@@ -48,9 +48,9 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 			g.faults = rate.NewLimiter(rate.Every(faultEvery), floodErrors)
 		}
 		if g.faults.AllowN(now, 1) {
-			return errorTold, false
+			return errorSent, false
 		}
-		first, g.told = !g.told, true
+		first, g.leftOut = !g.leftOut, true
 		return errorLeftOut, first
 	}
 	g.own++
@@ -61,7 +61,7 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	if len(g.recent) > floodErrors || g.own > sessionErrors {
 		return errorIsFlood, false
 	}
-	return errorTold, false
+	return errorSent, false
 }
 
 // clientsFault reports whether errors with that code, in a running session, are caused by the
@@ -77,12 +77,12 @@ func clientsFault(code string) bool {
 
 // tellError tells the client of an error, unless it was told of too many. Once the session has
 // ended, the only error is the one that explains the end.
-func (s *session) tellError(m *protocol.Error) {
+func (s *session) sendError(m *protocol.Error) {
 	if s.isOver() {
 		return
 	}
 	if clientsFault(m.Code) {
-		s.happened(Rejected{m.Code})
+		s.event(Rejected{m.Code})
 	}
 	switch v, first := s.client.errors.pass(m.Code, time.Now()); v {
 	case errorIsFlood:
@@ -97,5 +97,5 @@ func (s *session) tellError(m *protocol.Error) {
 	if r := protocol.RetryOf(m.Code); r != protocol.RetryDepends {
 		m.Retryable = r == protocol.RetryLater
 	}
-	s.tell(m)
+	s.send(m)
 }

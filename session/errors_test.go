@@ -66,8 +66,8 @@ func TestNoErrorsAfterTheEnd(t *testing.T) {
 		s := st.only()
 		s.end(causeFlood)
 		for range 50 {
-			s.complain(protocol.CodeLimit, "", "Too many.")
-			s.complain(protocol.CodeAudioTooFast, "", "Too fast.")
+			s.clientError(protocol.CodeLimit, "", "Too many.")
+			s.clientError(protocol.CodeAudioTooFast, "", "Too fast.")
 		}
 		pass(3 * time.Second)
 		synctest.Wait()

@@ -10,7 +10,7 @@ import (
 )
 
 // talked is what a session counts of its conversation, for a model that does not report what it uses.
-type talked struct {
+type talkCount struct {
 	before, now cost.Talk
 	speaks      bool // the user, since fromMS on the audio clock
 	fromMS      int64
@@ -29,7 +29,7 @@ type guess struct {
 
 // settle ends the time in which a report belongs to the latest turn: with the next response, or with the next
 // turn if the response was over when the turn ended.
-func (t *talked) settle(in orchestrator.Input, actions []orchestrator.Action) {
+func (t *talkCount) settle(in orchestrator.Input, actions []orchestrator.Action) {
 	if t.guess == nil {
 		return
 	}
@@ -47,8 +47,8 @@ func (t *talked) settle(in orchestrator.Input, actions []orchestrator.Action) {
 }
 
 // overhear counts what a step has taken and decided. The caller must hold mu.
-func (u *usage) overhear(in orchestrator.Input, actions []orchestrator.Action, clock *audioClock) {
-	t := &u.talked
+func (u *usage) count(in orchestrator.Input, actions []orchestrator.Action, clock *audioClock) {
+	t := &u.talk
 	switch in := in.(type) {
 	case orchestrator.UserSpeechStarted:
 		t.speaks, t.fromMS = true, in.AudioMS
@@ -70,7 +70,7 @@ func (u *usage) overhear(in orchestrator.Input, actions []orchestrator.Action, c
 			case transport.ToolResult:
 				t.now.Read += int64(len(c.Output))
 			case transport.AddItem:
-				t.now.Read += int64(wordsOf(c))
+				t.now.Read += int64(commandSize(c))
 			case transport.Image:
 				t.now.Read += imageReads
 			}
@@ -86,7 +86,7 @@ func (u *usage) overhear(in orchestrator.Input, actions []orchestrator.Action, c
 const imageReads = 1024
 
 // heard counts the user's speech up to a moment of the audio clock.
-func (t *talked) heard(ms int64) {
+func (t *talkCount) heard(ms int64) {
 	if t.speaks {
 		t.now.Heard += time.Duration(max(ms-t.fromMS, 0)) * time.Millisecond
 	}
@@ -96,7 +96,7 @@ func (t *talked) heard(ms int64) {
 // estimate returns a turn that has ended with what it has probably used and cost, if its model reports
 // nothing of that; then it is counted, and s.guessed has it until the next step. The caller must hold mu.
 func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.TurnEnded {
-	t, l := &u.talked, s.model.link()
+	t, l := &u.talk, s.model.link()
 	bytes := s.down.SentBytes() + s.down.FlushedBytes()
 	t.now.Spoken += audio.Duration(s.start.OutputRate, int(bytes-t.bytes))
 	t.bytes = bytes
@@ -118,15 +118,15 @@ func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.
 	u.charge(l, amount)
 	u.guessed = u.guessed.Plus(amount)
 	t.guess = &guess{turn: ended.Turn, of: l, counted: counted, open: s.state.Responding()}
-	u.costs(s, ended.Turn, amount)
+	u.adjustTurn(s, ended.Turn, amount)
 	ended.Usage, ended.Cost = tokens, amount
 	return ended
 }
 
 // costs notes in the kept conversation by how much the cost of a turn differs from what it has. The caller must
 // hold mu.
-func (u *usage) costs(s *session, turn int, more cost.Amount) {
-	if s.story.Costs(turn, more) {
-		s.keeper.Keep(s.story.SoFar(s.state.Spent().Plus(more)))
+func (u *usage) adjustTurn(s *session, turn int, more cost.Amount) {
+	if s.transcript.Costs(turn, more) {
+		s.saver.Save(s.transcript.SoFar(s.state.Spent().Plus(more)))
 	}
 }

@@ -213,7 +213,7 @@ func TestCommandsAreBoundedInBytes(t *testing.T) {
 	for u.pushCommand(result, nil) {
 		n++
 	}
-	if n > maxWords>>20+1 {
+	if n > maxCommandBytes>>20+1 {
 		t.Errorf("%d results of 1 MiB were taken", n)
 	}
 }

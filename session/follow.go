@@ -55,14 +55,14 @@ func (c *Cause) faulty() bool {
 }
 
 // unfollowed tells whoever follows that a session could not begin, if that was not the client's fault.
-func (g *guest) unfollowed(cause *Cause) {
+func (g *startup) followRefused(cause *Cause) {
 	if cause.faulty() {
 		g.follow(g.provider, "", cause.Reason)
 	}
 }
 
 // follow tells whoever follows that a session has begun; refused is the reason why it has not.
-func (g *guest) follow(provider, model, refused string) Followed {
+func (g *startup) follow(provider, model, refused string) Followed {
 	m := g.m
 	tell := m.options().Follow
 	if tell == nil {
@@ -70,7 +70,7 @@ func (g *guest) follow(provider, model, refused string) Followed {
 	}
 	o := Opening{
 		SessionID: g.SessionID, Provider: provider, Model: model, Entry: g.entry, Parent: g.Parent,
-		Came: g.came, Started: g.startedAt, Known: g.knownAt, Begun: time.Now(), Refused: refused,
+		Came: g.arrivedAt, Started: g.startedAt, Known: g.knownAt, Begun: time.Now(), Refused: refused,
 	}
 	if g.agent != nil {
 		o.Agent = g.agent.Name
@@ -79,7 +79,7 @@ func (g *guest) follow(provider, model, refused string) Followed {
 		o.ConversationID = g.start.ConversationID
 	}
 	if g.restoring != nil {
-		o.Before, _ = protocol.ParseTraceParent(g.restoring.was.Trace)
+		o.Before, _ = protocol.ParseTraceParent(g.restoring.saved.Trace)
 	}
 	return tell(o)
 }

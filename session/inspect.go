@@ -11,7 +11,7 @@ import (
 
 // mayInspect reports whether a client may see the inside of its session: it has asked to, and
 // either its connection or its ticket allows it.
-func (g *guest) mayInspect(a *Admission, ticket bool) bool {
+func (g *startup) mayInspect(a *Admission, ticket bool) bool {
 	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
 }
 
@@ -31,7 +31,7 @@ func (i *inspector) state(s *session) {
 		return
 	}
 	i.shown = &v
-	s.tell(&protocol.InspectState{
+	s.send(&protocol.InspectState{
 		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
 		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
 		Suppressed: protocol.InspectSuppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff},
@@ -44,12 +44,12 @@ func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
 	}
-	m, err := a.Inside(s.ours(a.Record))
+	m, err := a.Inside(s.identified(a.Record))
 	if err != nil {
 		s.log().Error("a record cannot be shown", "call_id", a.Call, "error", err)
 		return
 	}
-	s.tell(m)
+	s.send(m)
 }
 
 // intent logs whether a tool's intent was applied, and shows it to a client that inspects.
@@ -65,11 +65,11 @@ func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 		s.log().Error("an intent cannot be shown", "intent", string(a.Intent.Type), "error", err)
 		return
 	}
-	s.tell(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
+	s.send(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
 }
 
 // ours adds the session's identity to an audit record.
-func (s *session) ours(r audit.Record) audit.Record {
+func (s *session) identified(r audit.Record) audit.Record {
 	r.SessionID, r.UserID = s.id, s.user.String()
 	r.ConversationID = s.start.ConversationID
 	if r.Agent == "" {

@@ -66,7 +66,7 @@ func (m *Manager) JobProgressed(j store.Job) {
 	defer m.roster.mu.Unlock()
 	for _, s := range m.roster.sessions {
 		if cmp.Or(s.start.ConversationID, s.id) == j.Conversation && conversation.Owned(j.User, j.Conversation, s.user) {
-			s.tell(&protocol.JobProgress{JobID: j.ID, Tool: j.Tool, Name: j.Name, Text: j.Progress.Text, Fraction: j.Progress.Fraction})
+			s.send(&protocol.JobProgress{JobID: j.ID, Tool: j.Tool, Name: j.Name, Text: j.Progress.Text, Fraction: j.Progress.Fraction})
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (r *jobReports) note(ctx context.Context, s *session, id string) {
 }
 
 // told notes that the model was told of a job. The caller must hold mu.
-func (r *jobReports) told(s *session, a orchestrator.JobTold) {
+func (r *jobReports) markReported(s *session, a orchestrator.JobTold) {
 	if r.reported == nil {
 		r.reported = map[string]bool{}
 	}

@@ -31,7 +31,7 @@ type Over struct {
 }
 
 // tellOf tells of a session; over is nil for one that has begun.
-func (m *Manager) tellOf(s *session, entry Entry, over *Over) {
+func (m *Manager) reportLifecycle(s *session, entry Entry, over *Over) {
 	tell := m.options().Lifecycle
 	if tell == nil || over == nil && entry == EntryTakeover {
 		return

@@ -50,8 +50,8 @@ func TestLifecycle(t *testing.T) {
 // the end by the one where it ended.
 func TestAMoveIsNoEnd(t *testing.T) {
 	for cause, over := range map[*Cause]bool{causeMoving: false, causeTaken: false, causeUnreached: false, causeShutdown: true, causeOperator: true, causeGone: true} {
-		if cause.moved() == over {
-			t.Errorf("%s at %v: told as over: %v", cause.Reason, cause.Close, !cause.moved())
+		if cause.continues() == over {
+			t.Errorf("%s at %v: told as over: %v", cause.Reason, cause.Close, !cause.continues())
 		}
 	}
 	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {
@@ -63,8 +63,8 @@ func TestAMoveIsNoEnd(t *testing.T) {
 			synctest.Wait()
 			told = nil
 			s := st.only()
-			st.m.tellOf(s, entry, nil)
-			st.m.tellOf(s, entry, &Over{})
+			st.m.reportLifecycle(s, entry, nil)
+			st.m.reportLifecycle(s, entry, &Over{})
 			if got := fmt.Sprint(told); got != want {
 				t.Errorf("%s: %s, want %s", entry, got, want)
 			}

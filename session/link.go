@@ -12,8 +12,8 @@ import (
 
 // modelSide is what a session has for its model, whichever connection it uses.
 type modelSide struct {
-	linked atomic.Pointer[link] // stored under mu, and while nothing sends to the model
-	look   *lookback            // fixed; nil if the session ends with its first connection
+	linked   atomic.Pointer[link] // stored under mu, and while nothing sends to the model
+	lookback *lookback            // fixed; nil if the session ends with its first connection
 	// redial opens other connections for the present agent; nil if the session ends with its first one. It
 	// is stored under mu.
 	redial atomic.Pointer[redialer]
@@ -23,8 +23,8 @@ type modelSide struct {
 	}
 
 	// Guarded by mu.
-	relink *way    // to another link; nil while the session keeps its link
-	giving *giving // nil unless the session is being given up
+	relink   *relink   // to another link; nil while the session keeps its link
+	handover *handover // nil unless the session is being given up
 }
 
 // link is a session's connection to a model. A session has at most one at a time, which its field
@@ -41,12 +41,12 @@ type link struct {
 	conn     transport.Conn
 	prefix   string // empty for the first link, then l2., l3. and so on
 	offsetMS int64  // where its audio begins on the client's audio clock
-	told     func(Event)
+	observe  func(Event)
 	ownRate  int // of the model's audio that states no rate, in Hz
 
 	// Guarded by mu.
-	gone   bool  // it was given up, and is no longer the session's
-	failed error // the first error of the connection
+	replaced bool  // it was given up, and is no longer the session's
+	failed   error // the first error of the connection
 
 	// over is done, and isOver set, when hear has seen the connection's end.
 	over   sync.WaitGroup
@@ -75,7 +75,7 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 	l.s, l.gen, l.conn = s, gen, conn
 	l.over.Add(1)
 	info := l.info()
-	l.told = s.opts.Observe(info.Provider, info.Model)
+	l.observe = s.opts.Observe(info.Provider, info.Model)
 	if before := s.model.link(); before != nil && before.info().Model == info.Model {
 		l.reports.Store(before.reports.Load())
 	}
@@ -91,7 +91,7 @@ func (l *link) info() transport.Info { return l.conn.Info() }
 
 // current reports whether l is the session's link and has not been given up. The caller must hold
 // mu, and the answer holds for as long.
-func (l *link) current() bool { return l.s.model.link() == l && !l.gone }
+func (l *link) current() bool { return l.s.model.link() == l && !l.replaced }
 
 // ours returns the session's name for an id of the model; an empty id stays empty. The first link
 // keeps the model's ids, except one that looks like another link's.
@@ -201,4 +201,4 @@ func looksNamed(id string) bool {
 func (m *modelSide) link() *link { return m.linked.Load() }
 
 // current returns the session's giving; nil if the session stays. The caller must hold the session's mu.
-func (m *modelSide) current() *giving { return m.giving }
+func (m *modelSide) currentHandover() *handover { return m.handover }

@@ -17,14 +17,14 @@ import (
 // speech that the model has not answered yet, lookShort bounds sound in which speech may just be
 // beginning, and lookAll bounds all sessions together, in bytes.
 const (
-	lookLong  = 10 * time.Second
-	lookShort = time.Second
-	lookAll   = 64 << 20
+	maxLookSpeech = 10 * time.Second
+	maxLookOnset  = time.Second
+	maxLookAll    = 64 << 20
 )
 
 // lookSound is the part of lookAll that sound may take in which nobody is known to speak yet: a noisy room
 // must not take the place of speech.
-const lookSound = lookAll / 2
+const maxLookNoise = maxLookAll / 2
 
 // lookLevel is the peak from which a frame may hold speech. A word may begin with a consonant that is
 // consonantLevel dB fainter than the faintest speech that the detector follows; the peak of a sound is not
@@ -66,7 +66,7 @@ func (l *lookback) sent(pcm []byte, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.speaking || again {
-		l.add(&l.words, pcm, lookLong, lookAll)
+		l.add(&l.words, pcm, maxLookSpeech, maxLookAll)
 		return
 	}
 	switch {
@@ -75,12 +75,12 @@ func (l *lookback) sent(pcm []byte, again bool) {
 	case l.sound.bytes == 0:
 		return
 	default:
-		if l.quiet += len(pcm); l.quiet > audio.Bytes(l.rate, lookShort) {
+		if l.quiet += len(pcm); l.quiet > audio.Bytes(l.rate, maxLookOnset) {
 			l.drop(&l.sound)
 			return
 		}
 	}
-	l.add(&l.sound, pcm, lookShort, lookSound)
+	l.add(&l.sound, pcm, maxLookOnset, maxLookNoise)
 }
 
 // loud reports whether a frame may hold speech.
@@ -128,7 +128,7 @@ func (l *lookback) drop(c *stretch) {
 
 // speaks records that the user is speaking; the sound before belongs to it, unless the client itself
 // says when its user speaks.
-func (l *lookback) speaks(told bool) {
+func (l *lookback) speechStarted(told bool) {
 	if l == nil {
 		return
 	}
@@ -144,7 +144,7 @@ func (l *lookback) speaks(told bool) {
 }
 
 // stops records that the user has stopped speaking. The words are kept until the model answers.
-func (l *lookback) stops() {
+func (l *lookback) speechStopped() {
 	if l == nil {
 		return
 	}
@@ -219,23 +219,23 @@ func (l *lookback) resample(r *audio.Resampler, rate int) {
 }
 
 // lookAt takes a decision that is about what the user says. The caller must hold mu.
-func (s *session) lookAt(a orchestrator.Action) {
+func (s *session) updateLookback(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SpeechStarted:
-		s.model.look.speaks(manual(s.start))
+		s.model.lookback.speechStarted(manual(s.start))
 	case orchestrator.SpeechStopped:
-		s.model.look.stops()
+		s.model.lookback.speechStopped()
 	case orchestrator.SayAgain:
 		s.sayAgain(a)
 	case orchestrator.OpenItem:
-		s.model.look.answered()
+		s.model.lookback.answered()
 	case orchestrator.Transcript:
 		if a.Role == transport.RoleAssistant && a.Turn == s.state.Turn() {
-			s.model.look.answered()
+			s.model.lookback.answered()
 		}
 	case orchestrator.AboutCall:
 		if _, runs := a.Do.(calls.Run); runs {
-			s.model.look.answered()
+			s.model.lookback.answered()
 		}
 	}
 }

@@ -153,30 +153,30 @@ func TestLookbackIsBounded(t *testing.T) {
 	hears(silence, time.Minute)
 	kept(0, 0)
 	hears(noise, time.Minute)
-	kept(lookShort, lookShort+spare)
-	hears(silence, 2*lookShort)
+	kept(maxLookOnset, maxLookOnset+spare)
+	hears(silence, 2*maxLookOnset)
 	kept(0, 0)
 	hears(noise, time.Second/2)
-	l.speaks(false)
+	l.speechStarted(false)
 	kept(time.Second/2, time.Second/2)
 	hears(silence, time.Minute)
-	kept(lookLong, lookLong+spare)
+	kept(maxLookSpeech, maxLookSpeech+spare)
 	l.answered() // an answer that comes while the user speaks does not answer what they are saying
-	kept(lookLong, lookLong+spare)
-	l.stops()
+	kept(maxLookSpeech, maxLookSpeech+spare)
+	l.speechStopped()
 	hears(silence, time.Minute)
-	kept(lookLong, lookLong+spare)
+	kept(maxLookSpeech, maxLookSpeech+spare)
 	l.answered()
 	kept(0, 0)
 
-	all.Store(lookAll - 2*audio.FrameCap)
-	l.speaks(false)
+	all.Store(maxLookAll - 2*audio.FrameCap)
+	l.speechStarted(false)
 	hears(noise, time.Minute)
-	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > lookAll || used < lookAll-3*audio.FrameCap {
-		t.Errorf("of %d bytes, all sessions together keep %d; they may keep %d", had, used, lookAll)
+	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > maxLookAll || used < maxLookAll-3*audio.FrameCap {
+		t.Errorf("of %d bytes, all sessions together keep %d; they may keep %d", had, used, maxLookAll)
 	}
 	l.forget()
-	if all.Load() != lookAll-2*audio.FrameCap {
+	if all.Load() != maxLookAll-2*audio.FrameCap {
 		t.Error("not everything is forgotten")
 	}
 }

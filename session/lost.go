@@ -62,7 +62,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 	lost, err := m.options().Cluster.Lost(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.seldom.Info("sessions whose gateways are gone cannot be looked for", "store", "error", err)
+			m.throttle.Info("sessions whose gateways are gone cannot be looked for", "store", "error", err)
 		}
 		return since
 	}
@@ -127,7 +127,7 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 		return nil
 	}
 	a := m.AdmitCarried(Visitor{})
-	g := &guest{m: m, came: time.Now(), entry: EntryTakeover, logger: m.options().Logger.With("session_id", t.Record.ID)}
+	g := &startup{m: m, arrivedAt: time.Now(), entry: EntryTakeover, logger: m.options().Logger.With("session_id", t.Record.ID)}
 	g.start = &startMessage{}
 	s, err := g.endTaken(ctx, t, cause)
 	if err != nil {
@@ -136,20 +136,20 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 		t.Place.Leave()
 		return err
 	}
-	s.log().Info("a session that no gateway ran is ended", "reason", cause.Reason, "epoch", t.Record.Epoch, "given", t.given(),
-		"checkpoint_age_ms", g.came.Sub(t.Checkpoint.At).Milliseconds())
-	m.concludeSoon(a, s, g)
+	s.log().Info("a session that no gateway ran is ended", "reason", cause.Reason, "epoch", t.Record.Epoch, "given", t.handedOver(),
+		"checkpoint_age_ms", g.arrivedAt.Sub(t.Checkpoint.At).Milliseconds())
+	m.concludeWhenDone(a, s, g)
 	return nil
 }
 
 // endTaken makes the session that this node has taken, as it was, and ends it.
-func (g *guest) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
+func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
 	m := g.m
-	at, caps, err := g.past(ctx, t)
+	at, caps, err := g.prepare(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	at.was.State.Calls.Questions = nil // their answers come by the API, as after any end
+	at.saved.State.Calls.Questions = nil // their answers come by the API, as after any end
 	if _, no := g.adopt(at); no != nil {
 		// Its user has gone on without it: the conversation is another session's.
 		g.logger.Warn("the conversation of a session that is ended stays as it is", "conversation_id", g.ConversationID, "reason", no.Reason)
@@ -162,12 +162,12 @@ func (g *guest) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session,
 		return nil, err
 	}
 	if g.Over == nil {
-		s.keeper = nil
+		s.saver = nil
 	}
 	s.place = t.Place
 	s.watch.follower = g.follow(g.provider, t.Record.Model, "")
-	s.happened(g.started())
-	m.begun(s, g)
+	s.event(g.started())
+	m.publish(s, g)
 	at.end(s, cause)
 	return s, nil
 }
@@ -180,8 +180,8 @@ func (at *restoring) end(s *session, cause *Cause) {
 	defer s.mu.Unlock()
 	at.settleDraft(s, 0, false)
 	s.end(cause)
-	at.was.State.Phase = orchestrator.PhaseEnded // the step asks for no model
-	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.given()}, time.Now())
+	at.saved.State.Phase = orchestrator.PhaseEnded // the step asks for no model
+	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.handedOver()}, time.Now())
 	s.client.attachment().start()
 }
 

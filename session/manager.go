@@ -29,18 +29,18 @@ type Manager struct {
 	now atomic.Pointer[Options]
 
 	// Fixed after NewManager.
-	ctx    func() context.Context // ends with all sessions; its cause is a *Cause
-	cancel context.CancelCauseFunc
-	tries  tries
-	places *quota.Quota[netip.Addr]
-	seldom *logging.Throttle
+	ctx      func() context.Context // ends with all sessions; its cause is a *Cause
+	cancel   context.CancelCauseFunc
+	attempts resumeAttempts
+	places   *quota.Quota[netip.Addr]
+	throttle *logging.Throttle
 	// closeIdle and closeEmpty close the channels below, once.
 	closeIdle, closeEmpty func()
 	breakers              breakers
 	// told is told of what concerns no session, and tells of each provider has an entry of its own for
 	// attempts to reach its model.
-	told  func(Event)
-	tells map[string]func(Event)
+	observe   func(Event)
+	observers map[string]func(Event)
 
 	roster roster
 
@@ -63,9 +63,9 @@ func NewManager(opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
 	m := &Manager{
-		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
-		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
-		seldom:  logging.NewThrottle(opts.Logger), admitted: make(map[*Admission]struct{}),
+		places:   quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
+		waiting:  quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
+		throttle: logging.NewThrottle(opts.Logger), admitted: make(map[*Admission]struct{}),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	m.now.Store(&opts)
@@ -77,7 +77,7 @@ func NewManager(opts Options) (*Manager, error) {
 	for name := range opts.Transports {
 		m.breakers[name] = new(breaker)
 	}
-	m.told, m.tells = m.options().Observe("", ""), m.options().watchers()
+	m.observe, m.observers = m.options().Observe("", ""), m.options().watchers()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.closeIdle, m.closeEmpty = sync.OnceFunc(func() { close(m.idle) }), sync.OnceFunc(func() { close(m.empty) })
 	m.ctx = func() context.Context { return ctx }
@@ -106,23 +106,23 @@ func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once, and the opening's when the session runs.
 	// Then at most the two reading goroutines are left.
 	go func() {
-		g := &guest{m: m, seat: a, came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
-		a.is(PhaseOpening, g.SessionID)
+		g := &startup{m: m, admission: a, arrivedAt: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
+		a.setPhase(PhaseOpening, g.SessionID)
 		s := g.begin(a, c)
 		if s == nil {
 			g.leave()
 			a.Release()
 			return
 		}
-		m.concludeSoon(a, s, g)
+		m.concludeWhenDone(a, s, g)
 	}()
 }
 
 // concludeSoon has a session concluded once it is over.
-func (m *Manager) concludeSoon(a *Admission, s *session, g *guest) {
-	a.is(PhaseRunning, g.SessionID)
-	a.settle()
-	came, entry, leave := g.came, g.entry, g.leaving() // the guest itself is not kept
+func (m *Manager) concludeWhenDone(a *Admission, s *session, g *startup) {
+	a.setPhase(PhaseRunning, g.SessionID)
+	a.trim()
+	came, entry, leave := g.arrivedAt, g.entry, g.leaving() // the guest itself is not kept
 	s.whenDone(func() {
 		defer close(s.left)
 		defer a.Release()
@@ -135,7 +135,7 @@ func (m *Manager) concludeSoon(a *Admission, s *session, g *guest) {
 // begin opens a session and starts it. It returns nil if that fails, and the client has been told
 // why, or if the client has come back to a session that runs already. A session that was taken over
 // is returned like a new one.
-func (g *guest) begin(a *Admission, c Client) *session {
+func (g *startup) begin(a *Admission, c Client) *session {
 	m := g.m
 	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.options().snapshot()
 	var cause *Cause
@@ -143,17 +143,17 @@ func (g *guest) begin(a *Admission, c Client) *session {
 	g.start, cause = g.readStart(a, c)
 	g.startedAt = time.Now()
 	if cause == nil && (g.start.Resume != nil || a.carried) {
-		return g.comeBack(a, c)
+		return g.resume(a, c)
 	}
 	if cause == nil {
 		model, cause = g.open(a)
 	}
 	logger, start := g.logger, g.start
 	if cause != nil {
-		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
-		m.told(Refused{cause.Reason})
-		g.unfollowed(cause)
-		turnAway(c, cause)
+		m.throttle.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
+		m.observe(Refused{cause.Reason})
+		g.followRefused(cause)
+		refuse(c, cause)
 		return nil
 	}
 	s, err := newSession(g, m.options(), c, model)
@@ -162,22 +162,22 @@ func (g *guest) begin(a *Admission, c Client) *session {
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}
-		m.told(Refused{causeInternal.Reason})
-		g.unfollowed(causeInternal)
-		turnAway(c, causeInternal)
+		m.observe(Refused{causeInternal.Reason})
+		g.followRefused(causeInternal)
+		refuse(c, causeInternal)
 		return nil
 	}
-	s.happened(g.started())
+	s.event(g.started())
 	to := s.model.link().info()
 	s.watch.follower = g.follow(to.Provider, to.Model, "")
 	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
-		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
+		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.arrivedAt).Milliseconds(),
 		"client", clientName(start))
-	m.tellOf(s, g.entry, nil)
+	m.reportLifecycle(s, g.entry, nil)
 	s.model.parts.redial = g.redialer()
 	s.model.redial.Store(&s.model.parts.redial)
 	token := m.enroll(s)
-	m.begun(s, g)
+	m.publish(s, g)
 	s.begin(token)
 	return s
 }
@@ -197,12 +197,12 @@ func (m *Manager) enroll(s *session) (token string) {
 }
 
 // redialer returns what opens other connections to the model.
-func (g *guest) redialer() redialer {
-	return redialer{m: g.m, provider: g.provider, wish: g.wish}
+func (g *startup) redialer() redialer {
+	return redialer{m: g.m, provider: g.provider, modelRequest: g.modelRequest}
 }
 
 // begun lets a session be found, and ends it when it is no longer this node's.
-func (m *Manager) begun(s *session, g *guest) {
+func (m *Manager) publish(s *session, g *startup) {
 	m.roster.add(s)
 	if ctx := m.ctx(); ctx.Err() != nil {
 		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it
@@ -218,28 +218,28 @@ func (m *Manager) begun(s *session, g *guest) {
 
 // conclude ends a session that is over, and waits until nothing of it is left.
 func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry) {
-	a.is(PhaseEnding, s.id)
+	a.setPhase(PhaseEnding, s.id)
 	cause := s.finish()
 	m.roster.remove(s)
-	a.is(PhaseSettling, s.id)
+	a.setPhase(PhaseSettling, s.id)
 	s.settle()
 	if cause == causeMoving || cause == causeUnreached {
 		m.mu.Lock()
 		m.moved++
 		m.mu.Unlock()
 	}
-	sum := m.bill(s, came, cause)
+	sum := m.auditCost(s, came, cause)
 	stats := s.model.link().conn.Stats()
-	s.model.link().tellSkipped()
+	s.model.link().reportSkipped()
 	ended := Ended{Reason: cause.Reason, Lasted: time.Since(came)}
 	s.mu.Lock()
 	s.watch.sumSound(s)
 	s.watch.event(ended)
 	s.mu.Unlock()
-	if !cause.moved() {
-		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
+	if !cause.continues() {
+		m.reportLifecycle(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
 	}
-	s.happened(ended)
+	s.event(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(), "turns", locked(s, func() int { return s.state.Turns() }),
 		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.FlushedBytes(),

@@ -63,7 +63,7 @@ func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 	l := s.model.link() // the claim keeps other links from taking over
 	m.direct.PCM = pcm
 	err := l.conn.Send(noDeadline, &m.direct) // the connection keeps what the network does not accept
-	s.model.look.sent(pcm, again)
+	s.model.lookback.sent(pcm, again)
 	if err != nil {
 		l.lost("send", err)
 	}
@@ -91,13 +91,13 @@ func (m *microphone) tooFast(n int) (dropped int32, tell bool) {
 // goOn sets the clock of a session that another process has run to settled, in ms: the end of the speech that needs
 // no repetition. It returns how much of its later audio the client must send again, and from where. has is what the
 // client has kept; nil if it keeps nothing.
-func (m *microphone) goOn(settled int64, has *protocol.ResumeInput) (from int64, again time.Duration) {
+func (m *microphone) startAt(settled int64, has *protocol.ResumeInput) (from int64, again time.Duration) {
 	from = settled
 	if has != nil && from < has.ToMS {
-		from = max(from, has.FromMS, has.ToMS-lookLong.Milliseconds())
+		from = max(from, has.FromMS, has.ToMS-maxLookSpeech.Milliseconds())
 		again = time.Duration(has.ToMS-from) * time.Millisecond
 	}
-	m.clock.goOn(from, again)
+	m.clock.startAt(from, again)
 	m.again = audio.Bytes(m.clock.rate, again)
 	return from, again
 }

@@ -18,12 +18,12 @@ const giveAuditWait = time.Second
 
 // mostWaiting bounds the inputs that wait while a session is given up. Beyond it, what the client
 // does is dropped; results of calls never are, and a session has few.
-const mostWaiting = 1024
+const maxWaiting = 1024
 
 // giving is a session on its way out of this process: its connection to the model is closed, and
 // until the store has it no step is taken, because the checkpoint would not know of it. It is
 // guarded by the session's mu.
-type giving struct {
+type handover struct {
 	handle    string               // the provider's, to resume the conversation with; empty without one
 	waiting   []orchestrator.Input // in the order in which they came
 	dropped   int
@@ -37,13 +37,13 @@ type giving struct {
 }
 
 // hold keeps an input until it is known whether the session stays.
-func (g *giving) hold(in orchestrator.Input) {
+func (g *handover) keep(in orchestrator.Input) {
 	switch in.(type) {
 	case orchestrator.Tick:
 		return // the session's clock is set again afterwards
 	case orchestrator.OfCall:
 	default:
-		if len(g.waiting) >= mostWaiting {
+		if len(g.waiting) >= maxWaiting {
 			g.dropped++
 			return
 		}
@@ -61,11 +61,11 @@ func (s *session) askToMove(by time.Time) {
 
 // moveOut begins to give the session up: no more steps until it is known whether it has left. The
 // caller must hold mu.
-func (s *session) moveOut(a orchestrator.Moving) {
+func (s *session) beginHandover(a orchestrator.Moving) {
 	if s.isOver() {
 		return // it has left, or ends
 	}
-	s.model.giving = &giving{handle: a.Handle, over: make(chan struct{})}
+	s.model.handover = &handover{handle: a.Handle, over: make(chan struct{})}
 	if s.model.relink == nil {
 		s.switchLink(orchestrator.SwitchLink{Reason: orchestrator.LinkMoving, Handle: a.Handle})
 	} else {
@@ -75,7 +75,7 @@ func (s *session) moveOut(a orchestrator.Moving) {
 
 // give gives the session up, and reports whether it has left: also if another process has it already, which has
 // read that it was given up before the store has told this one. Otherwise it goes on here.
-func (g *giving) give(s *session) (left bool) {
+func (g *handover) run(s *session) (left bool) {
 	defer close(g.over)
 	// This process may die before the audit log has written what it still queues; the checkpoint holds those records.
 	s.up.wait()
@@ -87,7 +87,7 @@ func (g *giving) give(s *session) (left bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), giveTime)
 	defer cancel()
 	if err == nil {
-		s.keeper.Flush(ctx, s.told())
+		s.saver.Flush(ctx, s.part())
 		err = s.place.Give(ctx, c)
 	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
@@ -98,13 +98,13 @@ func (g *giving) give(s *session) (left bool) {
 		return true
 	}
 	s.log().Warn("the session could not be given to another gateway and goes on here", "error", err)
-	s.goOn()
+	s.resumeSteps()
 	return false
 }
 
 // end ends a session that was given up. It reports whether the session is over for good: its client
 // has hung up meanwhile, or something else has ended it.
-func (g *giving) end(s *session) bool {
+func (g *handover) end(s *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	hungUp := func(in orchestrator.Input) bool {
@@ -119,14 +119,14 @@ func (g *giving) end(s *session) bool {
 	}
 	s.end(causeMoving)
 	cause := s.cause()
-	return !cause.moved() && cause != causeShutdown
+	return !cause.continues() && cause != causeShutdown
 }
 
 // whyEnded returns why the session is over. One that ends with its process while it is given up has
 // moved if it was taken.
-func (s *session) whyEnded() *Cause {
+func (s *session) finalCause() *Cause {
 	cause := s.cause()
-	g := locked(s, s.model.current)
+	g := locked(s, s.model.currentHandover)
 	if g == nil {
 		return cause
 	}
@@ -138,14 +138,14 @@ func (s *session) whyEnded() *Cause {
 }
 
 // goOn takes the steps that have waited while the session was given up.
-func (s *session) goOn() {
+func (s *session) resumeSteps() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.model.giving
+	g := s.model.handover
 	if g == nil {
 		return
 	}
-	s.model.giving = nil
+	s.model.handover = nil
 	if g.dropped > 0 {
 		s.log().Warn("the client did too much while the session was given up", "dropped", g.dropped)
 	}
@@ -157,7 +157,7 @@ func (s *session) goOn() {
 	}
 	s.shown.state(s)
 	s.client.lagged()
-	s.wind()
+	s.setClock()
 }
 
 // voiceLost ends a session that may no longer be the only one of its conversation. While the session
@@ -165,18 +165,18 @@ func (s *session) goOn() {
 func (s *session) voiceLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.model.giving != nil {
-		s.model.giving.voiceLost = true
+	if s.model.handover != nil {
+		s.model.handover.voiceLost = true
 		return
 	}
 	s.end(causeVoiceLost)
 }
 
 // moved reports whether the session is over because another process goes on with it, or may.
-func (c *Cause) moved() bool { return c == causeMoving || c == causeTaken || c == causeUnreached }
+func (c *Cause) continues() bool { return c == causeMoving || c == causeTaken || c == causeUnreached }
 
 // whyMoves returns what a client is told of why its session leaves this process.
-func (c *Cause) whyMoves() string {
+func (c *Cause) movingReason() string {
 	switch c {
 	case causeTaken:
 		return c.Reason

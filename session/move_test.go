@@ -45,7 +45,7 @@ func (g *givers) Enter(r store.SessionRecord) Place {
 
 // giver is the place of one session.
 type giver struct {
-	nowhere
+	noPlace
 	all *givers
 	id  string
 
@@ -575,7 +575,7 @@ func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
 func TestALostSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{}
-		st, all := moving(t, func(o *Options) { o.Desk = desk })
+		st, all := moving(t, func(o *Options) { o.Handoffs = desk })
 		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Fatal(err)
@@ -607,7 +607,7 @@ func TestALostSessionEnds(t *testing.T) {
 func TestAMovedConversationIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{takes: time.Second}
-		st, all := moving(t, func(o *Options) { o.Desk = desk })
+		st, all := moving(t, func(o *Options) { o.Handoffs = desk })
 		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Fatal(err)
@@ -721,17 +721,17 @@ func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
 
 // keepsDesk is a Desk that notes what it is asked to write.
 type keepsDesk struct {
-	Desk  // nil: it is asked for nothing else
-	takes time.Duration
+	Handoffs // nil: it is asked for nothing else
+	takes    time.Duration
 
 	mu     sync.Mutex // guards the following fields
-	kept   []handoff.Said
+	kept   []handoff.Part
 	at     time.Time
 	handed int
-	last   handoff.Said // that was handed back
+	last   handoff.Part // that was handed back
 }
 
-func (d *keepsDesk) Keep(_ context.Context, said handoff.Said) error {
+func (d *keepsDesk) Save(_ context.Context, said handoff.Part) error {
 	pass(d.takes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -740,7 +740,7 @@ func (d *keepsDesk) Keep(_ context.Context, said handoff.Said) error {
 	return nil
 }
 
-func (d *keepsDesk) HandBack(_ context.Context, said handoff.Said) error {
+func (d *keepsDesk) HandBack(_ context.Context, said handoff.Part) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	said.Entries = slices.Clone(said.Entries)
@@ -748,11 +748,11 @@ func (d *keepsDesk) HandBack(_ context.Context, said handoff.Said) error {
 	return nil
 }
 
-func (d *keepsDesk) newest() (handoff.Said, time.Time) {
+func (d *keepsDesk) newest() (handoff.Part, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.kept) == 0 {
-		return handoff.Said{Entries: []conversation.Entry{}}, d.at
+		return handoff.Part{Entries: []conversation.Entry{}}, d.at
 	}
 	return d.kept[len(d.kept)-1], d.at
 }
@@ -771,7 +771,7 @@ func (d *keepsDesk) back() int {
 
 func (d *keepsDesk) Adopt(context.Context, string, uint64, string, user.User) (handoff.Adopted, error) {
 	said, _ := d.newest()
-	return handoff.Adopted{Said: said.Entries}, nil
+	return handoff.Adopted{Entries: said.Entries}, nil
 }
 
 func (*keepsDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
@@ -786,8 +786,8 @@ func TestResultWhenASessionHasLeft(t *testing.T) {
 		n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
 		s := n.only()
 		s.mu.Lock()
-		s.model.giving = &giving{over: make(chan struct{}), left: true}
-		close(s.model.giving.over)
+		s.model.handover = &handover{over: make(chan struct{}), left: true}
+		close(s.model.handover.over)
 		s.end(causeMoving)
 		s.step(orchestrator.OfCall{In: calls.Finished{Call: "call_1", Envelope: registry.Envelope{OK: true}}}, time.Now())
 		s.mu.Unlock()

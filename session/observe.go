@@ -185,10 +185,10 @@ func notAdmitted(err error) string {
 }
 
 // tellNobody takes events that nobody counts.
-func tellNobody(Event) {}
+func discardEvent(Event) {}
 
 // noObserver is the Observe of a Manager without one.
-func noObserver(string, string) func(Event) { return tellNobody }
+func noObserver(string, string) func(Event) { return discardEvent }
 
 // watchers returns what is told of each provider's default model.
 func (o *Options) watchers() map[string]func(Event) {
@@ -202,13 +202,13 @@ func (o *Options) watchers() map[string]func(Event) {
 // watcher is what observers know of a session. The session's mu guards it.
 type watcher struct {
 	follower Followed
-	sounded  sounded
+	reported soundTotals
 	spokeAt  time.Time // when the user began to speak last
 	nudges   int32     // reported so far
 }
 
 // happened tells the observer of something in the session.
-func (s *session) happened(e Event) { s.model.link().told(e) }
+func (s *session) event(e Event) { s.model.link().observe(e) }
 
 // observe tells the observer what a step has decided. The caller must hold mu.
 func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestrator.Action, now time.Time) {
@@ -218,7 +218,7 @@ func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestra
 	nudged := int32(s.state.Nudges()) != w.nudges
 	if nudged {
 		w.nudges = int32(s.state.Nudges())
-		s.happened(Nudged{})
+		s.event(Nudged{})
 	}
 	if w.follower.Take != nil {
 		w.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
@@ -227,13 +227,13 @@ func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestra
 	for _, a := range actions {
 		switch a := a.(type) {
 		case orchestrator.TurnEnded:
-			s.happened(TurnOver{a})
+			s.event(TurnOver{a})
 			w.sumSound(s)
 		case orchestrator.Failed:
-			s.happened(Failed{a.Failure})
+			s.event(Failed{a.Failure})
 		case orchestrator.FlushItem:
 			if !cut && a.Reason != orchestrator.FlushSessionEnd && a.Reason != orchestrator.FlushConnectionLost {
-				s.happened(w.interruption(a, now))
+				s.event(w.interruption(a, now))
 			}
 			cut = true
 		}
@@ -250,14 +250,14 @@ func (w *watcher) interruption(a orchestrator.FlushItem, now time.Time) Interrup
 }
 
 // sounded is how much audio was told of, in bytes or, of what came from the client, in ms.
-type sounded struct{ upMS, down, backlog, ahead, unheard int64 }
+type soundTotals struct{ upMS, down, backlog, ahead, unheard int64 }
 
 // sumSound tells how much audio has passed since the last call. The caller must hold mu.
 func (w *watcher) sumSound(s *session) {
-	was := w.sounded
-	w.sounded = sounded{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
-	now, out := w.sounded, s.start.OutputRate
-	s.happened(Sound{
+	was := w.reported
+	w.reported = soundTotals{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
+	now, out := w.reported, s.start.OutputRate
+	s.event(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,
 		Down:    audio.Duration(out, int(now.down-was.down)),
 		Backlog: audio.Duration(s.model.link().info().InputRate, int(now.backlog-was.backlog)),

@@ -24,12 +24,12 @@ type startMessage = protocol.Start
 
 // open finds out who the user is that has sent g.start, and connects to the model that the client
 // asks for. If the cause is not nil, nothing is left open except what g.leave releases.
-func (g *guest) open(a *Admission) (transport.Conn, *Cause) {
+func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	m := g.m
 	if a.returns {
 		return nil, causeBehind
 	}
-	cause := a.seat()
+	cause := a.takePlace()
 	if cause != nil {
 		return nil, cause
 	}
@@ -44,16 +44,16 @@ func (g *guest) open(a *Admission) (transport.Conn, *Cause) {
 			return nil, blocked(until)
 		}
 	}
-	g.all = g.all.Draw(drawsBy(g.User, g.start.ConversationID, g.SessionID), nil)
+	g.all = g.all.Draw(drawKey(g.User, g.start.ConversationID, g.SessionID), nil)
 	if cause := g.declare(); cause != nil {
 		return nil, cause
 	}
-	g.tools = m.options().equip(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
+	g.tools = m.options().toolsFor(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	g.knownAt = time.Now()
 	if cause := g.meterUsage(false); cause != nil {
 		return nil, cause
 	}
-	g.provider = m.breakers.instead(m.options().providerOf(&g.wish), m.options().Fallback, g.start.Provider != "")
+	g.provider = m.breakers.instead(m.options().providerOf(&g.modelRequest), m.options().Fallback, g.start.Provider != "")
 	g.mark = prompts.NewMark()
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
@@ -62,7 +62,7 @@ func (g *guest) open(a *Admission) (transport.Conn, *Cause) {
 }
 
 // readStart waits for session.start and checks its contents.
-func (g *guest) readStart(a *Admission, c Client) (*startMessage, *Cause) {
+func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	m := g.m
 	ctx, cancel := context.WithTimeout(a.ctx(), m.options().Limits.StartTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func (g *guest) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	closed := make(chan struct{}) // closed by the function below, once it has closed c
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
-		turnAway(c, startCause(ctx))
+		refuse(c, startCause(ctx))
 	})
 	f, err := c.Read()
 	if !stop() {
@@ -127,7 +127,7 @@ func startCause(ctx context.Context) *Cause {
 }
 
 // checkStart refuses a request for something that this gateway does not have.
-func (g *guest) checkStart(start *startMessage) *Cause {
+func (g *startup) checkStart(start *startMessage) *Cause {
 	m := g.m
 	if start.Resume != nil {
 		if m.options().Policy.ResumeGrace <= 0 {
@@ -146,7 +146,7 @@ func (g *guest) checkStart(start *startMessage) *Cause {
 }
 
 // setup returns how a connection to a provider's model begins.
-func (o *Options) setup(w *wish, provider string) transport.Setup {
+func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 	instructions := w.agent.Instructions
 	if o.Instructions != nil {
 		instructions = o.Instructions(w.agent, w.tools, w.mark, w.start.TimeZone)
@@ -166,7 +166,7 @@ func (o *Options) setup(w *wish, provider string) transport.Setup {
 
 // voice returns the voice for a session with a provider. The one that the client has asked for is a
 // voice of the provider that it has asked for.
-func (o *Options) voice(w *wish, provider string) string {
+func (o *Options) voice(w *modelRequest, provider string) string {
 	if provider != o.providerOf(w) {
 		return w.agent.Voices[provider]
 	}
@@ -179,7 +179,7 @@ func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
 // connect opens a connection to the model of g.provider, and tries again if that may help. If another
 // provider may take over, and does, it is g.provider afterwards.
-func (g *guest) connect(ctx context.Context) (transport.Conn, *Cause) {
+func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	m := g.m
 	limit := m.options().Limits.ConnectTimeout
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -191,7 +191,7 @@ func (g *guest) connect(ctx context.Context) (transport.Conn, *Cause) {
 	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
 	tries.Planned(time.Now())
 	for {
-		setup := m.options().setup(&g.wish, g.provider)
+		setup := m.options().setup(&g.modelRequest, g.provider)
 		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
 		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
 		conn, err := m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
@@ -211,7 +211,7 @@ func (g *guest) connect(ctx context.Context) (transport.Conn, *Cause) {
 			m.breakers[g.provider].report(!kind.Retryable(), time.Now())
 		}
 		if over {
-			return nil, unreached(kind)
+			return nil, unreachable(kind)
 		}
 		if next.Other {
 			g.logger.Warn("another provider takes over", "from", g.provider, "to", other)
@@ -232,13 +232,13 @@ func (m *Manager) dial(ctx context.Context, provider string, setup transport.Set
 	if err != nil {
 		tried.Kind = cmp.Or(transport.KindOf(err), transport.KindRetry)
 	}
-	m.tells[provider](tried)
+	m.observers[provider](tried)
 	return conn, err
 }
 
 // turnAway tells a client why it gets no session, and closes its connection.
-func turnAway(c Client, cause *Cause) {
-	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
+func refuse(c Client, cause *Cause) {
+	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
 		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: protocol.Time{Time: cause.Until}}

@@ -49,7 +49,7 @@ type Options struct {
 	Blocked func(who user.User) (until time.Time, ok bool)
 	// Desk hands conversations over. Nil means that there are no tickets, that clients may name
 	// any conversation, and that nothing is handed back.
-	Desk Desk
+	Handoffs Handoffs
 	// Credentials says what has become of credentials that have let a client in; *auth.Current
 	// implements it. Nil means that they go on for ever.
 	Credentials Credentials

@@ -185,8 +185,8 @@ func TestOthersQuestions(t *testing.T) {
 
 // TestWhoseUsage: what a session uses counts for its user and for the principal that let it in.
 func TestWhoseUsage(t *testing.T) {
-	g := &guest{Ticket: handoff.Ticket{User: user.Must("ada")}, principal: serverKey}
-	if who := g.spender(); who != (meter.Who{User: "ada", Key: serverKey.ID}) {
+	g := &startup{Ticket: handoff.Ticket{User: user.Must("ada")}, principal: serverKey}
+	if who := g.usageOwner(); who != (meter.Who{User: "ada", Key: serverKey.ID}) {
 		t.Errorf("%+v", who)
 	}
 }

@@ -34,7 +34,7 @@ func (a *attachment) frame(f protocol.Frame, since time.Time) {
 	if err != nil {
 		var bad *protocol.MessageError
 		if errors.As(err, &bad) {
-			s.complain(bad.Code, bad.Field, "%s", bad.Message)
+			s.clientError(bad.Code, bad.Field, "%s", bad.Message)
 		}
 		return
 	}
@@ -47,7 +47,7 @@ func (a *attachment) frame(f protocol.Frame, since time.Time) {
 
 // tooMany refuses a message beyond the limit of the client's messages.
 func (a *attachment) tooMany() {
-	a.s.complain(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
+	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
 }
 
 // gone returns the cause for an error of the client's connection.
@@ -68,8 +68,8 @@ func gone(err error) *Cause {
 }
 
 // complain tells the client what it did wrong; too many complaints end the session.
-func (s *session) complain(code, ref, format string, args ...any) {
-	s.tellError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
+func (s *session) clientError(code, ref, format string, args ...any) {
+	s.sendError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
 
 // audio takes one frame of the user's speech, which arrived after the time since. The caller
@@ -79,24 +79,24 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
+		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
 		return
 	case n%audio.BytesPerSample != 0:
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
 	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	now := s.opts.now()
 	if last := s.mic.clock.newest(); !last.IsZero() {
-		if hole := min(now.Sub(last), longestHole); hole > leastHole {
-			s.up.afterHole(audio.Bytes(s.model.link().info().InputRate, hole))
+		if hole := min(now.Sub(last), maxBurst); hole > minGap {
+			s.up.allowBurst(audio.Bytes(s.model.link().info().InputRate, hole))
 		}
 	}
 	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
-			s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+			s.clientError(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
 		}
 		return
@@ -113,7 +113,7 @@ func (a *attachment) message(m protocol.ClientMessage) {
 	case *protocol.InputImage:
 		data, err := m.File()
 		if err != nil { // ParseClient has read it before
-			s.complain(protocol.CodeInvalidMessage, "data", "%v", err)
+			s.clientError(protocol.CodeInvalidMessage, "data", "%v", err)
 			return
 		}
 		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
@@ -121,7 +121,7 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
 	case *protocol.InputActivity:
 		if !manual(s.start) {
-			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			s.clientError(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
 		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.mic.clock.ms()})
@@ -135,9 +135,9 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.HungUp{})
 	case *protocol.Ping:
 		s.down.Acknowledged(m.Seq)
-		s.tell(&protocol.Pong{T: m.T})
+		s.send(&protocol.Pong{T: m.T})
 	case *protocol.Start:
-		s.complain(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
+		s.clientError(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
 	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	case *protocol.ToolResult:

@@ -28,7 +28,7 @@ func (l *link) hear() {
 			l.ended = true
 			l.lost("recv", err)
 			l.finish()
-			l.seenOver()
+			l.markOver()
 			l.s.readers.Done()
 		case ev == nil:
 			return
@@ -39,20 +39,20 @@ func (l *link) hear() {
 }
 
 // seenOver records that nothing more comes from the connection.
-func (l *link) seenOver() {
+func (l *link) markOver() {
 	l.isOver.Store(true)
 	l.over.Done()
 }
 
 // tellSkipped tells the observer, once, how many of the model's messages meant nothing.
-func (l *link) tellSkipped() {
-	l.skipped.Do(func() { l.told(Skipped{l.conn.Stats()}) })
+func (l *link) reportSkipped() {
+	l.skipped.Do(func() { l.observe(Skipped{l.conn.Stats()}) })
 }
 
 // finish ends the item that was being spoken when the link was given up.
 func (l *link) finish() {
 	l.s.mu.Lock()
-	gone := l.gone && !l.s.isOver()
+	gone := l.replaced && !l.s.isOver()
 	l.s.mu.Unlock()
 	if gone {
 		l.audioDone(l.item)
@@ -72,36 +72,36 @@ func (l *link) event(ev transport.Event) {
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
 		at := s.ear.speechStart(l.offsetMS, ev)
-		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.mic.clock.when(at, time.Now())})
+		s.dispatchFrom(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.mic.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
-		s.take(l, s.ear.speechEnd(l.offsetMS, ev, &s.mic.clock))
+		s.dispatchFrom(l, s.ear.speechEnd(l.offsetMS, ev, &s.mic.clock))
 	case transport.Transcript:
 		if l.worthTelling(ev) {
-			s.take(l, orchestrator.FromModel{Event: ev})
+			s.dispatchFrom(l, orchestrator.FromModel{Event: ev})
 		}
 	case transport.ToolCall:
 		if len(ev.Args) > maxArgs {
 			l.lost("recv", fmt.Errorf("%w: it has %d bytes of arguments, more than %d", errHugeCall, len(ev.Args), maxArgs))
 			return
 		}
-		s.take(l, orchestrator.FromModel{Event: ev})
+		s.dispatchFrom(l, orchestrator.FromModel{Event: ev})
 	case transport.Usage:
 		l.used(ev.Tokens)
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
 			s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
-			l.told(Reported{ev.Err.Kind})
+			l.observe(Reported{ev.Err.Kind})
 		case transport.ResponseDone:
 			if ev.Err != nil {
 				s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model's answer failed", "status", string(ev.Status),
 					"provider", l.info().Provider, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err)
-				l.told(AnswerFailed{ev.Err.Kind})
+				l.observe(AnswerFailed{ev.Err.Kind})
 			}
 		case transport.TranscriptFailed:
 			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}
-		s.take(l, orchestrator.FromModel{Event: ev})
+		s.dispatchFrom(l, orchestrator.FromModel{Event: ev})
 	}
 }
 
@@ -167,7 +167,7 @@ func (l *link) nextItem(item string) bool {
 	if l.resampleOut != nil {
 		l.resampleOut.Reset()
 	}
-	l.s.take(l, orchestrator.AudioBegan{Item: item})
+	l.s.dispatchFrom(l, orchestrator.AudioBegan{Item: item})
 	return true
 }
 

@@ -10,7 +10,7 @@ import (
 
 // recall is what a client must know that comes back after messages were dropped: the state of
 // things, as the messages that told of it.
-type recall struct {
+type clientState struct {
 	turn        *protocol.TurnStarted           // the open turn; nil between turns
 	transcripts []*protocol.Transcript          // the newest of each utterance of the last two turns
 	questions   []*protocol.ConfirmationRequest // open ones
@@ -21,7 +21,7 @@ type recall struct {
 const maxRecalled = 16
 
 // note takes an action that the client is told of.
-func (r *recall) note(a orchestrator.Action) {
+func (r *clientState) update(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
 		r.turn = &protocol.TurnStarted{Header: inTurn(a.Turn)}
@@ -34,12 +34,12 @@ func (r *recall) note(a orchestrator.Action) {
 		r.calls = slices.DeleteFunc(r.calls, func(m *protocol.ToolStarted) bool { return m.CallID == a.Call })
 	case orchestrator.AboutCall:
 		if told, ok := a.Do.(calls.Tell); ok {
-			r.told(told.Message)
+			r.message(told.Message)
 		}
 	}
 }
 
-func (r *recall) transcript(m *protocol.Transcript) {
+func (r *clientState) transcript(m *protocol.Transcript) {
 	same := func(other *protocol.Transcript) bool { return other.ID == m.ID && other.Role == m.Role }
 	if i := slices.IndexFunc(r.transcripts, same); i >= 0 {
 		r.transcripts[i] = m
@@ -51,7 +51,7 @@ func (r *recall) transcript(m *protocol.Transcript) {
 	r.transcripts = append(r.transcripts, m)
 }
 
-func (r *recall) told(m protocol.ServerMessage) {
+func (r *clientState) message(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
 		r.calls = append(r.calls, m)
@@ -63,7 +63,7 @@ func (r *recall) told(m protocol.ServerMessage) {
 }
 
 // messages returns the state of things, with messages that can be encoded again.
-func (r *recall) messages() []protocol.ServerMessage {
+func (r *clientState) messages() []protocol.ServerMessage {
 	var all []protocol.ServerMessage
 	if r.turn != nil {
 		all = append(all, r.turn)

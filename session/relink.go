@@ -16,12 +16,12 @@ import (
 type redialer struct {
 	m        *Manager
 	provider string // the one of the session
-	wish
+	modelRequest
 }
 
 // setup returns what a new conversation with that provider gets.
 func (r *redialer) setup(provider string) transport.Setup {
-	return r.m.options().setup(&r.wish, provider)
+	return r.m.options().setup(&r.modelRequest, provider)
 }
 
 // errStalled is the loss of a connection that takes no data.
@@ -47,7 +47,7 @@ func (l *link) lost(op string, err error) {
 	}
 	if l.failed == nil {
 		l.failed = err
-		l.told(breakOf(err))
+		l.observe(breakOf(err))
 		s.log().Log(context.Background(), levelOf(err), "model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
 	begun := s.model.redial.Load() != nil
@@ -60,7 +60,7 @@ func (l *link) lost(op string, err error) {
 	case op == "recv":
 		l.audioDone(l.item)
 		kind, after := lossOf(l.failed)
-		s.take(l, orchestrator.LinkLost{Kind: kind, After: after})
+		s.dispatchFrom(l, orchestrator.LinkLost{Kind: kind, After: after})
 	default:
 		if err := l.conn.Close(); err != nil {
 			s.log().Debug("closing the model's connection", "error", err)
@@ -101,7 +101,7 @@ func (l *link) expires() {
 		at, spare = now.Add(life), spareKnown
 	}
 	if life := at.Sub(now); life > 0 {
-		s.take(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, spareQuiet)), By: at.Add(-min(life/20, spare))})
+		s.dispatchFrom(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, spareQuiet)), By: at.Add(-min(life/20, spare))})
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *session) unlink(a orchestrator.Action) {
 			s.model.relink.next = &a
 		}
 	case orchestrator.Moving:
-		s.moveOut(a)
+		s.beginHandover(a)
 	}
 }
 
@@ -123,23 +123,23 @@ func (s *session) unlink(a orchestrator.Action) {
 // mu.
 func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old := s.model.link()
-	old.gone = true
+	old.replaced = true
 	provider := s.model.agentsProvider(s.opts, a.Reason)
 	s.up.hold()
-	w := &way{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {},
+	w := &relink{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, history: s.history(), stop: func() {},
 		provider: provider, next: &orchestrator.Redial{After: a.After, Other: a.Other}}
 	s.model.relink = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred, "wait_ms", a.After.Milliseconds())
-	s.readers.Go(w.walk)
+	s.readers.Go(w.run)
 }
 
 // past returns what a new connection is told of the conversation so far. The caller must hold mu.
-func (s *session) past() []transport.Past {
+func (s *session) history() []transport.Past {
 	if s.model.redial.Load() == nil {
 		return nil
 	}
-	past := s.story.Past(s.model.redial.Load().mark, time.Since(s.startedAt))
+	past := s.transcript.Past(s.model.redial.Load().mark, time.Since(s.startedAt))
 	if s.before != "" {
 		note := transport.PastNote{Text: s.model.redial.Load().mark.Notice(prompts.WrittenBefore(s.before))}
 		past = append([]transport.Past{note}, past...)
@@ -148,14 +148,14 @@ func (s *session) past() []transport.Past {
 }
 
 // way is the way from one link to the next. It is walked by one goroutine, which finish waits for.
-type way struct {
+type relink struct {
 	s       *session
 	redial  *redialer // as it was when the attempt began; another one after a change of agent
 	from    *link
 	began   time.Time
 	reason  orchestrator.LinkReason
 	handle  string // to resume with; empty once it was refused
-	past    []transport.Past
+	history []transport.Past
 	refused int // how often the history was not taken
 	// provider is the one that is asked.
 	provider string
@@ -164,25 +164,25 @@ type way struct {
 	stop context.CancelFunc   // ends the present attempt
 	next *orchestrator.Redial // the next attempt, as the step has decided it; nil without one
 
-	gaveBack bool // the session was to be taken again, because no model could be reached
+	returned bool // the session was to be taken again, because no model could be reached
 }
 
 // walk closes the old connection, opens another one and makes it the session's link. The old one
 // is closed first: Gemini refuses a second connection with the same handle.
-func (w *way) walk() {
+func (w *relink) run() {
 	s := w.s
 	if err := w.from.conn.Close(); err != nil {
 		s.log().Debug("closing the model's connection", "error", err)
 	}
 	w.from.over.Wait() // everything that it had sent has been taken
-	w.from.tellSkipped()
+	w.from.reportSkipped()
 	for {
-		if g := locked(s, s.model.current); g != nil && g.give(s) {
+		if g := locked(s, s.model.currentHandover); g != nil && g.run(s) {
 			return
 		}
-		err := w.reach()
+		err := w.attempt()
 		switch {
-		case errors.Is(err, errLeaving) || errors.Is(err, errOtherAgent):
+		case errors.Is(err, errHandover) || errors.Is(err, errOtherAgent):
 		case err == nil || s.isOver():
 			return
 		case !w.failed(err):
@@ -192,35 +192,35 @@ func (w *way) walk() {
 }
 
 // failed takes a failed attempt. It returns false if no attempt follows.
-func (w *way) failed(err error) (again bool) {
+func (w *relink) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
 	s.log().Log(context.Background(), levelOf(err), "connecting to the model again failed", "provider", w.provider, "kind", kind.String(), "error", err)
-	if w.givesBack(orchestrator.Loss{Kind: kind, After: after}) {
+	if w.returnSession(orchestrator.Loss{Kind: kind, After: after}) {
 		return true
 	}
 	s.dispatch(orchestrator.LinkFailed{Kind: kind, After: after})
 	s.mu.Lock()
-	again = w.next != nil || s.model.giving != nil
+	again = w.next != nil || s.model.handover != nil
 	if !again {
 		s.model.relink = nil
 	}
 	s.mu.Unlock()
 	if !again {
 		s.log().Warn("the model cannot be reached again", "provider", w.provider, "kind", kind.String(), "error", err)
-		w.from.told(Relinked{Why: w.reason, Gap: time.Since(w.began)})
+		w.from.observe(Relinked{Why: w.reason, Gap: time.Since(w.began)})
 	}
 	return again
 }
 
 // errLeaving: the session is to be given up, and needs no connection.
-var errLeaving = errors.New("the session is given up")
+var errHandover = errors.New("the session is given up")
 
 // errOtherAgent: another agent goes on than the connection was opened for.
 var errOtherAgent = errors.New("the agent has changed meanwhile")
 
 // reach makes one attempt to open a connection, and makes it the session's link.
-func (w *way) reach() error {
+func (w *relink) attempt() error {
 	s := w.s
 	ctx, cancel := context.WithCancel(s.context())
 	defer cancel()
@@ -229,38 +229,38 @@ func (w *way) reach() error {
 	next := w.next
 	w.next = nil
 	if now := s.model.redial.Load(); now != w.redial {
-		w.redial, w.handle, w.past = now, "", s.past()
+		w.redial, w.handle, w.history = now, "", s.history()
 		w.provider = s.model.agentsProvider(s.opts, orchestrator.LinkAgent)
 	}
-	leaving := s.model.giving != nil
+	leaving := s.model.handover != nil
 	s.mu.Unlock()
 	if leaving {
-		return errLeaving
+		return errHandover
 	}
 	if next != nil {
 		if err := w.wait(ctx, *next); err != nil {
-			return w.stopped(err)
+			return w.leavingOr(err)
 		}
 	}
 	conn, how, err := w.connect(ctx)
 	if err == nil {
-		return w.arrive(conn, how)
+		return w.use(conn, how)
 	}
-	return w.stopped(err)
+	return w.leavingOr(err)
 }
 
 // stopped returns errLeaving instead of the error of an attempt that ends because the session leaves.
-func (w *way) stopped(err error) error {
+func (w *relink) leavingOr(err error) error {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	if w.s.model.giving != nil {
-		return errLeaving
+	if w.s.model.handover != nil {
+		return errHandover
 	}
 	return err
 }
 
 // wait pauses before an attempt, and turns to the other provider if the step wants that.
-func (w *way) wait(ctx context.Context, next orchestrator.Redial) error {
+func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
 	if next.Other {
 		if other := w.s.model.otherProvider(w.s.opts, w.provider); other != "" {
 			w.s.log().Warn("another provider takes over", "from", w.provider, "to", other)
@@ -306,14 +306,14 @@ func (m *modelSide) otherProvider(o *Options, from string) string {
 }
 
 // connect asks the provider for a connection. It asks for less after a refusal of a handle or a history.
-func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
+func (w *relink) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
 	for {
 		conn, how, err := w.try(ctx, w.provider)
 		if err == nil {
 			w.redial.m.breakers[w.provider].report(true, time.Now())
 			return conn, how, nil
 		}
-		if ctx.Err() == nil && w.less(err) {
+		if ctx.Err() == nil && w.reduce(err) {
 			w.s.log().Info("the model refuses how the conversation goes on", "provider", w.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 			continue
 		}
@@ -325,14 +325,14 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 }
 
 // try makes one attempt.
-func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
+func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
 	r := w.redial
 	setup, how := r.setup(provider), orchestrator.LinkFresh
 	switch caps := w.s.opts.Transports[provider].Capabilities(setup.Model); {
 	case w.handle != "" && caps.Resume:
 		setup.ResumeHandle, how = w.handle, orchestrator.LinkResumed
-	case len(w.past) > 0 && caps.History != transport.HistoryNone:
-		setup.History, setup.Reanchor = w.past, r.mark.Notice(prompts.GoOn)
+	case len(w.history) > 0 && caps.History != transport.HistoryNone:
+		setup.History, setup.Reanchor = w.history, r.mark.Notice(prompts.GoOn)
 		how = orchestrator.LinkReplayed
 	}
 	limit := attemptTime(w.s.opts.Limits.ConnectTimeout)
@@ -347,7 +347,7 @@ func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchest
 
 // less asks the provider for less after a refusal, and reports whether there was less to ask for: it
 // need not know a handle, and it may not take a history.
-func (w *way) less(err error) bool {
+func (w *relink) reduce(err error) bool {
 	var te *transport.Error
 	if !errors.As(err, &te) {
 		return false
@@ -356,18 +356,18 @@ func (w *way) less(err error) bool {
 	case w.handle != "" && te.Op != "dial":
 		w.handle = ""
 		return true
-	case te.Op == transport.OpHistory && w.past != nil:
+	case te.Op == transport.OpHistory && w.history != nil:
 		if w.refused++; te.Kind == transport.KindRetry && w.refused < 2 {
 			return false
 		}
-		w.past = nil
+		w.history = nil
 		return true
 	}
 	return false
 }
 
 // arrive makes conn the session's link.
-func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
+func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	s := w.s
 	l := new(link)
 	err := l.begin(s, w.from.gen+1, conn)
@@ -383,18 +383,18 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	s.readers.Add(1)
 	l.start()
 	l.expires()
-	l.told(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
+	l.observe(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
 	s.log().Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info().Provider, "model", l.info().Model)
 	return nil
 }
 
 // install puts l in the place of the link that was given up, and sends what has waited for it: first
 // what the orchestrator asks for again, then what the user has said meanwhile.
-func (w *way) install(l *link, how orchestrator.LinkHow) error {
+func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 	s := w.s
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
-	s.up.stopped()
+	s.up.waitStopped()
 	if err := l.adapt(); err != nil {
 		return err
 	}
@@ -403,20 +403,20 @@ func (w *way) install(l *link, how orchestrator.LinkHow) error {
 	switch {
 	case s.isOver():
 		return s.cause()
-	case s.model.giving != nil:
-		return errLeaving
+	case s.model.handover != nil:
+		return errHandover
 	case s.model.redial.Load() != w.redial:
 		return errOtherAgent
 	}
 	s.model.relink = nil
 	s.model.linked.Store(l)
-	s.up.first()
-	kept, waits := s.model.look.ms(), audio.MS(l.info().InputRate, s.up.queued())
+	s.up.beginFront()
+	kept, waits := s.model.lookback.ms(), audio.MS(l.info().InputRate, s.up.queued())
 	s.step(orchestrator.LinkBack{Caps: l.info().Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
-	l.offsetMS = s.mic.clock.ms() - waits - (kept - s.model.look.ms())
-	s.up.flow()
+	l.offsetMS = s.mic.clock.ms() - waits - (kept - s.model.lookback.ms())
+	s.up.resume()
 	s.shown.state(s)
-	s.wind()
+	s.setClock()
 	return nil
 }
 
@@ -426,9 +426,9 @@ const leastKept = 200
 // sayAgain puts what the user has said before everything that waits for the model. The caller must
 // hold mu, and nobody may be sending.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
-	s.log().Info("the model hears again what the user said", "audio_ms", s.model.look.ms())
+	s.log().Info("the model hears again what the user said", "audio_ms", s.model.lookback.ms())
 	var entries []upEntry
-	for _, f := range s.model.look.take() {
+	for _, f := range s.model.lookback.take() {
 		entries = append(entries, upEntry{frame: f, again: true})
 	}
 	if a.Over && manual(s.start) {
@@ -456,7 +456,7 @@ func (l *link) adapt() error {
 		return err
 	}
 	s.mic.resampler = in
-	s.model.look.resample(waiting, rate)
+	s.model.lookback.resample(waiting, rate)
 	s.up.resample(waiting, audio.Bytes(rate, upBacklog), audio.Bytes(rate, longestQueued))
 	s.ear.relinked(l.info().Capabilities.SpeechEvents, true)
 	return nil

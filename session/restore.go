@@ -19,11 +19,11 @@ import (
 
 // restoring is what a session begins with that another process has run until now.
 type restoring struct {
-	taken *Taken
-	was   remembered
-	kept  []conversation.Entry // what the conversation has of the session
-	back  *protocol.Resume     // how the client comes back; nil if it does not
-	fates map[string]calls.Outcome
+	taken    *Taken
+	saved    savedState
+	entries  []conversation.Entry // what the conversation has of the session
+	resume   *protocol.Resume     // how the client comes back; nil if it does not
+	outcomes map[string]calls.Outcome
 
 	unheard bool // the client lacks a part of the last answer
 }
@@ -59,35 +59,35 @@ func (at *restoring) restore(s *session) {
 	r, c := at.taken.Record, at.taken.Checkpoint
 	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
 	l := s.model.link()
-	l.gone = true
-	l.seenOver()
+	l.replaced = true
+	l.markOver()
 	var newer []conversation.Entry
-	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped, at.was.State.Cost.Minus(at.was.Unplaced))
-	at.was.State = caughtUp(at.was.State, newer)
+	s.transcript, newer = handoff.RestoreTranscript(s.partHeader(), c.History, at.saved.Items, at.entries, c.Dropped, at.saved.State.Cost.Minus(at.saved.Unplaced))
+	at.saved.State = caughtUp(at.saved.State, newer)
 	seq := c.Seq
-	if at.back != nil {
-		at.hear(s.story)
-		seq = max(seq, at.back.LastSeq)
+	if at.resume != nil {
+		at.hear(s.transcript)
+		seq = max(seq, at.resume.LastSeq)
 	}
 	s.down.GoOnAfter(seq + seqLeftOut)
-	if !at.taken.given() && at.was.Used != nil {
-		s.usage.sum = *at.was.Used // the process that died has told nobody
+	if !at.taken.handedOver() && at.saved.Used != nil {
+		s.usage.sum = *at.saved.Used // the process that died has told nobody
 	}
-	s.client.recall.transcripts = at.was.Transcripts
-	for _, m := range s.client.recall.transcripts {
+	s.client.state.transcripts = at.saved.Transcripts
+	for _, m := range s.client.state.transcripts {
 		if m.Role == string(transport.RoleAssistant) {
 			m.Final = true // what the next model says is another item
 		}
 	}
 	if o := at.open(); o != nil {
-		s.client.recall.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
+		s.client.state.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
 	}
-	for _, q := range at.was.State.Calls.Questions {
+	for _, q := range at.saved.State.Calls.Questions {
 		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args, ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
 		if e := q.Told.Error; e != nil && e.ConfirmationRequest != nil {
 			m.Preview = e.ConfirmationRequest.Preview
 		}
-		s.client.recall.questions = append(s.client.recall.questions, m)
+		s.client.state.questions = append(s.client.state.questions, m)
 	}
 }
 
@@ -117,17 +117,17 @@ func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Me
 
 // hear ends the story where the client has not received what was said last, so that the model says
 // it again.
-func (at *restoring) hear(story *handoff.Story) {
-	has := orchestrator.Received{Seq: at.back.LastSeq}
-	if a := at.back.Audio; a != nil {
+func (at *restoring) hear(story *handoff.Transcript) {
+	has := orchestrator.Received{Seq: at.resume.LastSeq}
+	if a := at.resume.Audio; a != nil {
 		has.Item, has.MS = a.ItemID, a.ReceivedMS
 	}
 	var unheard []orchestrator.Unheard
-	at.was.State, unheard = at.was.State.Heard(has)
+	at.saved.State, unheard = at.saved.State.Heard(has)
 	at.unheard = len(unheard) > 0
 	for _, u := range unheard {
 		text := story.Unheard(u)
-		at.was.Transcripts = slices.DeleteFunc(at.was.Transcripts, func(m *protocol.Transcript) bool {
+		at.saved.Transcripts = slices.DeleteFunc(at.saved.Transcripts, func(m *protocol.Transcript) bool {
 			if m.ID == u.Item && m.Role == string(transport.RoleAssistant) {
 				m.Text, m.Final = text, true
 				return text == ""
@@ -139,7 +139,7 @@ func (at *restoring) hear(story *handoff.Story) {
 
 // open returns the turn that is open as the client knows it; nil between turns.
 func (at *restoring) open() *orchestrator.OpenTurn {
-	m := at.was.State
+	m := at.saved.State
 	switch {
 	case m.Open != nil:
 		return m.Open
@@ -155,12 +155,12 @@ func (at *restoring) open() *orchestrator.OpenTurn {
 // has or, if it has nothing of the answer and nobody knows the words, all that was before them. ok is
 // false if an older version of the program has not noted it.
 func (at *restoring) settled() (ms int64, ok bool) {
-	if at.was.SettledMS == nil {
+	if at.saved.SettledMS == nil {
 		return 0, false
 	}
-	ms = *at.was.SettledMS
-	has := at.back.Input
-	if o := at.was.State.Open; has != nil && o != nil && !o.Spoke && !o.Worded && o.AgainMS != nil && *o.AgainMS+sayAgainFrom >= has.FromMS {
+	ms = *at.saved.SettledMS
+	has := at.resume.Input
+	if o := at.saved.State.Open; has != nil && o != nil && !o.Spoke && !o.Worded && o.AgainMS != nil && *o.AgainMS+sayAgainFrom >= has.FromMS {
 		ms = min(ms, *o.AgainMS)
 	}
 	return ms, true
@@ -173,14 +173,14 @@ const sayAgainFrom = 1000
 // client sends the user's audio again from settled on: then the model hears it, unless it has begun
 // to answer it before that. Otherwise what is known of the words is all that there is.
 func (at *restoring) settleDraft(s *session, settled int64, again bool) {
-	draft, m := at.was.Draft, &at.was.State
+	draft, m := at.saved.Draft, &at.saved.State
 	if draft == nil || draft.Role != conversation.RoleUser {
 		return
 	}
 	if o := m.Open; o != nil && o.Number >= draft.Turn && o.AgainMS != nil && *o.AgainMS < settled || m.Answered != nil && m.Answered.Number >= draft.Turn {
 		again = false // what is heard again is what came after it
 	}
-	s.story.Settle(*draft, again)
+	s.transcript.Settle(*draft, again)
 	if again {
 		return
 	}
@@ -188,7 +188,7 @@ func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 		o.Worded = true
 	}
 	m.Worded = m.Worded || m.Unanswered && draft.Turn > m.Turn
-	for _, said := range s.client.recall.transcripts {
+	for _, said := range s.client.state.transcripts {
 		if said.Role == string(transport.RoleUser) && said.Turn == draft.Turn {
 			said.Final = true
 		}
@@ -204,7 +204,7 @@ func (at *restoring) begin(s *session) {
 	again := false
 	settled, ok := at.settled()
 	if ok {
-		from, more := s.mic.goOn(settled, at.back.Input)
+		from, more := s.mic.startAt(settled, at.resume.Input)
 		s.ear.startAt(from)
 		if again = more > 0; again {
 			s.log().Info("the client sends audio again that the model may not have heard", "from_ms", from, "audio_ms", more.Milliseconds())
@@ -213,9 +213,9 @@ func (at *restoring) begin(s *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at.settleDraft(s, settled, again)
-	token := s.client.tokens.next(at.back.Token, now)
+	token := s.client.tokens.next(at.resume.Token, now)
 	s.place.Update(func(is *store.SessionRecord) {
-		s.client.tokens.enter(is)
+		s.client.tokens.writeTo(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
 		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
@@ -225,8 +225,8 @@ func (at *restoring) begin(s *session) {
 	safe := s.client.tokens.saved(s.place.Written())
 	started := s.startedMessage(token, true, true)
 	started.InputAgain = again
-	first := append([]protocol.ServerMessage{started}, s.client.recall.messages()...)
-	if has := at.back.Audio; has != nil {
+	first := append([]protocol.ServerMessage{started}, s.client.state.messages()...)
+	if has := at.resume.Audio; has != nil {
 		// The item may never have been finished, and nothing more of it comes.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
 	}
@@ -238,16 +238,16 @@ func (at *restoring) begin(s *session) {
 	if at.taken.Checkpoint.HandleFresh {
 		handle = at.taken.Checkpoint.Handle
 	}
-	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle, Unheard: at.unheard,
+	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.handedOver(), Handle: handle, Unheard: at.unheard,
 		SettledMS: s.mic.clock.ms(), SaidAgain: again}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
-	for _, q := range at.was.State.Calls.Questions {
-		if outcome, over := at.fates[q.Token]; over {
+	for _, q := range at.saved.State.Calls.Questions {
+		if outcome, over := at.outcomes[q.Token]; over {
 			s.step(orchestrator.OfCall{In: calls.Resolved{Token: q.Token, Outcome: outcome, By: calls.ByAPI}}, now)
 		}
 	}
 	s.shown.state(s)
-	s.wind()
+	s.setClock()
 	a := s.client.attachment()
 	s.welcome(a.gen, safe)
 	a.start()
@@ -255,15 +255,15 @@ func (at *restoring) begin(s *session) {
 
 // givesBack begins to give up, once, a session that was taken over and whose model cannot be reached
 // from here, so that it can be taken again.
-func (w *way) givesBack(why orchestrator.Loss) bool {
+func (w *relink) returnSession(why orchestrator.Loss) bool {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.model.giving != nil || !s.state.LastAttempt(time.Now(), why) {
+	if _, never := w.from.conn.(noModel); !never || w.returned || s.isOver() || s.model.handover != nil || !s.state.LastAttempt(time.Now(), why) {
 		return false
 	}
-	w.gaveBack = true
-	s.model.giving, s.model.relink = &giving{away: true, over: make(chan struct{})}, w
+	w.returned = true
+	s.model.handover, s.model.relink = &handover{away: true, over: make(chan struct{})}, w
 	return true
 }
 
@@ -281,7 +281,7 @@ func (n noModel) Info() transport.Info                        { return n.info }
 func (noModel) Stats() transport.Stats                        { return transport.Stats{} }
 
 // firstLink returns the number of a session's first link.
-func (g *guest) firstLink() int {
+func (g *startup) firstLink() int {
 	if g.restoring == nil {
 		return 1
 	}

@@ -14,7 +14,7 @@ import (
 
 // comeBack connects a client to the session that it wants to come back to, or tells it why not. The
 // session owns c from now on. A session that was taken over from another node is returned.
-func (g *guest) comeBack(a *Admission, c Client) *session {
+func (g *startup) resume(a *Admission, c Client) *session {
 	m := g.m
 	id := ""
 	if g.start.Resume != nil {
@@ -23,32 +23,32 @@ func (g *guest) comeBack(a *Admission, c Client) *session {
 	var s *session
 	cause := causeResume // another node carries only clients that come back
 	if g.start.Resume != nil {
-		s, cause = g.find(a, c)
+		s, cause = g.findSession(a, c)
 	}
 	if cause != nil {
-		m.seldom.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
-		m.told(Returned{Outcome: cause.Reason})
-		turnAway(c, cause)
+		m.throttle.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
+		m.observe(Returned{Outcome: cause.Reason})
+		refuse(c, cause)
 	}
 	return s
 }
 
 // find connects a client with its session wherever that is. It returns the session if it was taken
 // over.
-func (g *guest) find(a *Admission, c Client) (taken *session, cause *Cause) {
+func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Cause) {
 	m := g.m
 	s := m.roster.visit(g.start.Resume.SessionID)
 	if s == nil {
-		return g.comeFromElsewhere(a, c)
+		return g.resumeElsewhere(a, c)
 	}
-	if s.isOver() && s.hasLeft(locked(s, s.model.current)) {
+	if s.isOver() && s.hasLeft(locked(s, s.model.currentHandover)) {
 		s.visitors.Done() // the client may be carried for long
-		return g.comeFromElsewhere(a, c)
+		return g.resumeElsewhere(a, c)
 	}
 	defer s.visitors.Done()
 	if cause = m.resume(s, a, c, g.start); cause == nil {
-		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.came)}
-		m.told(back)
+		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.arrivedAt)}
+		m.observe(back)
 		s.mu.Lock()
 		s.watch.event(back)
 		s.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage
 
 // refuseResume counts a refused attempt and returns its cause.
 func (m *Manager) refuseResume(id string) *Cause {
-	if !m.tries.refuse(id, time.Now()) {
+	if !m.attempts.refuse(id, time.Now()) {
 		return causeResumes
 	}
 	return causeResume
@@ -101,7 +101,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
 		return nil, causeResume
 	}
-	if cause := s.mayBeElsewhere(); cause != nil {
+	if cause := s.movedAway(); cause != nil {
 		return nil, cause
 	}
 	if cause := b.fits(); cause != nil {
@@ -114,12 +114,12 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		}
 	}
 	if old := s.client.attachment(); old != nil {
-		s.takeSent(now)
+		s.stepSent(now)
 		old.detach(causeElsewhere)
 		s.step(orchestrator.ClientLost{}, now)
-		if cause := s.mayBeElsewhere(); cause != nil { // without a client it leaves a process that drains
+		if cause := s.movedAway(); cause != nil { // without a client it leaves a process that drains
 			s.shown.state(s)
-			s.wind()
+			s.setClock()
 			return nil, cause
 		}
 	}
@@ -133,11 +133,11 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		s.principal = unique.Make(who)
 	}
 	s.place.Update(func(r *store.SessionRecord) {
-		s.client.tokens.enter(r)
+		s.client.tokens.writeTo(r)
 		r.State, r.PrincipalExpires, r.Mark = store.SessionLive, who.Expires, who.Mark
 	})
 	safe := s.client.tokens.saved(s.place.Written())
-	recalled := s.client.recall.messages() // what the next step tells, it tells as well
+	recalled := s.client.state.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.Again, Gone: back.Gone}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
@@ -151,12 +151,12 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
-	s.seat.move(a)
+	s.admission.transferTo(a)
 	s.down.Attach(at.gen)
 	s.welcome(at.gen, safe)
 	s.shown = inspector{} // a page that was loaded again knows nothing of it
 	s.shown.state(s)
-	s.wind()
+	s.setClock()
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.Snapshot,
 		"addr", a.addr.String(), "client", clientName(start))
 	return at, nil
@@ -175,11 +175,11 @@ func (b *comeback) barelyHeard(item string) bool {
 
 // mayBeElsewhere returns what a client is told of a session that is over here or on its way out; nil if it runs
 // here. The session may have left since the client has found it. The caller must hold mu.
-func (s *session) mayBeElsewhere() *Cause {
+func (s *session) movedAway() *Cause {
 	switch over := s.isOver(); {
-	case !over && s.model.giving == nil:
+	case !over && s.model.handover == nil:
 		return nil
-	case !over, s.hasLeft(s.model.giving):
+	case !over, s.hasLeft(s.model.handover):
 		return causeMoving // the client tries again in a moment, when it is known where the session is
 	}
 	return causeResume
@@ -187,7 +187,7 @@ func (s *session) mayBeElsewhere() *Cause {
 
 // hasLeft reports whether another process goes on, or may, with a session that is over here; g is what was to be
 // given up.
-func (s *session) hasLeft(g *giving) bool { return g != nil || s.cause().moved() }
+func (s *session) hasLeft(g *handover) bool { return g != nil || s.cause().continues() }
 
 // namesUser reports whether a client names a session's user, or nobody. A session that began with a
 // ticket has the ticket's user, whatever name the client gave then: that name is known.
@@ -250,7 +250,7 @@ func (m *Manager) End(id string) bool {
 	}
 	defer s.visitors.Done()
 	s.end(causeOperator)
-	return !s.cause().moved()
+	return !s.cause().continues()
 }
 
 // Runs reports whether the session with that id runs on this node, so that its client can come back

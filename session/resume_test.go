@@ -667,7 +667,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	}
 	for _, s := range all {
 		s.client.leaving.Wait()
-		s.clockwork.Stop()
+		s.clock.Stop()
 		s.down.Lose()
 	}
 	if peek(common, "waiting.v") != 0 || peek(common, "keptChunks.v") != 0 {

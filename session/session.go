@@ -52,15 +52,15 @@ type session struct {
 	ending
 
 	// Fixed after newSession.
-	seat     *Admission
-	place    Place    // in the directory; nowhere if no other node may know the session
-	opts     *Options // the Manager's
-	start    *protocol.Start
-	voice    string // requested from the model; empty for its default
-	up       uplink
-	down     downlink.Queue
-	calls    execute.Runner
-	byClient *clientCalls // runs the client's tools; nil if it declared none
+	admission *Admission
+	place     Place    // in the directory; nowhere if no other node may know the session
+	opts      *Options // the Manager's
+	start     *protocol.Start
+	voice     string // requested from the model; empty for its default
+	up        uplink
+	down      downlink.Queue
+	calls     execute.Runner
+	byClient  *clientCalls // runs the client's tools; nil if it declared none
 
 	// The current agent and its tools, which are nil if it has none. Both are stored under mu.
 	agent atomic.Pointer[Agent]
@@ -73,18 +73,18 @@ type session struct {
 	mic     microphone
 	ear     listener
 
-	mu        sync.Mutex                    // guards the following fields
-	principal unique.Handle[auth.Principal] // what let the client in; it expires with the newest credentials
-	clockwork *time.Timer                   // fires the next tick; nil before the first
-	state     orchestrator.State
-	story     *handoff.Story  // nil if the session does not continue a conversation
-	keeper    *handoff.Keeper // nil with story
-	saved     checkpoints
-	records   auditTrail
-	shown     inspector
-	watch     watcher
-	usage     usage
-	jobs      jobReports
+	mu         sync.Mutex                    // guards the following fields
+	principal  unique.Handle[auth.Principal] // what let the client in; it expires with the newest credentials
+	clock      *time.Timer                   // fires the next tick; nil before the first
+	state      orchestrator.State
+	transcript *handoff.Transcript // nil if the session does not continue a conversation
+	saver      *handoff.Saver      // nil with story
+	saved      checkpoints
+	records    auditTrail
+	shown      inspector
+	watch      watcher
+	usage      usage
+	jobs       jobReports
 }
 
 // identity says whose session it is. It is fixed after newSession.
@@ -101,12 +101,12 @@ type identity struct {
 	elsewhere time.Duration // from startedAt to its beginning in this process
 }
 
-func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*session, error) {
+func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
 		identity: identity{id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, inspect: g.Inspect, before: g.Context, startedAt: time.Now().UTC(), epoch: 1},
 		ending:   ending{done: make(chan struct{}), left: make(chan struct{})},
-		opts:     opts, start: start, voice: g.voice, principal: unique.Make(g.principal), place: nowhere{},
+		opts:     opts, start: start, voice: g.voice, principal: unique.Make(g.principal), place: noPlace{},
 		usage: usage{meter: g.account},
 	}
 	s.agent.Store(cmp.Or(g.agent, &opts.Agent))
@@ -134,25 +134,25 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	s.model.linked.Store(l)
 	s.ear.modelHears = info.Capabilities.SpeechEvents
-	s.story = newStory(s, info.Capabilities)
+	s.transcript = newTranscript(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
-		s.model.look = &s.model.parts.look
-		s.model.look.begin(info.InputRate, opts.looked)
+		s.model.lookback = &s.model.parts.look
+		s.model.lookback.begin(info.InputRate, opts.looked)
 	}
 	if g.restoring != nil {
 		s.epoch = g.restoring.taken.Record.Epoch
 		g.restoring.restore(s)
 	}
-	if opts.Desk != nil && start.ConversationID != "" {
-		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.log())
+	if opts.Handoffs != nil && start.ConversationID != "" {
+		s.saver = handoff.NewSaver(s.transcript, opts.Handoffs, s.log())
 	}
-	s.usage.talked.before.Read = g.instructed + int64(len(g.Context))
+	s.usage.talk.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
 	s.state.In(user.ZoneOr(s.start.TimeZone, nil))
 	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.calls.Begin(s.opts.Executor, toolHost{s}.conversation())
-	if s.seat = g.seat; s.seat != nil {
-		s.origin = s.seat.Origin
+	if s.admission = g.admission; s.admission != nil {
+		s.origin = s.admission.Origin
 	}
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
@@ -170,9 +170,9 @@ const (
 )
 
 // said returns what a story says of its session.
-func (s *session) said() handoff.Said {
-	said := handoff.Said{SessionID: s.id, Agent: s.agent.Load().Name, User: s.user, Epoch: s.epoch}
-	if s.opts.Desk != nil {
+func (s *session) partHeader() handoff.Part {
+	said := handoff.Part{SessionID: s.id, Agent: s.agent.Load().Name, User: s.user, Epoch: s.epoch}
+	if s.opts.Handoffs != nil {
 		said.ConversationID = s.start.ConversationID
 	}
 	return said
@@ -180,12 +180,12 @@ func (s *session) said() handoff.Said {
 
 // newStory returns the story that a session keeps: for the conversation that it goes on with, and for
 // a model that is told it again. It is nil if nobody will ask for it.
-func newStory(s *session, caps transport.Capabilities) *handoff.Story {
-	said := s.said()
+func newTranscript(s *session, caps transport.Capabilities) *handoff.Transcript {
+	said := s.partHeader()
 	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
 		return nil
 	}
-	return handoff.NewStory(said)
+	return handoff.NewTranscript(said)
 }
 
 // upBacklog is how much audio may be queued for the model; older audio is of no use to it.
@@ -210,7 +210,7 @@ func manual(start *startMessage) bool { return start.TurnDetection == protocol.T
 func (s *session) begin(token string) {
 	a := s.client.attachment()
 	s.mu.Lock()
-	s.queued(true, s.down.Lead(s.startedMessage(token, false, false)))
+	s.checkQueue(true, s.down.Lead(s.startedMessage(token, false, false)))
 	s.welcome(a.gen, s.client.tokens.saved(s.place.Written()))
 	s.mu.Unlock()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
@@ -224,8 +224,8 @@ func (s *session) begin(token string) {
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is
 // left but its tools; see settle.
 func (s *session) finish() *Cause {
-	cause := s.whyEnded()
-	s.goodbye(cause)
+	cause := s.finalCause()
+	s.closeClient(cause)
 	if err := s.model.link().conn.Close(); err != nil {
 		s.log().Debug("closing the model's connection", "error", err)
 	}
@@ -233,7 +233,7 @@ func (s *session) finish() *Cause {
 	s.up.wait()
 	s.readers.Wait()
 	s.client.leaving.Wait()
-	s.model.look.forget()
+	s.model.lookback.forget()
 	return cause
 }
 
@@ -265,11 +265,11 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 }
 
 // told returns what was said until now. It must be called before the session's last step.
-func (s *session) told() handoff.Said {
+func (s *session) part() handoff.Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	return s.story.Said(s.state.Spent(), func(item string) (heard, queued int64, ok bool) {
+	return s.transcript.Part(s.state.Spent(), func(item string) (heard, queued int64, ok bool) {
 		heard, ok = s.state.Heard(item, now)
 		return heard, s.queuedMS(item), ok
 	})
@@ -281,21 +281,21 @@ func (s *session) queuedMS(item string) int64 {
 }
 
 // goodbye tells the client why the session ends and closes its connection.
-func (s *session) goodbye(cause *Cause) {
-	if !cause.moved() { // the next process gives the model what waits
+func (s *session) closeClient(cause *Cause) {
+	if !cause.continues() { // the next process gives the model what waits
 		s.mu.Lock()
-		s.story.Note(nil, s.state.Ungiven(), time.Now(), s.queuedMS)
+		s.transcript.Record(nil, s.state.Ungiven(), time.Now(), s.queuedMS)
 		s.mu.Unlock()
 	}
-	said, lasted := s.told(), time.Since(s.startedAt)
+	said, lasted := s.part(), time.Since(s.startedAt)
 	// From here on, calls that still run are recorded and nothing else happens.
 	s.dispatch(orchestrator.Over{})
 	s.mu.Lock()
-	s.wind() // no more ticks
+	s.setClock() // no more ticks
 	s.mu.Unlock()
-	s.goOn() // results of calls that have come while the session was given up are recorded
+	s.resumeSteps() // results of calls that have come while the session was given up are recorded
 	s.calls.End()
-	if err := s.down.Finish(s.lastWords(cause, said, lasted)...); err != nil {
+	if err := s.down.Finish(s.lastMessages(cause, said, lasted)...); err != nil {
 		s.log().Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
@@ -306,7 +306,7 @@ func (s *session) goodbye(cause *Cause) {
 		return
 	}
 	client := a.conn
-	abort := time.AfterFunc(goodbyeTimeout, client.Abort)
+	abort := time.AfterFunc(closeTimeout, client.Abort)
 	defer abort.Stop()
 	if cause == causeGone {
 		client.Abort()
@@ -320,12 +320,12 @@ func (s *session) goodbye(cause *Cause) {
 
 // lastWords hands the conversation back, and returns the last messages to the client. A session with
 // which another process goes on is not over: nothing is handed back.
-func (s *session) lastWords(cause *Cause, said handoff.Said, lasted time.Duration) (last []protocol.ServerMessage) {
-	if cause.moved() {
-		s.handed = s.keeper.Leave()
-		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: cause.whyMoves(), Deadline: protocol.Time{Time: time.Now().UTC()}}}
+func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Duration) (last []protocol.ServerMessage) {
+	if cause.continues() {
+		s.handed = s.saver.Stop()
+		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: cause.movingReason(), Deadline: protocol.Time{Time: time.Now().UTC()}}}
 	}
-	handback, handed := s.keeper.Return(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
+	handback, handed := s.saver.HandBack(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
 	s.handed = handed
 	if cause.Code != "" {
 		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
@@ -334,7 +334,7 @@ func (s *session) lastWords(cause *Cause, said handoff.Said, lasted time.Duratio
 }
 
 // goodbyeTimeout bounds the last words to a client.
-const goodbyeTimeout = 2 * time.Second
+const closeTimeout = 2 * time.Second
 
 // tick passes a tick to the orchestrator, until the session is over.
 func (s *session) tick() {
@@ -345,36 +345,36 @@ func (s *session) tick() {
 }
 
 // wind sets the time of the next tick. The caller must hold mu.
-func (s *session) wind() {
+func (s *session) setClock() {
 	at := s.state.WakeAt()
 	switch {
-	case at.IsZero() || s.isOver() || s.model.giving != nil:
-		if s.clockwork != nil {
-			s.clockwork.Stop()
+	case at.IsZero() || s.isOver() || s.model.handover != nil:
+		if s.clock != nil {
+			s.clock.Stop()
 		}
-	case s.clockwork == nil:
-		s.clockwork = time.AfterFunc(time.Until(at), s.tick)
+	case s.clock == nil:
+		s.clock = time.AfterFunc(time.Until(at), s.tick)
 	default:
-		s.clockwork.Reset(time.Until(at))
+		s.clock.Reset(time.Until(at))
 	}
 }
 
 // dispatch takes one step and carries out its actions. It first reports what has been sent to the
 // client, because the client cannot have heard more than that.
 func (s *session) dispatch(in orchestrator.Input) {
-	s.take(nil, in)
+	s.dispatchFrom(nil, in)
 }
 
 // take is dispatch for something that l has reported: it does nothing if the session has another
 // link by now. A nil l is not checked.
-func (s *session) take(l *link, in orchestrator.Input) {
+func (s *session) dispatchFrom(l *link, in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l != nil && !l.current() {
 		return
 	}
 	before, now := s.state.WakeAt(), time.Now()
-	s.takeSent(now)
+	s.stepSent(now)
 	s.step(in, now)
 	if s.opts.Policy.ResumeGrace > 0 {
 		s.down.LetGo(func(item string) bool { // audio that was heard or flushed is not sent again
@@ -385,25 +385,25 @@ func (s *session) take(l *link, in orchestrator.Input) {
 	s.shown.state(s)
 	s.client.lagged()
 	_, ticked := in.(orchestrator.Tick)
-	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
-		s.wind()
+	if ticked || s.clock == nil || !s.state.WakeAt().Equal(before) {
+		s.setClock()
 	}
 }
 
 // tellSent tells the orchestrator what has been sent to the client.
-func (s *session) tellSent() {
+func (s *session) reportSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.state.WakeAt()
-	s.takeSent(time.Now())
+	s.stepSent(time.Now())
 	s.shown.state(s)
 	if !s.state.WakeAt().Equal(before) {
-		s.wind()
+		s.setClock()
 	}
 }
 
 // takeSent is tellSent for a caller that holds mu and sets the next tick itself.
-func (s *session) takeSent(now time.Time) {
+func (s *session) stepSent(now time.Time) {
 	for _, in := range s.down.Left() {
 		s.step(in, now)
 	}
@@ -413,29 +413,29 @@ func (s *session) takeSent(now time.Time) {
 // it is known whether the session stays or, if it does not, until Over has ended it here. The caller must
 // hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
-	if _, over := in.(orchestrator.Over); s.model.giving != nil && !over {
-		s.model.giving.hold(in)
+	if _, over := in.(orchestrator.Over); s.model.handover != nil && !over {
+		s.model.handover.keep(in)
 		return
 	}
 	next, actions := orchestrator.Step(s.state, now, in)
-	if s.story.Note(in, actions, now, s.queuedMS) {
-		s.keeper.Keep(s.story.SoFar(next.Spent()))
+	if s.transcript.Record(in, actions, now, s.queuedMS) {
+		s.saver.Save(s.transcript.SoFar(next.Spent()))
 	}
 	s.state = next
-	s.usage.overhear(in, actions, &s.mic.clock)
+	s.usage.count(in, actions, &s.mic.clock)
 	for i, a := range actions {
 		if ended, ok := a.(orchestrator.TurnEnded); ok {
 			a = s.usage.estimate(s, ended)
 			actions[i] = a
 		}
 		if s.opts.Policy.ResumeGrace > 0 {
-			s.client.recall.note(a)
+			s.client.state.update(a)
 		}
-		s.lookAt(a)
+		s.updateLookback(a)
 		s.carryOut(a)
 	}
-	s.usage.talked.settle(in, actions)
-	s.saved.step(s, in, actions)
+	s.usage.talk.settle(in, actions)
+	s.saved.afterStep(s, in, actions)
 	s.watch.observe(s, in, actions, now)
 	if guessed := s.usage.guessed; guessed != (cost.Amount{}) {
 		s.usage.guessed = cost.Amount{}
@@ -444,8 +444,8 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 }
 
 // tell queues a message for the client.
-func (s *session) tell(m protocol.ServerMessage) {
-	s.queued(s.down.PushMessage(m))
+func (s *session) send(m protocol.ServerMessage) {
+	s.checkQueue(s.down.PushMessage(m))
 }
 
 // log returns a logger that names the session. It is made when something is to be logged: most sessions
@@ -453,7 +453,7 @@ func (s *session) tell(m protocol.ServerMessage) {
 func (s *session) log() *slog.Logger { return s.opts.Logger.With("session_id", s.id) }
 
 // queued ends the session if the client's queue is full.
-func (s *session) queued(ok bool, err error) {
+func (s *session) checkQueue(ok bool, err error) {
 	if err != nil {
 		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)

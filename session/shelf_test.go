@@ -66,7 +66,7 @@ func (f *shelf) record(id string) store.SessionRecord {
 }
 
 // checkpoint returns the newest checkpoint of a session.
-func (f *shelf) checkpoint(t *testing.T, id string) (c store.Checkpoint, r remembered) {
+func (f *shelf) checkpoint(t *testing.T, id string) (c store.Checkpoint, r savedState) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,18 +18,20 @@ type usage struct {
 	meter     *meter.Session // fixed; nil if nothing counts usage
 	sum       cost.Sum       // in this process, and in those before that have died
 	uncharged cost.Micros    // of sum, not yet in a Charged; below zero after an estimate that was too high
-	talked    talked
+	talk      talkCount
 	guessed   cost.Amount // counted by estimate since the last step
 }
 
 // spender returns whose usage the client's session is.
-func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String(), Key: g.principal.ID} }
+func (g *startup) usageOwner() meter.Who {
+	return meter.Who{User: g.User.String(), Key: g.principal.ID}
+}
 
 // meterUsage begins to count what a client's session uses, or returns which limit refuses it. goesOn
 // means that another process has let it in.
-func (g *guest) meterUsage(goesOn bool) *Cause {
+func (g *startup) meterUsage(goesOn bool) *Cause {
 	m := g.m
-	counted, no := m.options().Usage.Enter(g.spender(), goesOn)
+	counted, no := m.options().Usage.Enter(g.usageOwner(), goesOn)
 	if no != nil {
 		return limited(no)
 	}
@@ -46,7 +48,7 @@ func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	}
 	no := m.options().Usage.Door(who, m.options().Policy.ResumeGrace > 0)
 	if no != nil {
-		m.told(Refused{limited(no).Reason})
+		m.observe(Refused{limited(no).Reason})
 	}
 	return no
 }
@@ -70,11 +72,11 @@ func (l *link) used(t transport.Tokens) {
 	l.reports.Store(true)
 	in := orchestrator.Used{Tokens: t, Cost: s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)}
 	s.mu.Lock()
-	if g := s.usage.talked.guess; g != nil && g.of == l {
+	if g := s.usage.talk.guess; g != nil && g.of == l {
 		in.Late, in.Estimate = true, g.counted.Amount
 		tokens = tokens.Minus(g.counted.Tokens)
 		g.counted = cost.Sum{}
-		s.usage.costs(s, g.turn, in.Cost.Minus(in.Estimate))
+		s.usage.adjustTurn(s, g.turn, in.Cost.Minus(in.Estimate))
 	}
 	more := cost.Sum{Amount: in.Cost.Minus(in.Estimate), Tokens: tokens}
 	s.usage.sum = s.usage.sum.Plus(more)
@@ -88,7 +90,7 @@ func (l *link) used(t transport.Tokens) {
 // taken off what comes next. The caller must hold mu.
 func (u *usage) charge(l *link, more cost.Amount) {
 	if u.uncharged = u.uncharged.Plus(more.Micros); u.uncharged > 0 {
-		l.told(Charged{Cost: u.uncharged})
+		l.observe(Charged{Cost: u.uncharged})
 		u.uncharged = 0
 	}
 }
@@ -108,7 +110,7 @@ func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspe
 }
 
 // bill writes what this process has counted of a session that is over, or goes on elsewhere.
-func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
+func (m *Manager) auditCost(s *session, since time.Time, cause *Cause) cost.Sum {
 	s.mu.Lock()
 	sum := s.usage.sum
 	s.mu.Unlock()
@@ -116,7 +118,7 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	if m.options().Audit == nil || s.opts.Prices == nil {
 		return sum
 	}
-	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, spec.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
+	r := s.identified(audit.Spent(time.Now(), audit.EventSessionCost, spec.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
 	r.KeyID = s.principal.Value().ID
 	m.options().Audit(r)
 	return sum

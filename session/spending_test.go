@@ -281,7 +281,7 @@ func TestACallHasOneCost(t *testing.T) {
 		var metered cost.Micros
 		st := newStage(t, hearing, func(o *Options) {
 			told.into(o, prices(t, "fake-model"))
-			o.Desk = desk
+			o.Handoffs = desk
 			o.Observe = func(string, string) func(Event) {
 				return func(e Event) {
 					if c, ok := e.(Charged); ok {

@@ -43,7 +43,7 @@ func (m *Manager) DrainState() DrainState {
 
 // spread is when each session leaves, and each client that is carried to another node: spread over
 // the drain, because the other nodes have to take all of them.
-type spread struct {
+type drainPlan struct {
 	m       *Manager
 	began   time.Time
 	whole   time.Duration
@@ -61,7 +61,7 @@ func (m *Manager) moveAll(ctx context.Context, idle <-chan struct{}) {
 		return
 	}
 	now := time.Now()
-	p := &spread{m: m, began: now, whole: whole, by: until.Add(-whole / moveLate), first: true, due: map[*session]time.Time{}, carried: map[*Admission]time.Time{}}
+	p := &drainPlan{m: m, began: now, whole: whole, by: until.Add(-whole / moveLate), first: true, due: map[*session]time.Time{}, carried: map[*Admission]time.Time{}}
 	every := time.NewTicker(min(max(whole/200, 10*time.Millisecond), 200*time.Millisecond))
 	defer every.Stop()
 	for {
@@ -79,7 +79,7 @@ func (m *Manager) moveAll(ctx context.Context, idle <-chan struct{}) {
 
 // plan gives each session and each carried client that is new a time. The first ones are spread;
 // a session that begins or comes later leaves at once.
-func (p *spread) plan(now time.Time) {
+func (p *drainPlan) plan(now time.Time) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	var fresh []*session
@@ -115,7 +115,7 @@ func (p *spread) plan(now time.Time) {
 }
 
 // slot is when the i-th of n leaves.
-func (p *spread) slot(now time.Time, i, n int, later time.Duration) time.Time {
+func (p *drainPlan) slot(now time.Time, i, n int, later time.Duration) time.Time {
 	if !p.first {
 		return now.Add(later)
 	}
@@ -123,7 +123,7 @@ func (p *spread) slot(now time.Time, i, n int, later time.Duration) time.Time {
 }
 
 // move asks those to move whose time has come, and those whose client is away.
-func (p *spread) move(now time.Time) {
+func (p *drainPlan) move(now time.Time) {
 	for s, at := range p.due {
 		if at.After(now) && s.client.attachment() != nil {
 			continue

@@ -14,7 +14,7 @@ import (
 // FuzzStoredState: whatever a checkpoint of another version of the program holds, it is read or refused
 // with an error, and a session that goes on with it takes steps and can be noted again.
 func FuzzStoredState(f *testing.F) {
-	full, err := json.Marshal(remembered{
+	full, err := json.Marshal(savedState{
 		State: orchestrator.Memory{
 			Turn: 3, Gaps: 1, Open: &orchestrator.OpenTurn{Number: 3, Worded: true}, Phase: orchestrator.PhaseActive, Unanswered: true,
 			Contexts: []string{"order 42"},
@@ -59,7 +59,7 @@ func FuzzStoredState(f *testing.F) {
 		}
 		m := s.Memory()
 		trim(&m)
-		if _, err := json.Marshal(remembered{State: m, Transcripts: was.Transcripts}); err != nil {
+		if _, err := json.Marshal(savedState{State: m, Transcripts: was.Transcripts}); err != nil {
 			t.Errorf("it cannot be noted again: %v", err)
 		}
 	})

@@ -76,10 +76,10 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 		return nil, errors.New("it speaks with another provider than the one that the client has asked for")
 	}
 	r := *was
-	r.agent, r.tools = a, m.options().equip(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
-	r.provider = m.options().providerOf(&r.wish)
+	r.agent, r.tools = a, m.options().toolsFor(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
+	r.provider = m.options().providerOf(&r.modelRequest)
 	now := s.model.link().info()
-	setup := m.options().setup(&r.wish, r.provider)
+	setup := m.options().setup(&r.modelRequest, r.provider)
 	next := &orchestrator.NextAgent{
 		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
 		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
@@ -108,7 +108,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	})
 	s.log().Info("another agent goes on", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
 	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
-	s.tell(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
+	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }
 
 // SwitchAgent lets another agent go on with the session of that id, at the next moment at which its model

@@ -32,7 +32,7 @@ const (
 
 // comeFromElsewhere connects a client with a session that this node does not run: on the node that
 // runs it or, if that is gone, here. It returns the session if it was taken over.
-func (g *guest) comeFromElsewhere(a *Admission, c Client) (*session, *Cause) {
+func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 	m := g.m
 	id := g.start.Resume.SessionID
 	for range elsewhereTries {
@@ -41,7 +41,7 @@ func (g *guest) comeFromElsewhere(a *Admission, c Client) (*session, *Cause) {
 		}
 		switch carried := m.carry(a, c, g.start); {
 		case carried:
-			m.told(Returned{Outcome: ReturnedThere})
+			m.observe(Returned{Outcome: ReturnedThere})
 			return nil, nil
 		case m.options().Cluster == nil:
 			return nil, m.refuseResume(id)
@@ -77,7 +77,7 @@ func (g *guest) comeFromElsewhere(a *Admission, c Client) (*session, *Cause) {
 
 // takeOver makes this node the owner of a client's session and goes on with it. The error is that of
 // Cluster.Take.
-func (g *guest) takeOver(a *Admission, c Client) (*session, *Cause, error) {
+func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	m := g.m
 	t, err := m.options().Cluster.Take(m.ctx(), a.visitor(g.start))
 	var unfit *Cause
@@ -89,16 +89,16 @@ func (g *guest) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	}
 	began := time.Now()
 	g.logger = m.options().Logger.With("session_id", t.Record.ID)
-	s, end, cause := g.goOnWith(a, c, t)
+	s, end, cause := g.continueSession(a, c, t)
 	if cause == nil {
-		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
+		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.handedOver(), "turn", t.Checkpoint.Turn,
 			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
-		s.happened(g.started())
+		s.event(g.started())
 		outcome := ReturnedTaken
-		if t.given() {
+		if t.handedOver() {
 			outcome = ReturnedMoved
 		}
-		m.told(Returned{Outcome: outcome, Took: time.Since(g.came)})
+		m.observe(Returned{Outcome: outcome, Took: time.Since(g.arrivedAt)})
 		return s, nil, nil
 	}
 	g.logger.Warn("a session was taken over and cannot go on here", "reason", cause.Reason, "ended", end)
@@ -115,11 +115,11 @@ func (g *guest) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 }
 
 // given reports whether the node that ran the session last has given it up. Otherwise that node has died.
-func (t *Taken) given() bool { return !t.Record.Lost }
+func (t *Taken) handedOver() bool { return !t.Record.Lost }
 
 // past sets what this node needs to know of a session that it has taken: whose it is, its agent and its tools. It
 // returns what another process has kept of it, and what its model can do.
-func (g *guest) past(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
+func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
 	m := g.m
 	r := t.Record
 	who, err := user.Stored(r.User)
@@ -131,11 +131,11 @@ func (g *guest) past(ctx context.Context, t *Taken) (*restoring, transport.Capab
 		g.provider = m.options().Provider
 	}
 	g.agent = m.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = m.options().snapshot().Draw(drawsBy(who, r.Conversation, r.ID), r.Versions)
+	g.all = m.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
 	if cause := g.declare(); cause != nil {
 		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
-	g.tools = m.options().equip(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	g.tools = m.options().toolsFor(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
@@ -146,7 +146,7 @@ func (g *guest) past(ctx context.Context, t *Taken) (*restoring, transport.Capab
 		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Guarantor: registry.Guarantor{ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires},
 	}
 	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires}
-	at := &restoring{taken: t, was: was, back: g.start.Resume}
+	at := &restoring{taken: t, saved: was, resume: g.start.Resume}
 	g.entry, g.mark, g.restoring = EntryTakeover, prompts.MarkOf(was.Mark), at
 	g.start = startOf(r, g.start)
 	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
@@ -154,11 +154,11 @@ func (g *guest) past(ctx context.Context, t *Taken) (*restoring, transport.Capab
 
 // goOnWith goes on with a session that this node has taken. After a cause, end says whether the
 // session is over; otherwise another node may take it.
-func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
+func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
-	at, caps, err := g.past(ctx, t)
+	at, caps, err := g.prepare(ctx, t)
 	switch {
 	case err != nil:
 		g.logger.Error("a session that was taken over cannot go on", "error", err)
@@ -171,7 +171,7 @@ func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool
 			return nil, true, blocked(until)
 		}
 	}
-	if cause := a.seat(); cause != nil {
+	if cause := a.takePlace(); cause != nil {
 		return nil, false, cause
 	}
 	if sameCredentials(a.Principal, g.principal) {
@@ -181,8 +181,8 @@ func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool
 		return nil, true, causeResume
 	}
 	r := t.Record
-	at.was.State.Calls.Questions = g.questions(ctx, r, at)
-	setup := m.options().setup(&g.wish, g.provider)
+	at.saved.State.Calls.Questions = g.openQuestions(ctx, r, at)
+	setup := m.options().setup(&g.modelRequest, g.provider)
 	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
 	if end, cause := g.adopt(at); cause != nil {
 		return nil, end, cause
@@ -190,7 +190,7 @@ func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool
 	if cause := g.meterUsage(true); cause != nil {
 		return nil, false, cause
 	}
-	at.fates = g.fates(at.was.State.Calls.Questions)
+	at.outcomes = g.outcomes(at.saved.State.Calls.Questions)
 	if s, err = newSession(g, m.options(), c, g.noModelOf(r, caps)); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
@@ -200,29 +200,29 @@ func (g *guest) goOnWith(a *Admission, c Client, t *Taken) (s *session, end bool
 	s.model.redial.Store(&s.model.parts.redial)
 	s.place = t.Place
 	s.watch.follower = g.follow(g.provider, r.Model, "")
-	m.begun(s, g)
+	m.publish(s, g)
 	at.begin(s)
 	return s, false, nil
 }
 
 // noModelOf stands for the connection to a model that another process has had.
-func (g *guest) noModelOf(r store.SessionRecord, caps transport.Capabilities) noModel {
+func (g *startup) noModelOf(r store.SessionRecord, caps transport.Capabilities) noModel {
 	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
 }
 
 // questions returns the open questions of a session whose tokens the client's token opens. Each has the tools of the
 // agent that has asked it: what a person approves is that agent's call, whoever speaks by now. Where that agent is
 // not known any more, the present one's tools count.
-func (g *guest) questions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
+func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
 	m := g.m
-	open := unseal(at.was.State.Calls.Questions, at.was.Questions, r.ID, at.back.Token)
+	open := unseal(at.saved.State.Calls.Questions, at.saved.Questions, r.ID, at.resume.Token)
 	for i := range open {
 		by := open[i].Agent
 		if by.Name == "" || by == (calls.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
 			continue
 		}
 		if a := m.options().pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
-			open[i].Tools = m.options().equip(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+			open[i].Tools = m.options().toolsFor(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 		}
 	}
 	return open
@@ -230,20 +230,20 @@ func (g *guest) questions(ctx context.Context, r store.SessionRecord, at *restor
 
 // readState reads what a checkpoint holds of a session beside what was said; nothing without data. The
 // data may come from another version of the program.
-func readState(data []byte) (remembered, error) {
-	var was remembered
+func readState(data []byte) (savedState, error) {
+	var was savedState
 	if len(data) == 0 {
 		return was, nil
 	}
 	if err := json.Unmarshal(data, &was); err != nil {
-		return remembered{}, fmt.Errorf("session: the state in the checkpoint: %w", err)
+		return savedState{}, fmt.Errorf("session: the state in the checkpoint: %w", err)
 	}
 	m := was.State
 	switch {
 	case m.Turn < 0 || m.Gaps < 0 || m.Gaps > m.Turn:
-		return remembered{}, fmt.Errorf("session: the state in the checkpoint: turn %d, of which %d numbers belong to no turn", m.Turn, m.Gaps)
+		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d, of which %d numbers belong to no turn", m.Turn, m.Gaps)
 	case m.Open != nil && (m.Open.Number < 1 || m.Open.Number > m.Turn):
-		return remembered{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d", m.Open.Number, m.Turn)
+		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d", m.Open.Number, m.Turn)
 	}
 	was.Transcripts = slices.DeleteFunc(was.Transcripts, func(said *protocol.Transcript) bool { return said == nil })
 	return was, nil
@@ -251,17 +251,17 @@ func readState(data []byte) (remembered, error) {
 
 // adopt makes this node the one that writes into the session's conversation. After a cause, end says
 // whether the session is over; otherwise another node may take it.
-func (g *guest) adopt(at *restoring) (end bool, cause *Cause) {
+func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 	m := g.m
-	if m.options().Desk == nil || g.ConversationID == "" {
+	if m.options().Handoffs == nil || g.ConversationID == "" {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
-	a, err := m.options().Desk.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
+	a, err := m.options().Handoffs.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
 	switch {
 	case err == nil:
-		g.Over, g.WhenLost, at.kept = a.Over, a.WhenLost, a.Said
+		g.Over, g.WhenLost, at.entries = a.Over, a.WhenLost, a.Entries
 		return false, nil
 	case errors.Is(err, store.ErrFenced):
 		return false, causeMoving // another node has taken it since
@@ -274,7 +274,7 @@ func (g *guest) adopt(at *restoring) (end bool, cause *Cause) {
 
 // fates returns the outcomes of questions that were answered, by the API, or have expired while
 // nobody ran their session, by their tokens.
-func (g *guest) fates(questions []calls.OpenQuestion) map[string]calls.Outcome {
+func (g *startup) outcomes(questions []calls.OpenQuestion) map[string]calls.Outcome {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()

@@ -344,7 +344,7 @@ func TestATakenOverCallHasOneCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, desk, table := newShelf(), &keepsDesk{}, prices(t, "fake-model")
 		priced := func(o *Options) {
-			o.Desk, o.Prices = desk, table
+			o.Handoffs, o.Prices = desk, table
 			if fake, ok := o.Transports["fake"].(*fakeModel); ok {
 				fake.Info.Model = "fake-model"
 			}

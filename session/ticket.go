@@ -21,17 +21,17 @@ import (
 
 // Desk hands conversations over between text and voice; *handoff.Desk implements it and documents
 // each method. Redeem, Enter and Decided get 5 s. The methods may be called concurrently.
-type Desk interface {
+type Handoffs interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
 	Adopt(ctx context.Context, session string, epoch uint64, conversationID string, who user.User) (handoff.Adopted, error)
-	Keep(ctx context.Context, said handoff.Said) error
-	HandBack(ctx context.Context, said handoff.Said) error
+	Save(ctx context.Context, said handoff.Part) error
+	HandBack(ctx context.Context, said handoff.Part) error
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 }
 
 // wish is what a connection to a model is set up for, the first one and each that replaces it.
-type wish struct {
+type modelRequest struct {
 	start *startMessage      // without the secret of its ticket
 	agent *Agent             // with whom the client speaks; nil until that is known
 	tools *registry.Snapshot // the agent's; nil if it may use no tool
@@ -40,18 +40,18 @@ type wish struct {
 }
 
 // guest is a client that is admitted, and the settings of its session.
-type guest struct {
+type startup struct {
 	m *Manager
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
 	// means that the client may see the inside.
 	handoff.Ticket
-	seat *Admission // its place; nil if a test has none
-	came time.Time
+	admission *Admission // its place; nil if a test has none
+	arrivedAt time.Time
 	// When its session.start had come, and when it was known who it is; see started.
 	startedAt, knownAt time.Time
 	entry              Entry
 	addr               string
-	wish
+	modelRequest
 	declares   bool   // some of the tools are the client's
 	voice      string // requested from the model; empty for its default
 	provider   string // of its first connection
@@ -69,7 +69,7 @@ const ticketTime = 5 * time.Second
 
 // identify finds out who the client is and which conversation its session continues: from its
 // ticket or, if it needs none, from its session.start.
-func (g *guest) identify(a *Admission) *Cause {
+func (g *startup) identify(a *Admission) *Cause {
 	m := g.m
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
 	if a.Ticket != "" && secret != a.Ticket {
@@ -83,7 +83,7 @@ func (g *guest) identify(a *Admission) *Cause {
 	ctx, cancel := context.WithTimeout(m.ctx(), ticketTime)
 	defer cancel()
 	switch {
-	case secret != "" && m.options().Desk == nil:
+	case secret != "" && m.options().Handoffs == nil:
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return g.redeem(ctx, secret, a)
@@ -96,9 +96,9 @@ func (g *guest) identify(a *Admission) *Cause {
 }
 
 // redeem uses a ticket.
-func (g *guest) redeem(ctx context.Context, secret string, a *Admission) *Cause {
+func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Cause {
 	m := g.m
-	t, err := m.options().Desk.Redeem(ctx, secret, a.Origin)
+	t, err := m.options().Handoffs.Redeem(ctx, secret, a.Origin)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrUnknown):
@@ -131,7 +131,7 @@ func (g *guest) redeem(ctx context.Context, secret string, a *Admission) *Cause 
 }
 
 // enter lets a client without a ticket continue a conversation.
-func (g *guest) enter(ctx context.Context) *Cause {
+func (g *startup) enter(ctx context.Context) *Cause {
 	m := g.m
 	id := g.start.ConversationID
 	if id == "" {
@@ -144,10 +144,10 @@ func (g *guest) enter(ctx context.Context) *Cause {
 		return wrongField("conversation_id",
 			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
 	}
-	if m.options().Desk == nil {
+	if m.options().Handoffs == nil {
 		return nil
 	}
-	before, err := m.options().Desk.Enter(ctx, id, g.User)
+	before, err := m.options().Handoffs.Enter(ctx, id, g.User)
 	switch {
 	case err == nil:
 		g.Context = before
@@ -161,19 +161,19 @@ func (g *guest) enter(ctx context.Context) *Cause {
 }
 
 // started returns what is told of the guest's session, which begins now.
-func (g *guest) started() Started {
+func (g *startup) started() Started {
 	now := time.Now()
 	if g.entry == EntryTakeover {
-		return Started{Entry: g.entry, Total: now.Sub(g.came)}
+		return Started{Entry: g.entry, Total: now.Sub(g.arrivedAt)}
 	}
-	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.came), Identified: g.knownAt.Sub(g.startedAt), Connected: now.Sub(g.knownAt), Total: now.Sub(g.came)}
+	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.arrivedAt), Identified: g.knownAt.Sub(g.startedAt), Connected: now.Sub(g.knownAt), Total: now.Sub(g.arrivedAt)}
 }
 
 // leave releases what the guest's ticket holds.
-func (g *guest) leave() { g.leaving()() }
+func (g *startup) leave() { g.leaving()() }
 
 // leaving returns leave for later, without the guest.
-func (g *guest) leaving() func() {
+func (g *startup) leaving() func() {
 	account, over := g.account, g.Over
 	return func() {
 		account.Leave()

@@ -44,8 +44,8 @@ type counter struct {
 type noted struct {
 	asked   []string // secret and origin
 	entered []string
-	kept    []handoff.Said
-	back    []handoff.Said
+	kept    []handoff.Part
+	back    []handoff.Part
 	decided []string // reference and result
 	over    int
 	lose    func() // loses the lease of the session that runs
@@ -93,12 +93,12 @@ func (c *counter) Adopt(context.Context, string, uint64, string, user.User) (han
 	return handoff.Adopted{}, nil
 }
 
-func (c *counter) Keep(_ context.Context, said handoff.Said) error {
+func (c *counter) Save(_ context.Context, said handoff.Part) error {
 	c.note(func(n *noted) { n.kept = append(n.kept, said) })
 	return nil
 }
 
-func (c *counter) HandBack(ctx context.Context, said handoff.Said) error {
+func (c *counter) HandBack(ctx context.Context, said handoff.Part) error {
 	select {
 	case <-time.After(c.hold):
 	case <-ctx.Done():
@@ -114,7 +114,7 @@ func (c *counter) Decided(_ context.Context, q store.Confirmation, result json.R
 }
 
 func (c *counter) give(o *Options) {
-	o.Desk = c
+	o.Handoffs = c
 	o.Logger = slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
@@ -212,7 +212,7 @@ func TestTicketIsRefused(t *testing.T) {
 		"late":        {start: secret, err: store.ErrExpired, code: "ticket_expired", close: 4502},
 		"in voice":    {start: secret, err: store.ErrBusy, code: "voice_active", close: 4502},
 		"store":       {start: secret, err: errors.New("disk " + secret), code: "store_unavailable", close: 1011},
-		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Desk = nil }, code: "not_available", close: 4500},
+		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Handoffs = nil }, code: "not_available", close: 4500},
 		"agent":       {start: secret, change: func(_ *Options, c *counter) { c.ticket.Agent = "bob" }, code: "unknown_agent", close: 4505},
 		"blocked":     {start: secret, change: func(o *Options, _ *counter) { o.Blocked = blocksAda }, code: "blocked", close: 4503},
 		"too long":    {start: strings.Repeat("x", protocol.MaxTicketBytes+1), code: "invalid_message", close: 4500},

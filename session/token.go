@@ -69,7 +69,7 @@ func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
 }
 
 // known forgets a channel that was closed.
-func (t *tokens) known(safe <-chan struct{}) {
+func (t *tokens) forgetSafe(safe <-chan struct{}) {
 	if t.safe == safe {
 		t.safe = written
 	}
@@ -83,7 +83,7 @@ const safeTime = 2 * time.Second
 // its token could come back through another process: the token's hash, for which safe is closed, and the
 // questions that it is to open are durable. The caller must hold mu.
 func (s *session) welcome(gen int, safe <-chan struct{}) {
-	asks := s.state.Questions() > 0 && s.keepsCheckpoints()
+	asks := s.state.Questions() > 0 && s.canSave()
 	select {
 	case <-safe:
 		if !asks {
@@ -99,13 +99,13 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 		select {
 		case <-safe:
 			s.mu.Lock()
-			s.client.tokens.known(safe)
+			s.client.tokens.forgetSafe(safe)
 			s.mu.Unlock()
 		case <-ctx.Done():
 		}
 		var err error
 		if asks {
-			err = s.remember(ctx) // its questions are sealed with the tokens that are valid now
+			err = s.persist(ctx) // its questions are sealed with the tokens that are valid now
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil && !s.isOver() {
 			s.log().Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
@@ -140,7 +140,7 @@ func (t *tokens) keys() []sealKey {
 
 // enter puts the hashes into the session's record: of the newest token, of the next one, so that a
 // node which dies while it hands it out leaves nobody outside, and of the one before.
-func (t *tokens) enter(r *store.SessionRecord) {
+func (t *tokens) writeTo(r *store.SessionRecord) {
 	spare := sha256.Sum256([]byte(t.spare))
 	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
 	r.OldTokenHash, r.OldTokenUntil = "", time.Time{}
@@ -191,14 +191,14 @@ const (
 
 // tries counts refused attempts to come back, by the id of the session that was named. It may be
 // used concurrently.
-type tries struct {
+type resumeAttempts struct {
 	mu    sync.Mutex // guards the following fields
 	since time.Time  // when the counting began
 	count map[string]int
 }
 
 // refuse counts an attempt. It reports false if there were too many.
-func (t *tries) refuse(id string, now time.Time) bool {
+func (t *resumeAttempts) refuse(id string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.since) >= triesWindow || len(t.count) >= triesCounted {

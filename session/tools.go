@@ -32,14 +32,14 @@ func (h toolHost) conversation() execute.Conversation {
 			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: spec.ModeVoice, TimeZone: s.start.TimeZone,
 		},
 		Capabilities: caps,
-		Tell:         s.tell,
+		Tell:         s.send,
 		Blocked:      func(until time.Time) { s.blockedUntil.Store(&until) },
 		Audit:        h.audit,
 		Describe:     h.describe,
 		Report:       h.report,
 		Progress:     func(in calls.Progressed) { s.dispatch(orchestrator.OfCall{In: in}) },
 		Sure:         func() bool { return s.place.Sure() },
-		Remember:     s.remember,
+		Remember:     s.persist,
 	}
 }
 
@@ -54,8 +54,8 @@ func (h toolHost) describe(to *registry.Session) {
 func (h toolHost) audit(r audit.Record) {
 	s := h.s
 	s.mu.Lock()
-	s.owe(&r)
-	err := s.noteNow()
+	s.addRecord(&r)
+	err := s.saveNow()
 	s.mu.Unlock()
 	if err != nil {
 		s.log().Error("encoding a checkpoint", "error", err)
@@ -67,8 +67,8 @@ var errMoved = errors.New("session: it was given up for another gateway")
 
 // remember makes durable that the calls of this session have begun. While the session is given up it
 // waits for what comes of that.
-func (s *session) remember(ctx context.Context) error {
-	if g := locked(s, s.model.current); g != nil {
+func (s *session) persist(ctx context.Context) error {
+	if g := locked(s, s.model.currentHandover); g != nil {
 		select {
 		case <-g.over:
 		case <-ctx.Done():
@@ -79,11 +79,11 @@ func (s *session) remember(ctx context.Context) error {
 		}
 	}
 	s.mu.Lock()
-	if !s.keepsCheckpoints() {
+	if !s.canSave() {
 		s.mu.Unlock()
 		return nil
 	}
-	err := s.noteNow()
+	err := s.saveNow()
 	s.mu.Unlock()
 	if err != nil {
 		return err

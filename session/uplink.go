@@ -21,20 +21,20 @@ type uplink struct {
 
 	writer sync.WaitGroup // the writers; none is added once closed is set
 
-	mu       sync.Mutex // guards the following fields
-	maxAudio int        // bytes of audio
-	maxFrame int        // bytes of audio that are joined to one frame
-	entries  []upEntry
-	waiting  int   // commands in entries
-	words    int   // bytes of commands in entries
-	audio    int   // bytes of audio in entries
-	dropped  int64 // bytes of audio dropped
-	hole     int32 // bytes of audio that may come at once beside maxAudio
-	busy     bool  // somebody is sending: the writer, or the holder of a claim
-	held     bool  // nothing is sent, because there is no connection
-	inFront  bool  // commands go before what waits, at front
-	closed   bool
-	front    int
+	mu           sync.Mutex // guards the following fields
+	maxAudio     int        // bytes of audio
+	maxFrame     int        // bytes of audio that are joined to one frame
+	entries      []upEntry
+	waiting      int   // commands in entries
+	commandBytes int   // bytes of commands in entries
+	audio        int   // bytes of audio in entries
+	dropped      int64 // bytes of audio dropped
+	burst        int32 // bytes of audio that may come at once beside maxAudio
+	busy         bool  // somebody is sending: the writer, or the holder of a claim
+	held         bool  // nothing is sent, because there is no connection
+	inFront      bool  // commands go before what waits, at front
+	closed       bool
+	front        int
 }
 
 // upEntry is audio or a command.
@@ -49,8 +49,8 @@ type upEntry struct {
 // maxCommands is how many commands may be queued, and maxWords how many bytes of them. A model that
 // accepts none for that long is lost.
 const (
-	maxCommands = 512
-	maxWords    = 8 << 20
+	maxCommands     = 512
+	maxCommandBytes = 8 << 20
 )
 
 // keptEntries is the capacity that an empty queue keeps.
@@ -91,10 +91,10 @@ func (u *uplink) start() {
 }
 
 // afterHole says that so many bytes of audio may come at once, because they were recorded in a hole of the network.
-func (u *uplink) afterHole(bytes int) {
+func (u *uplink) allowBurst(bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.hole = int32(bytes) // at most longestHole
+	u.burst = int32(bytes) // at most longestHole
 }
 
 // pushAudio queues a copy of pcm. again says that it was sent before, to another process.
@@ -110,7 +110,7 @@ func (u *uplink) pushAudio(pcm []byte, again bool) {
 	if !again {
 		u.audio += len(pcm)
 	}
-	for u.audio > u.maxAudio+int(u.hole) {
+	for u.audio > u.maxAudio+int(u.burst) {
 		u.dropOldest()
 	}
 	u.start()
@@ -136,7 +136,7 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		u.lose([]upEntry{{record: record}})
+		u.dropRecords([]upEntry{{record: record}})
 		return true
 	}
 	u.entries = append(u.entries, upEntry{cmd: cmd, record: record})
@@ -146,13 +146,13 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 		u.front++
 	}
 	u.waiting++
-	u.words += wordsOf(cmd)
+	u.commandBytes += commandSize(cmd)
 	u.start()
-	return u.waiting <= maxCommands && u.words <= maxWords
+	return u.waiting <= maxCommands && u.commandBytes <= maxCommandBytes
 }
 
 // lose passes the records of entries that are never sent to unsent.
-func (u *uplink) lose(entries []upEntry) {
+func (u *uplink) dropRecords(entries []upEntry) {
 	for _, e := range entries {
 		if e.record != nil && u.unsent != nil {
 			u.unsent(e.record)
@@ -161,7 +161,7 @@ func (u *uplink) lose(entries []upEntry) {
 }
 
 // wordsOf returns how many bytes of foreign text a command holds.
-func wordsOf(cmd transport.Command) int {
+func commandSize(cmd transport.Command) int {
 	switch cmd := cmd.(type) {
 	case transport.UserText:
 		return len(cmd.Text)
@@ -208,7 +208,7 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	if cap(u.entries) > keptEntries {
 		u.entries = nil // the backlog is over: release its memory
 	}
-	u.audio, u.waiting, u.words = 0, 0, 0
+	u.audio, u.waiting, u.commandBytes = 0, 0, 0
 	return batch, u.busy
 }
 
@@ -223,16 +223,16 @@ func (u *uplink) hold() {
 		if e.frame != nil {
 			kept = append(kept, e)
 		} else {
-			u.lose([]upEntry{e})
+			u.dropRecords([]upEntry{e})
 		}
 	}
 	clear(u.entries[len(kept):])
-	u.entries, u.waiting, u.words = kept, 0, 0
+	u.entries, u.waiting, u.commandBytes = kept, 0, 0
 }
 
 // stopped waits until nobody sends any more. It must be called between hold and release, once the
 // connection is closed, by a caller that keeps others from claiming.
-func (u *uplink) stopped() {
+func (u *uplink) waitStopped() {
 	u.writer.Wait()
 	u.mu.Lock()
 	u.busy = false // a writer whose send has failed leaves it set
@@ -240,7 +240,7 @@ func (u *uplink) stopped() {
 }
 
 // first lets the commands that are pushed until flow go before everything that waits.
-func (u *uplink) first() {
+func (u *uplink) beginFront() {
 	u.mu.Lock()
 	u.inFront, u.front = true, 0
 	u.mu.Unlock()
@@ -262,7 +262,7 @@ func (u *uplink) pushFront(entries []upEntry) {
 }
 
 // flow ends hold: what waits is sent to the new connection.
-func (u *uplink) flow() {
+func (u *uplink) resume() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.held, u.inFront = false, false
@@ -307,7 +307,7 @@ func (u *uplink) close() {
 			e.frame.Free()
 		}
 	}
-	u.lose(u.entries)
+	u.dropRecords(u.entries)
 	u.entries, u.audio = nil, 0
 	u.mu.Unlock()
 }

@@ -41,7 +41,7 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 		e.Frame.Free()
 	}
 	if e.Tells() {
-		s.tellSent()
+		s.reportSent()
 	}
 	return nil
 }

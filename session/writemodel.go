@@ -27,7 +27,7 @@ func (s *session) writeModel() {
 			stuck.Reset(modelStalled)
 			sent, err := l.sendEntry(e, &in)
 			if err != nil {
-				s.up.lose(append(batch[i+1:], e))
+				s.up.dropRecords(append(batch[i+1:], e))
 				l.lost("send", err)
 				return // nobody sends after that
 			}
@@ -54,7 +54,7 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	}
 	in.PCM = e.frame.PCM
 	err = l.conn.Send(noDeadline, in)
-	l.s.model.look.sent(e.frame.PCM, e.again)
+	l.s.model.lookback.sent(e.frame.PCM, e.again)
 	e.frame.Free()
 	return true, err
 }

@@ -38,7 +38,7 @@ type capabilities struct {
 	library   *kb.Library    // kb, limited to the namespaces that each user may read
 	source    *source.Source // keeps kb in sync with its folder
 	store     *store.Store
-	handoff   *handoff.Desk
+	handoff   *handoff.Handoffs
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images

@@ -17,7 +17,7 @@ func (s *server) openJobs() {
 		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: s.jobsOwed,
 		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
 	})
-	s.caps.handoff.TellJobs(s.jobs)
+	s.caps.handoff.SetJobs(s.jobs)
 }
 
 // jobsOwed reports finished jobs to their voice sessions. It does not block.

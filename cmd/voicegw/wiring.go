@@ -136,7 +136,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own, timeZone)
 		},
 		Blocked:   s.caps.blocked,
-		Desk:      s.caps.handoff,
+		Handoffs:  s.caps.handoff,
 		Cluster:   s.elsewhere,
 		Executor:  executor,
 		Audit:     s.record,

@@ -12,7 +12,7 @@ import (
 // Adopted is the conversation of a session that another node has run until now.
 type Adopted struct {
 	// Said is what the conversation has of the session, in the order of time.
-	Said []conversation.Entry
+	Entries []conversation.Entry
 	// Over and WhenLost are those of a Ticket.
 	Over     func()
 	WhenLost func(f func())
@@ -22,7 +22,7 @@ type Adopted struct {
 // epoch of the session. The error wraps store.ErrFenced if a later owner has it already,
 // store.ErrVoiceActive if another session of the conversation runs, ErrTaken or another one of the
 // store's.
-func (d *Desk) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
+func (d *Handoffs) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
 	held, err := d.voice.Adopt(ctx, session, epoch, who.String(), id)
 	if err != nil {
 		return Adopted{}, err
@@ -41,7 +41,7 @@ func (d *Desk) Adopt(ctx context.Context, session string, epoch uint64, id strin
 	}
 	for _, e := range c.Entries {
 		if e.SessionID == session {
-			a.Said = append(a.Said, e)
+			a.Entries = append(a.Entries, e)
 		}
 	}
 	return a, nil

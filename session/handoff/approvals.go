@@ -18,7 +18,7 @@ import (
 
 // owedTo returns what a conversation has not been told: approvals whose outcome it never learned, because a
 // gateway was killed in between, and long work that has ended.
-func (d *Desk) owedTo(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
+func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
 	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
 		return nil, nil, err
 	}
@@ -32,8 +32,8 @@ func (d *Desk) owedTo(ctx context.Context, id string, who user.User) (open []sto
 
 // tell writes a notice into a conversation, once, for each approval in it whose outcome it was
 // never told, and for each job whose end it was not told. It returns the notices.
-func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
-	open, ended, err := d.owedTo(ctx, id, who)
+func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User) (notices []string, err error) {
+	open, ended, err := d.undelivered(ctx, id, who)
 	if err != nil || len(open)+len(ended) == 0 {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 // Decided writes into the conversation of a question, once, what came of an answer that the API
 // has given: result is the envelope of an approved call, nil if the call was declined. It writes
 // nothing if the conversation is not kept here and its first turn is not running.
-func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
+func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
 	if c.Conversation == "" {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.Ra
 		side = conversation.SideVoice
 	}
 	return untilStored(ctx, func() error {
-		if kept, err := d.kept(ctx, c.Conversation); err != nil || !kept {
+		if kept, err := d.isStored(ctx, c.Conversation); err != nil || !kept {
 			return err
 		}
 		return d.talks.Update(ctx, c.Conversation, func(talk *conversation.Conversation) error {
@@ -119,7 +119,7 @@ func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.Ra
 
 // kept says whether a conversation is kept here, or will be because its first turn is running.
 // Otherwise its client keeps it, or it has expired.
-func (d *Desk) kept(ctx context.Context, id string) (bool, error) {
+func (d *Handoffs) isStored(ctx context.Context, id string) (bool, error) {
 	for range 2 {
 		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
 			return err == nil, err

@@ -15,7 +15,7 @@ import (
 )
 
 // Said is what was said in a voice session that has gone on with a conversation.
-type Said struct {
+type Part struct {
 	SessionID, ConversationID, Agent string
 	User                             user.User
 	// Epoch is the session's epoch in the store's directory; 0 if it is not there.
@@ -39,8 +39,8 @@ type Ending struct {
 // The times of a handback.
 const (
 	// giveTime bounds a handback, and giveAway one that has to wait for a store that is away.
-	giveTime = 15 * time.Second
-	giveAway = 2 * time.Minute
+	handbackTime = 15 * time.Second
+	handbackAway = 2 * time.Minute
 	// lastWait is how long the client's last message waits for the handback, so that a client
 	// that has read it finds the conversation complete.
 	lastWait = time.Second
@@ -50,7 +50,7 @@ const (
 // when that is done. It may take 15 s, or 2 min if the lease was lost. Return itself waits for it for
 // at most 1 s, and not at all if the client is gone. last is the handback in the client's last
 // message; nil for a nil Keeper. A failure is logged.
-func (k *Keeper) Return(said Said, end Ending) (last *protocol.Handback, over <-chan struct{}) {
+func (k *Saver) HandBack(said Part, end Ending) (last *protocol.Handback, over <-chan struct{}) {
 	done := make(chan struct{}) // closed when the handback is over
 	if k == nil {
 		close(done)
@@ -61,9 +61,9 @@ func (k *Keeper) Return(said Said, end Ending) (last *protocol.Handback, over <-
 		close(done)
 		return last, done
 	}
-	most := giveTime
+	most := handbackTime
 	if end.Lost {
-		most = giveAway
+		most = handbackAway
 	}
 	go func() {
 		defer close(done)
@@ -71,7 +71,7 @@ func (k *Keeper) Return(said Said, end Ending) (last *protocol.Handback, over <-
 		ctx, cancel := context.WithTimeout(context.Background(), most)
 		defer cancel()
 		k.wait(ctx)
-		if err := k.desk.HandBack(ctx, said); err != nil {
+		if err := k.store.HandBack(ctx, said); err != nil {
 			k.logger.Error("the conversation could not be handed back", "conversation_id", said.ConversationID, "error", err)
 		}
 	}()
@@ -95,14 +95,14 @@ const (
 // HandBack writes what was said in a voice session into its conversation, in the place of what
 // Keep has written. While the store is away it tries again until ctx ends. The error wraps ErrTaken
 // or one of the store's: store.ErrFenced if another node goes on with the session.
-func (d *Desk) HandBack(ctx context.Context, said Said) error {
+func (d *Handoffs) HandBack(ctx context.Context, said Part) error {
 	return untilStored(ctx, func() error { return d.handBack(ctx, said) })
 }
 
 // Keep is HandBack for a session that goes on: what was said until now is not lost if this process
 // is killed. It does not wait for a turn of text that is being answered, because that turn is kept
 // beside it.
-func (d *Desk) Keep(ctx context.Context, said Said) error {
+func (d *Handoffs) Save(ctx context.Context, said Part) error {
 	return untilStored(ctx, func() error { return d.write(ctx, said) })
 }
 
@@ -122,7 +122,7 @@ func untilStored(ctx context.Context, try func() error) error {
 	}
 }
 
-func (d *Desk) handBack(ctx context.Context, said Said) error {
+func (d *Handoffs) handBack(ctx context.Context, said Part) error {
 	release, err := d.lease(ctx, said.ConversationID)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (d *Desk) handBack(ctx context.Context, said Said) error {
 // write puts what was said into the conversation. A node that takes the session over moves the
 // conversation's revision on, after it has become the session's owner: so whoever asks between its
 // reading and its writing whether it is the owner still, writes nothing beside the new one.
-func (d *Desk) write(ctx context.Context, said Said) error {
+func (d *Handoffs) write(ctx context.Context, said Part) error {
 	newest := said.Until
 	for _, e := range said.Entries {
 		if e.At.After(newest) {
@@ -159,7 +159,7 @@ func (d *Desk) write(ctx context.Context, said Said) error {
 
 // lease waits for the lease of a conversation for a while. If a turn of text takes longer it goes
 // on without the lease, because what was said by voice must not be lost.
-func (d *Desk) lease(ctx context.Context, id string) (release func(), err error) {
+func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err error) {
 	late := time.After(leaseWait)
 	for {
 		held, err := d.talks.Lease(ctx, id, leaseLife)

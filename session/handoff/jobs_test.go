@@ -43,7 +43,7 @@ func TestEndedJobIsTold(t *testing.T) {
 	others := job // of whoever had the conversation before it was ada's
 	others.ID, others.User, others.Result = "job-of-eve-000000000", "eve", json.RawMessage(`{"ok":true,"data":"R-2"}`)
 	jobs := &endedJobs{owed: []store.Job{others, job}}
-	d.TellJobs(jobs)
+	d.SetJobs(jobs)
 	for i := range 2 {
 		got, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
 		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || strings.Contains(got, "job-of-eve") || len(jobs.told) != i+1 || jobs.told[i] != job.ID {

@@ -36,7 +36,7 @@ func TestHandBackTwice(t *testing.T) {
 	d, s := newDesk(t)
 	e := entry(time.Now(), conversation.SideVoice, 1, "by voice")
 	e.SessionID = "voice-1"
-	back := Said{SessionID: "voice-1", ConversationID: "c-1", User: user.Must("ada"), Entries: []conversation.Entry{e}}
+	back := Part{SessionID: "voice-1", ConversationID: "c-1", User: user.Must("ada"), Entries: []conversation.Entry{e}}
 	for range 2 {
 		if err := d.HandBack(t.Context(), back); err != nil {
 			t.Fatal(err)

@@ -40,12 +40,12 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 // user said, what they heard, and each call with its answer; empty for a nil Story. own is the mark
 // before the gateway's own words, which is removed from everybody else's. Words that still sound
 // count as heard, because the user will have heard them.
-func (y *Story) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
+func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
 	if y == nil {
 		return nil
 	}
-	said := slices.Clone(y.said)
-	slices.SortStableFunc(said, func(a, b *saying) int { return cmp.Compare(a.entry.At.UnixNano(), b.entry.At.UnixNano()) })
+	said := slices.Clone(y.utterances)
+	slices.SortStableFunc(said, func(a, b *utterance) int { return cmp.Compare(a.entry.At.UnixNano(), b.entry.At.UnixNano()) })
 	from, size := len(said), 0
 	for from > 0 {
 		one := said[from-1]
@@ -69,7 +69,7 @@ func (y *Story) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
 }
 
 // entriesOf returns the entries of sayings, with their texts as far as they were heard.
-func entriesOf(said []*saying) (entries []conversation.Entry) {
+func entriesOf(said []*utterance) (entries []conversation.Entry) {
 	for _, s := range said {
 		one := *s
 		one.cutText()
@@ -79,7 +79,7 @@ func entriesOf(said []*saying) (entries []conversation.Entry) {
 }
 
 // past returns one saying as a model is told it.
-func (s *saying) past(own prompts.Mark) (past []transport.Past) {
+func (s *utterance) past(own prompts.Mark) (past []transport.Past) {
 	one := *s
 	one.cutText()
 	for _, t := range one.tools {

@@ -18,7 +18,7 @@ import (
 // answers, the items that have said the newest entries, and how many older entries the story no longer
 // has; empty for a nil Story. All audio that has come counts as heard. Words of the user that are not
 // complete are left out, and so are the tokens of questions, which are secrets.
-func (y *Story) History() (entries []conversation.Entry, items []string, dropped int) {
+func (y *Transcript) History() (entries []conversation.Entry, items []string, dropped int) {
 	if y == nil {
 		return nil, nil, 0
 	}
@@ -30,7 +30,7 @@ func (y *Story) History() (entries []conversation.Entry, items []string, dropped
 		}
 	}
 	answers := map[string]transport.PastTool{}
-	for _, s := range y.said {
+	for _, s := range y.utterances {
 		for _, t := range s.tools {
 			answers[t.call] = t.PastTool
 		}
@@ -51,7 +51,7 @@ func (y *Story) History() (entries []conversation.Entry, items []string, dropped
 const maxItems = 16
 
 // Unplaced returns how much of what the session has cost, spent, belongs to none of the entries of History.
-func (y *Story) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+func (y *Transcript) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
 	if y == nil {
 		return cost.Amount{}
 	}
@@ -60,11 +60,11 @@ func (y *Story) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.A
 
 // Draft returns what the user said last if not all its words are known; nil otherwise, and for a nil
 // Story.
-func (y *Story) Draft() *conversation.Entry {
+func (y *Transcript) Draft() *conversation.Entry {
 	if y == nil {
 		return nil
 	}
-	for _, s := range slices.Backward(y.said) {
+	for _, s := range slices.Backward(y.utterances) {
 		if s.entry.Role != conversation.RoleUser {
 			continue
 		}
@@ -80,22 +80,22 @@ func (y *Story) Draft() *conversation.Entry {
 
 // Settle settles what Draft has returned in another process: the words count as said as far as they
 // are known or, with again set, are left out because the user's audio is heard again.
-func (y *Story) Settle(draft conversation.Entry, again bool) {
+func (y *Transcript) Settle(draft conversation.Entry, again bool) {
 	if y == nil {
 		return
 	}
-	i := slices.IndexFunc(y.said, func(s *saying) bool { return s.entry.Role == draft.Role && s.entry.At.Equal(draft.At) })
+	i := slices.IndexFunc(y.utterances, func(s *utterance) bool { return s.entry.Role == draft.Role && s.entry.At.Equal(draft.At) })
 	switch {
 	case again && i >= 0:
-		y.bytes -= len(y.said[i].entry.Text)
-		y.said = slices.Delete(y.said, i, i+1)
+		y.bytes -= len(y.utterances[i].entry.Text)
+		y.utterances = slices.Delete(y.utterances, i, i+1)
 	case !again && i < 0:
-		y.add(&saying{entry: draft})
+		y.add(&utterance{entry: draft})
 	}
 }
 
 // Unheard records that the client has only a part of an item, and returns the words of that part.
-func (y *Story) Unheard(u orchestrator.Unheard) (text string) {
+func (y *Transcript) Unheard(u orchestrator.Unheard) (text string) {
 	s := y.find(u.Item, conversation.RoleAssistant)
 	if s == nil {
 		return ""
@@ -109,16 +109,16 @@ func (y *Story) Unheard(u orchestrator.Unheard) (text string) {
 
 // withoutDraft returns the story without what the user said last, if not all its words are known and it
 // is not answered: another process hears it again.
-func (y *Story) withoutDraft() *Story {
-	n := len(y.said)
-	for n > 0 && y.said[n-1].entry.Role == conversation.RoleContext {
+func (y *Transcript) withoutDraft() *Transcript {
+	n := len(y.utterances)
+	for n > 0 && y.utterances[n-1].entry.Role == conversation.RoleContext {
 		n-- // the page may tell something while the user speaks
 	}
-	if n == 0 || !y.said[n-1].draft || y.said[n-1].entry.Role != conversation.RoleUser || y.said[n-1].entry.Turn <= y.ended {
+	if n == 0 || !y.utterances[n-1].draft || y.utterances[n-1].entry.Role != conversation.RoleUser || y.utterances[n-1].entry.Turn <= y.ended {
 		return y
 	}
 	z := *y
-	z.said = slices.Concat(y.said[:n-1], y.said[n:])
+	z.utterances = slices.Concat(y.utterances[:n-1], y.utterances[n:])
 	return &z
 }
 
@@ -146,8 +146,8 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 // conversation has of the session; what only these have was said as well, and newer has those of them
 // that are not older than entries, with the session's turns. placed is what all entries of the session had
 // cost there, those that have gone included.
-func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int, placed cost.Amount) (y *Story, newer []conversation.Entry) {
-	y = NewStory(of)
+func RestoreTranscript(of Part, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int, placed cost.Amount) (y *Transcript, newer []conversation.Entry) {
+	y = NewTranscript(of)
 	gone := placed
 	for _, e := range entries {
 		gone = gone.Minus(costOf(e))
@@ -173,17 +173,17 @@ func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []
 			gone = gone.Minus(costOf(k))
 		}
 	}
-	y.gone = cost.Amount{Micros: max(gone.Micros, 0), Unpriced: max(gone.Unpriced, 0)}
+	y.droppedCost = cost.Amount{Micros: max(gone.Micros, 0), Unpriced: max(gone.Unpriced, 0)}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	y.dropped = dropped
 	for _, e := range all {
-		s := &saying{entry: e.Entry, id: e.item}
+		s := &utterance{entry: e.Entry, id: e.item}
 		s.entry.Calls = slices.Clone(e.Calls)
 		for i := range s.entry.Calls {
 			c := &s.entry.Calls[i]
 			if c.Envelope != nil {
 				t := transport.PastTool{Name: c.Tool, Args: registry.Decode(c.Args).Object(), Output: unquoted(c.Envelope), OK: c.OK}
-				s.tools = append(s.tools, toldTool{c.ID, t})
+				s.tools = append(s.tools, answeredTool{c.ID, t})
 				y.bytes += len(t.Output)
 			}
 			c.Args, c.Envelope = nil, nil

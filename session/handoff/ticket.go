@@ -45,7 +45,7 @@ type Ticket struct {
 // Redeem uses a ticket up, for a page of that origin; origin is empty for a client that is not a
 // page. The error wraps store.ErrUnknown, ErrOrigin, ErrUsed, ErrExpired or ErrBusy, or says that
 // the ticket could not be looked up.
-func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error) {
+func (d *Handoffs) Redeem(ctx context.Context, secret, origin string) (Ticket, error) {
 	t, held, err := d.voice.Redeem(ctx, secret, origin, time.Now())
 	if err != nil {
 		return Ticket{}, err
@@ -67,7 +67,7 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error
 	}
 	// The ticket is used up, so its user gets in even if the conversation cannot be read.
 	if out.Context != "" {
-		if notices, err := d.tell(ctx, t.Conversation, who); err == nil {
+		if notices, err := d.deliverNotices(ctx, t.Conversation, who); err == nil {
 			out.Context = strings.Join(append([]string{out.Context}, notices...), "\n"+prompts.GatewayLine)
 		}
 		return out, nil
@@ -81,8 +81,8 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error
 
 // Enter lets a user go on with a conversation without a ticket, and returns what was said before.
 // The error wraps store.ErrUnknown if the conversation is another user's.
-func (d *Desk) Enter(ctx context.Context, id string, who user.User) (before string, err error) {
-	_, err = d.tell(ctx, id, who)
+func (d *Handoffs) Enter(ctx context.Context, id string, who user.User) (before string, err error) {
+	_, err = d.deliverNotices(ctx, id, who)
 	switch {
 	case errors.Is(err, ErrTaken):
 		return "", store.ErrUnknown // nobody learns that it exists

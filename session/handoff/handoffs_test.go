@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func newDesk(t *testing.T) (*Desk, *store.Store) {
+func newDesk(t *testing.T) (*Handoffs, *store.Store) {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := store.Open(t.Context(), store.Options{Dir: dir, Sync: store.SyncInterval})
@@ -48,7 +48,7 @@ func entry(at time.Time, side conversation.Side, turn int, text string) conversa
 	return conversation.Entry{At: at.UTC(), Side: side, Role: conversation.RoleUser, Text: text, Turn: turn}
 }
 
-func invite(t *testing.T, d *Desk, in Invitation) registry.VoiceOffer {
+func invite(t *testing.T, d *Handoffs, in Invitation) registry.VoiceOffer {
 	t.Helper()
 	o, err := d.Invite(t.Context(), in)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestTicketKeepsItsTrace(t *testing.T) {
 func TestThereAndBack(t *testing.T) {
 	d, _ := newDesk(t)
 	now := time.Now()
-	o := invite(t, d, Invitation{User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	o := invite(t, d, Invitation{User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, PendingRequest: "When is it open?", Inspect: true, Entries: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
 	if !strings.HasPrefix(o.ConversationID, "conv-") {
 		t.Errorf("offered %+v", o.ConversationID)
 	}
@@ -103,7 +103,7 @@ func TestThereAndBack(t *testing.T) {
 	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, store.ErrVoiceActive) {
 		t.Errorf("while it runs: %v", err)
 	}
-	back := Said{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
+	back := Part{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
 		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
 	if err := d.HandBack(t.Context(), back); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestConversationGoesOn(t *testing.T) {
 	}{
 		"as it is when the ticket is used": {Invitation{}, "User: hello\nUser: later"},
 		"as the agent tells it":            {Invitation{Context: "User wants tea"}, "User wants tea"},
-		"as the agent knows it":            {Invitation{Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
+		"as the agent knows it":            {Invitation{Entries: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := newDesk(t)
@@ -161,7 +161,7 @@ func TestConversationGoesOn(t *testing.T) {
 // writes into it.
 func TestSomebodyElsesConversation(t *testing.T) {
 	d, s := newDesk(t)
-	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
+	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Entries: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
 	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("eve"), ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
 		t.Errorf("invited: %v", err)
 	}
@@ -177,7 +177,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 		t.Errorf("told %q, %v", got.Context, err)
 	}
 	got.Over()
-	err = d.HandBack(t.Context(), Said{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
+	err = d.HandBack(t.Context(), Part{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
 	if c, _ := d.Conversation(t.Context(), "c-1"); !errors.Is(err, ErrTaken) || len(c.Entries) != 1 {
 		t.Errorf("written: %v, %d entries", err, len(c.Entries))
 	}
@@ -193,7 +193,7 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}
 	done := make(chan error, 1) // from the handback
 	go func() {
-		done <- d.HandBack(context.Background(), Said{ConversationID: "c-1", User: user.Must("ada"),
+		done <- d.HandBack(context.Background(), Part{ConversationID: "c-1", User: user.Must("ada"),
 			Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "by voice")}})
 	}()
 	select {

@@ -21,21 +21,21 @@ import (
 // Story is the timeline of a voice session: what both sides have said and which tools were
 // called, derived from the decisions of the steps. It has the bounds of a conversation. It has no
 // lock: the mutex that guards the session's state guards it too. A nil Story notes nothing.
-type Story struct {
-	of      Said      // without its entries
-	said    []*saying // in the order in which they became known
-	bytes   int       // of the texts
-	dropped int
-	ended   int         // the last turn that has ended
-	gone    cost.Amount // of the entries that have gone
-	until   time.Time   // the newest time of an entry, also of one that has gone since
+type Transcript struct {
+	header      Part         // without its entries
+	utterances  []*utterance // in the order in which they became known
+	bytes       int          // of the texts
+	dropped     int
+	ended       int         // the last turn that has ended
+	droppedCost cost.Amount // of the entries that have gone
+	until       time.Time   // the newest time of an entry, also of one that has gone since
 }
 
 // NewStory returns the story of a session, of which nothing was said yet.
-func NewStory(of Said) *Story { return &Story{of: of} }
+func NewTranscript(of Part) *Transcript { return &Transcript{header: of} }
 
 // saying is an entry in the making.
-type saying struct {
+type utterance struct {
 	entry conversation.Entry
 	id    string // of the transcript; empty for calls and notices
 	draft bool   // more of the text may come
@@ -49,11 +49,11 @@ type saying struct {
 	heardMS int64
 	sentMS  int64 // what had left for the client: the user cannot have heard more
 	text    int
-	tools   []toldTool // the calls of the entry that have their answers
+	tools   []answeredTool // the calls of the entry that have their answers
 }
 
 // toldTool is a call with its answer, as a new connection is told of it.
-type toldTool struct {
+type answeredTool struct {
 	call string
 	transport.PastTool
 }
@@ -61,7 +61,7 @@ type toldTool struct {
 // Note takes an input and the actions that a step has decided on it. queued returns how much
 // audio of an item has come before the step, in ms. done says that a turn has ended, or that more
 // is known now of one that had.
-func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) (done bool) {
+func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) (done bool) {
 	if y == nil {
 		return false
 	}
@@ -69,7 +69,7 @@ func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at ti
 		y.played(p)
 	}
 	for _, a := range actions {
-		y.note(a, at, queued)
+		y.action(a, at, queued)
 		switch a := a.(type) {
 		case orchestrator.TurnEnded:
 			y.ended, done = max(y.ended, a.Turn), true
@@ -84,12 +84,12 @@ func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at ti
 
 // SoFar returns what was said until now as if all audio that has come will be heard, for a session
 // that goes on and has cost spent; empty for a nil Story.
-func (y *Story) SoFar(spent cost.Amount) Said {
-	return y.Said(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
+func (y *Transcript) SoFar(spent cost.Amount) Part {
+	return y.Part(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
 // spent notes what a turn has cost, and how long its answer took.
-func (y *Story) spent(a orchestrator.TurnEnded) {
+func (y *Transcript) spent(a orchestrator.TurnEnded) {
 	y.Costs(a.Turn, a.Cost)
 	if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
 		at.entry.LatencyMS = a.Latency.Total.Milliseconds()
@@ -98,7 +98,7 @@ func (y *Story) spent(a orchestrator.TurnEnded) {
 
 // Costs notes that a turn has cost so much more than was noted, and reports whether the story has the turn.
 // An estimate that a report replaces may make it less.
-func (y *Story) Costs(turn int, more cost.Amount) bool {
+func (y *Transcript) Costs(turn int, more cost.Amount) bool {
 	if y == nil {
 		return false
 	}
@@ -123,8 +123,8 @@ func costOf(e conversation.Entry) cost.Amount {
 
 // unplaced returns what a session that has cost spent has used in no turn of the entries: after the last
 // turn, between two, or in a turn without words.
-func (y *Story) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
-	rest := spent.Minus(y.gone)
+func (y *Transcript) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+	rest := spent.Minus(y.droppedCost)
 	for _, e := range entries {
 		rest = rest.Minus(costOf(e))
 	}
@@ -133,8 +133,8 @@ func (y *Story) unplaced(spent cost.Amount, entries []conversation.Entry) cost.A
 
 // lasting returns an entry of a turn that will stay: one that has words or calls, if there is one; nil
 // without any.
-func (y *Story) lasting(turn int) (at *saying) {
-	for _, s := range slices.Backward(y.said) {
+func (y *Transcript) lasting(turn int) (at *utterance) {
+	for _, s := range slices.Backward(y.utterances) {
 		if s.entry.Turn == turn && (at == nil || strings.TrimSpace(s.entry.Text) != "" || len(s.entry.Calls) > 0) {
 			at = s
 		}
@@ -142,7 +142,7 @@ func (y *Story) lasting(turn int) (at *saying) {
 	return at
 }
 
-func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
+func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(item string) int64) {
 	switch a := a.(type) {
 	case orchestrator.Transcript:
 		y.transcript(a)
@@ -151,28 +151,28 @@ func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item strin
 			s.audioMS, s.ended = a.AudioMS, true
 		} else {
 			// Its transcript comes later.
-			y.add(&saying{id: a.Item, audioMS: a.AudioMS, ended: true, entry: y.entry(at, conversation.RoleAssistant, a.Turn)})
+			y.add(&utterance{id: a.Item, audioMS: a.AudioMS, ended: true, entry: y.entry(at, conversation.RoleAssistant, a.Turn)})
 		}
 	case orchestrator.FlushItem:
 		s := y.find(a.Item, conversation.RoleAssistant)
 		if s == nil {
-			s = &saying{id: a.Item, entry: y.entry(at, conversation.RoleAssistant, a.Turn)}
+			s = &utterance{id: a.Item, entry: y.entry(at, conversation.RoleAssistant, a.Turn)}
 			y.add(s)
 		}
 		s.stop(a.HeardMS, queued(a.Item))
 		s.sentMS = a.SentMS
 	case orchestrator.AboutCall:
 		if told, ok := a.Do.(calls.Tell); ok {
-			y.told(told.Message, at)
+			y.message(told.Message, at)
 		}
 	case orchestrator.AgentSwitched:
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
 		e.System, e.Text = true, prompts.AgentWentOn(clip(a.From), clip(a.To))
-		y.add(&saying{entry: e})
+		y.add(&utterance{entry: e})
 	case orchestrator.ContextGiven:
 		e := y.entry(at, conversation.RoleContext, 0)
 		e.Text = a.Text
-		y.add(&saying{entry: e})
+		y.add(&utterance{entry: e})
 	case orchestrator.ToolEnded:
 		y.answered(a)
 	case orchestrator.TurnEnded:
@@ -181,7 +181,7 @@ func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item strin
 }
 
 // told takes a message to the client about a call or a question.
-func (y *Story) told(m protocol.ServerMessage, at time.Time) {
+func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	switch a := m.(type) {
 	case *protocol.ToolStarted:
 		y.called(a, at)
@@ -189,32 +189,32 @@ func (y *Story) told(m protocol.ServerMessage, at time.Time) {
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
 		e.System = true
 		e.Text = prompts.AskedToApprove(clip(a.Tool), string(a.Outcome))
-		y.add(&saying{entry: e})
+		y.add(&utterance{entry: e})
 	}
 }
 
 // played takes the client's report of how much of an interrupted item was heard.
-func (y *Story) played(in orchestrator.Played) {
+func (y *Transcript) played(in orchestrator.Played) {
 	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // it is zero before a flush
 		s.heardMS = min(max(in.MS, 0), s.sentMS)
 	}
 }
 
 // stop notes that the user heard heardMS of it and no more.
-func (s *saying) stop(heardMS, queuedMS int64) {
+func (s *utterance) stop(heardMS, queuedMS int64) {
 	s.cut, s.heardMS, s.text = true, heardMS, len(s.entry.Text)
 	if !s.ended {
 		s.audioMS = queuedMS
 	}
 }
 
-func (y *Story) entry(at time.Time, role conversation.Role, turn int) conversation.Entry {
-	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.of.SessionID}
+func (y *Transcript) entry(at time.Time, role conversation.Role, turn int) conversation.Entry {
+	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.header.SessionID}
 }
 
 // find returns the newest utterance with that id and role; nil if it is unknown.
-func (y *Story) find(id string, role conversation.Role) *saying {
-	for _, s := range slices.Backward(y.said) {
+func (y *Transcript) find(id string, role conversation.Role) *utterance {
+	for _, s := range slices.Backward(y.utterances) {
 		if s.id == id && id != "" && s.entry.Role == role {
 			return s
 		}
@@ -223,14 +223,14 @@ func (y *Story) find(id string, role conversation.Role) *saying {
 }
 
 // transcript takes the whole text of an utterance so far.
-func (y *Story) transcript(a orchestrator.Transcript) {
+func (y *Transcript) transcript(a orchestrator.Transcript) {
 	role := conversation.RoleUser
 	if a.Role == transport.RoleAssistant {
 		role = conversation.RoleAssistant
 	}
 	s := y.find(a.ID, role)
 	if s == nil {
-		s = &saying{id: a.ID, entry: y.entry(a.StartedAt, role, a.Turn)}
+		s = &utterance{id: a.ID, entry: y.entry(a.StartedAt, role, a.Turn)}
 		y.add(s)
 	}
 	text := a.Text
@@ -245,29 +245,29 @@ func (y *Story) transcript(a orchestrator.Transcript) {
 }
 
 // called notes a call, in one entry with the calls before it in the same turn.
-func (y *Story) called(a *protocol.ToolStarted, at time.Time) {
+func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
-	if n := len(y.said); n > 0 && y.said[n-1].entry.Turn == a.Turn && y.said[n-1].entry.Calls != nil && len(y.said[n-1].entry.Calls) < maxCallsTogether {
-		last := y.said[n-1]
+	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil && len(y.utterances[n-1].entry.Calls) < maxCallsTogether {
+		last := y.utterances[n-1]
 		last.entry.Calls = append(last.entry.Calls, call)
 		return
 	}
 	e := y.entry(at, conversation.RoleAssistant, a.Turn)
 	e.Calls = []conversation.Call{call}
-	y.add(&saying{entry: e})
+	y.add(&utterance{entry: e})
 }
 
 // maxCallsTogether bounds the calls of one entry.
 const maxCallsTogether = 32
 
 // answered notes how a call went.
-func (y *Story) answered(a orchestrator.ToolEnded) {
-	for _, s := range slices.Backward(y.said) {
+func (y *Transcript) answered(a orchestrator.ToolEnded) {
+	for _, s := range slices.Backward(y.utterances) {
 		for i := range s.entry.Calls {
 			if s.entry.Calls[i].ID == a.Call {
 				s.entry.Calls[i].OK = a.Envelope.OK
 				s.entry.Calls[i].Asked = a.Envelope.AsksUser()
-				s.tools = append(s.tools, toldTool{a.Call, pastTool(a)})
+				s.tools = append(s.tools, answeredTool{a.Call, pastTool(a)})
 				y.bytes += len(s.tools[len(s.tools)-1].Output)
 				y.bound()
 				return
@@ -277,29 +277,29 @@ func (y *Story) answered(a orchestrator.ToolEnded) {
 }
 
 // newest notes when an entry begins.
-func (y *Story) newest(s *saying) {
+func (y *Transcript) newest(s *utterance) {
 	if s.entry.At.After(y.until) {
 		y.until = s.entry.At
 	}
 }
 
-func (y *Story) add(s *saying) {
-	y.said = append(y.said, s)
+func (y *Transcript) add(s *utterance) {
+	y.utterances = append(y.utterances, s)
 	y.newest(s)
 	y.bytes += len(s.entry.Text)
 	y.bound()
 }
 
 // bound drops the oldest utterances if there are more than a conversation holds.
-func (y *Story) bound() {
-	for len(y.said) > 1 && (len(y.said) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
-		y.bytes -= len(y.said[0].entry.Text)
-		for _, t := range y.said[0].tools {
+func (y *Transcript) bound() {
+	for len(y.utterances) > 1 && (len(y.utterances) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
+		y.bytes -= len(y.utterances[0].entry.Text)
+		for _, t := range y.utterances[0].tools {
 			y.bytes -= len(t.Output)
 		}
-		y.gone = y.gone.Plus(costOf(y.said[0].entry))
-		y.said[0] = nil
-		y.said = y.said[1:]
+		y.droppedCost = y.droppedCost.Plus(costOf(y.utterances[0].entry))
+		y.utterances[0] = nil
+		y.utterances = y.utterances[1:]
 		y.dropped++
 	}
 }
@@ -307,11 +307,11 @@ func (y *Story) bound() {
 // Said returns what was said until now; empty for a nil Story. The entries cost what the session has
 // cost so far, spent: the newest one has what belongs to no turn. sounding returns, for an item that
 // is still being played, how much of it was heard and how much audio of it has come, in ms.
-func (y *Story) Said(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Said {
+func (y *Transcript) Part(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Part {
 	if y == nil {
-		return Said{}
+		return Part{}
 	}
-	said := y.of
+	said := y.header
 	said.Until = y.until
 	said.Entries = y.entries(sounding)
 	if n := len(said.Entries); n > 0 {
@@ -327,7 +327,7 @@ type timed struct {
 }
 
 // entries returns the timeline in the order in which things began.
-func (y *Story) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
+func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
 	var out []conversation.Entry
 	for _, e := range y.timeline(sounding) {
 		out = append(out, e.Entry)
@@ -336,9 +336,9 @@ func (y *Story) entries(sounding func(item string) (heardMS, queuedMS int64, ok 
 }
 
 // timeline is entries with the names of the items.
-func (y *Story) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
+func (y *Transcript) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
 	var out []timed
-	for _, s := range y.said {
+	for _, s := range y.utterances {
 		one := *s
 		if one.id != "" && one.entry.Role == conversation.RoleAssistant {
 			if heard, queued, ok := sounding(one.id); ok {
@@ -379,7 +379,7 @@ func joined(entries []timed) []timed {
 
 // cutText cuts the text of an interrupted utterance to the share of its audio that was heard,
 // at the end of a word.
-func (s *saying) cutText() {
+func (s *utterance) cutText() {
 	if !s.cut || s.ended && s.heardMS >= s.audioMS {
 		return
 	}

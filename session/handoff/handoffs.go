@@ -22,7 +22,7 @@ var ErrTaken = errors.New("handoff: the conversation is another user's")
 const ContextChars = 4000
 
 // Desk hands conversations over. Its methods may be used concurrently.
-type Desk struct {
+type Handoffs struct {
 	// Fixed after New.
 	talks     *store.Conversations
 	voice     *store.VoiceSessions
@@ -42,12 +42,12 @@ type Jobs interface {
 
 // TellJobs has voice sessions that go on with a conversation told of long work that has ended. It must be
 // called before anything else.
-func (d *Desk) TellJobs(j Jobs) { d.jobs = j }
+func (d *Handoffs) SetJobs(j Jobs) { d.jobs = j }
 
 // New returns a Desk over a store; agent names the agent of conversations that begin
 // here.
-func New(s *store.Store, agent string) *Desk {
-	return &Desk{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
+func New(s *store.Store, agent string) *Handoffs {
+	return &Handoffs{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
 }
 
 // Invitation asks for a voice session.
@@ -64,7 +64,7 @@ type Invitation struct {
 	// Context is what was said before, in lines. Said is the same as entries, of which
 	// the newest are told; a new conversation begins with them. Both may be empty.
 	Context string
-	Said    []conversation.Entry
+	Entries []conversation.Entry
 	// ConversationID is the conversation that goes on; empty for a new one.
 	ConversationID string
 	// Origin is the only origin whose pages may use the ticket; empty for any client.
@@ -78,17 +78,17 @@ type Invitation struct {
 // Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive,
 // store.ErrUser, store.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
 // that the origin is invalid.
-func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, error) {
+func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, error) {
 	id := cmp.Or(in.ConversationID, conversation.NewID())
 	fresh, err := d.begin(ctx, id, in)
 	if err != nil {
 		return registry.VoiceOffer{}, err
 	}
 	before := in.Context
-	if before == "" && len(in.Said) > 0 && !fresh {
+	if before == "" && len(in.Entries) > 0 && !fresh {
 		// The conversation goes on here, and these are what its agent knows of it.
 		c := conversation.New(id, in.User.String(), in.Agent, time.Now())
-		c.Append(time.Now(), in.Said...)
+		c.Append(time.Now(), in.Entries...)
 		before = c.Brief(ContextChars)
 	}
 	return d.offer(ctx, store.Ticket{
@@ -100,8 +100,8 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, 
 
 // Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. A conversation
 // that the gateway keeps is stored when the turn that calls the tool has ended, at the latest.
-func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer registry.VoiceOffer, err error) {
-	if err = d.keep(ctx, r); err == nil {
+func (d *Handoffs) Offer(ctx context.Context, r registry.VoiceRequest) (offer registry.VoiceOffer, err error) {
+	if err = d.storeRequest(ctx, r); err == nil {
 		offer, err = d.offer(ctx, store.Ticket{
 			User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
 			PendingRequest: r.PendingRequest, Origin: r.Origin,
@@ -117,7 +117,7 @@ func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer regist
 }
 
 // offer makes the ticket; the session belongs to the trace of ctx.
-func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
+func (d *Handoffs) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
 	t.Trace = protocol.TraceParentFrom(ctx).String()
 	o, err := d.voice.Offer(ctx, t)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, 
 
 // keep stores a conversation that only its client keeps. Each entry is a millisecond later than the
 // one before, so that they stay in order when others join them.
-func (d *Desk) keep(ctx context.Context, r registry.VoiceRequest) error {
+func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) error {
 	if len(r.Said) == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (d *Desk) keep(ctx context.Context, r registry.VoiceRequest) error {
 			turn++
 		}
 		if e.Turn = max(turn, 1); e.Text != "" {
-			in.Said = append(in.Said, e)
+			in.Entries = append(in.Entries, e)
 		}
 	}
 	_, err = d.begin(ctx, r.ConversationID, in)
@@ -154,7 +154,7 @@ func (d *Desk) keep(ctx context.Context, r registry.VoiceRequest) error {
 }
 
 // begin makes the conversation if it is new, and says whether it was.
-func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
+func (d *Handoffs) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
 	c, rev, err := d.talks.Load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
@@ -164,7 +164,7 @@ func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool,
 		return false, owned(c, in.User)
 	}
 	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
-	c.Append(time.Now(), in.Said...)
+	c.Append(time.Now(), in.Entries...)
 	if _, err = d.talks.Save(ctx, c, rev); errors.Is(err, store.ErrChanged) {
 		return d.begin(ctx, id, in) // it was made meanwhile
 	}
@@ -181,13 +181,13 @@ func owned(c *conversation.Conversation, who user.User) error {
 
 // Conversations returns a page of the conversations that are kept, the one first that was used last. The
 // error is store.ErrCursor, or one of the store's.
-func (d *Desk) Conversations(ctx context.Context, q store.Query) (store.Page, error) {
+func (d *Handoffs) Conversations(ctx context.Context, q store.Query) (store.Page, error) {
 	return d.talks.List(ctx, q)
 }
 
 // Conversation returns everything that is kept of a conversation. The error is
 // store.ErrUnknown, or one of the store's.
-func (d *Desk) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
+func (d *Handoffs) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
 	c, _, err := d.talks.Load(ctx, id)
 	return c, err
 }

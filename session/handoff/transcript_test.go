@@ -24,12 +24,12 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // teller feeds a story with what steps decide, at so many seconds.
 type teller struct {
-	Story
+	Transcript
 	heard, queued map[string]int64
 }
 
 func newTeller() *teller {
-	return &teller{Story: Story{of: Said{SessionID: "voice-1"}}, heard: map[string]int64{}, queued: map[string]int64{}}
+	return &teller{Transcript: Transcript{header: Part{SessionID: "voice-1"}}, heard: map[string]int64{}, queued: map[string]int64{}}
 }
 
 // started is what the client is told of a call that begins.
@@ -43,7 +43,7 @@ func (l *teller) at(s int, actions ...orchestrator.Action) {
 			f.HeardMS, f.SentMS = l.heard[f.Item], 4000
 			a = f
 		}
-		l.note(a, noon.Add(time.Duration(s)*time.Second), func(item string) int64 { return l.queued[item] })
+		l.action(a, noon.Add(time.Duration(s)*time.Second), func(item string) int64 { return l.queued[item] })
 	}
 }
 
@@ -206,7 +206,7 @@ func TestInterruptedAnswerIsCutWhereItWasHeard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTeller()
-			l.Story.transcript(orchestrator.Transcript{Turn: 1, ID: "o", Role: transport.RoleAssistant, Text: text, StartedAt: noon.Add(time.Second)})
+			l.Transcript.transcript(orchestrator.Transcript{Turn: 1, ID: "o", Role: transport.RoleAssistant, Text: text, StartedAt: noon.Add(time.Second)})
 			tc.tell(l)
 			if diff := cmp.Diff(tc.want, l.lines()); diff != "" {
 				t.Error(diff)
@@ -249,8 +249,8 @@ func TestStoryIsBounded(t *testing.T) {
 	for i := range 3 * conversation.MaxEntries {
 		l.said(i, i, transport.RoleUser, fmt.Sprint("i", i), "word")
 	}
-	if n := len(l.Story.said); n != conversation.MaxEntries || l.Story.dropped != 2*conversation.MaxEntries {
-		t.Errorf("%d entries are kept, %d were dropped", n, l.Story.dropped)
+	if n := len(l.Transcript.utterances); n != conversation.MaxEntries || l.Transcript.dropped != 2*conversation.MaxEntries {
+		t.Errorf("%d entries are kept, %d were dropped", n, l.Transcript.dropped)
 	}
 	if got := l.lines(); !strings.HasPrefix(got[len(got)-1], fmt.Sprint(3*conversation.MaxEntries-1, " ")) {
 		t.Errorf("the newest is %s", got[len(got)-1])
@@ -263,18 +263,18 @@ func TestStoryIsBounded(t *testing.T) {
 		}
 	}
 	var bytes int
-	for _, s := range l.Story.said {
+	for _, s := range l.Transcript.utterances {
 		bytes += len(s.entry.Text)
 	}
-	if bytes != l.Story.bytes || bytes > conversation.MaxBytes || len(l.Story.said) < 10 {
-		t.Errorf("%d bytes in %d entries, counted as %d", bytes, len(l.Story.said), l.Story.bytes)
+	if bytes != l.Transcript.bytes || bytes > conversation.MaxBytes || len(l.Transcript.utterances) < 10 {
+		t.Errorf("%d bytes in %d entries, counted as %d", bytes, len(l.Transcript.utterances), l.Transcript.bytes)
 	}
 	l = newTeller()
 	for i := range 1000 {
 		l.at(1, started(1, fmt.Sprint("call_", i), "t"))
 	}
-	if n := len(l.Story.said); n > conversation.MaxEntries || len(l.Story.said[0].entry.Calls) != maxCallsTogether {
-		t.Errorf("%d entries of %d calls", n, len(l.Story.said[0].entry.Calls))
+	if n := len(l.Transcript.utterances); n > conversation.MaxEntries || len(l.Transcript.utterances[0].entry.Calls) != maxCallsTogether {
+		t.Errorf("%d entries of %d calls", n, len(l.Transcript.utterances[0].entry.Calls))
 	}
 }
 

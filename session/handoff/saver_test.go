@@ -17,7 +17,7 @@ import (
 )
 
 // texts are what a conversation holds, in order, with the turns.
-func texts(t *testing.T, d *Desk, id string) string {
+func texts(t *testing.T, d *Handoffs, id string) string {
 	t.Helper()
 	c, err := d.Conversation(t.Context(), id)
 	if err != nil {
@@ -31,8 +31,8 @@ func texts(t *testing.T, d *Desk, id string) string {
 }
 
 // spoken is what was said in a session, an utterance a second.
-func spoken(session string, words ...string) Said {
-	said := Said{SessionID: session, ConversationID: "c-1", User: user.Must("ada"), Agent: "default"}
+func spoken(session string, words ...string) Part {
+	said := Part{SessionID: session, ConversationID: "c-1", User: user.Must("ada"), Agent: "default"}
 	for i, text := range words {
 		e := entry(time.Date(2026, 11, 23, 12, 0, i, 0, time.UTC), conversation.SideVoice, i+1, text)
 		e.SessionID = session
@@ -45,15 +45,15 @@ func spoken(session string, words ...string) Said {
 // once, and the handback corrects it.
 func TestKeptWhileItGoesOn(t *testing.T) {
 	d, _ := newDesk(t)
-	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Said: []conversation.Entry{entry(time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC), conversation.SideText, 1, "hello")}})
+	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Entries: []conversation.Entry{entry(time.Date(2026, 11, 23, 11, 0, 0, 0, time.UTC), conversation.SideText, 1, "hello")}})
 	for _, tc := range []struct {
-		write func(context.Context, Said) error
+		write func(context.Context, Part) error
 		words []string
 		want  string
 	}{
-		{d.Keep, []string{"one"}, "1 hello, 2 one"},
-		{d.Keep, []string{"one", "two two two"}, "1 hello, 2 one, 3 two two two"},
-		{d.Keep, []string{"one", "two two two"}, "1 hello, 2 one, 3 two two two"},
+		{d.Save, []string{"one"}, "1 hello, 2 one"},
+		{d.Save, []string{"one", "two two two"}, "1 hello, 2 one, 3 two two two"},
+		{d.Save, []string{"one", "two two two"}, "1 hello, 2 one, 3 two two two"},
 		{d.HandBack, []string{"one", "two"}, "1 hello, 2 one, 3 two"},
 	} {
 		if err := tc.write(t.Context(), spoken("voice-1", tc.words...)); err != nil {
@@ -74,7 +74,7 @@ func TestANodeThatLostItsSessionKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer first.Release()
-	if err := d.Keep(t.Context(), spoken("voice-1", "one")); err != nil {
+	if err := d.Save(t.Context(), spoken("voice-1", "one")); err != nil {
 		t.Fatal(err)
 	}
 	next, err := s.VoiceSessions().Adopt(t.Context(), "voice-1", 2, "ada", "c-1")
@@ -82,7 +82,7 @@ func TestANodeThatLostItsSessionKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	zombie := spoken("voice-1", "one", "by the zombie")
-	if err := d.Keep(t.Context(), zombie); !errors.Is(err, store.ErrFenced) {
+	if err := d.Save(t.Context(), zombie); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("while the other goes on: %v", err)
 	}
 	there := spoken("voice-1", "one", "two", "three")
@@ -106,13 +106,13 @@ type slowDesk struct {
 	hang chan struct{} // Keep waits until it is closed, or its context ends
 }
 
-func (d *slowDesk) note(what string, said Said) {
+func (d *slowDesk) note(what string, said Part) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.did = append(d.did, fmt.Sprint(what, " ", len(said.Entries)))
 }
 
-func (d *slowDesk) Keep(ctx context.Context, said Said) error {
+func (d *slowDesk) Save(ctx context.Context, said Part) error {
 	d.note("keep", said)
 	select {
 	case <-d.hang:
@@ -123,7 +123,7 @@ func (d *slowDesk) Keep(ctx context.Context, said Said) error {
 	}
 }
 
-func (d *slowDesk) HandBack(_ context.Context, said Said) error {
+func (d *slowDesk) HandBack(_ context.Context, said Part) error {
 	d.note("back", said)
 	return nil
 }
@@ -133,7 +133,7 @@ func (d *slowDesk) HandBack(_ context.Context, said Said) error {
 func TestKeeper(t *testing.T) {
 	for name, tc := range map[string]struct {
 		end  func(d *slowDesk)
-		said Said
+		said Part
 		want string
 	}{
 		"the store answers":     {func(d *slowDesk) { close(d.hang); synctest.Wait() }, spoken("voice-1", "a", "b", "c", "d"), "[keep 1 keep 3 back 4]"},
@@ -143,15 +143,15 @@ func TestKeeper(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &slowDesk{hang: make(chan struct{})}
-				k := NewKeeper(NewStory(Said{SessionID: "voice-1", ConversationID: "c-1"}), d, slog.New(slog.DiscardHandler))
+				k := NewSaver(NewTranscript(Part{SessionID: "voice-1", ConversationID: "c-1"}), d, slog.New(slog.DiscardHandler))
 				for i := range 3 {
-					k.Keep(spoken("voice-1", []string{"a", "b", "c"}[:i+1]...))
+					k.Save(spoken("voice-1", []string{"a", "b", "c"}[:i+1]...))
 					synctest.Wait()
 				}
 				tc.end(d)
-				_, over := k.Return(tc.said, Ending{})
+				_, over := k.HandBack(tc.said, Ending{})
 				<-over
-				k.Keep(spoken("voice-1", "too late"))
+				k.Save(spoken("voice-1", "too late"))
 				synctest.Wait()
 				if got := fmt.Sprint(d.did); got != tc.want {
 					t.Errorf("%s, want %s", got, tc.want)
@@ -159,9 +159,9 @@ func TestKeeper(t *testing.T) {
 			})
 		})
 	}
-	var none *Keeper
-	none.Keep(spoken("voice-1", "a"))
-	if last, over := none.Return(Said{}, Ending{}); last != nil || over == nil {
+	var none *Saver
+	none.Save(spoken("voice-1", "a"))
+	if last, over := none.HandBack(Part{}, Ending{}); last != nil || over == nil {
 		t.Error("a session without a conversation is handed back")
 	}
 }

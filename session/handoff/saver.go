@@ -9,18 +9,18 @@ import (
 // Keeper writes what is said in a voice session into its conversation: at the end of each turn, so
 // that it is not lost if this process is killed, and at the session's end. Its methods may be used
 // concurrently. A nil Keeper, of a session without a conversation, writes nothing.
-type Keeper struct {
+type Saver struct {
 	// Fixed after NewKeeper.
-	desk interface {
-		Keep(context.Context, Said) error
-		HandBack(context.Context, Said) error
+	store interface {
+		Save(context.Context, Part) error
+		HandBack(context.Context, Part) error
 	}
 	logger *slog.Logger
 	ctx    func() context.Context // of a write; stop ends it
 	stop   context.CancelFunc
 
 	mu     sync.Mutex    // guards the following fields
-	next   *Said         // waits to be written; nil without one
+	next   *Part         // waits to be written; nil without one
 	busy   chan struct{} // closed when the goroutine that writes has ended; nil without one
 	wrote  bool          // something was to be written
 	over   bool          // Return was called
@@ -28,20 +28,20 @@ type Keeper struct {
 }
 
 // NewKeeper returns the keeper of a story, which writes with desk; nil for a nil Story.
-func NewKeeper(y *Story, desk interface {
-	Keep(context.Context, Said) error
-	HandBack(context.Context, Said) error
-}, logger *slog.Logger) *Keeper {
+func NewSaver(y *Transcript, desk interface {
+	Save(context.Context, Part) error
+	HandBack(context.Context, Part) error
+}, logger *slog.Logger) *Saver {
 	if y == nil {
 		return nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Keeper{desk: desk, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
+	return &Saver{store: desk, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
 }
 
 // Keep has what was said until now written soon, by a goroutine that runs while there is something
 // to write; what waits is replaced. It does not wait.
-func (k *Keeper) Keep(said Said) {
+func (k *Saver) Save(said Part) {
 	if k == nil || len(said.Entries) == 0 {
 		return
 	}
@@ -58,7 +58,7 @@ func (k *Keeper) Keep(said Said) {
 }
 
 // write writes until nothing waits any more.
-func (k *Keeper) write(busy chan struct{}) {
+func (k *Saver) write(busy chan struct{}) {
 	defer close(busy)
 	for {
 		k.mu.Lock()
@@ -69,8 +69,8 @@ func (k *Keeper) write(busy chan struct{}) {
 			return
 		}
 		k.mu.Unlock()
-		ctx, cancel := context.WithTimeout(k.ctx(), giveTime)
-		err := k.desk.Keep(ctx, *said)
+		ctx, cancel := context.WithTimeout(k.ctx(), handbackTime)
+		err := k.store.Save(ctx, *said)
 		stopped := k.ctx().Err() != nil
 		cancel()
 		k.mu.Lock()
@@ -83,7 +83,7 @@ func (k *Keeper) write(busy chan struct{}) {
 }
 
 // finish ends Keep, and says whether it has written anything.
-func (k *Keeper) finish() (wrote bool) {
+func (k *Saver) finish() (wrote bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.over, k.next = true, nil
@@ -92,7 +92,7 @@ func (k *Keeper) finish() (wrote bool) {
 }
 
 // wait waits until no write runs any more, or ctx ends.
-func (k *Keeper) wait(ctx context.Context) {
+func (k *Saver) wait(ctx context.Context) {
 	k.mu.Lock()
 	busy := k.busy
 	k.mu.Unlock()
@@ -107,17 +107,17 @@ func (k *Keeper) wait(ctx context.Context) {
 
 // Flush has what was said until now written, and waits for it, but no longer than ctx. What could
 // not be written is logged by the write.
-func (k *Keeper) Flush(ctx context.Context, said Said) {
+func (k *Saver) Flush(ctx context.Context, said Part) {
 	if k == nil {
 		return
 	}
-	k.Keep(said)
+	k.Save(said)
 	k.wait(ctx)
 }
 
 // Leave ends Keep without a handback, because another process goes on with the session. over is
 // closed when no write runs any more.
-func (k *Keeper) Leave() (over <-chan struct{}) {
+func (k *Saver) Stop() (over <-chan struct{}) {
 	done := make(chan struct{})
 	if k == nil {
 		close(done)
