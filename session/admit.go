@@ -14,20 +14,17 @@ import (
 	"voicegw/internal/user"
 )
 
-// Arrival is what is known of a connection before its session.start. It may be set until Start, and is
-// nil once a session runs.
+// Arrival is the information on a connection before its session.start. It may be set until Start, and is nil once a
+// session runs.
 type Arrival struct {
-	// Ticket is the ticket that the client offered as a subprotocol, Origin the origin of its
-	// page; either may be empty.
+	// Ticket was offered as a subprotocol, Origin is the page's origin; either may be empty.
 	Ticket, Origin string
-	// Principal is who the client has shown to be. If TicketNeeded is set, it may begin a session only
-	// with a ticket.
+	// Principal is the authenticated client. TicketNeeded: it may begin a session only with a ticket.
 	Principal    auth.Principal
 	TicketNeeded bool
-	// Anonymous is the user of a client that gives no name. If it is not set, such a client is a new
-	// user, connected to no other.
+	// Anonymous is the user of a client without a name. If it is not set, such a client becomes a new user.
 	Anonymous user.User
-	// Parent is the span of the client's own that it begins the session for; zero without one.
+	// Parent is the client's span; zero without one.
 	Parent protocol.TraceParent
 }
 
@@ -39,13 +36,12 @@ var (
 	ErrFull = errors.New("the gateway is full")
 	// ErrAddressLimit: the client's address has too many sessions, or starts them too fast.
 	ErrAddressLimit = errors.New("too many sessions from this address")
-	// ErrBehind: the gateway takes no new session because it is late, and there is no session that
-	// a client may come back to.
+	// ErrBehind: the gateway is overloaded, and no client may be returning.
 	ErrBehind = errors.New("the gateway is behind")
 )
 
-// Admission admits one connection: first to the waiting room and, once its session.start has
-// arrived, to a session's place. The caller must pass it to Manager.Start or Release it.
+// Admission admits one connection: first to the waiting room and, after its session.start, to a session's place. The
+// caller must pass it to Manager.Start or Release it.
 type Admission struct {
 	*Arrival
 
@@ -53,10 +49,10 @@ type Admission struct {
 	m       *Manager
 	addr    netip.Addr
 	carried bool // another node carries the client
-	// returns is set if the connection may only come back to a session.
+	// returns: the connection may only resume a session.
 	returns bool
-	// ctx is done when the connection must leave the waiting room; its cause is a *Cause. It is nil once
-	// a session runs; see settle.
+	// ctx is done when the connection must leave the waiting room; its cause is a *Cause. It is nil once a session
+	// runs; see trim.
 	ctx func() context.Context
 
 	once sync.Once
@@ -65,7 +61,7 @@ type Admission struct {
 	cancel context.CancelCauseFunc // cancels ctx; nil with it
 	key    netip.Addr              // the key under which the address is counted
 	exempt bool                    // from the limits per address
-	guest  quota.Guest[netip.Addr] // its place in the waiting room
+	guest  quota.Guest[netip.Addr] // the place in the waiting room
 	placed bool                    // it has a session's place
 	counts bool                    // it counts for its address
 	id     string                  // the session's id; empty before Start
@@ -81,21 +77,19 @@ type UnreachableError struct {
 // Error describes the error.
 func (e *UnreachableError) Error() string { return "no provider can be reached" }
 
-// Coming is how a connection comes, as far as that is known before its session.start.
+// Coming is known of a connection before its session.start.
 type Coming struct {
-	// Back means that the client says in its handshake that it comes back to a session. Without it, it may
-	// come back all the same.
+	// Back: the client announced in its handshake that it resumes a session. Clients may resume without announcing it.
 	Back bool
-	// Behind means that the gateway is behind or overloaded: the connection may only come back to a session, and is
-	// refused if its session.start asks for a new one.
+	// Behind: the gateway is overloaded, so the connection may only resume a session.
 	Behind bool
 }
 
-// Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
-// full, another connection must leave it. The error is ErrDraining, ErrBehind, ErrFull, ErrAddressLimit or an
-// [*UnreachableError]. If the connection may come back to a session, only ErrAddressLimit is returned, for
-// connections that come too fast: whether there is a place is decided when session.start has come. It may if the
-// client says so, or if a client is away whose session this node runs or could take.
+// Admit admits a connection from addr to the waiting room, before its upgrade. A full room evicts another connection.
+// The error is ErrDraining, ErrBehind, ErrFull, ErrAddressLimit or an [*UnreachableError]. For a connection that may
+// resume a session, it is only ErrAddressLimit, for too many connections per second; capacity is checked after
+// session.start. A connection may resume if it announces it, or if a client of this node or of a lost session is
+// absent.
 func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
 	a, err := m.admit(addr, how)
 	if err != nil {
@@ -104,7 +98,7 @@ func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
 	return a, err
 }
 
-// back reports whether a connection may come back to a session. The caller must hold mu.
+// mayResume reports whether a connection may resume a session. The caller must hold mu.
 func (m *Manager) mayResume(how Coming) bool {
 	if m.options().Policy.ResumeGrace <= 0 {
 		return false
@@ -151,8 +145,7 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	return a, nil
 }
 
-// seat takes a session's place for a client that has sent session.start. It returns nil, or why
-// there is no place.
+// takePlace takes a session's place after session.start, or returns why there is none.
 func (a *Admission) takePlace() *Cause {
 	m := a.m
 	m.mu.Lock()
@@ -171,8 +164,7 @@ func (a *Admission) takePlace() *Cause {
 	return nil
 }
 
-// settle drops what only a connection needs that waits or is carried: a session holds its Admission for
-// hours.
+// trim drops the fields that only a waiting or carried connection needs: a session holds its Admission for hours.
 func (a *Admission) trim() {
 	a.evict(nil)
 	a.m.mu.Lock()
@@ -180,7 +172,7 @@ func (a *Admission) trim() {
 	a.Arrival, a.ctx, a.cancel, a.guest.Evict = nil, nil, nil, nil
 }
 
-// evict has the connection leave, unless a session runs over it.
+// evict makes the connection leave, unless a session runs over it.
 func (a *Admission) evict(why error) {
 	a.m.mu.Lock()
 	cancel := a.cancel
@@ -190,7 +182,7 @@ func (a *Admission) evict(why error) {
 	}
 }
 
-// Release gives the place back. It may be called more than once.
+// Release returns the place. It may be called more than once.
 func (a *Admission) Release() {
 	a.once.Do(func() {
 		m := a.m
@@ -207,8 +199,8 @@ func (a *Admission) Release() {
 	})
 }
 
-// rest closes idle and empty once the drain need not wait any more. Connections that come later, and
-// may still come back to a session, open neither again. The caller must hold mu.
+// signalDrained closes idle and empty when the drain is complete. Later connections open neither again. The caller
+// must hold mu.
 func (m *Manager) signalDrained() {
 	if !m.draining {
 		return
@@ -229,8 +221,8 @@ func (a *Admission) uncount() {
 	}
 }
 
-// vacate records that the session's client is away: the session keeps its place, but no address has
-// it. It does nothing for a nil Admission, nor once the place was released.
+// vacate records that the session's client is absent: the session keeps its place, but counts for no address. It does
+// nothing for a nil Admission, nor after Release.
 func (a *Admission) vacate() {
 	if a == nil {
 		return
@@ -241,9 +233,8 @@ func (a *Admission) vacate() {
 	a.m.roster.watchBlocks()
 }
 
-// move records that the session's client has come back over another connection. The session counts
-// for that address from now on, unless the address already has as many as it may: a client that
-// comes back is not refused.
+// transferTo records that the client has returned over another connection. The session then counts for that address,
+// unless the address is at its limit: a returning client is not refused.
 func (a *Admission) transferTo(to *Admission) {
 	if a == nil {
 		return

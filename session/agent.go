@@ -16,14 +16,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Agent is the character that the model plays. It is not changed once a Manager has it.
+// Agent is the character that the model plays. A Manager's agents are immutable.
 type Agent struct {
 	// Name is the name that clients use in session.start; empty means "default".
 	Name string
-	// Version is the version of the agent's document; empty for an agent of the configuration. All is
-	// that of all agents with documents, when this one was looked up.
+	// Version is the version of the agent's document, All that of all agents' documents at the lookup. Both are empty
+	// for a configured agent.
 	Version, All string
-	// Instructions is the model's system text, or what Options.Instructions makes it of.
+	// Instructions is the system text, or the input of Options.Instructions.
 	Instructions string
 	// Greeting tells the model how to open a session. If it is empty, the user speaks first.
 	Greeting string
@@ -31,30 +31,29 @@ type Agent struct {
 	Voices map[string]string
 	// Language is a BCP 47 tag; if it is empty, the model chooses.
 	Language string
-	// Provider is with whom the agent speaks, Model with which of its models. An empty Provider is
-	// Options.Provider, an empty Model the provider's own.
+	// Provider and Model select the agent's model. An empty Provider is Options.Provider, an empty Model the
+	// provider's default.
 	Provider, Model string
-	// Tools are the ids of the only tools that the agent may use; nil means all.
+	// Tools are the ids of the allowed tools; nil means all.
 	Tools []string
-	// SwitchTo are the agents to which this one may hand its user over.
+	// SwitchTo are the agents to which this one may transfer its user.
 	SwitchTo []registry.SwitchTarget
-	// Budget is what a turn's tool calls may use. A zero field is that of Options.Policy.
+	// Budget limits a turn's tool calls. A zero field is that of Options.Policy.
 	Budget calls.Budget
 }
 
-// Agents are the agents that clients may ask for. The methods may be called concurrently.
+// Agents are the available agents. The methods may be called concurrently.
 type Agents interface {
-	// Agent returns the agent with that name as it is now; nil if no session may begin with it. It does
-	// not wait.
+	// Agent returns the current agent of that name; nil if no session may begin with it. It does not wait.
 	Agent(name string) *Agent
-	// Pinned returns the agent of a session that goes on here: in that version if anybody still has it,
-	// otherwise as it is now; nil if no agent has that name.
+	// Pinned returns the agent of a continued session: in that version if it exists, otherwise the current one; nil if
+	// the name is unknown.
 	Pinned(ctx context.Context, name, version string) *Agent
-	// Names lists the agents that a client may ask for, sorted.
+	// Names lists the available agents, sorted.
 	Names() []string
 }
 
-// model returns the model that the agent wants of a provider; empty for the provider's own.
+// model returns the agent's model for a provider; empty for the provider's default.
 func (a *Agent) model(provider string) string {
 	if provider == a.Provider {
 		return a.Model
@@ -62,14 +61,12 @@ func (a *Agent) model(provider string) string {
 	return ""
 }
 
-// policy returns the policy of the agent's sessions.
 func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 	p.Tools.Budget = a.Budget.Or(p.Tools.Budget)
 	return p
 }
 
-// rulesOf returns the rules of an agent's sessions. All sessions share them whose agents have no budget of
-// their own.
+// rulesOf returns the rules of an agent's sessions. Agents without a budget share them.
 func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
 	if a.Budget == (calls.Budget{}) {
 		return o.rules
@@ -77,8 +74,7 @@ func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
 	return orchestrator.NewRules(a.policy(o.Policy))
 }
 
-// agent returns the agent with that name as it is now; an empty name is the default one's. Nil if no
-// session may begin with it.
+// agent returns the current agent of that name, the default for an empty name; nil if no session may begin with it.
 func (o *Options) agent(name string) *Agent {
 	name = cmp.Or(name, o.Agent.Name)
 	if o.Agents != nil {
@@ -92,11 +88,10 @@ func (o *Options) agent(name string) *Agent {
 	return nil
 }
 
-// pinned returns the agent of a session that another process has run. Where nobody knows it any more,
-// the session goes on with the default one.
+// pinned returns the agent of a session that another process has run; the default agent if it is unknown.
 func (o *Options) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
 	if version == "" && name == o.Agent.Name {
-		return &o.Agent // as this node's configuration has it, whatever was edited since
+		return &o.Agent // the configured one, whatever was edited since
 	}
 	var a *Agent
 	if o.Agents != nil {
@@ -112,7 +107,7 @@ func (o *Options) pinned(ctx context.Context, name, version string, logger *slog
 	return a
 }
 
-// Agents lists the agents that a client may ask for, the default one first.
+// Agents lists the available agents, the default one first.
 func (m *Manager) Agents() []string { return m.options().agentNames() }
 
 func (o *Options) agentNames() []string {
@@ -127,11 +122,10 @@ func (o *Options) agentNames() []string {
 	return list
 }
 
-// Agent returns the name of the agent for clients that ask for none.
+// Agent returns the name of the default agent.
 func (m *Manager) Agent() string { return m.options().Agent.Name }
 
-// HasAgent reports whether a session may begin with an agent of that name; an empty one means the
-// default agent.
+// HasAgent reports whether a session may begin with that agent; an empty name means the default.
 func (m *Manager) HasAgent(name string) bool { return m.options().agent(name) != nil }
 
 // checkAgent refuses an agent that does not exist.
@@ -142,7 +136,7 @@ func (o *Options) checkAgent(start *startMessage) *Cause {
 	return nil
 }
 
-// mostNamed is how many agents a refusal names.
+// maxNamed is how many agents a refusal names.
 const maxNamed = 10
 
 func (o *Options) noAgent(name string) *Cause {
@@ -154,7 +148,7 @@ func (o *Options) noAgent(name string) *Cause {
 	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
 }
 
-// choose gives a guest the agent that it has asked for, and the agent's tools. The session keeps both.
+// choose sets the requested agent.
 func (g *startup) choose() *Cause {
 	m := g.m
 	a := m.options().agent(g.start.Agent)
@@ -168,8 +162,8 @@ func (g *startup) choose() *Cause {
 	return nil
 }
 
-// drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name,
-// which may have been held in text before.
+// drawKey is the key for drawing tool versions: the user, or the conversation of an anonymous user, which may have
+// begun in text.
 func drawKey(who user.User, conversation, session string) string {
 	if who.Anonymous() {
 		return cmp.Or(conversation, session)
@@ -177,25 +171,24 @@ func drawKey(who user.User, conversation, session string) string {
 	return who.String()
 }
 
-// equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom
-// the session says all that counts. The agent is given the tool with which it hands its user over to agents
-// with which a session may begin.
+// toolsFor returns the tools of a snapshot (may be nil) that the agent may use in session s, with the tool that
+// switches to its available agents.
 func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || o.agent(t.ID) == nil })
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
 
-// providerOf returns the provider that a client has asked for, or that its agent has.
+// providerOf returns the requested provider, or the agent's.
 func (o *Options) providerOf(w *modelRequest) string {
 	provider := cmp.Or(w.start.Provider, w.agent.Provider, o.Provider)
 	if o.Transports[provider] == nil {
-		return o.Provider // the agent's is not configured on this node
+		return o.Provider // not configured on this node
 	}
 	return provider
 }
 
-// toolsVersion returns the version of the session's registry; empty without tools.
+// toolsVersion returns the registry version of the session's tools; empty without tools.
 func (s *session) toolsVersion() string {
 	tools := s.tools.Load()
 	if tools == nil {

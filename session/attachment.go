@@ -11,12 +11,12 @@ import (
 	"voicegw/store"
 )
 
-// clientSide is what a session has for its client, whichever connection it uses.
+// clientSide is the session's state that concerns its client and outlives each connection.
 type clientSide struct {
-	// attached is nil while the client is away. It is stored under mu, and a new one also under inbound.
+	// attached is nil while the client is absent. It is stored under mu, and a new one also under inbound.
 	attached atomic.Pointer[attachment]
 	leaving  sync.WaitGroup // goroutines that close or greet a connection; added to under mu until the end
-	behind   atomic.Bool    // more waits for the client than may; lagged acts on it
+	behind   atomic.Bool    // the client's queue is over its limit; lagged acts on it
 	count    int32          // the attachments so far; guarded by mu
 	errors   errorGate
 	control  *rate.Limiter // of the client's messages; nil before the first; guarded by inbound
@@ -26,10 +26,9 @@ type clientSide struct {
 	state  clientState
 }
 
-// attachment is one client's connection of a session. A session has at most one at a time, which
-// its field attached names; each has a higher gen than the one before. What an older attachment
-// still says, and what its connection still reports, is dropped under the session's locks, so that
-// no connection speaks for the one after it.
+// attachment is one connection of a session's client. A session has at most one at a time, which its field attached
+// names; each has a higher gen than the previous one. The session's locks drop all that an older attachment still
+// delivers.
 type attachment struct {
 	// Fixed after attach.
 	s    *session
@@ -39,11 +38,11 @@ type attachment struct {
 	// Owned by hear.
 	over     bool
 	heard    bool      // the client has sent a frame
-	caughtUp time.Time // the audio read now arrived after it; zero if not known
+	caughtUp time.Time // the current audio arrived after it; zero if unknown
 }
 
-// attach makes c the session's client. Its connection is not heard before start is called. The
-// caller must hold inbound and mu.
+// attach makes c the session's client. Its connection is not read before start is called. The caller must hold inbound
+// and mu.
 func (s *session) attach(c Client) *attachment {
 	s.client.count++
 	a := &attachment{s: s, gen: int(s.client.count), conn: c}
@@ -52,14 +51,13 @@ func (s *session) attach(c Client) *attachment {
 	return a
 }
 
-// current reports whether a is the session's attachment. The answer holds for as long as the
-// caller holds mu; if it is false, it stays so.
+// current reports whether a is the session's attachment. A true result holds while the caller holds mu; a false one is
+// final.
 func (a *attachment) current() bool { return a.s.client.attachment() == a }
 
-// start lets the connection call hear from now on.
 func (a *attachment) start() { a.conn.Notify(a.hear) }
 
-// hear is the pump from the client to the uplink; the client's connection calls it.
+// hear reads the client's frames; the client's connection calls it.
 func (a *attachment) hear() {
 	s := a.s
 	s.inbound.Lock()
@@ -84,9 +82,8 @@ func (a *attachment) hear() {
 	}
 }
 
-// lost records that the connection cannot be used any more. The session then goes on without a
-// client or, if the cause does not allow that, ends. It changes nothing if a is not the session's
-// attachment any more.
+// lost records that the connection is unusable. The session continues without a client or, if the cause does not allow
+// that, ends. An older attachment changes nothing.
 func (a *attachment) lost(cause *Cause) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
@@ -117,7 +114,7 @@ func (a *attachment) cannotWrite(err error) {
 	a.lost(gone(err))
 }
 
-// detach takes the session's attachment away, and closes its connection. The caller must hold mu.
+// detach removes the session's attachment and closes its connection. The caller must hold mu.
 func (a *attachment) detach(cause *Cause) {
 	s := a.s
 	s.client.attached.Store(nil)
@@ -131,19 +128,18 @@ func (a *attachment) detach(cause *Cause) {
 	s.client.leaving.Go(func() { dismiss(a.conn, cause) })
 }
 
-// dismiss closes a connection. A client that is gone or stuck is given no time.
+// dismiss closes a connection, at once if the client is gone.
 func dismiss(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause != causeGone && cause != causeLeft {
-		// The client may have gone already, which does not matter here.
+		// The client may be gone.
 		_ = c.Close(cause.Close, cause.Reason)
 	}
 	c.Abort()
 }
 
-// lagged is called after a step: a client that has fallen too far behind loses its connection. The
-// caller must hold mu.
+// lagged, called after a step, disconnects a client that has fallen too far behind. The caller must hold mu.
 func (c *clientSide) lagged() {
 	if !c.behind.Swap(false) {
 		return
@@ -153,10 +149,10 @@ func (c *clientSide) lagged() {
 	}
 }
 
-// attachment returns the session's attachment; nil while the client is away.
+// attachment returns the session's attachment; nil while the client is absent.
 func (c *clientSide) attachment() *attachment { return c.attached.Load() }
 
-// confirmToken records that the client has got its session.started.
+// confirmToken records that the client has received its session.started.
 func (a *attachment) confirmToken() {
 	s := a.s
 	s.mu.Lock()

@@ -13,46 +13,44 @@ type audioClock struct {
 
 	mu     sync.Mutex // guards the following fields
 	bytes  int64
-	start  time.Time      // when the first sample came, moved later by each pause longer than longestHole
-	until  time.Time      // until then nothing counts as a pause: audio for a late reader is on its way
+	start  time.Time      // when the first sample came, moved later by each pause longer than maxBurst
+	until  time.Time      // nothing counts as a pause before: audio for a late reader is in transit
 	origin time.Time      // when the first sample was read; marks count from it
 	marks  *[80]clockMark // a ring, allocated with the first sample
-	again  time.Duration  // so much may come at once, first
+	again  time.Duration  // how much may come at once, first
 	next   int            // index of the next mark
 	count  int            // number of marks
 }
 
-// clockMark means that the audio up to ms had arrived at the time since after the clock's origin.
-// A session keeps 80 marks; with a time.Time each would take twice the memory.
+// clockMark: the audio up to ms had arrived at since after the clock's origin. A session keeps 80 marks; a time.Time
+// would double their size.
 type clockMark struct {
 	ms    int64
 	since time.Duration
 }
 
-// markEvery is the distance between marks: 80 of them reach back more than 6 s. The time of a
-// sample is known to a tenth of a second or, since audio comes at the pace of the clock, to a
-// few ms.
+// markEvery is the distance between marks in ms: 80 of them cover more than 6 s. A sample's time is known to a tenth
+// of a second.
 const markEvery = 100
 
-// If a reader is late by more than lateReader, the socket is full, so the client continues to send
-// once its audio has been read. That takes as long as the reader was late, but at most
-// longestLate, which is also the most that a client may have buffered.
+// If a reader is late by more than lateReader, the socket is full, and the client continues to send once its audio has
+// been read. That takes as long as the reader was late, but at most longestLate, which is also the most that a client
+// can have buffered.
 const (
 	lateReader  = time.Second
 	longestLate = 2 * time.Minute
 )
 
-// longestHole is how much audio a client may send at once after a hole in the network, beside what may run ahead: what
-// it has recorded meanwhile. Over all its time it still sends no more than that beyond real time.
+// maxBurst is how much audio, recorded during a network outage, a client may send at once, in addition to what may run
+// ahead. Over the whole session it still sends no more than that beyond real time.
 const maxBurst = 15 * time.Second
 
-// leastHole is how long no audio must come for what follows to count as recorded meanwhile.
+// minGap is the shortest outage whose audio may come as a burst.
 const minGap = 500 * time.Millisecond
 
-// add records that n bytes were read, unless the client's audio would then be more than most
-// ahead of real time. It returns how far ahead it is or would be. The bytes arrived after since;
-// a zero since means that they arrived now. A late reader is not mistaken for a pause of the
-// client: audio that waited for it counts as if it had been read in time.
+// add records n bytes that arrived after since (now if zero), unless the client's audio would then be more than most
+// ahead of real time. It returns how far ahead it is or would be. Audio that waited for a late reader counts as if it
+// had been read in time, so the delay is not taken for a pause.
 func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +72,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 		return ahead, false
 	}
 	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - maxBurst; pause > 0 && !now.Before(c.until) {
-		// A long pause, as of a muted microphone, does not earn the right to a longer burst.
+		// A long pause, as of a muted microphone, does not allow a longer burst.
 		c.start = c.start.Add(pause)
 	}
 	ahead = max(ahead, 0)
@@ -83,9 +81,8 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	return ahead, true
 }
 
-// goOn sets the clock of a session that another process has run until now, before any audio: it stands
-// at ms, and again of the audio that follows was recorded before, and may come as fast as the network
-// brings it.
+// startAt sets the clock of a session that another process has run, before any audio: it starts at ms, and the next
+// audio, of length again, was recorded earlier and may come at any speed.
 func (c *audioClock) startAt(ms int64, again time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +122,8 @@ func (c *audioClock) newest() time.Time {
 	return c.origin.Add(c.back(1).since)
 }
 
-// when returns the time at which the sample at ms reached the gateway. For a future sample it
-// returns now, for one that is too old the earliest known time.
+// when returns the time at which the sample at ms reached the gateway: now for a future sample, the earliest known
+// time for one that is too old.
 func (c *audioClock) when(ms int64, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"voicegw/orchestrator"
 )
 
-// auditTrail is what a session owes to the audit log. The session's mu guards it.
+// auditTrail is the session's unfinished audit records. The session's mu guards it.
 type auditTrail struct {
 	unwritten audit.Unwritten // records that the audit log may not have written; used concurrently
 	telling   *audit.Record   // the record that the next command makes true; nil without one
 }
 
-// decided takes an audit record: it is written at once, or when its answer is. It also settles the approved action
-// of the record. The caller must hold mu.
+// auditDecision writes an audit record, at once or when its answer is sent, and settles the approved action of the
+// record. The caller must hold mu.
 func (s *session) auditDecision(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
@@ -27,7 +27,7 @@ func (s *session) auditDecision(a orchestrator.Audit) {
 	s.audit(a.Record)
 }
 
-// owe holds a record until the audit log has written it. The caller must hold mu.
+// addRecord keeps a record until the audit log has written it. The caller must hold mu.
 func (s *session) addRecord(r *audit.Record) {
 	if s.opts.Audit != nil && s.records.unwritten.Add(r) > orchestrator.MaxUnsent {
 		s.log().Warn("the audit log is slow: checkpoints leave out the session's oldest record, which is lost if this gateway dies now", "records", orchestrator.MaxUnsent)

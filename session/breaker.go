@@ -6,23 +6,22 @@ import (
 )
 
 const (
-	// breakerFailures is how many sessions in a row must fail to reach a provider until others are
-	// kept from it. Each of them has tried several times.
+	// breakerFailures is the number of sessions in a row that must fail to reach a provider before others are refused.
+	// Each has tried several times.
 	breakerFailures = 3
-	// breakerRest is how long they are kept from it; then one session tries again.
+	// breakerRest is how long others are refused; then one session tries again.
 	breakerRest = 10 * time.Second
 )
 
-// breaker keeps new sessions from a provider that cannot be reached. It may be used concurrently.
-// The zero value lets everybody through.
+// breaker refuses new sessions for a provider that cannot be reached. It may be used concurrently. The zero value
+// refuses none.
 type breaker struct {
 	mu     sync.Mutex // guards the following fields
 	failed int        // failures since the last success
-	until  time.Time  // nobody is let through before
+	until  time.Time  // all are refused before
 }
 
-// open reports whether the provider counts as unreachable, and for how long yet; it lets nobody
-// through.
+// open reports whether the provider counts as unreachable, and for how long.
 func (b *breaker) open(now time.Time) (left time.Duration, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -30,8 +29,8 @@ func (b *breaker) open(now time.Time) (left time.Duration, open bool) {
 	return left, b.failed >= breakerFailures && left > 0
 }
 
-// allows reports whether the caller may try to reach the provider, and must then report the
-// outcome. After a rest only one caller may, until it has reported or another rest is over.
+// allows reports whether the caller may try to reach the provider, and must then report the outcome. After a rest, one
+// caller at a time may.
 func (b *breaker) allows(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,8 +59,7 @@ func (b *breaker) report(reached bool, now time.Time) {
 // breakers has a breaker for each provider.
 type breakers map[string]*breaker
 
-// reachable reports whether new sessions may try to reach any provider; if none, it returns when
-// the first may be tried again.
+// reachable reports whether new sessions may try any provider; otherwise, when the first may be tried.
 func (bs breakers) reachable() (in time.Duration, ok bool) {
 	now := time.Now()
 	for _, b := range bs {
@@ -76,8 +74,8 @@ func (bs breakers) reachable() (in time.Duration, ok bool) {
 	return in, len(bs) == 0
 }
 
-// instead returns the provider for a new session that would get this one: the fallback, if this one
-// cannot be reached and the client has not asked for it.
+// instead returns the provider for a new session: the fallback if provider cannot be reached and the client has not
+// requested it.
 func (bs breakers) instead(provider, fallback string, asked bool) string {
 	if _, open := bs[provider].open(time.Now()); open && !asked && fallback != "" {
 		return fallback

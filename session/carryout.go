@@ -7,8 +7,7 @@ import (
 	"voicegw/transport"
 )
 
-// carryOut carries out the orchestrator's actions. The caller must hold mu, so nothing here may
-// block.
+// carryOut performs the orchestrator's actions. It must not block. The caller must hold mu.
 func (s *session) carryOut(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.Command:
@@ -57,7 +56,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	}
 }
 
-// decision keeps what the step has decided about intents, agents and jobs. The caller must hold mu.
+// decision records decisions about intents, agents and jobs. The caller must hold mu.
 func (s *session) decision(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.IntentDecided:
@@ -69,7 +68,7 @@ func (s *session) decision(a orchestrator.Action) {
 	}
 }
 
-// sound queues what begins, ends or flushes the audio of an item. The caller must hold mu.
+// sound queues the beginning, the end or the flush of an item's audio. The caller must hold mu.
 func (s *session) sound(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.OpenItem:
@@ -109,7 +108,7 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	return nil
 }
 
-// failureWords explain an orchestrator.Failure to a person.
+// failureMessages explain an orchestrator.Failure to a person.
 var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
@@ -126,7 +125,7 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
 }
 
-// contextWords are those of failureWords that differ for context of the page.
+// contextMessages replace those of failureMessages for context of the page.
 var contextMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNotAvailable: "The voice model of this session takes no context while it runs.",
 	orchestrator.FailureUnsent:       "The queue of context for the voice model is full; send it again later.",
@@ -152,7 +151,7 @@ func usageOf(t transport.Tokens, estimated bool) protocol.Usage {
 	}
 }
 
-// latency rounds the boundaries between the parts, so that the parts in ms add up to the whole.
+// latency rounds the boundaries between the parts, so that the parts in ms add up to the total.
 func latency(l *orchestrator.Latency) *protocol.Latency {
 	if l == nil {
 		return nil

@@ -12,20 +12,20 @@ import (
 	"voicegw/transport"
 )
 
-// Cause is the reason why a session ended. Causes are passed as causes of contexts; one table
-// turns them into close codes and words.
+// Cause is the reason for the end of a session. Causes are passed as causes of contexts; one table maps them to close
+// codes and messages.
 type Cause struct {
 	// Reason is the cause's name on the wire and in the log.
 	Reason string
 	// Close is the WebSocket close code.
 	Close websocket.StatusCode
-	// Code is the code of the error message before session.ended; empty if there was no error.
+	// Code is the code of the error before session.ended; empty without an error.
 	Code string
-	// Message tells the user's side what happened and what to do.
+	// Message is the error's text for the user, with the next step.
 	Message string
 	// Field is the field of session.start that the message is about; may be empty.
 	Field string
-	// Until is when the cause will be over; zero if that is not known.
+	// Until is when the condition ends; zero if unknown.
 	Until time.Time
 }
 
@@ -40,33 +40,31 @@ func (c *Cause) retryable() bool {
 	return c.Reason != causeRefused.Reason // the operator must look into it
 }
 
-// The causes whose words are fixed; refusal makes those whose words vary. docs/protocol.md lists them; a test
-// compares.
+// The causes with fixed texts; refusal makes the others. A test compares the list in docs/protocol.md.
 var (
 	causeHungUp = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
 	causeGone   = &Cause{Reason: "client_gone", Close: protocol.CloseDone}
-	// causeLeft is for a client whose page went away: it may come back, like one that is gone.
+	// causeLeft: the client's page was closed. The client may resume, as after causeGone.
 	causeLeft = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
-	// causeText and causeOperator end a session whose client is away, and any session.
+	// causeText ends a session whose client is absent, causeOperator any session.
 	causeText     = &Cause{Reason: "text_continues", Close: protocol.CloseDone}
 	causeOperator = &Cause{Reason: "operator_ended", Close: protocol.CloseDone}
 
-	// The causes about coming back. causeElsewhere is for the older connection.
+	// The causes about resuming. causeElsewhere is for the older connection.
 	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere}
 	causeResume    = &Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
 		Code: protocol.CodeResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
 	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "Too many attempts to come back to this session; wait a moment."}
-	// causeMoving is for a client that goes on with its session once it connects again: here or on
-	// another node. It ends a session that was given up. causeTaken ends one that another node has
-	// taken.
+	// causeMoving: the client can resume, here or on another node. It ends a session that was handed over; causeTaken
+	// ends one that another node has taken.
 	causeMoving    = &Cause{Reason: "moving", Close: protocol.CloseMoving}
 	causeUnreached = &Cause{Reason: "moving", Close: protocol.CloseMoving}
 	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving}
 
 	causeIdle   = &Cause{Reason: "idle", Close: protocol.CloseIdle}
 	causeLength = &Cause{Reason: "length_limit", Close: protocol.CloseLength}
-	// causeLapsed ends a session whose client's credentials have ended.
+	// causeLapsed: the client's credentials have expired.
 	causeLapsed = &Cause{Reason: "credentials_expired", Close: protocol.CloseTicket}
 
 	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone}
@@ -80,15 +78,15 @@ var (
 	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit,
 		Code: protocol.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
 
-	// The causes for a client that gets no place.
+	// The causes for a client that is refused for lack of capacity.
 	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater,
 		Code: protocol.CodeLimit, Message: "The gateway is full; try again in a moment."}
 	causeBehind = &Cause{Reason: "behind", Close: protocol.CloseTryLater,
 		Code: protocol.CodeLimit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "Too many sessions from your address; end one, or try again in a moment."}
-	// causeCrowd and causeSpent are for a user or a key whose limit is reached. causeUsedUp ends a
-	// session: what it may cost itself may be used up, or what its user or key may use.
+	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a session at its own limit
+	// or its user's.
 	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit,
 		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
 	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit,
@@ -98,7 +96,7 @@ var (
 	causeCrowded = &Cause{Reason: "crowded_out", Close: protocol.CloseTryLater,
 		Code: protocol.CodeLimit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
-	// causeBlocked is for a user who is locked out; blocked adds until when.
+	// causeBlocked: the user is locked out; blocked adds the time.
 	causeBlocked = &Cause{Reason: "blocked", Close: protocol.CloseBlocked,
 		Code: protocol.CodeBlocked, Message: "You are shut out for a while; come back later."}
 
@@ -120,10 +118,10 @@ var (
 		Code: protocol.CodeTicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
 	causeVoiceActive = &Cause{Reason: protocol.CodeVoiceActive, Close: protocol.CloseTicketUsed,
 		Code: protocol.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
-	// causeVoiceLost ends a session that may no longer be the only one of its conversation.
+	// causeVoiceLost: the session may not be the only one of its conversation.
 	causeVoiceLost = &Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
 		Code: protocol.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
-	// causeNotYours is about a conversation that belongs to another user.
+	// causeNotYours: the conversation belongs to another user.
 	causeNotYours = &Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
 		Code: protocol.CodeUnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
 	causeStore = &Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
@@ -144,7 +142,7 @@ var (
 		Code: protocol.CodeInternal, Message: "Something went wrong in the gateway; start again."}
 )
 
-// causes lists the table for its test.
+// causes lists the table for Reasons and the test.
 func causes() []*Cause {
 	return []*Cause{
 		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
@@ -159,7 +157,7 @@ func refusal(close websocket.StatusCode, code, format string, args ...any) *Caus
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// wrongField refuses a session.start because of a field; format goes on after the field's name.
+// wrongField refuses a session.start because of a field; format continues the sentence after the field's name.
 func wrongField(field, format string, args ...any) *Cause {
 	c := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage, "session.start: the field "+field+" "+format, args...)
 	c.Field = field
@@ -182,7 +180,7 @@ func causeOf(err error) *Cause {
 	return causeInternal
 }
 
-// unreached returns the cause for a session that cannot begin because of such a failure.
+// unreachable returns the cause for a session whose model could not be reached.
 func unreachable(kind transport.Kind) *Cause {
 	f := kind.Failure()
 	c := *causeUnavailable
@@ -195,8 +193,7 @@ func unreachable(kind transport.Kind) *Cause {
 	return &c
 }
 
-// lostBy returns the cause for a session whose connection to the model was lost for that reason and could
-// not be replaced.
+// lostBy returns the cause for a session whose connection was lost and could not be replaced.
 func lostBy(kind transport.Kind) *Cause {
 	switch f := kind.Failure(); {
 	case kind == transport.KindExpired:
@@ -212,7 +209,7 @@ func lostBy(kind transport.Kind) *Cause {
 	}
 }
 
-// endCause returns the cause for an end that the orchestrator has decided.
+// endCause returns the cause for the orchestrator's end.
 func (e *ending) endCause(a orchestrator.End) *Cause {
 	if until := e.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
 		return blocked(*until)

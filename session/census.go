@@ -4,24 +4,22 @@ import (
 	"time"
 )
 
-// Census counts what a Manager has at one moment.
+// Census counts a Manager's sessions at one moment.
 type Census struct {
-	// Sessions are the running sessions, and Most is how many there may be.
+	// Sessions are the running sessions, Most is their limit.
 	Sessions, Most int
-	// Attached counts the sessions of each provider whose client is here, Detached those whose
-	// client is away, and Linked those that have a connection to the model. Each has an entry for
-	// each configured provider; a session of any other provider counts under its name.
+	// Attached and Detached count the sessions with and without a client by provider, and Linked those with a
+	// connection to the model. Each has an entry for every configured provider; other providers' sessions count under
+	// their names.
 	Attached, Detached, Linked map[string]int
-	// Backlog is the most audio that waits for one client.
+	// Backlog is the longest audio queued for one client.
 	Backlog time.Duration
-	// Waiting are connections that have not sent session.start, Carried those whose session another
-	// node runs.
+	// Waiting connections have not sent session.start; Carried ones belong to sessions of other nodes.
 	Waiting, Carried int
 	Draining         bool
 }
 
-// Census takes a census. It takes no lock that a step holds, so no session waits for it. What it
-// counts may change while it counts.
+// Census takes no lock of a step, so no session waits for it. The counts may change while it runs.
 func (m *Manager) Census() Census {
 	c := Census{Most: m.options().Limits.Sessions, Attached: map[string]int{}, Detached: map[string]int{}, Linked: map[string]int{}}
 	for name := range m.options().Transports {

@@ -16,49 +16,44 @@ import (
 	"voicegw/transport"
 )
 
-// remembered is what a checkpoint holds of a session beside what was said. Its JSON form is read by
-// other versions of the program, so its fields are only ever added to.
+// savedState is the state in a checkpoint besides the history. Other versions of the program read its JSON form, so
+// fields may only be added.
 type savedState struct {
 	State orchestrator.Memory `json:"state"`
 	// Questions are the tokens of the open questions; see sealed.
 	Questions [][]byte `json:"questions,omitempty"`
 	// Mark is the code of the mark before the gateway's own words to the model.
 	Mark string `json:"mark,omitempty"`
-	// Transcripts are the newest ones of the last two turns, as the client knows them.
+	// Transcripts are the newest ones of the last two turns, as the client has them.
 	Transcripts []*protocol.Transcript `json:"transcripts,omitempty"`
-	// SettledMS is up to where the user's speech is settled, on the client's audio clock; nil if an
-	// older version of the program has written it.
+	// SettledMS is the position on the client's audio clock up to which the user's speech needs no repetition; nil in
+	// checkpoints of older versions.
 	SettledMS *int64 `json:"settled_ms,omitempty"`
-	// Items are those that have said the newest entries of the history, aligned with its end.
+	// Items are the ids of the items that spoke the newest entries of the history, aligned with its end.
 	Items []string `json:"items,omitempty"`
-	// Draft is what the user said last, as far as the words are known, if they are not complete; nil
-	// otherwise. The history may have it, too.
+	// Draft is the user's last utterance if its words are incomplete; nil otherwise. The history may contain it too.
 	Draft *conversation.Entry `json:"draft,omitempty"`
-	// Trace names the beginning of the session in the traces, as a traceparent; empty without traces.
+	// Trace is the traceparent of the session's beginning; empty without traces.
 	Trace string `json:"trace,omitempty"`
-	// Used is what the session has used in the process that has written this, and in those before that have died;
-	// nil if an older version of the program has written it.
+	// Used is the usage in this process and in earlier ones that died; nil in checkpoints of older versions.
 	Used *cost.Sum `json:"used,omitempty"`
-	// Unplaced is what the session has cost that no entry of the conversation has yet.
+	// Unplaced is the session's cost that no entry of the conversation contains yet.
 	Unplaced cost.Amount `json:"unplaced,omitzero"`
 }
 
-// checkpoints is when a session is saved. The session's mu guards it.
+// checkpoints records when a session is saved. The session's mu guards it.
 type checkpoints struct {
 	at    time.Time // when the latest was made
-	again bool      // another one follows once the audit log has caught up
+	again bool      // another one follows when the audit log has caught up
 }
 
-// keepsCheckpoints reports whether another process could go on with the session. The caller must hold
-// mu.
+// canSave reports whether another process could continue the session. The caller must hold mu.
 func (s *session) canSave() bool {
 	return movable(s.place) && s.transcript != nil && s.model.redial.Load() != nil && !s.isOver()
 }
 
-// step has a checkpoint written if a step has changed what another process would have to know: the user
-// began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
-// known, the page told the model something, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
-// handle or what it has used, or an answer was stopped; and now and then while the model's words come. The caller must hold mu.
+// afterStep saves the session if the step changed something that another process would need; for words of the model,
+// at most every wordsEvery. The caller must hold mu.
 func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
 	case !movable(s.place):
@@ -73,13 +68,12 @@ func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orc
 	}
 }
 
-// wordsEvery is how often a checkpoint is made while the model's words come. The store writes one a second.
+// wordsEvery is the interval of checkpoints while the model's words arrive. The store writes one a second.
 const wordsEvery = 500 * time.Millisecond
 
 func isTranscript(a orchestrator.Action) bool { _, ok := a.(orchestrator.Transcript); return ok }
 
-// noteNow has a checkpoint written, if another process could go on with the session. The caller must
-// hold mu.
+// saveNow saves the session if another process could continue it. The caller must hold mu.
 func (s *session) saveNow() error {
 	if !s.canSave() {
 		return nil
@@ -93,8 +87,8 @@ func (s *session) saveNow() error {
 	return err
 }
 
-// onceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
-// takeover does not write them again. The goroutine ends with the session. The caller must hold mu.
+// onceWritten saves the session again when the audit log has written the records of this checkpoint, so that a
+// takeover does not write them twice. The goroutine ends with the session. The caller must hold mu.
 func (c *checkpoints) onceWritten(s *session) {
 	owed := s.records.unwritten.Records()
 	if len(owed) == 0 || c.again {
@@ -121,8 +115,8 @@ func (c *checkpoints) onceWritten(s *session) {
 	}()
 }
 
-// tells reports whether another process would have to know of an input: a handle from which the
-// conversation can be resumed, the end of an answer, what it has used, the stop button, or what the page tells the model.
+// tells reports whether an input must be saved: a resumable handle, the end of an answer, usage, the stop button, or
+// context of the page.
 func tells(in orchestrator.Input) bool {
 	switch in.(type) {
 	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used:
@@ -141,7 +135,7 @@ func tells(in orchestrator.Input) bool {
 	return false
 }
 
-// changes reports whether another process would have to know of one of the actions.
+// changes reports whether one of the actions must be saved.
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -166,9 +160,8 @@ func changes(actions []orchestrator.Action) bool {
 	return false
 }
 
-// checkpoint returns what another process must know to go on with the session now. handle is the
-// provider's from which the conversation can be resumed, if the session's connection was given up
-// with it; empty otherwise. The caller must hold mu.
+// checkpoint returns the state that another process needs to continue the session now. handle is the provider's resume
+// handle if the connection was closed for it; empty otherwise. The caller must hold mu.
 func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
@@ -205,15 +198,15 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	return c, nil
 }
 
-// What a checkpoint holds of long texts and arguments, in bytes.
+// The limits of long texts and arguments in a checkpoint, in bytes.
 const (
 	maxKeptNotice = 4 << 10
 	maxKeptArgs   = 4 << 10
 	maxKeptAsked  = 8 << 10
 )
 
-// trim bounds what a checkpoint holds of long texts. A call whose arguments are left out is recognised by
-// their sum when it is repeated; a question about a longer call can be answered by the API only.
+// trim shortens long texts for a checkpoint. A call without its arguments is recognised by their hash when it is
+// repeated; questions about longer calls can only be answered through the API.
 func trim(m *orchestrator.Memory) {
 	for i := range m.Notices {
 		if len(m.Notices[i].Text) > maxKeptNotice {

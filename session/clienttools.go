@@ -16,14 +16,14 @@ import (
 	"voicegw/registry"
 )
 
-// maxDeclared bounds what a client declares, in bytes of names, descriptions and schemas.
+// maxDeclared bounds the names, descriptions and schemas of declared tools, in bytes.
 const maxDeclared = 32 << 10
 
-// declare adds the tools that a client declares to those from which its agents take theirs.
+// declare adds the client's declared tools to the agents' set.
 func (g *startup) declare() *Cause {
 	m := g.m
 	list := g.start.Tools
-	g.start.Tools = nil // the schemas stand in the snapshot
+	g.start.Tools = nil // the snapshot has them
 	if len(list) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (g *startup) declare() *Cause {
 	return nil
 }
 
-// declared makes a tool of a declaration, the one at i.
+// declared returns the tool of the i-th declaration.
 func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
 	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS}
 	t, problems := registry.Declare(what)
@@ -71,7 +71,7 @@ func undeclared(i int, path, message string) *Cause {
 	return wrongField(clip(field), "is not accepted: %s", textutil.Shorten(message, 400))
 }
 
-// clientCalls are the calls that the session's client runs. It is a capability of tools.
+// clientCalls are the calls that the client runs. It is a capability of tools.
 type clientCalls struct {
 	s *session
 
@@ -79,14 +79,14 @@ type clientCalls struct {
 	open map[string]*clientCall
 }
 
-// clientCall is a call whose answer the client has not given. Everything in it is fixed.
+// clientCall is a call that the client has not answered. It is immutable.
 type clientCall struct {
 	registry.ClientCall
 	until  time.Time
 	answer chan *protocol.ToolResult // gets one value at most, from clientCalls.answered; not closed
 }
 
-// RunTool implements registry.ClientTools. A client that is away is asked when it comes back.
+// RunTool implements registry.ClientTools. An absent client is asked when it returns.
 func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (json.RawMessage, error) {
 	asked := &clientCall{ClientCall: call, answer: make(chan *protocol.ToolResult, 1)}
 	asked.until, _ = ctx.Deadline()
@@ -114,7 +114,7 @@ func (c *clientCall) message(again bool) *protocol.ToolCall {
 	return &protocol.ToolCall{Header: inTurn(c.Turn), CallID: c.ID, Name: c.Tool, Args: c.Args, TimeoutMS: max(time.Until(c.until).Milliseconds(), 1), Again: again}
 }
 
-// readResult returns what a client has answered.
+// readResult returns the client's answer.
 func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 	switch {
 	case r.Error != nil:
@@ -130,8 +130,8 @@ func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 	return r.Result, nil
 }
 
-// askAgain asks a client that has come back for each answer that it owes. The caller must hold
-// session.mu. It does nothing for a nil receiver.
+// askAgain repeats the unanswered calls to a returning client. It does nothing for a nil receiver. The caller must
+// hold session.mu.
 func (c *clientCalls) askAgain() {
 	if c == nil {
 		return
@@ -143,7 +143,7 @@ func (c *clientCalls) askAgain() {
 	}
 }
 
-// answered takes the client's answer to a call. It reports false if no call waits for it.
+// answered takes the answer to a call. It reports false if no call waits for it.
 func (c *clientCalls) answered(r *protocol.ToolResult) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,8 +156,7 @@ func (c *clientCalls) answered(r *protocol.ToolResult) bool {
 	return true
 }
 
-// toolResult takes the answer of a tool that the client runs. One that comes late, or twice, changes
-// nothing and is no mistake of the client's.
+// toolResult handles the client's answer to a call. A late or repeated answer is ignored.
 func (a *attachment) toolResult(m *protocol.ToolResult) {
 	s := a.s
 	switch {

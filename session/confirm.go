@@ -15,25 +15,23 @@ import (
 	"voicegw/store"
 )
 
-// Confirmed is the result of an answer that the API has given to a confirmation.
+// Confirmed is the result of the API's answer to a confirmation.
 type Confirmed struct {
 	// Outcome is approved or denied.
 	Outcome   calls.Outcome
 	SessionID string
 	Tool      string
-	// Told means that the session runs here: an approved call runs in it, and its model is told.
-	// Otherwise Envelope is the call's answer, and the model of its conversation is told in the
-	// next turn.
+	// Told: the session runs here, so an approved call runs in it and its model learns of it. Otherwise Envelope is
+	// the call's answer, and the conversation's model learns of it in the next turn.
 	Told     bool
 	Envelope *registry.Envelope // nil for a denial, or if Told
 }
 
-// Confirm records the answer to a confirmation of any session, for the API. An approved call runs
-// in its session if that runs here, and otherwise at once, because the gateway may have been
-// restarted since. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes
-// why nothing could be recorded.
+// Confirm records the API's answer to a confirmation of any session. An approved call runs in its session if that is
+// here, and otherwise at once. The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired, or another reason why
+// nothing was recorded.
 //
-// If the user is not zero, only questions to that user are answered; others are unknown.
+// If who is not zero, other users' questions are unknown.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who user.User) (Confirmed, error) {
 	if err := m.options().Executor.IsAsked(ctx, token, who); err != nil {
 		return Confirmed{}, err
@@ -49,7 +47,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
 	if s := m.roster.visit(c.Session); s != nil {
 		defer s.visitors.Done()
-		if locked(s, func() bool { return s.state.Asks(token) }) { // a session that was taken over may not know all questions
+		if locked(s, func() bool { return s.state.Asks(token) }) { // a session that was taken over may lack questions
 			s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
 			done.Told = true
 			return done, nil
@@ -72,11 +70,11 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 	return done, nil
 }
 
-// decidedTime bounds how long it may take to tell a conversation of an answer.
+// decidedTime bounds the notice to a conversation.
 const decidedTime = 5 * time.Second
 
-// decided tells the conversation of a question about its answer's result, for the model's next
-// turn. It does so even if the caller has left.
+// decided writes the outcome of an answer into the question's conversation, for the model's next turn, even if the
+// caller has left.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
 	if m.options().Handoffs == nil {
 		return
@@ -92,8 +90,7 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	}
 }
 
-// runStored runs an approved call of a session that is not here, and returns its answer and its
-// audit record.
+// runStored runs an approved call of a session that is not here. It returns the answer and the audit record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
 	id := "confirmation_" + c.Reference
 	env := registry.NotFound(c.Tool, "", 0)
@@ -122,8 +119,7 @@ func (m *Manager) auditStored(c store.Confirmation, r audit.Record) {
 	}
 }
 
-// nobody stands for a client that has gone: it implements the capabilities that calls have by text alone,
-// and discards what it gets.
+// noClientCaps implements the capabilities of text calls without a client.
 type noClientCaps struct{}
 
 func (noClientCaps) Invite(registry.VoiceOffer)    {}

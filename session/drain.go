@@ -12,51 +12,48 @@ import (
 	"voicegw/orchestrator/execute"
 )
 
-// DrainRemainder is how long Drain waits for the sessions that it has ended. Anything that respects
-// its context needs less: the last words to a client 2 s, its tools the Executor's grace of 5 s, a
-// handback 15 s.
+// DrainRemainder is how long Drain waits for sessions that it has ended. They need less: the last messages to a client
+// 2 s, tools the Executor's grace of 5 s, a handback 15 s.
 const DrainRemainder = 20 * time.Second
 
 // Phase is the stage of a session's life.
 type Phase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
 	PhaseAdmitted Phase = "admitted" // the client's connection is being upgraded
 	PhaseOpening  Phase = "opening"  // waiting for session.start, or for the model's connection
 	PhaseCarried  Phase = "carried"  // a client whose session another node runs
 	PhaseRunning  Phase = "running"
-	PhaseEnding   Phase = "ending"   // sending the last words, and closing both connections
+	PhaseEnding   Phase = "ending"   // sending the last messages, and closing both connections
 	PhaseSettling Phase = "settling" // waiting for its tools and its handback
 )
 
-// is records the phase of a session.
+// setPhase records the phase of a session.
 func (a *Admission) setPhase(phase Phase, id string) {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
 	a.id, a.phase, a.since = id, phase, time.Now()
 }
 
-// Drain refuses new sessions from now on, and gives up the running ones for other nodes or the next
-// process to go on with: each at a quiet moment, spread over the time until ctx is done. What cannot
-// be given up goes on until then and is ended with "server_shutdown". Clients may come back to their
-// sessions meanwhile. Drain returns when no session and no tool is left. After ending
-// them it waits for at most DrainRemainder, whatever a provider, a tool or the store does; if
-// anything is left then, the error is the one of Left. Calling Drain again with a shorter ctx
-// shortens the wait.
+// Drain refuses new sessions and hands the running ones over to other nodes or the next process, each at a quiet
+// moment, spread over the time until ctx is done. Sessions that cannot be handed over are then ended with
+// "server_shutdown". Clients may resume during the drain. Drain returns when no session and no tool is left, at the
+// latest DrainRemainder after ending them; the error is then that of Left. A second call with a shorter ctx shortens
+// the wait.
 //
-// beside are the drains of others that use the Executor: they run at the same time, must return soon
-// after ctx is done, and the Executor is closed only after them.
-func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) error {
+// others are the drains of other users of the Executor: they run at the same time and must return soon after ctx is
+// done. The Executor is closed after them.
+func (m *Manager) Drain(ctx context.Context, others ...func(context.Context)) error {
 	m.mu.Lock()
 	if !m.draining {
 		m.draining = true
 		m.signalDrained()
 	}
 	m.mu.Unlock()
-	var others sync.WaitGroup
-	for _, drain := range beside {
-		others.Go(func() { drain(ctx) })
+	var rest sync.WaitGroup
+	for _, drain := range others {
+		rest.Go(func() { drain(ctx) })
 	}
 	m.moveAll(ctx, m.idle)
 	select {
@@ -64,11 +61,11 @@ func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) er
 	case <-ctx.Done():
 	}
 	m.endAll(causeShutdown)
-	others.Wait()
-	done := make(chan struct{}) // closed when nothing is left; nobody may be waiting for it any more
+	rest.Wait()
+	done := make(chan struct{}) // closed when nothing is left; maybe unread
 	go func() {
 		defer close(done)
-		m.options().Executor.Close() // tools that cannot be stopped have a little time left
+		m.options().Executor.Close() // gives unstoppable tools a little time
 		<-m.empty
 	}()
 	late := time.NewTimer(DrainRemainder)
@@ -81,7 +78,7 @@ func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) er
 	}
 }
 
-// Close ends all sessions at once and waits for them, as Drain does. It logs what is left.
+// Close ends all sessions at once and waits for them, as Drain does. It logs the rest.
 func (m *Manager) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -97,7 +94,7 @@ type LeftSession struct {
 	Since time.Time // when the phase began
 }
 
-// LeftError lists what has not ended. At least one of its lists is not empty.
+// LeftError lists sessions and calls that have not ended, at least one.
 type LeftError struct {
 	Sessions []LeftSession     // in the order in which their phases began
 	Tools    []execute.Running // calls, including those of the text agent
@@ -119,7 +116,7 @@ func (e *LeftError) Error() string {
 	return "not everything has ended: " + strings.Join(each, "; ")
 }
 
-// Left returns a *LeftError about what has not ended yet; nil if everything has.
+// Left returns a *LeftError about what has not ended; nil if everything has.
 func (m *Manager) Left() error {
 	left := &LeftError{Tools: m.options().Executor.Running()}
 	m.mu.Lock()

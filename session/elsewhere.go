@@ -12,88 +12,78 @@ import (
 	"voicegw/store"
 )
 
-// Cluster makes this node's sessions known to other nodes and to this one's next start, carries
-// clients to sessions that run on other nodes, and takes sessions over whose node is gone. Its
-// methods may be called concurrently.
+// Cluster publishes this node's sessions, carries clients to sessions of other nodes, and takes over sessions whose
+// node is gone. Its methods may be called concurrently.
 type Cluster interface {
-	// Enter records a session that begins here. It does not wait: a session begins while the store
-	// is away as well. Node, Epoch and State of the record are set by Enter.
+	// Enter records a session that begins here and sets the record's Node, Epoch and State. It does not wait for the
+	// store, which may be unavailable.
 	Enter(r store.SessionRecord) Place
-	// Carry connects a client with the node that runs its session. It returns true once the client
-	// is gone, and false, with c as it was, if no node takes the client. It returns when ctx is done.
+	// Carry connects a client with its session's node. It returns true when the client is gone, and false, with c
+	// unused, if no node takes the client. It returns when ctx is done.
 	Carry(ctx context.Context, v Visitor, c Client) (carried bool)
-	// Take makes this node the owner of a session whose node is gone or has given it up, if the
-	// visitor may come back to it; see [Visitor.Opens]. The error is that of Opens, or wraps
-	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be read.
+	// Take makes this node the owner of a session whose node is gone or has handed it over, if the visitor may resume
+	// it; see [Visitor.Opens]. The error is that of Opens, wraps ErrNoSession, ErrElsewhere or store.ErrUnavailable,
+	// or describes unreadable data.
 	Take(ctx context.Context, v Visitor) (*Taken, error)
-	// Lost returns the sessions that no node runs. The error wraps store.ErrUnavailable.
+	// Lost returns the sessions without a node. The error wraps store.ErrUnavailable.
 	Lost(ctx context.Context) ([]Lost, error)
-	// Adopt makes this node the owner of a session that no node runs, to end it. found is its record as it
-	// was found. The error wraps ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be
-	// read.
+	// Adopt makes this node the owner of a session without a node, to end it. found is its record. The error wraps
+	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or describes unreadable data.
 	Adopt(ctx context.Context, found store.SessionRecord) (*Taken, error)
 }
 
 // The errors of Cluster.Take.
 var (
-	// ErrNoSession: there is no such session, or the visitor may not come back to it. The two
-	// cannot be told apart.
+	// ErrNoSession: the session does not exist, or the visitor may not resume it. The two are indistinguishable.
 	ErrNoSession = errors.New("session: no session that this client may come back to")
-	// ErrElsewhere: a node runs the session, or another one has just taken it.
+	// ErrElsewhere: another node runs the session.
 	ErrElsewhere = errors.New("session: another node runs the session")
 )
 
 // Taken is a session that this node has taken over.
 type Taken struct {
 	Place Place
-	// Record is the session's record at its new epoch.
+	// Record has the new epoch.
 	Record store.SessionRecord
-	// Checkpoint is the newest one that the previous owner wrote. If the store has no checkpoint of
-	// the session, it is the zero Checkpoint, with an empty SessionID.
+	// Checkpoint is the previous owner's newest; zero if the store has none.
 	Checkpoint store.Checkpoint
 }
 
-// Place is a session's place in the directory. Its methods may be called concurrently; only Keep,
-// Give and Return wait.
+// Place is a session's entry in the directory. Its methods may be called concurrently; only Keep, Give and Return
+// wait.
 type Place interface {
-	// Update changes the session's record: change is called at once, and what it has changed is
-	// written soon, in the order of the calls.
+	// Update calls change at once; the result is written soon, in the order of the calls.
 	Update(change func(*store.SessionRecord))
-	// Written returns a channel that is closed when what was changed until now is durable or, because
-	// nothing more is written, never will be. While the store is away it stays open.
+	// Written returns a channel that closes when the present changes are durable, or when no more writes follow. It
+	// stays open while the store is unavailable.
 	Written() <-chan struct{}
-	// Note has a checkpoint written soon. SessionID and Epoch are set by Note; the slices must not
-	// change any more.
+	// Note writes a checkpoint soon. It sets SessionID and Epoch; the slices must not change any more.
 	Note(c store.Checkpoint)
-	// Keep writes now what was noted and waits. The newest checkpoint that was noted before is durable when
-	// Keep returns nil, or no other node can take the session. The error wraps store.ErrUnavailable,
-	// store.ErrTooBig or store.ErrFenced, or the session was given up.
+	// Keep writes the noted checkpoint and waits. When it returns nil, the checkpoint is durable or no other node can
+	// take the session. The error wraps store.ErrUnavailable, store.ErrTooBig or store.ErrFenced, or the session was
+	// handed over.
 	Keep(ctx context.Context) error
-	// Give writes a checkpoint and gives the session up: any node may take it then. Both are durable
-	// when Give returns nil, and nothing is written after them. store.ErrFenced: another node has the
-	// session. After any other error the session is still this node's, as far as the store has answered, and
-	// Give can be called again.
+	// Give writes a checkpoint and releases the session for any node. When it returns nil, both are durable, and
+	// nothing is written after them. store.ErrFenced: another node has the session. After other errors the session
+	// belongs to this node, and Give can be called again.
 	Give(ctx context.Context, c store.Checkpoint) error
-	// Return gives up, as it was, a session that was taken and cannot go on here: any node may take it then.
-	// It waits for the store no longer than ctx is valid; after an error it is done when the store answers.
-	// Nothing else is written.
+	// Return releases a taken session unchanged for any node. It waits until ctx is done; after an error, the release
+	// follows when the store answers.
 	Return(ctx context.Context) error
 	// Sure reports whether no other node can have taken the session; see [store.Owned.Sure].
 	Sure() bool
-	// WhenLost calls f, on a goroutine of its own, once another node has taken the session. It does
-	// not call f after Give or Leave.
+	// WhenLost calls f on its own goroutine when another node has taken the session, but not after Give or Leave.
 	WhenLost(f func())
-	// Leave records that the session is over, unless it was given up.
+	// Leave records that the session is over, unless it was handed over.
 	Leave()
-	// End records that a session is over although it was given up. If another node has taken it since,
-	// nothing changes.
+	// End records that a handed-over session is over. It changes nothing if another node has taken it.
 	End()
 }
 
-// nowhere is the place of a session that no other node may know.
+// noPlace is the Place of a session that only this node knows.
 type noPlace struct{}
 
-// written is what Written returns where nothing waits.
+// written is a closed channel.
 var written = func() <-chan struct{} {
 	done := make(chan struct{})
 	close(done)
@@ -113,21 +103,21 @@ func (noPlace) WhenLost(func())                              {}
 func (noPlace) Leave()                                       {}
 func (noPlace) End()                                         {}
 
-// Visitor is a client that wants to come back to a session that this node does not run.
+// Visitor is a client that wants to resume a session of another node.
 type Visitor struct {
 	// Start is its session.start. Its Resume is not nil.
 	Start *protocol.Start
 	Addr  netip.Addr
 	// Origin is the origin of its page; empty if it is not a page.
 	Origin string
-	// Anonymous is the user of a client that gives no name.
+	// Anonymous is the user of a client without a name.
 	Anonymous user.User
-	// Principal is what the client has shown who it is.
+	// Principal is the authenticated client.
 	Principal auth.Principal
 }
 
-// AdmitCarried admits a client that another node carries here. That node has held it to the limits
-// per address, and it may only come back to a session of this node.
+// AdmitCarried admits a client that another node carries here. That node has checked the limits per address. The
+// client may only resume a session of this node.
 func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a := &Admission{
@@ -141,8 +131,8 @@ func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	return a
 }
 
-// carry takes a client to the node that runs its session, and returns when the client is gone. It
-// reports false if there is no such node; then the client still waits for an answer.
+// carry connects a client to its session's node and returns when the client is gone. It reports false if there is no
+// such node; the client then waits for an answer.
 func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bool) {
 	if m.options().Cluster == nil || a.carried {
 		return false
@@ -166,7 +156,7 @@ func (a *Admission) visitor(start *startMessage) Visitor {
 	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, Principal: a.Principal}
 }
 
-// clientID returns the name that the client gave its user when the session began.
+// clientID returns the client's name for its user at the session's beginning.
 func clientID(start *startMessage) string {
 	if start.Client == nil {
 		return ""
@@ -174,10 +164,10 @@ func clientID(start *startMessage) string {
 	return start.Client.ID
 }
 
-// movable reports whether another node could go on with the session.
+// movable reports whether another node could continue the session.
 func movable(p Place) bool { return p != noPlace{} }
 
-// record returns what other nodes may know of the session when it begins.
+// record returns the session's first entry in the directory.
 func (s *session) record() store.SessionRecord {
 	info, who := s.model.link().info(), s.principal.Value()
 	r := store.SessionRecord{

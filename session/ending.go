@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// ending is how a session comes to its end. It takes a tenth of what a context with a child would. It may be
-// used concurrently.
+// ending is the end of a session. It takes a tenth of the memory of a context with a child. It may be used
+// concurrently.
 type ending struct {
 	done chan struct{} // closed by end
 
 	ends  sync.Mutex // guards the following fields
 	why   *Cause     // nil until the end
-	after func()     // called on a goroutine of its own, once done; may be nil
+	after func()     // called on its own goroutine after done; may be nil
 
 	// blockedUntil is set by a tool that locks the user out.
 	blockedUntil atomic.Pointer[time.Time]
 
-	readers  sync.WaitGroup  // each link and each attachment, until it has seen its connection's end
-	visitors sync.WaitGroup  // callers that hold the session; new ones come only while the Manager knows it
-	handed   <-chan struct{} // closed when the conversation has been handed back; goodbye sets it for settle
+	readers  sync.WaitGroup  // links and attachments, until their connections have ended
+	visitors sync.WaitGroup  // users of the session; added to only while the roster has the session
+	handed   <-chan struct{} // closed after the handback; closeClient sets it for settle
 	left     chan struct{}   // closed when nothing of the session is left
 }
 
@@ -39,7 +39,7 @@ func (e *ending) end(why *Cause) {
 	}
 }
 
-// whenDone calls f on a new goroutine, once the session has ended. It may be called once.
+// whenDone calls f on a new goroutine after the end. It may be called once.
 func (e *ending) whenDone(f func()) {
 	e.ends.Lock()
 	defer e.ends.Unlock()
@@ -60,7 +60,7 @@ func (e *ending) isOver() bool {
 	}
 }
 
-// cause returns why the session has ended; nil before that.
+// cause returns why the session ended; nil before that.
 func (e *ending) cause() *Cause {
 	e.ends.Lock()
 	defer e.ends.Unlock()

@@ -9,10 +9,9 @@ import (
 	"voicegw/protocol"
 )
 
-// The number of errors that a client gets is bounded; otherwise its flood would cause another one.
-// A client that makes more than floodErrors errors within floodWindow is flooding, and so is one
-// that makes more than sessionErrors in a session. Errors that are not the client's fault are
-// first sent up to floodErrors, and after that one every faultEvery.
+// Errors to a client are limited, because a client's flood would cause another one. More than floodErrors errors
+// within floodWindow, or sessionErrors in all, are a flood. Errors that are not the client's fault are limited to one
+// every faultEvery after the first floodErrors.
 const (
 	floodErrors   = 20
 	floodWindow   = 10 * time.Second
@@ -20,17 +19,15 @@ const (
 	faultEvery    = 10 * time.Second
 )
 
-// errorGate is the only way for errors to reach a running session's client. It may be used
-// concurrently.
+// errorGate limits the errors to a running session's client. It may be used concurrently.
 type errorGate struct {
 	mu      sync.Mutex // guards the following fields
 	recent  []time.Time
 	faults  *rate.Limiter // limits other errors; nil before the first
 	own     int32         // the client's own errors so far
-	leftOut bool          // some were left out
+	leftOut bool          // some errors were left out
 }
 
-// verdict is the gate's decision about an error.
 type verdict int
 
 const (
@@ -39,7 +36,7 @@ const (
 	errorIsFlood
 )
 
-// pass counts an error and decides whether the client may be told.
+// pass counts an error and decides whether the client gets it.
 func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -64,8 +61,7 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	return errorSent, false
 }
 
-// clientsFault reports whether errors with that code, in a running session, are caused by the
-// client.
+// clientsFault reports whether a running session's client causes errors with that code.
 func clientsFault(code string) bool {
 	switch code {
 	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer, protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
@@ -75,8 +71,8 @@ func clientsFault(code string) bool {
 	return true
 }
 
-// tellError tells the client of an error, unless it was told of too many. Once the session has
-// ended, the only error is the one that explains the end.
+// sendError sends an error to the client, within the limits. After the session's end, only the error that explains it
+// is sent.
 func (s *session) sendError(m *protocol.Error) {
 	if s.isOver() {
 		return

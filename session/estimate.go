@@ -9,17 +9,17 @@ import (
 	"voicegw/transport"
 )
 
-// talked is what a session counts of its conversation, for a model that does not report what it uses.
+// talkCount measures the conversation, for a model that does not report its usage.
 type talkCount struct {
 	before, now cost.Talk
-	speaks      bool // the user, since fromMS on the audio clock
+	speaks      bool // the user speaks, since fromMS on the audio clock
 	fromMS      int64
-	bytes       int64 // of the model's audio that are counted
+	bytes       int64 // of the model's audio that were counted
 	guess       *guess
 }
 
-// guess is the estimate of the latest turn, as long as the model may still report what that turn has used.
-// A report replaces it: what a turn has used is counted once.
+// guess is the estimate for the latest turn. It is kept while the model may still report that turn's usage, which then
+// replaces it.
 type guess struct {
 	turn    int
 	of      *link
@@ -27,8 +27,8 @@ type guess struct {
 	open    bool     // the turn's response was under way when the turn ended
 }
 
-// settle ends the time in which a report belongs to the latest turn: with the next response, or with the next
-// turn if the response was over when the turn ended.
+// settle drops the guess when a report can no longer belong to its turn: at the next response, or at the next turn if
+// the response was over when the turn ended.
 func (t *talkCount) settle(in orchestrator.Input, actions []orchestrator.Action) {
 	if t.guess == nil {
 		return
@@ -46,7 +46,7 @@ func (t *talkCount) settle(in orchestrator.Input, actions []orchestrator.Action)
 	}
 }
 
-// overhear counts what a step has taken and decided. The caller must hold mu.
+// count counts a step's input and actions. The caller must hold mu.
 func (u *usage) count(in orchestrator.Input, actions []orchestrator.Action, clock *audioClock) {
 	t := &u.talk
 	switch in := in.(type) {
@@ -85,7 +85,7 @@ func (u *usage) count(in orchestrator.Input, actions []orchestrator.Action, cloc
 // imageReads is how much text an image counts as: about 260 tokens.
 const imageReads = 1024
 
-// heard counts the user's speech up to a moment of the audio clock.
+// heard counts the user's speech up to ms on the audio clock.
 func (t *talkCount) heard(ms int64) {
 	if t.speaks {
 		t.now.Heard += time.Duration(max(ms-t.fromMS, 0)) * time.Millisecond
@@ -93,8 +93,8 @@ func (t *talkCount) heard(ms int64) {
 	t.speaks = false
 }
 
-// estimate returns a turn that has ended with what it has probably used and cost, if its model reports
-// nothing of that; then it is counted, and s.guessed has it until the next step. The caller must hold mu.
+// estimate returns an ended turn with its estimated usage and cost if the model reports none. u.guessed holds the
+// amount until the next step. The caller must hold mu.
 func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.TurnEnded {
 	t, l := &u.talk, s.model.link()
 	bytes := s.down.SentBytes() + s.down.FlushedBytes()
@@ -123,8 +123,7 @@ func (u *usage) estimate(s *session, ended orchestrator.TurnEnded) orchestrator.
 	return ended
 }
 
-// costs notes in the kept conversation by how much the cost of a turn differs from what it has. The caller must
-// hold mu.
+// adjustTurn changes the cost of a turn in the transcript. The caller must hold mu.
 func (u *usage) adjustTurn(s *session, turn int, more cost.Amount) {
 	if s.transcript.Costs(turn, more) {
 		s.saver.Save(s.transcript.SoFar(s.state.Spent().Plus(more)))

@@ -7,61 +7,61 @@ import (
 	"voicegw/protocol"
 )
 
-// Follow is told of each session that begins, or could not through no fault of its client's, and returns what is told of its steps. It may
-// be called concurrently and must not block.
+// Follow is called when a session begins, or fails to begin through no fault of its client. It may be called
+// concurrently and must not block.
 type Follow func(Opening) Followed
 
 // Opening is how a session began.
 type Opening struct {
 	SessionID, ConversationID, Agent string
-	// Provider and Model are those of its first connection. Model is empty if there was none, both are if
-	// no provider was asked.
+	// Provider and Model are those of the first connection. Model is empty without a connection, both are if no
+	// provider was chosen.
 	Provider, Model string
 	Entry           Entry
-	// Parent is what the session was begun for, and Before the beginning of the session on the node that has
-	// run it before. Both may be zero.
+	// Parent is the span that the session belongs to, Before the session's first span on its previous node. Both may
+	// be zero.
 	Parent, Before protocol.TraceParent
-	// When the client connected, its session.start had come, it was known who it is, and the session began or
-	// was refused. Those that did not happen are zero.
+	// The times of the connection, of session.start, of the identification, and of the session's begin or refusal.
+	// Missing ones are zero.
 	Came, Started, Known, Begun time.Time
-	// Refused is the reason of the [Cause] why there is no session; empty if there is one.
+	// Refused is the Reason of the [Cause]; empty if there is a session.
 	Refused string
 }
 
-// Followed is what follows one session.
+// Followed receives the steps of one session.
 type Followed struct {
-	// Take is told of each step, and of some events, in their order. It is called with a lock held, so it must
-	// not block. Nil means that nobody is told.
+	// Take gets each step and some events, in order. It is called with a lock held, so it must not block. It may be
+	// nil.
 	Take func(Step)
-	// Start is how the beginning of the session is named, for whoever goes on with it.
+	// Start is the session's first span, for the next node.
 	Start protocol.TraceParent
 }
 
-// Step is a step of a session, or something that happened between two.
+// Step is a step of a session, or an event between steps.
 type Step struct {
 	At time.Time
-	// In and Actions are what was decided, and why. In is nil if there is an Event.
+	// In and Actions are the step. In is nil for an Event.
 	In      orchestrator.Input
 	Actions []orchestrator.Action
-	// Nudged says that a silent model was asked to answer.
+	// Nudged: a silent model was asked to answer.
 	Nudged bool
 	// Event is nil, Returned or Ended.
 	Event Event
 }
 
-// faulty reports whether a session could not begin through no fault of its client's.
+// faulty reports whether a session failed to begin through no fault of its client.
 func (c *Cause) faulty() bool {
 	return c.Close == protocol.CloseProviderUnavailable || c.Close == protocol.CloseInternal
 }
 
-// unfollowed tells whoever follows that a session could not begin, if that was not the client's fault.
+// followRefused reports a session that could not begin, if that was not the client's fault.
 func (g *startup) followRefused(cause *Cause) {
 	if cause.faulty() {
 		g.follow(g.provider, "", cause.Reason)
 	}
 }
 
-// follow tells whoever follows that a session has begun; refused is the reason why it has not.
+// follow reports the begin of a session; refused is the reason if there is none.
 func (g *startup) follow(provider, model, refused string) Followed {
 	m := g.m
 	tell := m.options().Follow

@@ -9,19 +9,18 @@ import (
 	"voicegw/protocol"
 )
 
-// mayInspect reports whether a client may see the inside of its session: it has asked to, and
-// either its connection or its ticket allows it.
+// mayInspect reports whether a client may see its session's inner state: it has asked to, and its connection or its
+// ticket allows it.
 func (g *startup) mayInspect(a *Admission, ticket bool) bool {
 	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
 }
 
 // inspector shows the session's inner state to a client that inspects it. The session's mu guards it.
 type inspector struct {
-	shown *orchestrator.View // the view that the client got last; nil before the first
+	shown *orchestrator.View // the last view sent; nil before the first
 }
 
-// state sends the session's state to a client that inspects it, if the state has changed. The
-// caller must hold mu.
+// state sends the session's state to an inspecting client if it has changed. The caller must hold mu.
 func (i *inspector) state(s *session) {
 	if !s.inspect {
 		return
@@ -39,7 +38,7 @@ func (i *inspector) state(s *session) {
 	})
 }
 
-// call sends everything about a finished call to a client that inspects its session.
+// call sends the details of a finished call to an inspecting client.
 func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
@@ -52,7 +51,7 @@ func (i *inspector) call(s *session, a orchestrator.ToolEnded) {
 	s.send(m)
 }
 
-// intent logs whether a tool's intent was applied, and shows it to a client that inspects.
+// intent logs a refused intent, and sends every intent to an inspecting client.
 func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 	if a.Why != "" {
 		s.log().Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
@@ -68,7 +67,7 @@ func (i *inspector) intent(s *session, a orchestrator.IntentDecided) {
 	s.send(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
 }
 
-// ours adds the session's identity to an audit record.
+// identified adds the session's identity to an audit record.
 func (s *session) identified(r audit.Record) audit.Record {
 	r.SessionID, r.UserID = s.id, s.user.String()
 	r.ConversationID = s.start.ConversationID

@@ -13,31 +13,31 @@ import (
 	"voicegw/store"
 )
 
-// Jobs is what a session asks about long work that calls have begun; *jobs.Runner implements it.
+// Jobs is the session's access to long-running jobs that calls have started; *jobs.Runner implements it.
 type Jobs interface {
 	// Job returns a job with its result.
 	Job(ctx context.Context, id string) (store.Job, error)
-	// Told notes that the conversation of a job was told of its end; of several who note it one gets true.
+	// Told records that the conversation was informed of the job's end. Only the first of concurrent callers gets
+	// true.
 	Told(ctx context.Context, id string) (first bool, err error)
 }
 
-// jobReports is what a session knows of its jobs that have ended.
+// jobReports tracks the session's finished jobs.
 type jobReports struct {
 	reading atomic.Bool // a goroutine reads them
 
 	// Guarded by the session's mu.
 	source   Jobs            // nil until a job has ended
-	reported map[string]bool // ids of the jobs whose end this process reported to the model; nil before the first
+	reported map[string]bool // jobs whose end this process reported to the model; nil before the first
 }
 
-// jobTime bounds reading and noting one job.
+// jobTime bounds reading and recording one job.
 const jobTime = 5 * time.Second
 
-// JobsEnded has the sessions on this node told of the ends of their long work: each job of which nobody has
-// been told, also those of other nodes, without results. It is called again and again until Jobs.Told, and
-// does not wait.
+// JobsEnded informs the sessions on this node of their finished jobs. owed lists all unreported jobs of the cluster,
+// without results. The caller repeats the call until Jobs.Told. It does not wait.
 func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
-	of := map[string][]string{} // ids of jobs by conversation
+	of := map[string][]string{} // ids by conversation
 	for _, j := range owed {
 		of[j.Conversation] = append(of[j.Conversation], j.ID)
 	}
@@ -57,7 +57,7 @@ func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 	}
 }
 
-// JobProgressed tells the client of the conversation's session on this node how far a job is. It does not wait.
+// JobProgressed sends a job's progress to the client of its conversation's session on this node. It does not wait.
 func (m *Manager) JobProgressed(j store.Job) {
 	if j.Progress == nil {
 		return
@@ -71,7 +71,7 @@ func (m *Manager) JobProgressed(j store.Job) {
 	}
 }
 
-// ended has the model told of the end of a job, or notes that it was told.
+// ended reports the end of a job to the model, or records that it was reported.
 func (r *jobReports) ended(s *session, id string, from Jobs) {
 	ctx, cancel := context.WithTimeout(s.context(), jobTime)
 	defer cancel()
@@ -99,7 +99,7 @@ func (r *jobReports) ended(s *session, id string, from Jobs) {
 	s.dispatch(orchestrator.JobEnded{Job: j.ID, Tool: j.Tool, Name: j.Name, Result: j.Result})
 }
 
-// note notes that the model was told of a job. JobsEnded tries it again.
+// note records that the model knows of a job's end. JobsEnded tries again after an error.
 func (r *jobReports) note(ctx context.Context, s *session, id string) {
 	source := locked(s, func() Jobs { return r.source })
 	if _, err := source.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {
@@ -107,7 +107,7 @@ func (r *jobReports) note(ctx context.Context, s *session, id string) {
 	}
 }
 
-// told notes that the model was told of a job. The caller must hold mu.
+// markReported records that the model knows of a job's end. The caller must hold mu.
 func (r *jobReports) markReported(s *session, a orchestrator.JobTold) {
 	if r.reported == nil {
 		r.reported = map[string]bool{}
@@ -115,7 +115,7 @@ func (r *jobReports) markReported(s *session, a orchestrator.JobTold) {
 	r.reported[a.Job] = true
 	s.log().Info("the model was told of the end of a job", "job", a.Job)
 	if r.source == nil {
-		return // the process before has queued it; JobsEnded notes it
+		return // an earlier process queued it; JobsEnded records it
 	}
 	s.client.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context()), jobTime)

@@ -7,21 +7,21 @@ import (
 	"voicegw/orchestrator"
 )
 
-// Credentials says what has become of credentials; *auth.Current implements it. Its methods may be called
+// Credentials checks credentials that were accepted earlier; *auth.Current implements it. Its methods may be called
 // concurrently, with locks held, and must not wait.
 type Credentials interface {
-	// Admits reports whether a principal that was let in before would be let in now.
+	// Admits reports whether an admitted principal would be admitted now.
 	Admits(p auth.Principal, now time.Time) bool
-	// Lapses returns when a session that p has let in must end; zero if it goes on.
+	// Lapses returns when a session that p started must end; zero if it need not.
 	Lapses(p auth.Principal) time.Time
 }
 
-// stillIn reports whether whoever has let a session's client in would still be let in.
+// stillIn reports whether the principal of a session would be admitted now.
 func (o *Options) stillIn(p auth.Principal) bool {
 	return o.Credentials == nil || o.Credentials.Admits(p, time.Now())
 }
 
-// lapses returns when the session must end with the credentials of its client. The caller must hold mu.
+// lapses returns when the session must end with its client's credentials. The caller must hold mu.
 func (s *session) lapses() time.Time {
 	if s.opts.Credentials == nil {
 		return time.Time{}
@@ -29,7 +29,7 @@ func (s *session) lapses() time.Time {
 	return s.opts.Credentials.Lapses(s.principal.Value())
 }
 
-// watchLapse has the session end with the credentials of its client, if that is wanted.
+// watchLapse schedules the session's end with its client's credentials.
 func (s *session) watchLapse() {
 	s.mu.Lock()
 	at := s.lapses()
@@ -37,7 +37,7 @@ func (s *session) watchLapse() {
 	s.dispatch(orchestrator.Lapse{At: at})
 }
 
-// WatchLapses has each session end with the credentials of its client as they are configured now.
+// WatchLapses applies the present configuration of credentials to all sessions.
 func (m *Manager) WatchLapses() {
 	all := m.roster.all()
 	for _, s := range all {

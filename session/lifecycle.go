@@ -6,31 +6,30 @@ import (
 	"voicegw/internal/cost"
 )
 
-// Lifecycle tells, with names, that a session has begun, or that it is over and goes on nowhere. That a
-// session moves to another process is neither.
+// Lifecycle reports the begin or the final end of a session. A move to another process is neither.
 type Lifecycle struct {
 	SessionID, ConversationID string
-	// User is the user's name, empty for one without. Principal is the ID of whoever has let the client in.
+	// User is the user's name; empty for an anonymous one. Principal is the ID of the principal that let the client
+	// in.
 	User, Principal        string
 	Entry                  Entry
 	Agent, Provider, Model string
-	// Began is when the session began, also if that was in another process.
+	// Began is when the session began, in whichever process.
 	Began time.Time
 	// Over is set for a session that is over.
 	Over *Over
 }
 
-// Over is what is known of a session that is over: its counters are those of this process, and of those before
-// that have died.
+// Over describes the end of a session. Its counters include earlier processes that died.
 type Over struct {
 	Reason    string // of a [Cause]
 	CloseCode int
 	At        time.Time
 	Turns     int
-	Cost      cost.Amount // of the whole session, on every gateway that has had it
+	Cost      cost.Amount // of the whole session, on all gateways
 }
 
-// tellOf tells of a session; over is nil for one that has begun.
+// reportLifecycle reports a session; over is nil at its begin.
 func (m *Manager) reportLifecycle(s *session, entry Entry, over *Over) {
 	tell := m.options().Lifecycle
 	if tell == nil || over == nil && entry == EntryTakeover {

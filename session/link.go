@@ -10,30 +10,28 @@ import (
 	"voicegw/transport"
 )
 
-// modelSide is what a session has for its model, whichever connection it uses.
+// modelSide is the session's state that concerns its model and outlives each connection.
 type modelSide struct {
 	linked   atomic.Pointer[link] // stored under mu, and while nothing sends to the model
 	lookback *lookback            // fixed; nil if the session ends with its first connection
-	// redial opens other connections for the present agent; nil if the session ends with its first one. It
-	// is stored under mu.
+	// redial opens other connections for the current agent; nil if the session ends with its first one. It is stored
+	// under mu.
 	redial atomic.Pointer[redialer]
-	parts  struct { // what look and redial point to at first
+	parts  struct { // the first values of lookback and redial
 		look   lookback
 		redial redialer
 	}
 
 	// Guarded by mu.
-	relink   *relink   // to another link; nil while the session keeps its link
-	handover *handover // nil unless the session is being given up
+	relink   *relink   // nil while the session keeps its link
+	handover *handover // nil unless the session is being handed over
 }
 
-// link is a session's connection to a model. A session has at most one at a time, which its field
-// linked names; each has a higher gen than the one before. What an older link still says is dropped
-// under mu, so that no connection speaks for the one after it.
+// link is a session's connection to a model. A session has at most one at a time, which its field linked names; each
+// has a higher gen than the previous one. Events of an older link are dropped under mu.
 //
-// An adapter's ids are unique within one connection only. The link makes those of the session: it
-// is the one place that puts prefix before each id that comes from the model, and removes it from
-// each that goes there.
+// An adapter's ids are unique within one connection only. The link makes them unique within the session: it alone adds
+// prefix to each id from the model, and removes it from each id to the model.
 type link struct {
 	// Fixed after begin.
 	s        *session
@@ -45,16 +43,16 @@ type link struct {
 	ownRate  int // of the model's audio that states no rate, in Hz
 
 	// Guarded by mu.
-	replaced bool  // it was given up, and is no longer the session's
+	replaced bool  // it is no longer the session's
 	failed   error // the first error of the connection
 
 	// over is done, and isOver set, when hear has seen the connection's end.
 	over   sync.WaitGroup
 	isOver atomic.Bool
 
-	skipped sync.Once // tells what its messages meant
+	skipped sync.Once // reports the skipped messages
 
-	reports atomic.Bool // the model has reported what it uses, on this link or an earlier one
+	reports atomic.Bool // the model has reported usage, on this link or an earlier one
 
 	// Owned by hear.
 	ended       bool
@@ -67,10 +65,10 @@ type link struct {
 	modelDraft  draft
 }
 
-// named is an id as the model gave it and as the session knows it.
+// named is an id of the model and the session's name for it.
 type named struct{ theirs, ours string }
 
-// begin must be called first. Then l is not yet the session's link.
+// begin must be called first. It does not make l the session's link.
 func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 	l.s, l.gen, l.conn = s, gen, conn
 	l.over.Add(1)
@@ -86,15 +84,14 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 	return l.soundsAt(l.ownRate)
 }
 
-// info describes the connection.
 func (l *link) info() transport.Info { return l.conn.Info() }
 
-// current reports whether l is the session's link and has not been given up. The caller must hold
-// mu, and the answer holds for as long.
+// current reports whether l is the session's link and was not replaced. The caller must hold mu; the result is valid
+// while it does.
 func (l *link) current() bool { return l.s.model.link() == l && !l.replaced }
 
-// ours returns the session's name for an id of the model; an empty id stays empty. The first link
-// keeps the model's ids, except one that looks like another link's.
+// ours returns the session's name for an id of the model; empty for an empty id. The first link keeps the model's ids,
+// except one that looks like another link's.
 func (l *link) ours(id string) string {
 	switch {
 	case id == "":
@@ -105,7 +102,7 @@ func (l *link) ours(id string) string {
 	return l.prefix + id
 }
 
-// audioItem is ours for the item of a piece of audio, without an allocation for each piece.
+// audioItem is ours for the item of a piece of audio, without an allocation per piece.
 func (l *link) audioItem(id string) string {
 	if l.spoken.theirs != id {
 		l.spoken = named{id, l.ours(id)}
@@ -113,7 +110,7 @@ func (l *link) audioItem(id string) string {
 	return l.spoken.ours
 }
 
-// name puts the link's prefix before the ids of an event. Audio has audioItem.
+// name adds the link's prefix to the ids of an event. Audio uses audioItem.
 func (l *link) name(ev transport.Event) transport.Event {
 	switch e := ev.(type) {
 	case transport.AudioDone:
@@ -144,7 +141,7 @@ func (l *link) name(ev transport.Event) transport.Event {
 		e.Item = l.ours(e.Item)
 		return e
 	case transport.ToolCall:
-		// The provider's own id stays: it recognises a call that a resumed conversation repeats.
+		// The provider's own id stays: it identifies a call that a resumed conversation repeats.
 		e.Call = l.ours(e.Call)
 		return e
 	case transport.ToolCancelled:
@@ -154,11 +151,11 @@ func (l *link) name(ev transport.Event) transport.Event {
 		}
 		return transport.ToolCancelled{Calls: calls}
 	}
-	return ev // it names nothing
+	return ev // it has no ids
 }
 
-// theirs removes the link's prefix from a command. It reports false for a command about an item or
-// a call of another link, which this one does not know.
+// theirs removes the link's prefix from a command. It reports false for a command about an item or a call of another
+// link.
 func (l *link) theirs(cmd transport.Command) (transport.Command, bool) {
 	ok := true
 	switch c := cmd.(type) {
@@ -172,13 +169,13 @@ func (l *link) theirs(cmd transport.Command) (transport.Command, bool) {
 	return cmd, ok
 }
 
-// own returns the model's id for an id of the session; ok is false if it belongs to another link.
+// own returns the model's id for the session's; ok is false if it belongs to another link.
 func (l *link) own(id string) (theirs string, ok bool) {
 	gen, rest := splitID(id)
 	return rest, gen == l.gen
 }
 
-// splitID returns the link that an id of the session belongs to, and the model's id.
+// splitID returns the link of a session's id, and the model's id.
 func splitID(id string) (gen int, theirs string) {
 	head, rest, ok := strings.Cut(id, ".")
 	if !ok || len(head) < 2 || len(head) > 10 || head[0] != 'l' {
@@ -191,14 +188,13 @@ func splitID(id string) (gen int, theirs string) {
 	return gen, rest
 }
 
-// looksNamed reports whether an id of a model has the form of one that a link has named.
+// looksNamed reports whether a model's id has the form of a session's id.
 func looksNamed(id string) bool {
 	_, theirs := splitID(id)
 	return len(theirs) < len(id)
 }
 
-// link returns the session's link.
 func (m *modelSide) link() *link { return m.linked.Load() }
 
-// current returns the session's giving; nil if the session stays. The caller must hold the session's mu.
+// currentHandover returns the handover; nil if the session stays. The caller must hold the session's mu.
 func (m *modelSide) currentHandover() *handover { return m.handover }

@@ -11,32 +11,31 @@ import (
 	"voicegw/orchestrator"
 )
 
-// Running is a running session, as an operator sees it. Its JSON form is what one node tells another.
+// Running is a running session in an operator's view. Nodes exchange its JSON form.
 type Running struct {
 	ID, User, Agent string
-	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
+	// AgentVersion is the version of the agent's document; empty for a configured agent.
 	AgentVersion string
 	// ConversationID is the conversation that the session continues; empty without one.
 	ConversationID  string
 	Provider, Model string
 	// StartedAt is UTC.
 	StartedAt time.Time
-	// Principal is the principal that let the client in; with a ticket, the one that made it.
+	// Principal let the client in; with a ticket, it is the ticket's creator.
 	Principal auth.Principal `json:"-"`
 	// Turn is the number of turns so far.
 	Turn  int
 	Phase orchestrator.Phase
-	// Away means that the client's connection is lost, and that the client may come back.
+	// Away: the client is absent and may return.
 	Away bool
-	// Cost is what the session has cost so far, on every gateway that has had it.
+	// Cost is the session's cost so far, on all gateways.
 	Cost cost.Amount
-	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
-	// identifies the connection at the other end. It is empty if the connection is closed or the
-	// address is not known.
+	// ModelAddr is the local address of the connection to the model, as host:port; empty without a connection or if
+	// unknown.
 	ModelAddr string `json:"-"`
 }
 
-// Away returns the number of running sessions whose client is away.
+// Away returns the number of running sessions without a client.
 func (m *Manager) Away() int { return len(m.roster.away()) }
 
 // Sessions lists the sessions that run on this node, oldest first.
@@ -61,19 +60,18 @@ func (m *Manager) Session(id string) (Running, bool) {
 	return s.running(), true
 }
 
-// Provider is a provider that a client may ask for.
+// Provider is an available provider.
 type Provider struct {
 	Name string
 	// Model is the name of the provider's model; empty if it is not known.
 	Model string
-	// Voices are the voices that the provider's documentation lists for the model, its default
-	// first; nil if it lists none. Voice is the configured voice; empty for the provider's
-	// default.
+	// Voices are the model's documented voices, its default first; nil if unknown. Voice is the configured one; empty
+	// for the provider's default.
 	Voices []string
 	Voice  string
 }
 
-// Providers lists the providers that a client may ask for; the first is the default.
+// Providers lists the available providers; the first is the default.
 func (m *Manager) Providers() []Provider {
 	names := slices.Sorted(maps.Keys(m.options().Transports))
 	first := slices.Index(names, m.options().Provider)

@@ -13,38 +13,35 @@ import (
 	"voicegw/transport"
 )
 
-// The user's speech is kept in case the model's connection breaks, within these bounds: lookLong bounds
-// speech that the model has not answered yet, lookShort bounds sound in which speech may just be
-// beginning, and lookAll bounds all sessions together, in bytes.
+// The user's speech is kept in case the model's connection breaks: maxLookSpeech bounds unanswered speech,
+// maxLookOnset bounds sound in which speech may be starting, and maxLookAll bounds all sessions together, in bytes.
 const (
 	maxLookSpeech = 10 * time.Second
 	maxLookOnset  = time.Second
 	maxLookAll    = 64 << 20
 )
 
-// lookSound is the part of lookAll that sound may take in which nobody is known to speak yet: a noisy room
-// must not take the place of speech.
+// maxLookNoise is the part of maxLookAll for sound without detected speech, so that noisy rooms do not displace
+// speech.
 const maxLookNoise = maxLookAll / 2
 
-// lookLevel is the peak from which a frame may hold speech. A word may begin with a consonant that is
-// consonantLevel dB fainter than the faintest speech that the detector follows; the peak of a sound is not
-// below its level. Fainter sound is not kept unless somebody speaks.
+// lookLevel is the minimum peak of a frame that may contain speech. A word may begin with a consonant that is
+// consonantLevel dB fainter than the faintest detected speech. Fainter sound is kept only during speech.
 var lookLevel = int(32768 * math.Pow(10, (audio.FaintestSpeech-consonantLevel)/20))
 
 const consonantLevel = 10.0
 
-// lookback keeps the audio that was sent to the model and that it has not answered, so that another
-// connection can hear it. It holds memory only while there is sound, and until the model answers. A
-// nil lookback keeps nothing. Its methods may be called concurrently; those that take audio follow
-// each other as the audio is sent.
+// lookback keeps audio that was sent to the model and not answered, so that another connection can hear it. It uses
+// memory only while there is sound, until the model answers. A nil lookback keeps nothing. Its methods may be called
+// concurrently; those that take audio must be called in the order of sending.
 type lookback struct {
 	all *atomic.Int64 // bytes of memory in all sessions; fixed
 
 	mu       sync.Mutex // guards the following fields
 	rate     int        // Hz
 	speaking bool       // the user is speaking: everything is kept
-	words    stretch    // speech that was not answered yet
-	sound    stretch    // what came last, and may be the beginning of speech
+	words    stretch    // unanswered speech
+	sound    stretch    // the latest sound, which may be the beginning of speech
 	quiet    int        // bytes since the last loud frame in sound
 }
 
@@ -57,8 +54,7 @@ type stretch struct {
 // begin must be called first.
 func (l *lookback) begin(rate int, all *atomic.Int64) { l.rate, l.all = rate, all }
 
-// sent takes audio that was sent to the model; again says that it was sent before, to
-// another connection or process.
+// sent takes audio that was sent to the model. again: another connection or process has sent it before.
 func (l *lookback) sent(pcm []byte, again bool) {
 	if l == nil {
 		return
@@ -83,7 +79,7 @@ func (l *lookback) sent(pcm []byte, again bool) {
 	l.add(&l.sound, pcm, maxLookOnset, maxLookNoise)
 }
 
-// loud reports whether a frame may hold speech.
+// loud reports whether a frame may contain speech.
 func loud(pcm []byte) bool {
 	for i := 0; i+1 < len(pcm); i += audio.BytesPerSample {
 		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v >= lookLevel || v <= -lookLevel {
@@ -93,9 +89,8 @@ func loud(pcm []byte) bool {
 	return false
 }
 
-// add appends pcm to a stretch and drops its oldest audio, so that it holds little more than most.
-// If all sessions together would have more than room bytes, the stretch is dropped: audio with a hole is of
-// no use. The caller must hold mu, as for drop.
+// add appends pcm to a stretch and drops its oldest audio beyond most. If all sessions together exceed room bytes, the
+// stretch is dropped, because audio with a gap is useless. The caller must hold mu, as for drop.
 func (l *lookback) add(c *stretch, pcm []byte, most time.Duration, room int64) {
 	if n := len(c.frames); n == 0 || !c.frames[n-1].Extend(pcm, audio.FrameCap) {
 		f := audio.NewFrame(pcm)
@@ -117,7 +112,6 @@ func (l *lookback) add(c *stretch, pcm []byte, most time.Duration, room int64) {
 	}
 }
 
-// drop forgets a stretch.
 func (l *lookback) drop(c *stretch) {
 	for _, f := range c.frames {
 		l.all.Add(-int64(f.Size()))
@@ -126,8 +120,8 @@ func (l *lookback) drop(c *stretch) {
 	*c = stretch{}
 }
 
-// speaks records that the user is speaking; the sound before belongs to it, unless the client itself
-// says when its user speaks.
+// speechStarted records that the user is speaking. The preceding sound belongs to the speech, unless the client
+// detects speech (manual).
 func (l *lookback) speechStarted(told bool) {
 	if l == nil {
 		return
@@ -143,7 +137,7 @@ func (l *lookback) speechStarted(told bool) {
 	l.sound = stretch{}
 }
 
-// stops records that the user has stopped speaking. The words are kept until the model answers.
+// speechStopped records that the user has stopped. The words are kept until the model answers.
 func (l *lookback) speechStopped() {
 	if l == nil {
 		return
@@ -153,7 +147,7 @@ func (l *lookback) speechStopped() {
 	l.speaking = false
 }
 
-// answered records that the model answers: it has heard what was said.
+// answered drops finished speech, because the model answers it.
 func (l *lookback) answered() {
 	if l == nil {
 		return
@@ -165,7 +159,7 @@ func (l *lookback) answered() {
 	}
 }
 
-// ms returns how much is kept.
+// ms returns the length of the kept audio.
 func (l *lookback) ms() int64 {
 	if l == nil {
 		return 0
@@ -175,7 +169,7 @@ func (l *lookback) ms() int64 {
 	return audio.MS(l.rate, l.words.bytes+l.sound.bytes)
 }
 
-// take returns what is kept, oldest first, and forgets it. The frames belong to the caller.
+// take returns the kept audio, oldest first, and forgets it. The frames belong to the caller.
 func (l *lookback) take() []*audio.Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +181,6 @@ func (l *lookback) take() []*audio.Frame {
 	return all
 }
 
-// forget drops everything.
 func (l *lookback) forget() {
 	if l == nil {
 		return
@@ -199,7 +192,7 @@ func (l *lookback) forget() {
 	l.speaking = false
 }
 
-// resample converts what is kept to another rate.
+// resample converts the kept audio to another rate.
 func (l *lookback) resample(r *audio.Resampler, rate int) {
 	if l == nil {
 		return
@@ -218,7 +211,7 @@ func (l *lookback) resample(r *audio.Resampler, rate int) {
 	}
 }
 
-// lookAt takes a decision that is about what the user says. The caller must hold mu.
+// updateLookback applies a decision about the user's speech. The caller must hold mu.
 func (s *session) updateLookback(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SpeechStarted:

@@ -12,15 +12,14 @@ import (
 	"voicegw/store"
 )
 
-// Lost is a session that no node runs: its node is gone, or has given it up.
+// Lost is a session without a node: its node is gone or has handed it over.
 type Lost struct {
 	Record store.SessionRecord
-	// Ended means that the session ran on this node and has ended: only its record could not be written then.
+	// Ended: the session has ended on this node, but its record could not be written.
 	Ended bool
 }
 
-// How often a node looks for lost sessions: three times in the time that a client may stay away,
-// and at least every lostMost.
+// The bounds of the interval of EndLost. It is normally a third of the time that a client may be absent.
 const (
 	lostLeast = time.Second
 	lostMost  = 10 * time.Second
@@ -36,14 +35,14 @@ type lostKey struct {
 	epoch uint64
 }
 
-// EndLost ends the sessions that no node runs and to whose clients nothing is owed any more: they were lost
-// longer ago than a client may stay away. It returns when ctx is done. Each node of a cluster may run it; one of
-// them ends a session, with all that belongs to the end: the conversation, the audit, the usage and the webhook.
+// EndLost ends sessions without a node whose clients can no longer resume: they were lost longer ago than a client may
+// be absent. It returns when ctx is done. Each node of a cluster may run it; one of them ends each session completely,
+// with its conversation, audit, usage and webhook.
 func (m *Manager) EndLost(ctx context.Context) {
 	if m.options().Cluster == nil {
 		return
 	}
-	since := map[lostKey]time.Time{} // when this node saw first that the session was lost
+	since := map[lostKey]time.Time{} // when this node first saw the loss
 	next := time.NewTimer(m.options().lostEvery())
 	defer next.Stop()
 	for {
@@ -57,7 +56,7 @@ func (m *Manager) EndLost(ctx context.Context) {
 	}
 }
 
-// endLost ends the lost sessions whose time is over, and returns since when the others are lost.
+// endLost ends the expired lost sessions, and returns when the others were lost.
 func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[lostKey]time.Time {
 	lost, err := m.options().Cluster.Lost(ctx)
 	if err != nil {
@@ -87,7 +86,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 	return left
 }
 
-// has reports whether something of the session with that id is left on this node.
+// has reports whether a part of the session is left on this node.
 func (m *Manager) has(id string) bool {
 	if m.Holds(id) {
 		return true
@@ -102,8 +101,8 @@ func (m *Manager) has(id string) bool {
 	return false
 }
 
-// EndRecorded ends, for an operator, a session that no node runs. found is its record. The error wraps ErrElsewhere if
-// another node has the session by now, ErrNoSession if it is over, or store.ErrUnavailable.
+// EndRecorded ends a session without a node, for an operator. found is its record. The error wraps ErrElsewhere if
+// another node has the session, ErrNoSession if it is over, or store.ErrUnavailable.
 func (m *Manager) EndRecorded(ctx context.Context, found store.SessionRecord) error {
 	if m.options().Cluster == nil {
 		return ErrNoSession
@@ -111,11 +110,11 @@ func (m *Manager) EndRecorded(ctx context.Context, found store.SessionRecord) er
 	return m.endOne(ctx, Lost{Record: found}, causeOperator)
 }
 
-// endOne ends a session that no node runs, as the node that ran it would have. The error is that of EndRecorded.
+// endOne ends a session without a node as its node would have. The error is that of EndRecorded.
 func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 	leave, first := m.roster.take(l.Record.ID)
 	if !first {
-		return ErrElsewhere // its client has just come back
+		return ErrElsewhere // its client has just returned
 	}
 	defer leave()
 	t, err := m.options().Cluster.Adopt(ctx, l.Record)
@@ -142,16 +141,16 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 	return nil
 }
 
-// endTaken makes the session that this node has taken, as it was, and ends it.
+// endTaken restores a taken session and ends it.
 func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*session, error) {
 	m := g.m
 	at, caps, err := g.prepare(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	at.saved.State.Calls.Questions = nil // their answers come by the API, as after any end
+	at.saved.State.Calls.Questions = nil // the API takes their answers, as after any end
 	if _, no := g.adopt(at); no != nil {
-		// Its user has gone on without it: the conversation is another session's.
+		// The conversation belongs to another session by now.
 		g.logger.Warn("the conversation of a session that is ended stays as it is", "conversation_id", g.ConversationID, "reason", no.Reason)
 	}
 	if no := g.meterUsage(true); no != nil {
@@ -180,12 +179,12 @@ func (at *restoring) end(s *session, cause *Cause) {
 	defer s.mu.Unlock()
 	at.settleDraft(s, 0, false)
 	s.end(cause)
-	at.saved.State.Phase = orchestrator.PhaseEnded // the step asks for no model
+	at.saved.State.Phase = orchestrator.PhaseEnded // so that the step needs no model
 	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.handedOver()}, time.Now())
 	s.client.attachment().start()
 }
 
-// noClient stands for the client of a session that is ended without one.
+// noClient is the client of a session that is ended without one.
 type noClient struct{}
 
 var errNoClient = errors.New("session: the client has not come back")

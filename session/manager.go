@@ -23,9 +23,9 @@ import (
 	"voicegw/transport"
 )
 
-// Manager admits sessions, counts them and ends them. It may be used concurrently.
+// Manager admits, counts and ends sessions. It may be used concurrently.
 type Manager struct {
-	// now are the options as they are now: Reconfigure replaces them.
+	// now has the current options: Reconfigure replaces them.
 	now atomic.Pointer[Options]
 
 	// Fixed after NewManager.
@@ -37,8 +37,7 @@ type Manager struct {
 	// closeIdle and closeEmpty close the channels below, once.
 	closeIdle, closeEmpty func()
 	breakers              breakers
-	// told is told of what concerns no session, and tells of each provider has an entry of its own for
-	// attempts to reach its model.
+	// observe receives events without a session. observers has a receiver for each provider's attempts to connect.
 	observe   func(Event)
 	observers map[string]func(Event)
 
@@ -46,16 +45,16 @@ type Manager struct {
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
-	admitted map[*Admission]struct{} // all sessions, and all connections that wait to become one
-	running  int                     // number of those that have sent session.start
-	waiting  *quota.Room[netip.Addr] // those that have not
-	carrying int                     // number of clients that are carried to other nodes
-	moved    int                     // number of sessions that were given up since the drain began
-	idle     chan struct{}           // closed when draining, and no session runs and no client is carried any more
-	empty    chan struct{}           // closed when draining and admitted is empty
+	admitted map[*Admission]struct{} // sessions, and connections that wait to become one
+	running  int                     // number of sessions
+	waiting  *quota.Room[netip.Addr] // connections that have not sent session.start
+	carrying int                     // number of clients carried to other nodes
+	moved    int                     // number of sessions handed over since the drain began
+	idle     chan struct{}           // closed in a drain when no session runs and no client is carried
+	empty    chan struct{}           // closed in a drain when admitted is empty
 }
 
-// NewManager returns a Manager. It refuses options with which no session could run.
+// NewManager returns a Manager. It refuses unknown providers.
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
 	opts.budget, opts.looked = downlink.NewBudget(), new(atomic.Int64)
@@ -85,26 +84,24 @@ func NewManager(opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Running returns the number of running sessions. A connected client that has not sent
-// session.start does not count.
+// Running returns the number of running sessions. Clients that have not sent session.start do not count.
 func (m *Manager) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running
 }
 
-// Draining reports whether Drain has been called, so that new sessions are refused.
+// Draining reports whether Drain was called, so that new sessions are refused.
 func (m *Manager) Draining() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.draining
 }
 
-// Start runs a session over c on its own goroutines, and releases the admission when the session
-// is over. The Manager owns c from now on.
+// Start runs a session over c on its own goroutines, and releases the admission when the session is over. The Manager
+// owns c from now on.
 func (m *Manager) Start(a *Admission, c Client) {
-	// The handler's stack and request are freed at once, and the opening's when the session runs.
-	// Then at most the two reading goroutines are left.
+	// The handler's stack and request are freed at once, and the startup's when the session runs.
 	go func() {
 		g := &startup{m: m, admission: a, arrivedAt: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.setPhase(PhaseOpening, g.SessionID)
@@ -118,23 +115,22 @@ func (m *Manager) Start(a *Admission, c Client) {
 	}()
 }
 
-// concludeSoon has a session concluded once it is over.
+// concludeWhenDone concludes a session after its end.
 func (m *Manager) concludeWhenDone(a *Admission, s *session, g *startup) {
 	a.setPhase(PhaseRunning, g.SessionID)
 	a.trim()
-	came, entry, leave := g.arrivedAt, g.entry, g.leaving() // the guest itself is not kept
+	came, entry, leave := g.arrivedAt, g.entry, g.leaving() // g itself is not kept
 	s.whenDone(func() {
 		defer close(s.left)
 		defer a.Release()
 		defer leave()
-		defer s.place.Leave() // before the drain is over, after which the places are closed
+		defer s.place.Leave() // before the end of the drain, which closes the places
 		m.conclude(a, s, came, entry)
 	})
 }
 
-// begin opens a session and starts it. It returns nil if that fails, and the client has been told
-// why, or if the client has come back to a session that runs already. A session that was taken over
-// is returned like a new one.
+// begin opens a session and starts it. It returns nil if the client was refused or has resumed a running session. A
+// session that was taken over is returned like a new one.
 func (g *startup) begin(a *Admission, c Client) *session {
 	m := g.m
 	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.options().snapshot()
@@ -182,7 +178,7 @@ func (g *startup) begin(a *Admission, c Client) *session {
 	return s
 }
 
-// enroll makes a session known to other nodes if its client may come back, and returns the token for that.
+// enroll publishes a session whose client may resume, and returns its token.
 func (m *Manager) enroll(s *session) (token string) {
 	if s.opts.Policy.ResumeGrace <= 0 {
 		return ""
@@ -196,16 +192,16 @@ func (m *Manager) enroll(s *session) (token string) {
 	return token
 }
 
-// redialer returns what opens other connections to the model.
+// redialer returns the opener of later connections to the model.
 func (g *startup) redialer() redialer {
 	return redialer{m: g.m, provider: g.provider, modelRequest: g.modelRequest}
 }
 
-// begun lets a session be found, and ends it when it is no longer this node's.
+// publish adds a session to the roster, and ends it when this node loses it.
 func (m *Manager) publish(s *session, g *startup) {
 	m.roster.add(s)
 	if ctx := m.ctx(); ctx.Err() != nil {
-		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it
+		s.end(causeOf(context.Cause(ctx))) // endAll may have missed it
 	}
 	s.place.WhenLost(func() { s.end(causeTaken) })
 	s.usage.meter.Watch(func(is meter.State) {
@@ -246,7 +242,7 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 
-// snapshot returns the registry's current snapshot; nil if there are no tools.
+// snapshot returns the registry's current snapshot; nil without tools.
 func (o *Options) snapshot() *registry.Snapshot {
 	if o.Tools == nil {
 		return nil
@@ -254,7 +250,7 @@ func (o *Options) snapshot() *registry.Snapshot {
 	return o.Tools()
 }
 
-// endAll ends all sessions, and those that begin later.
+// endAll ends all present and future sessions.
 func (m *Manager) endAll(cause *Cause) {
 	m.cancel(cause)
 	all := m.roster.all()
@@ -263,7 +259,7 @@ func (m *Manager) endAll(cause *Cause) {
 	}
 }
 
-// clientName returns the name that a client gives itself, for the log.
+// clientName returns the client's name for itself, for the log.
 func clientName(start *startMessage) string {
 	if start.Client == nil {
 		return ""
@@ -271,5 +267,5 @@ func clientName(start *startMessage) string {
 	return strings.TrimSpace(clip(start.Client.Name) + " " + clip(start.Client.Version))
 }
 
-// clip bounds text from a client that goes into the log.
+// clip bounds a client's text for the log.
 func clip(s string) string { return textutil.Shorten(s, 64) }

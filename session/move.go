@@ -10,37 +10,36 @@ import (
 	"voicegw/store"
 )
 
-// giveTime bounds how long a session waits for the store when it is given up.
+// giveTime bounds the wait for the store during a handover.
 const giveTime = 5 * time.Second
 
-// giveAuditWait is how long a session that is given up waits for the audit log. Its user hears nothing meanwhile.
+// giveAuditWait bounds the wait for the audit log during a handover, in which the user hears nothing.
 const giveAuditWait = time.Second
 
-// mostWaiting bounds the inputs that wait while a session is given up. Beyond it, what the client
-// does is dropped; results of calls never are, and a session has few.
+// maxWaiting bounds the inputs that wait during a handover. The client's excess inputs are dropped; results of calls
+// are few and never dropped.
 const maxWaiting = 1024
 
-// giving is a session on its way out of this process: its connection to the model is closed, and
-// until the store has it no step is taken, because the checkpoint would not know of it. It is
-// guarded by the session's mu.
+// handover gives the session to another process: the connection to the model is closed, and no step is taken until the
+// store has the checkpoint, because it would not contain the step. The session's mu guards it.
 type handover struct {
-	handle    string               // the provider's, to resume the conversation with; empty without one
-	waiting   []orchestrator.Input // in the order in which they came
+	handle    string               // the provider's resume handle; empty without one
+	waiting   []orchestrator.Input // in the order of arrival
 	dropped   int
-	voiceLost bool // the lease of the conversation was lost meanwhile
-	// away means that the session leaves because no model can be reached from here.
+	voiceLost bool // the conversation's lease was lost during the handover
+	// away: no model can be reached from here.
 	away bool
 
-	// over is closed when it is known whether the session has left.
+	// over is closed when the outcome is known.
 	over chan struct{}
-	left bool // owned by give until over is closed
+	left bool // owned by run until over is closed
 }
 
-// hold keeps an input until it is known whether the session stays.
+// keep holds an input until the outcome is known.
 func (g *handover) keep(in orchestrator.Input) {
 	switch in.(type) {
 	case orchestrator.Tick:
-		return // the session's clock is set again afterwards
+		return // the clock is set again afterwards
 	case orchestrator.OfCall:
 	default:
 		if len(g.waiting) >= maxWaiting {
@@ -51,39 +50,38 @@ func (g *handover) keep(in orchestrator.Input) {
 	g.waiting = append(g.waiting, in)
 }
 
-// askToMove asks the session to leave this process, by that time in any case. A session that no
-// other process could go on with stays, and so does one that this process may have lost.
+// askToMove asks the session to leave this process, at the latest at by. A session stays if no other process could
+// continue it or this process may have lost it.
 func (s *session) askToMove(by time.Time) {
 	if movable(s.place) && s.place.Sure() {
 		s.dispatch(orchestrator.Move{By: by})
 	}
 }
 
-// moveOut begins to give the session up: no more steps until it is known whether it has left. The
-// caller must hold mu.
+// beginHandover starts a handover: no steps are taken until its outcome is known. The caller must hold mu.
 func (s *session) beginHandover(a orchestrator.Moving) {
 	if s.isOver() {
-		return // it has left, or ends
+		return
 	}
 	s.model.handover = &handover{handle: a.Handle, over: make(chan struct{})}
 	if s.model.relink == nil {
 		s.switchLink(orchestrator.SwitchLink{Reason: orchestrator.LinkMoving, Handle: a.Handle})
 	} else {
-		s.model.relink.stop() // it is on the way to another connection, and gives the session up instead
+		s.model.relink.stop() // it is connecting; the handover comes first
 	}
 }
 
-// give gives the session up, and reports whether it has left: also if another process has it already, which has
-// read that it was given up before the store has told this one. Otherwise it goes on here.
+// run hands the session over and reports whether it left. It has also left if another process took it before the store
+// answered. Otherwise it continues here.
 func (g *handover) run(s *session) (left bool) {
 	defer close(g.over)
-	// This process may die before the audit log has written what it still queues; the checkpoint holds those records.
+	// If this process dies before the audit log has written its queue, the checkpoint has those records.
 	s.up.wait()
 	s.waitForAudit(giveAuditWait)
 	s.mu.Lock()
 	c, err := s.checkpoint(g.handle)
 	s.mu.Unlock()
-	// Not the session's context: a session that ends meanwhile has been given up or has not.
+	// Not the session's context: the store's answer counts even if the session ends.
 	ctx, cancel := context.WithTimeout(context.Background(), giveTime)
 	defer cancel()
 	if err == nil {
@@ -102,8 +100,8 @@ func (g *handover) run(s *session) (left bool) {
 	return false
 }
 
-// end ends a session that was given up. It reports whether the session is over for good: its client
-// has hung up meanwhile, or something else has ended it.
+// end ends a session that was handed over. It reports whether the session is also over for all processes: its client
+// hung up during the handover, or another cause ended it.
 func (g *handover) end(s *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,8 +120,7 @@ func (g *handover) end(s *session) bool {
 	return !cause.continues() && cause != causeShutdown
 }
 
-// whyEnded returns why the session is over. One that ends with its process while it is given up has
-// moved if it was taken.
+// finalCause returns why the session is over. One that ends with its process during a successful handover has moved.
 func (s *session) finalCause() *Cause {
 	cause := s.cause()
 	g := locked(s, s.model.currentHandover)
@@ -137,7 +134,7 @@ func (s *session) finalCause() *Cause {
 	return cause
 }
 
-// goOn takes the steps that have waited while the session was given up.
+// resumeSteps takes the steps that waited for the handover.
 func (s *session) resumeSteps() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,8 +157,8 @@ func (s *session) resumeSteps() {
 	s.setClock()
 }
 
-// voiceLost ends a session that may no longer be the only one of its conversation. While the session
-// is being given up, that is expected: the node that takes it holds the conversation.
+// voiceLost ends a session that may not be the only one of its conversation. During a handover the loss is expected:
+// the next node holds the conversation.
 func (s *session) voiceLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,10 +169,10 @@ func (s *session) voiceLost() {
 	s.end(causeVoiceLost)
 }
 
-// moved reports whether the session is over because another process goes on with it, or may.
+// continues reports whether another process continues the session, or may.
 func (c *Cause) continues() bool { return c == causeMoving || c == causeTaken || c == causeUnreached }
 
-// whyMoves returns what a client is told of why its session leaves this process.
+// movingReason returns the reason in session.moving.
 func (c *Cause) movingReason() string {
 	switch c {
 	case causeTaken:

@@ -11,30 +11,27 @@ import (
 	"voicegw/transport"
 )
 
-// Event is something that happens to sessions, or to those that want one, for whoever counts it.
-// The set is closed. Nothing here happens for each frame of audio: what comes in frames is summed up
-// at the end of a turn and of the session.
+// Event is an event of sessions or connections, for metrics. The set is closed. Events of audio are summed per turn
+// and session.
 type Event interface{ event() }
 
-// Observe returns what is told of the sessions with a provider's model. Two empty names stand for
-// what happens before a model is known, or without one. It is called when a connection to a model
-// has been opened and may be called concurrently, as may the function that it returns. That function
-// is called with locks held, so it must not block.
+// Observe returns the receiver of a model's events. Empty names are for events without a model. Both functions may be
+// called concurrently; the receiver is called with locks held, so it must not block.
 type Observe func(provider, model string) func(Event)
 
-// Entry is how a client came to its session.
+// Entry is how a client was let in.
 type Entry string
 
 // The entries.
 const (
-	EntryOpen     Entry = "open"     // it needed nothing
-	EntryTicket   Entry = "ticket"   // it had a ticket
-	EntryKey      Entry = "key"      // it has shown an API key, the operators' or a console's
-	EntryToken    Entry = "jwt"      // it has shown a token of its user
-	EntryTakeover Entry = "takeover" // another process has run the session before
+	EntryOpen     Entry = "open"     // without credentials
+	EntryTicket   Entry = "ticket"   // with a ticket
+	EntryKey      Entry = "key"      // with an API key, the operators' or a console's
+	EntryToken    Entry = "jwt"      // with a token of its user
+	EntryTakeover Entry = "takeover" // another process ran the session before
 )
 
-// entryOf returns how a client without a ticket has got in.
+// entryOf returns the Entry of a client without a ticket.
 func entryOf(p auth.Principal) Entry {
 	switch p.Kind {
 	case auth.KindKey, auth.KindOperator, auth.KindConsole:
@@ -47,88 +44,81 @@ func entryOf(p auth.Principal) Entry {
 }
 
 type (
-	// Refused tells that a connection got no session. Reason is that of a [Cause], or one of the reasons of
-	// [Refusals].
+	// Refused: a connection got no session. Reason is that of a [Cause], or one of the reasons of [Reasons].
 	Refused struct{ Reason string }
-	// Started tells that a session has begun. Waited is how long its session.start took to come, Identified
-	// how long it took to find out who the client is, Connected how long until the model was
-	// reached, and Total how long all of it took, from the client's connection on. Of a session that
-	// was taken over only Total is known.
+	// Started: a session has begun. Waited is the time until session.start, Identified until the user was known,
+	// Connected until the model was reached, and Total the sum, from the connection on. After a takeover only Total is
+	// set.
 	Started struct {
 		Entry                                Entry
 		Waited, Identified, Connected, Total time.Duration
 	}
-	// Ended tells that a session is over, or that another process goes on with it. Reason is that of a [Cause].
+	// Ended: a session is over, or another process continues it. Reason is that of a [Cause].
 	Ended struct {
 		Reason string
 		Lasted time.Duration
 	}
-	// Charged tells that the session has cost so much more, in a turn or outside any.
+	// Charged: the session has cost that much more.
 	Charged struct{ Cost cost.Micros }
-	// TurnOver tells that a turn has ended.
+	// TurnOver: a turn has ended.
 	TurnOver struct{ orchestrator.TurnEnded }
-	// Failed tells that the client was to be told of an error that does not end the session.
+	// Failed: an error for the client that does not end the session.
 	Failed struct{ Code orchestrator.Failure }
-	// Interrupted tells that the user has cut an answer off. After is how long the user had been speaking, if speech
-	// did it, otherwise zero. HeardMS is the best guess of how much the user has heard of the SentMS
-	// that were sent.
+	// Interrupted: the user cut an answer off. After is how long the user had been speaking, zero if speech was not
+	// the reason. HeardMS estimates how much of SentMS the user heard.
 	Interrupted struct {
 		By              orchestrator.FlushReason
 		After           time.Duration
 		HeardMS, SentMS int64
 	}
-	// Nudged tells that a silent model was asked to answer.
+	// Nudged: a silent model was asked to answer.
 	Nudged struct{}
-	// Rejected tells that the client was to be told that something it sent is wrong. Code is one of the codes of
-	// package protocol.
+	// Rejected: the client sent something wrong. Code is one of package protocol.
 	Rejected struct{ Code string }
-	// Slow tells that a client has fallen too far behind, and lost its connection.
+	// Slow: a client fell too far behind and lost its connection.
 	Slow struct{}
-	// Sound is how much audio has passed since the last Sound of the session. Up has come from the
-	// client, Down was sent to it. Backlog had waited too long for the model and Ahead was too far
-	// ahead of real time, so they were dropped; Unheard came from the model and was not sent.
+	// Sound is the audio since the last Sound of the session. Up came from the client, Down was sent to it. Backlog
+	// waited too long for the model, and Ahead was too far ahead of real time, so both were dropped. Unheard came from
+	// the model and was not sent.
 	Sound struct{ Up, Down, Backlog, Ahead, Unheard time.Duration }
-	// Dialed tells that a connection to a model was tried. Kind is zero if it was opened.
+	// Dialed: a connection to a model was tried. Kind is zero on success.
 	Dialed struct {
-		How  orchestrator.LinkHow // LinkFresh for the first connection of a session
+		How  orchestrator.LinkHow // LinkFresh for a session's first connection
 		Kind transport.Kind
 		Took time.Duration
 	}
-	// Broken tells that a connection to a model has ended and was not closed by the session. Code is the
-	// provider's own and may be anything.
+	// Broken: a connection to a model ended unexpectedly. Code is the provider's own.
 	Broken struct {
 		Kind transport.Kind
 		Code string
 	}
-	// Reported tells that a model has reported an error after which its connection goes on. KindIgnore is for
-	// one that the client is not shown.
+	// Reported: a model reported an error and its connection continues. KindIgnore is for errors that the client does
+	// not see.
 	Reported struct{ Kind transport.Kind }
-	// AnswerFailed tells that an answer of a model has failed or was cut off.
+	// AnswerFailed: a model's answer failed or was cut off.
 	AnswerFailed struct{ Kind transport.Kind }
-	// Skipped tells how many messages of a model meant nothing, when its connection is over.
+	// Skipped counts the unknown and malformed messages of a finished connection.
 	Skipped struct{ transport.Stats }
-	// Relinked tells that a connection to a model was replaced, or, if How is empty, could not be. Gap is how
-	// long the session had none.
+	// Relinked: a connection to a model was replaced, or could not be if How is empty. Gap is the time without one.
 	Relinked struct {
 		Why orchestrator.LinkReason
 		How orchestrator.LinkHow
 		Gap time.Duration
 	}
-	// Returned tells that a client wanted to come back to its session. Outcome is one of the outcomes below, or
-	// the reason of a [Cause]. Took is how long it took, from its connection on; zero if it was refused
-	// or carried.
+	// Returned: a client wanted to resume its session. Outcome is one of those below, or the reason of a [Cause]. Took
+	// is the time from its connection on; zero if it was refused or carried.
 	Returned struct {
 		Outcome string
 		Took    time.Duration
 	}
 )
 
-// The outcomes of Returned for clients that have come back.
+// The outcomes of Returned for resumed sessions.
 const (
 	ReturnedHere  = "local"      // this node runs the session
-	ReturnedThere = "relayed"    // another node runs it, and the client was carried there
-	ReturnedMoved = "moved"      // another node had given it up, and it goes on here
-	ReturnedTaken = "taken_over" // its node is gone, and it goes on here
+	ReturnedThere = "relayed"    // another node runs it; the client was carried there
+	ReturnedMoved = "moved"      // another node handed it over, and this one runs it now
+	ReturnedTaken = "taken_over" // its node is gone, and this one runs it now
 )
 
 func (Refused) event()      {}
@@ -150,8 +140,7 @@ func (Skipped) event()      {}
 func (Relinked) event()     {}
 func (Returned) event()     {}
 
-// Reasons returns every Reason of an end or a refusal that has a name of its own in this package.
-// Other refusals have a code of package package protocol.
+// Reasons returns every Reason that this package names. Other refusals have a code of package protocol.
 func Reasons() []string {
 	var all []string
 	for _, c := range causes() {
@@ -160,7 +149,7 @@ func Reasons() []string {
 	return append(all, refusedDraining, refusedFull, refusedAddress, refusedBehind, refusedUnreachable)
 }
 
-// The reasons for which a connection is not even admitted.
+// The reasons for refusing a connection before its upgrade.
 const (
 	refusedDraining    = "draining"
 	refusedFull        = "full"
@@ -184,13 +173,11 @@ func notAdmitted(err error) string {
 	return refusedUnreachable
 }
 
-// tellNobody takes events that nobody counts.
 func discardEvent(Event) {}
 
-// noObserver is the Observe of a Manager without one.
 func noObserver(string, string) func(Event) { return discardEvent }
 
-// watchers returns what is told of each provider's default model.
+// watchers returns the receivers of each provider's default model.
 func (o *Options) watchers() map[string]func(Event) {
 	all := make(map[string]func(Event), len(o.Transports))
 	for name, t := range o.Transports {
@@ -199,18 +186,18 @@ func (o *Options) watchers() map[string]func(Event) {
 	return all
 }
 
-// watcher is what observers know of a session. The session's mu guards it.
+// watcher is the state of a session's observers. The session's mu guards it.
 type watcher struct {
 	follower Followed
 	reported soundTotals
 	spokeAt  time.Time // when the user began to speak last
-	nudges   int32     // reported so far
+	nudges   int32     // already reported
 }
 
-// happened tells the observer of something in the session.
+// event reports an event of the session.
 func (s *session) event(e Event) { s.model.link().observe(e) }
 
-// observe tells the observer what a step has decided. The caller must hold mu.
+// observe reports a step. The caller must hold mu.
 func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestrator.Action, now time.Time) {
 	if spoke, ok := in.(orchestrator.UserSpeechStarted); ok {
 		w.spokeAt = spoke.At
@@ -240,7 +227,7 @@ func (w *watcher) observe(s *session, in orchestrator.Input, actions []orchestra
 	}
 }
 
-// interruption returns what is told of a flush. The caller must hold mu.
+// interruption returns the event of a flush. The caller must hold mu.
 func (w *watcher) interruption(a orchestrator.FlushItem, now time.Time) Interrupted {
 	cut := Interrupted{By: a.Reason, HeardMS: a.HeardMS, SentMS: a.SentMS}
 	if a.Reason == orchestrator.FlushUserSpeech && !w.spokeAt.IsZero() {
@@ -249,10 +236,10 @@ func (w *watcher) interruption(a orchestrator.FlushItem, now time.Time) Interrup
 	return cut
 }
 
-// sounded is how much audio was told of, in bytes or, of what came from the client, in ms.
+// soundTotals is the reported audio, in bytes, or ms for the client's.
 type soundTotals struct{ upMS, down, backlog, ahead, unheard int64 }
 
-// sumSound tells how much audio has passed since the last call. The caller must hold mu.
+// sumSound reports the audio since the last call. The caller must hold mu.
 func (w *watcher) sumSound(s *session) {
 	was := w.reported
 	w.reported = soundTotals{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}

@@ -22,8 +22,7 @@ import (
 // startMessage is the client's session.start.
 type startMessage = protocol.Start
 
-// open finds out who the user is that has sent g.start, and connects to the model that the client
-// asks for. If the cause is not nil, nothing is left open except what g.leave releases.
+// open identifies the user and connects to the requested model. After a cause, g.leave releases the rest.
 func (g *startup) open(a *Admission) (transport.Conn, *Cause) {
 	m := g.m
 	if a.returns {
@@ -97,9 +96,8 @@ func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, g.checkStart(start)
 }
 
-// userOf returns the user to whom the client's credentials belong, whatever it calls itself: then the user is
-// known. For credentials that belong to no single user, it returns the user that the client names, or its
-// anonymous user.
+// userOf returns the user of the client's credentials; known is then true. For credentials without a user, it returns
+// the user that the client names, or its anonymous user.
 func (a *Admission) userOf(start *startMessage) (who user.User, known bool, cause *Cause) {
 	if self := a.Principal.Self(); !self.IsZero() && !a.Principal.Names() {
 		return self, true, nil
@@ -126,7 +124,7 @@ func startCause(ctx context.Context) *Cause {
 	return causeOf(context.Cause(ctx))
 }
 
-// checkStart refuses a request for something that this gateway does not have.
+// checkStart refuses unknown agents and providers, and resuming if it is disabled.
 func (g *startup) checkStart(start *startMessage) *Cause {
 	m := g.m
 	if start.Resume != nil {
@@ -145,7 +143,7 @@ func (g *startup) checkStart(start *startMessage) *Cause {
 	return nil
 }
 
-// setup returns how a connection to a provider's model begins.
+// setup returns the setup of a connection to a provider's model.
 func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 	instructions := w.agent.Instructions
 	if o.Instructions != nil {
@@ -164,8 +162,7 @@ func (o *Options) setup(w *modelRequest, provider string) transport.Setup {
 	}
 }
 
-// voice returns the voice for a session with a provider. The one that the client has asked for is a
-// voice of the provider that it has asked for.
+// voice returns the voice for a provider. A requested voice belongs to the requested provider.
 func (o *Options) voice(w *modelRequest, provider string) string {
 	if provider != o.providerOf(w) {
 		return w.agent.Voices[provider]
@@ -173,12 +170,11 @@ func (o *Options) voice(w *modelRequest, provider string) string {
 	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
 }
 
-// attemptTime returns how long one attempt to connect may take, if all may take as long as given. A
-// provider that hangs leaves time for another attempt, or for another provider.
+// attemptTime returns the limit of one attempt to connect, if all together may take all. A provider that hangs leaves
+// time for another attempt or provider.
 func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
-// connect opens a connection to the model of g.provider, and tries again if that may help. If another
-// provider may take over, and does, it is g.provider afterwards.
+// connect connects to the model of g.provider, with retries. g.provider changes if the fallback takes over.
 func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	m := g.m
 	limit := m.options().Limits.ConnectTimeout
@@ -186,7 +182,7 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	defer cancel()
 	other := m.options().Fallback
 	if other == g.provider || g.start.Provider != "" {
-		other = "" // there is none, or the client wants this one
+		other = "" // no fallback, or the client wants this provider
 	}
 	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
 	tries.Planned(time.Now())
@@ -224,7 +220,7 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 	}
 }
 
-// dial makes one attempt to reach a provider's model, and tells the observer of it.
+// dial makes one attempt to connect, and reports it to the observer.
 func (m *Manager) dial(ctx context.Context, provider string, setup transport.Setup, how orchestrator.LinkHow) (transport.Conn, error) {
 	began := time.Now()
 	conn, err := m.options().Transports[provider].Connect(ctx, setup)
@@ -236,18 +232,18 @@ func (m *Manager) dial(ctx context.Context, provider string, setup transport.Set
 	return conn, err
 }
 
-// turnAway tells a client why it gets no session, and closes its connection.
+// refuse tells a client why it gets no session, and closes its connection.
 func refuse(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
 		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: protocol.Time{Time: cause.Until}}
 		if text, err := protocol.EncodeServer(1, msg); err == nil {
-			// If the client does not read it, the close code says the same.
+			// The close code has the same meaning.
 			_ = c.WriteText(text)
 		}
 	}
-	// The client may have gone already, which does not matter here.
+	// The client may be gone.
 	_ = c.Close(cause.Close, cause.Reason)
 	c.Abort()
 }

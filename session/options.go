@@ -21,119 +21,104 @@ import (
 // Options configure a Manager. Transports and Provider are required; the zero value of every other
 // field is usable.
 type Options struct {
-	// Transports are the providers that a client may ask for, by name.
+	// Transports are the available providers, by name.
 	Transports map[string]transport.Transport
-	// Provider is the provider for clients that do not ask for one.
+	// Provider is the default provider.
 	Provider string
-	// Fallback is the provider that takes a running session over if its own cannot be reached, and
-	// a new one whose client has not asked for a provider. Empty means that no other provider takes over.
+	// Fallback is the provider that takes over a running session if its own cannot be reached, and a new one whose
+	// client has not requested a provider. Empty means none.
 	Fallback string
-	// Agent is the agent for clients that do not ask for one.
+	// Agent is the default agent.
 	Agent Agent
-	// Agents are the others. Nil means that the configured agent is the only one.
+	// Agents are the others. Nil means that there are none.
 	Agents Agents
-	// Tools returns the registry's current snapshot, which a new session holds. Nil means that
-	// there are no tools.
+	// Tools returns the registry's current snapshot, which a new session holds. Nil means no tools.
 	Tools func() *registry.Snapshot
-	// Live returns the live values with which a session's tools are filled; see registry.Snapshot.Fill. It
-	// may be nil, is called concurrently, and must not wait.
+	// Live returns the live values for a session's tools; see registry.Snapshot.Fill. It may be nil, is called
+	// concurrently, and must not wait.
 	Live registry.LiveValues
-	// Instructions makes a session's system text from its agent, its tools, its mark and the IANA name of
-	// the user's time zone, which is empty if it is not known. The text must
-	// explain the mark to the model: it stands before the gateway's own messages. Nil means
-	// the agent's Instructions alone.
+	// Instructions makes a session's system text from its agent, tools, mark and the user's IANA time zone, which may
+	// be empty. The text must explain to the model that the mark precedes the gateway's own messages. Nil means the
+	// agent's Instructions alone.
 	Instructions func(a *Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
-	// Blocked returns until when a user is locked out; ok is false if the user is not. It is
-	// called once for each session.start, and may be called concurrently. Nil means that nobody
-	// is locked out.
+	// Blocked returns until when a user is locked out; ok is false for other users. It is called for each
+	// session.start, maybe concurrently. Nil blocks no user.
 	Blocked func(who user.User) (until time.Time, ok bool)
-	// Desk hands conversations over. Nil means that there are no tickets, that clients may name
-	// any conversation, and that nothing is handed back.
+	// Handoffs connects sessions with stored conversations. Nil means no tickets, no handback, and free names of
+	// conversations.
 	Handoffs Handoffs
-	// Credentials says what has become of credentials that have let a client in; *auth.Current
-	// implements it. Nil means that they go on for ever.
+	// Credentials checks whether admitted credentials are still valid; *auth.Current implements it. Nil means that
+	// they never expire.
 	Credentials Credentials
 	// TicketRequired refuses clients without a ticket.
 	TicketRequired bool
-	// Cluster is the other nodes. Nil means that this node is alone.
+	// Cluster is the other nodes. Nil means none.
 	Cluster Cluster
-	// Executor runs the tools. Drain closes it. Nil means an executor without a ledger, which
-	// refuses tools that write.
+	// Executor runs the tools. Drain closes it. Nil means one without a ledger, which refuses tools that write.
 	Executor *execute.Executor
-	// Audit receives the records of tool calls. It is called with a lock held and must not block.
-	// Nil discards them.
+	// Audit receives audit records. It is called with a lock held and must not block. Nil discards them.
 	Audit func(audit.Record)
-	// Prices are what tokens cost. Nil knows no price: everything is unpriced.
+	// Prices are the token prices. Nil leaves everything unpriced.
 	Prices *cost.Table
-	// Usage counts what users and keys use, and refuses those that have used what they may. Nil
-	// counts nothing.
+	// Usage counts the usage of users and keys, and enforces their limits. Nil counts nothing.
 	Usage *meter.Meter
-	// Policy holds the limits and waiting times of a session, and the rules for its tools.
+	// Policy has a session's limits and timeouts, and the rules for its tools.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.
 	Limits Limits
-	// SilenceMS and PrefixMS tune speech detection, in ms. Zero means the default of the provider,
-	// or of the gateway's own detector.
+	// SilenceMS and PrefixMS tune speech detection, in ms. Zero means the provider's or the detector's default.
 	SilenceMS, PrefixMS int
-	// Logger gets one line for each event of a session's life. Nil means no logging.
+	// Logger gets the events of sessions. Nil means no logging.
 	Logger *slog.Logger
-	// Observe is for whoever counts what happens. Nil means nobody.
+	// Observe receives events for metrics. Nil discards them.
 	Observe Observe
-	// Follow is for whoever follows single sessions. Nil means nobody.
+	// Follow receives the steps of single sessions. Nil discards them.
 	Follow Follow
 
-	// Lifecycle is told when a session has begun, and when it is over. It may be called concurrently, and
-	// must not block. Nil means nobody.
+	// Lifecycle is called when a session begins and when it is over. It may be called concurrently and must not block.
+	// May be nil.
 	Lifecycle func(Lifecycle)
 
-	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
+	// now is the clock for the limit of audio ahead; nil means time.Now.
 	now func() time.Time
-	// budget limits the memory of all sessions for clients that may return; NewManager makes it.
+	// budget limits the memory kept for absent clients; NewManager sets it.
 	budget *downlink.Budget
-	// rules are those of Policy; withDefaults makes them.
+	// rules are Policy's; withDefaults sets them.
 	rules *orchestrator.Rules
-	// looked counts what all sessions keep of what users say, in bytes; NewManager makes it.
+	// looked counts the bytes in all lookbacks; NewManager sets it.
 	looked *atomic.Int64
 }
 
 // Limits bound what clients may do. A zero field means its default.
 type Limits struct {
-	// Sessions is how many may run at once. Zero means defaults.Sessions.
+	// Sessions is the limit of concurrent sessions. Zero means setting.Sessions.
 	Sessions int
-	// PerAddress is how many of them may come from one address. Zero means
-	// defaults.SessionsPerAddress.
+	// PerAddress is the limit for one address. Zero means setting.SessionsPerAddress.
 	PerAddress int
-	// NewPerSecond is how many may connect within a second from one address.
-	// Zero means defaults.NewSessionsPerSecond.
+	// NewPerSecond limits new connections from one address within a second. Zero means setting.NewSessionsPerSecond.
 	NewPerSecond int
-	// Waiting is how many connections may wait for their session.start, WaitingPerAddress how many
-	// of them from one address. They do not count against Sessions and PerAddress. Zero means
-	// defaults.WaitingSessions and defaults.WaitingPerAddress.
+	// Waiting limits the connections that have not sent session.start, WaitingPerAddress those from one address. They
+	// do not count for Sessions and PerAddress. Zero means setting.WaitingSessions and setting.WaitingPerAddress.
 	Waiting, WaitingPerAddress int
-	// ExemptLoopback exempts this machine's own addresses from the limits per address.
+	// ExemptLoopback exempts loopback addresses from the limits per address.
 	ExemptLoopback bool
-	// ClientTools is how many tools a client may declare. Zero means defaults.ClientTools, a negative number
-	// none.
+	// ClientTools limits the tools that a client may declare. Zero means setting.ClientTools, a negative number none.
 	ClientTools int
-	// AudioAhead is how far a client's audio may run ahead of real time.
-	// Zero means defaults.AudioAhead.
+	// AudioAhead is how far a client's audio may be ahead of real time. Zero means setting.AudioAhead.
 	AudioAhead time.Duration
-	// StartTimeout is how long a client may take to send session.start.
-	// Default 10 s.
+	// StartTimeout bounds the wait for session.start. Default 10 s.
 	StartTimeout time.Duration
 	// ConnectTimeout bounds all attempts to reach the provider together. Default 10 s.
 	ConnectTimeout time.Duration
-	// SlowClient is how long a write to a client may make no progress. Zero means
-	// defaults.SlowClient.
+	// SlowClient is how long a write to a client may make no progress. Zero means setting.SlowClient.
 	SlowClient time.Duration
-	// Backlog is how much audio may be queued for a slow client. Default 120 s.
+	// Backlog bounds the audio queued for a slow client. Default 120 s.
 	Backlog time.Duration
-	// BacklogBytes is how much memory the queue for a slow client may take, in bytes, audio and
-	// messages together. Default 24 MiB: enough for the default Backlog at any sample rate, and a
-	// few MiB of messages.
+	// BacklogBytes bounds the memory of a slow client's queue, in bytes. Default 24 MiB: the default Backlog at any
+	// sample rate, and a few MiB of messages.
 	BacklogBytes int
-	// Held is how many messages are kept that a client may not have received, so that it gets them
-	// when it comes back. Default 1,024, which is also the most of which clients tell repeats apart.
+	// Held is how many unconfirmed messages are kept for a returning client. Default 1,024, the most among which
+	// clients detect repeats.
 	Held int
 }
 

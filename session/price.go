@@ -2,15 +2,13 @@ package session
 
 import "voicegw/protocol"
 
-// The cost of a client's messages is limited per second, with a burst. Its frames, including audio,
-// are limited separately: protocol.FramesPerSecond.
+// The cost of a client's messages is limited per second, with a burst. protocol.FramesPerSecond limits frames.
 const (
 	controlRate  = 50
 	controlBurst = 200
 )
 
-// price returns what a message costs, at least 1. It depends on how much work the message makes for
-// the gateway or the model. docs/protocol.md has the table.
+// price returns a message's cost, at least 1, according to the work it causes. docs/protocol.md has the table.
 func price(m protocol.ClientMessage) int {
 	switch m.(type) {
 	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve:

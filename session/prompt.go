@@ -7,22 +7,21 @@ import (
 	"voicegw/transport"
 )
 
-// Prompt is what the model of a session is set up with, and what a new connection would get.
+// Prompt is the setup of a session's model, as a new connection would get it.
 type Prompt struct {
 	Agent, AgentVersion    string
 	Provider, Model, Voice string // an empty Model or Voice is the provider's own
 	Language               string // BCP 47; empty lets the model choose
-	// Instructions is the whole system text. The mark of the gateway's own messages in it is left out: it
-	// is a secret of the session.
+	// Instructions is the whole system text without the secret mark of the gateway's own messages.
 	Instructions string
-	// Tools are declared as the model gets them.
+	// Tools have the model's form.
 	Tools []transport.Tool
 }
 
-// ErrNoModel says that the session has no model yet, or is over.
+// ErrNoModel: the session has no model yet, or is over.
 var ErrNoModel = errors.New("session: it has no model")
 
-// Prompt returns what is in force in the session of that id. The error is ErrNotHere or ErrNoModel.
+// Prompt returns the setup of the session with that id. The error is ErrNotHere or ErrNoModel.
 func (m *Manager) Prompt(id string) (Prompt, error) {
 	s := m.roster.get(id)
 	if s == nil {

@@ -12,12 +12,11 @@ import (
 	"voicegw/protocol"
 )
 
-// frame takes one frame, which arrived after the time since; zero means that it arrived now.
-// The caller must hold inbound.
+// frame handles one frame, which arrived after since; zero means now. The caller must hold inbound.
 func (a *attachment) frame(f protocol.Frame, since time.Time) {
 	s := a.s
 	if s.isOver() {
-		return // including the rest of a flood, which gets no answers
+		return // the rest of a flood gets no answers
 	}
 	if f.Audio {
 		a.audio(f.Data, since)
@@ -45,7 +44,6 @@ func (a *attachment) frame(f protocol.Frame, since time.Time) {
 	a.message(m)
 }
 
-// tooMany refuses a message beyond the limit of the client's messages.
 func (a *attachment) tooMany() {
 	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
 }
@@ -67,13 +65,12 @@ func gone(err error) *Cause {
 	return causeGone
 }
 
-// complain tells the client what it did wrong; too many complaints end the session.
+// clientError reports a mistake to the client; too many end the session.
 func (s *session) clientError(code, ref, format string, args ...any) {
 	s.sendError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
 
-// audio takes one frame of the user's speech, which arrived after the time since. The caller
-// must hold inbound.
+// audio handles one frame of the user's audio, which arrived after since. The caller must hold inbound.
 func (a *attachment) audio(pcm []byte, since time.Time) {
 	s := a.s
 	rate := s.start.InputRate
@@ -104,7 +101,6 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 	s.mic.send(s, pcm)
 }
 
-// message takes one message.
 func (a *attachment) message(m protocol.ClientMessage) {
 	s := a.s
 	switch m := m.(type) {
@@ -112,7 +108,7 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
 	case *protocol.InputImage:
 		data, err := m.File()
-		if err != nil { // ParseClient has read it before
+		if err != nil { // ParseClient has checked it
 			s.clientError(protocol.CodeInvalidMessage, "data", "%v", err)
 			return
 		}

@@ -12,14 +12,14 @@ import (
 	"voicegw/transport"
 )
 
-// noDeadline is the context of the audio path: a cancellable one would cost a dozen allocations a
-// frame. Close ends operations that wait on it.
+// noDeadline is the context of the audio path: a cancellable one would cost a dozen allocations per frame. Close ends
+// operations that wait on it.
 var noDeadline = context.Background()
 
-// start lets the connection call hear from now on. The caller must have counted it in readers.
+// start lets the connection call hear. The caller must have added it to readers.
 func (l *link) start() { l.conn.Notify(l.hear) }
 
-// hear is the pump from the model to the downlink; the model's connection calls it.
+// hear reads the model's events; the model's connection calls it.
 func (l *link) hear() {
 	for !l.ended {
 		ev, err := l.conn.Recv()
@@ -38,18 +38,18 @@ func (l *link) hear() {
 	}
 }
 
-// seenOver records that nothing more comes from the connection.
+// markOver records that nothing more comes from the connection.
 func (l *link) markOver() {
 	l.isOver.Store(true)
 	l.over.Done()
 }
 
-// tellSkipped tells the observer, once, how many of the model's messages meant nothing.
+// reportSkipped reports the number of unknown and malformed messages, once.
 func (l *link) reportSkipped() {
 	l.skipped.Do(func() { l.observe(Skipped{l.conn.Stats()}) })
 }
 
-// finish ends the item that was being spoken when the link was given up.
+// finish ends the current item if the link was replaced.
 func (l *link) finish() {
 	l.s.mu.Lock()
 	gone := l.replaced && !l.s.isOver()
@@ -59,8 +59,7 @@ func (l *link) finish() {
 	}
 }
 
-// event takes one event. The session's clock begins earlier than a later link's: the positions that
-// a model reports are moved by that.
+// event handles one event. Positions on a later link's audio clock are moved by offsetMS to the session's clock.
 func (l *link) event(ev transport.Event) {
 	s := l.s
 	if out, ok := ev.(*transport.AudioOut); ok {
@@ -105,24 +104,22 @@ func (l *link) event(ev transport.Event) {
 	}
 }
 
-// maxArgs bounds the arguments of a tool call, in bytes, because they are stored, compared,
-// audited and shown.
+// maxArgs bounds a tool call's arguments in bytes, because they are stored, compared, audited and shown.
 const maxArgs = 256 << 10
 
 var errHugeCall = errors.New("the model's tool call is too large")
 
-// draft is how far an item's transcript had come when it was last passed on.
+// draft is the length of an item's transcript when it was last passed on.
 type draft struct {
 	item string
 	size int
 }
 
-// draftStep is the fraction of a transcript that must be new. A transcript is always sent whole,
-// so passing on each word would cost the square of its length.
+// draftStep: at least 1/draftStep of a transcript must be new. A transcript is always sent whole, so passing on each
+// word would be quadratic in its length.
 const draftStep = 128
 
-// worthTelling reports whether a transcript should be passed on: if it is final or short, or if
-// enough of it is new.
+// worthTelling reports whether a transcript is passed on: it is final, short or has grown enough.
 func (l *link) worthTelling(ev transport.Transcript) bool {
 	d := &l.userDraft
 	if ev.Role == transport.RoleAssistant {
@@ -136,10 +133,10 @@ func (l *link) worthTelling(ev transport.Transcript) bool {
 	return true
 }
 
-// audio takes one piece of the model's speech, at rate Hz.
+// audio handles a piece of the model's speech, at rate Hz.
 func (l *link) audio(item string, pcm []byte, rate int) {
 	if item != l.item && !l.nextItem(item) {
-		l.s.down.PushAudio(item, pcm) // only counted
+		l.s.down.PushAudio(item, pcm) // counts it only
 		return
 	}
 	if rate != l.outRate {
@@ -156,10 +153,9 @@ func (l *link) audio(item string, pcm []byte, rate int) {
 	l.queueAudio(item, pcm)
 }
 
-// nextItem ends the item that the model spoke before, and begins another one. It reports false for
-// an item that was spoken before: items play one after another, each once.
+// nextItem ends the current item and begins another one. It reports false for an earlier item: each plays once.
 func (l *link) nextItem(item string) bool {
-	if locked(l.s, func() bool { return l.s.state.Spoken(item) }) { // before, and it has ended
+	if locked(l.s, func() bool { return l.s.state.Spoken(item) }) { // an earlier item
 		return false
 	}
 	l.audioDone(l.item)
@@ -171,8 +167,8 @@ func (l *link) nextItem(item string) bool {
 	return true
 }
 
-// audioDone takes the end of the item that the model is speaking. The user hears what has come of
-// an item, so its end counts even if the link is no longer the session's.
+// audioDone ends the current item. The user hears the audio that arrived, so its end counts even if the link was
+// replaced.
 func (l *link) audioDone(item string) {
 	if item != l.item || item == "" {
 		return
@@ -184,14 +180,14 @@ func (l *link) audioDone(item string) {
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }
 
-// soundsAt takes it that the model's audio has that rate, in Hz, from now on.
+// soundsAt sets the rate of the model's audio, in Hz.
 func (l *link) soundsAt(rate int) (err error) {
 	l.outRate = rate
 	l.resampleOut, err = resampler(rate, l.s.start.OutputRate)
 	return err
 }
 
-// flushResampler queues what the resampler still holds of the item that the model is speaking.
+// flushResampler queues the resampler's rest of the current item.
 func (l *link) flushResampler() {
 	if l.resampleOut == nil || l.item == "" {
 		return
@@ -200,7 +196,7 @@ func (l *link) flushResampler() {
 	l.queueAudio(l.item, l.downBuf)
 }
 
-// queueAudio cuts audio into frames of 50 to 100 ms, or one shorter frame, and queues them.
+// queueAudio queues audio in frames of 50 to 100 ms, or one shorter frame.
 func (l *link) queueAudio(item string, pcm []byte) {
 	s := l.s
 	longest := audio.Bytes(s.start.OutputRate, maxDownFrame)
@@ -225,6 +221,5 @@ func (l *link) queueAudio(item string, pcm []byte) {
 	}
 }
 
-// maxDownFrame is the longest frame sent to a client: short enough for a flush to take effect soon,
-// long enough to keep the number of frames low.
+// maxDownFrame is the longest frame sent to a client: short enough for a quick flush, long enough to keep frames few.
 const maxDownFrame = 100 * time.Millisecond

@@ -8,19 +8,19 @@ import (
 	"voicegw/protocol"
 )
 
-// recall is what a client must know that comes back after messages were dropped: the state of
-// things, as the messages that told of it.
+// clientState is the state that a returning client needs after messages were dropped, as the messages that reported
+// it.
 type clientState struct {
-	turn        *protocol.TurnStarted           // the open turn; nil between turns
+	turn        *protocol.TurnStarted           // nil between turns
 	transcripts []*protocol.Transcript          // the newest of each utterance of the last two turns
-	questions   []*protocol.ConfirmationRequest // open ones
-	calls       []*protocol.ToolStarted         // of calls that run
+	questions   []*protocol.ConfirmationRequest // the open ones
+	calls       []*protocol.ToolStarted         // of running calls
 }
 
-// maxRecalled bounds the utterances of two turns that are recalled.
+// maxRecalled bounds the kept utterances of two turns.
 const maxRecalled = 16
 
-// note takes an action that the client is told of.
+// update applies an action that the client learns of.
 func (r *clientState) update(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
@@ -62,7 +62,7 @@ func (r *clientState) message(m protocol.ServerMessage) {
 	}
 }
 
-// messages returns the state of things, with messages that can be encoded again.
+// messages returns copies of the messages, which can be encoded again.
 func (r *clientState) messages() []protocol.ServerMessage {
 	var all []protocol.ServerMessage
 	if r.turn != nil {

@@ -11,7 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// Settings are the options that may change while sessions run; see the fields of [Options].
+// Settings are the options that may change while sessions run; see [Options].
 type Settings struct {
 	Transports map[string]transport.Transport
 	Policy     orchestrator.Policy
@@ -19,8 +19,7 @@ type Settings struct {
 	Prices     *cost.Table
 }
 
-// CanReconfigure returns why Reconfigure would refuse these settings: Transports must have the names
-// that the Manager began with.
+// CanReconfigure returns why Reconfigure would refuse these settings: the names of Transports must not change.
 func (m *Manager) CanReconfigure(s Settings) error {
 	had, has := slices.Sorted(maps.Keys(m.options().Transports)), slices.Sorted(maps.Keys(s.Transports))
 	if !slices.Equal(had, has) {
@@ -29,9 +28,8 @@ func (m *Manager) CanReconfigure(s Settings) error {
 	return nil
 }
 
-// Reconfigure takes over other settings, unless CanReconfigure refuses them. Sessions that run keep
-// their Policy, Limits and Prices, and reach their models over the new Transports when they next connect.
-// What there is beyond lower limits goes on.
+// Reconfigure applies other settings, unless CanReconfigure refuses them. Running sessions keep their Policy, Limits
+// and Prices, and use the new Transports for their next connection. Sessions beyond lower limits continue.
 func (m *Manager) Reconfigure(s Settings) error {
 	if err := m.CanReconfigure(s); err != nil {
 		return err
@@ -47,5 +45,5 @@ func (m *Manager) Reconfigure(s Settings) error {
 	return nil
 }
 
-// options returns the options as they are now. They do not change; the next call may return others.
+// options returns the current options. They are immutable; the next call may return others.
 func (m *Manager) options() *Options { return m.now.Load() }

@@ -15,19 +15,19 @@ import (
 // redialer opens new connections for a session that has begun. It is immutable.
 type redialer struct {
 	m        *Manager
-	provider string // the one of the session
+	provider string // the session's
 	modelRequest
 }
 
-// setup returns what a new conversation with that provider gets.
+// setup returns the setup of a new connection to that provider.
 func (r *redialer) setup(provider string) transport.Setup {
 	return r.m.options().setup(&r.modelRequest, provider)
 }
 
-// errStalled is the loss of a connection that takes no data.
+// errStalled: the connection accepts no data.
 var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model has taken no data for too long")}
 
-// breakOf returns what is told of a connection that ended with err.
+// breakOf returns the event for a connection that ended with err.
 func breakOf(err error) Broken {
 	b := Broken{Kind: transport.KindRetry}
 	if te, ok := errors.AsType[*transport.Error](err); ok {
@@ -36,8 +36,8 @@ func breakOf(err error) Broken {
 	return b
 }
 
-// lost takes the end of the model's connection. An older link, or one that was given up, changes
-// nothing. A failed send ends the connection; hear then reports it, after everything that has still come.
+// lost handles the end of the model's connection; a replaced link changes nothing. A failed send closes the
+// connection, and hear reports the loss after the remaining events.
 func (l *link) lost(op string, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -68,7 +68,7 @@ func (l *link) lost(op string, err error) {
 	}
 }
 
-// lossOf returns the kind of an error, and how long the provider asks to wait.
+// lossOf returns the kind of an error and the provider's requested delay.
 func lossOf(err error) (transport.Kind, time.Duration) {
 	if te, ok := errors.AsType[*transport.Error](err); ok {
 		return te.Kind, te.RetryAfter
@@ -76,23 +76,23 @@ func lossOf(err error) (transport.Kind, time.Duration) {
 	return transport.KindRetry, 0
 }
 
-// levelOf returns the level at which an error of a model is logged.
+// levelOf returns the log level for a model's error.
 func levelOf(err error) slog.Level {
 	kind, _ := lossOf(err)
 	return kind.Failure().Level
 }
 
-// How long before its end a connection is replaced: from spareQuiet on at a quiet moment, and at the
-// latest at spareTold before the time that the provider has told, or at spareKnown before the longest
-// life that the model's row gives, which counts from a moment that only the provider knows.
+// When a connection is replaced before its end: from spareQuiet before it at a quiet moment, and at the latest
+// spareTold before the time that the provider announced, or spareKnown before the documented lifetime, whose start
+// only the provider knows.
 const (
 	spareQuiet = 10 * time.Minute
 	spareTold  = 5 * time.Second
 	spareKnown = time.Minute
 )
 
-// expires tells the orchestrator when the connection must have been replaced. Of a short life, each
-// spare time is a part: a sixth and a twentieth.
+// expires schedules the replacement of the connection. For short lifetimes the reserves shrink to a sixth and a
+// twentieth.
 func (l *link) expires() {
 	s := l.s
 	now := time.Now()
@@ -105,7 +105,7 @@ func (l *link) expires() {
 	}
 }
 
-// unlink gives up the session's link: for another one, or with the session. The caller must hold mu.
+// unlink gives up the session's link, for another one or with the session. The caller must hold mu.
 func (s *session) unlink(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SwitchLink:
@@ -119,8 +119,7 @@ func (s *session) unlink(a orchestrator.Action) {
 	}
 }
 
-// switchLink gives up the session's link and starts the way to the next one. The caller must hold
-// mu.
+// switchLink replaces the session's link. The caller must hold mu.
 func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old := s.model.link()
 	old.replaced = true
@@ -134,7 +133,7 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	s.readers.Go(w.run)
 }
 
-// past returns what a new connection is told of the conversation so far. The caller must hold mu.
+// history returns the conversation for a new connection. The caller must hold mu.
 func (s *session) history() []transport.Past {
 	if s.model.redial.Load() == nil {
 		return nil
@@ -147,34 +146,34 @@ func (s *session) history() []transport.Past {
 	return past
 }
 
-// way is the way from one link to the next. It is walked by one goroutine, which finish waits for.
+// relink replaces one link by the next, on its own goroutine. finish waits for it.
 type relink struct {
 	s       *session
-	redial  *redialer // as it was when the attempt began; another one after a change of agent
+	redial  *redialer // as of this attempt; a change of agent replaces it
 	from    *link
 	began   time.Time
 	reason  orchestrator.LinkReason
-	handle  string // to resume with; empty once it was refused
+	handle  string // to resume with; empty after its refusal
 	history []transport.Past
-	refused int // how often the history was not taken
-	// provider is the one that is asked.
+	refused int // refusals of the history
+	// provider is the one to connect to.
 	provider string
 
 	// Guarded by the session's mu.
-	stop context.CancelFunc   // ends the present attempt
-	next *orchestrator.Redial // the next attempt, as the step has decided it; nil without one
+	stop context.CancelFunc   // ends the current attempt
+	next *orchestrator.Redial // the next attempt that the step decided on; nil without one
 
-	returned bool // the session was to be taken again, because no model could be reached
+	returned bool // the session was offered to other nodes, because no model could be reached
 }
 
-// walk closes the old connection, opens another one and makes it the session's link. The old one
-// is closed first: Gemini refuses a second connection with the same handle.
+// run closes the old connection, opens another one and makes it the session's link. The old one is closed first,
+// because Gemini refuses a second connection with the same handle.
 func (w *relink) run() {
 	s := w.s
 	if err := w.from.conn.Close(); err != nil {
 		s.log().Debug("closing the model's connection", "error", err)
 	}
-	w.from.over.Wait() // everything that it had sent has been taken
+	w.from.over.Wait() // all its events were handled
 	w.from.reportSkipped()
 	for {
 		if g := locked(s, s.model.currentHandover); g != nil && g.run(s) {
@@ -191,7 +190,7 @@ func (w *relink) run() {
 	}
 }
 
-// failed takes a failed attempt. It returns false if no attempt follows.
+// failed handles a failed attempt and reports whether another one follows.
 func (w *relink) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
@@ -213,13 +212,13 @@ func (w *relink) failed(err error) (again bool) {
 	return again
 }
 
-// errLeaving: the session is to be given up, and needs no connection.
+// errHandover: the session is being handed over and needs no connection.
 var errHandover = errors.New("the session is given up")
 
-// errOtherAgent: another agent goes on than the connection was opened for.
+// errOtherAgent: the connection was opened for another agent.
 var errOtherAgent = errors.New("the agent has changed meanwhile")
 
-// reach makes one attempt to open a connection, and makes it the session's link.
+// attempt makes one attempt to replace the link.
 func (w *relink) attempt() error {
 	s := w.s
 	ctx, cancel := context.WithCancel(s.context())
@@ -249,7 +248,7 @@ func (w *relink) attempt() error {
 	return w.leavingOr(err)
 }
 
-// stopped returns errLeaving instead of the error of an attempt that ends because the session leaves.
+// leavingOr returns errHandover during a handover, otherwise err.
 func (w *relink) leavingOr(err error) error {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -259,7 +258,7 @@ func (w *relink) leavingOr(err error) error {
 	return err
 }
 
-// wait pauses before an attempt, and turns to the other provider if the step wants that.
+// wait pauses before an attempt, and changes the provider if the step decided that.
 func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
 	if next.Other {
 		if other := w.s.model.otherProvider(w.s.opts, w.provider); other != "" {
@@ -280,8 +279,7 @@ func (w *relink) wait(ctx context.Context, next orchestrator.Redial) error {
 	}
 }
 
-// agentsProvider returns the provider to ask for a connection: that of the last one, or the agent's own
-// if another agent goes on.
+// agentsProvider returns the provider to connect to: the last one, or the agent's own after a change of agent.
 func (m *modelSide) agentsProvider(o *Options, why orchestrator.LinkReason) string {
 	own, last := m.redial.Load().provider, m.link().info().Provider
 	if _, ok := o.Transports[last]; !ok || why == orchestrator.LinkAgent {
@@ -290,7 +288,7 @@ func (m *modelSide) agentsProvider(o *Options, why orchestrator.LinkReason) stri
 	return last
 }
 
-// otherProvider returns the provider that takes over from another one; empty without one.
+// otherProvider returns the fallback for a provider; empty without one.
 func (m *modelSide) otherProvider(o *Options, from string) string {
 	switch own := m.redial.Load().provider; {
 	case o.Fallback == "":
@@ -305,7 +303,7 @@ func (m *modelSide) otherProvider(o *Options, from string) string {
 	return ""
 }
 
-// connect asks the provider for a connection. It asks for less after a refusal of a handle or a history.
+// connect opens a connection. If the provider refuses the handle or the history, it tries without.
 func (w *relink) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
 	for {
 		conn, how, err := w.try(ctx, w.provider)
@@ -324,7 +322,6 @@ func (w *relink) connect(ctx context.Context) (transport.Conn, orchestrator.Link
 	}
 }
 
-// try makes one attempt.
 func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
 	r := w.redial
 	setup, how := r.setup(provider), orchestrator.LinkFresh
@@ -337,7 +334,7 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 	}
 	limit := attemptTime(w.s.opts.Limits.ConnectTimeout)
 	if how == orchestrator.LinkReplayed {
-		limit *= 2 // the provider takes in a long history
+		limit *= 2 // the provider reads a long history
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -345,8 +342,7 @@ func (w *relink) try(ctx context.Context, provider string) (transport.Conn, orch
 	return conn, how, err
 }
 
-// less asks the provider for less after a refusal, and reports whether there was less to ask for: it
-// need not know a handle, and it may not take a history.
+// reduce drops the handle or the history after a refusal, and reports whether it did.
 func (w *relink) reduce(err error) bool {
 	var te *transport.Error
 	if !errors.As(err, &te) {
@@ -366,7 +362,7 @@ func (w *relink) reduce(err error) bool {
 	return false
 }
 
-// arrive makes conn the session's link.
+// use makes conn the session's link.
 func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	s := w.s
 	l := new(link)
@@ -388,8 +384,8 @@ func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	return nil
 }
 
-// install puts l in the place of the link that was given up, and sends what has waited for it: first
-// what the orchestrator asks for again, then what the user has said meanwhile.
+// install makes l the session's link and sends the waiting commands and audio: first the orchestrator's repetitions,
+// then the user's later speech.
 func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 	s := w.s
 	s.inbound.Lock()
@@ -420,11 +416,11 @@ func (w *relink) install(l *link, how orchestrator.LinkHow) error {
 	return nil
 }
 
-// leastKept is how much of the user's speech, in ms, is worth saying again.
+// leastKept is the shortest speech, in ms, worth repeating.
 const leastKept = 200
 
-// sayAgain puts what the user has said before everything that waits for the model. The caller must
-// hold mu, and nobody may be sending.
+// sayAgain puts the user's unanswered speech before everything that waits for the model. The caller must hold mu, and
+// no sender may run.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
 	s.log().Info("the model hears again what the user said", "audio_ms", s.model.lookback.ms())
 	var entries []upEntry
@@ -438,8 +434,8 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 	s.up.pushFront(entries)
 }
 
-// adapt makes what comes from the client fit a link with other rates or without speech detection.
-// The caller must hold inbound.
+// adapt adapts the client's audio to a link with another rate or without speech detection. The caller must hold
+// inbound.
 func (l *link) adapt() error {
 	s := l.s
 	was, rate := s.model.link().info().InputRate, l.info().InputRate

@@ -17,27 +17,26 @@ import (
 	"voicegw/transport"
 )
 
-// restoring is what a session begins with that another process has run until now.
+// restoring is the state of a session that another process has run.
 type restoring struct {
 	taken    *Taken
 	saved    savedState
-	entries  []conversation.Entry // what the conversation has of the session
-	resume   *protocol.Resume     // how the client comes back; nil if it does not
+	entries  []conversation.Entry // the session's entries in the conversation
+	resume   *protocol.Resume     // nil if the client does not return
 	outcomes map[string]calls.Outcome
 
 	unheard bool // the client lacks a part of the last answer
 }
 
 const (
-	// seqLeftOut is by how much the seq of a session goes up when it is taken over: more than the
-	// messages that its client may have got since the checkpoint.
+	// seqLeftOut is added to the seq at a takeover: more than the messages that the client may have received since the
+	// checkpoint.
 	seqLeftOut = 1000
-	// linksPerEpoch is how many connections to a model one process may open for a session before
-	// their names could repeat.
+	// linksPerEpoch is how many connections one process may open for a session before their names could repeat.
 	linksPerEpoch = 1000
 )
 
-// startOf returns the session.start of a session from its record, for a client that comes back.
+// startOf returns a session.start made from the session's record, for a returning client.
 func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	start := &startMessage{
 		Provider: r.Provider, Agent: r.Agent, Voice: r.Voice, InputRate: r.InputRate, OutputRate: r.OutputRate,
@@ -53,8 +52,7 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	return start
 }
 
-// restore gives a session that is being made the past of one that another process has run. There is
-// no connection to a model: what stands for it was given up.
+// restore gives a new session the state of one that another process has run, without a connection to a model.
 func (at *restoring) restore(s *session) {
 	r, c := at.taken.Record, at.taken.Checkpoint
 	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
@@ -71,12 +69,12 @@ func (at *restoring) restore(s *session) {
 	}
 	s.down.GoOnAfter(seq + seqLeftOut)
 	if !at.taken.handedOver() && at.saved.Used != nil {
-		s.usage.sum = *at.saved.Used // the process that died has told nobody
+		s.usage.sum = *at.saved.Used // the process that died reported none of it
 	}
 	s.client.state.transcripts = at.saved.Transcripts
 	for _, m := range s.client.state.transcripts {
 		if m.Role == string(transport.RoleAssistant) {
-			m.Final = true // what the next model says is another item
+			m.Final = true // the next model's words are another item
 		}
 	}
 	if o := at.open(); o != nil {
@@ -91,8 +89,8 @@ func (at *restoring) restore(s *session) {
 	}
 }
 
-// caughtUp returns a memory with what the conversation knows that the checkpoint did not: it is written
-// at the end of each turn, and the checkpoint at most once a second.
+// caughtUp adds to a checkpoint's memory the newer entries of the conversation, which is written at the end of each
+// turn; checkpoints are written at most once a second.
 func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Memory {
 	for _, e := range newer {
 		m.Cost = m.Cost.Plus(cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced})
@@ -115,8 +113,7 @@ func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Me
 	return m
 }
 
-// hear ends the story where the client has not received what was said last, so that the model says
-// it again.
+// hear cuts the transcript where the client's reception ended, so that the model repeats the rest.
 func (at *restoring) hear(story *handoff.Transcript) {
 	has := orchestrator.Received{Seq: at.resume.LastSeq}
 	if a := at.resume.Audio; a != nil {
@@ -137,23 +134,22 @@ func (at *restoring) hear(story *handoff.Transcript) {
 	}
 }
 
-// open returns the turn that is open as the client knows it; nil between turns.
+// open returns the turn that is open from the client's view; nil between turns.
 func (at *restoring) open() *orchestrator.OpenTurn {
 	m := at.saved.State
 	switch {
 	case m.Open != nil:
 		return m.Open
 	case m.Stopped != nil:
-		return m.Stopped // this process tells its end, as that of the next
+		return m.Stopped // this process reports its end
 	case m.Answered != nil && m.Answered.Untold:
 		return m.Answered
 	}
 	return nil
 }
 
-// settled returns up to where the user's speech is settled: all of it up to the answer that the client
-// has or, if it has nothing of the answer and nobody knows the words, all that was before them. ok is
-// false if an older version of the program has not noted it.
+// settled returns the position up to which the user's speech needs no repetition: the answer that the client has or,
+// if it has none and no words are known, the beginning of the speech. ok is false for checkpoints of older versions.
 func (at *restoring) settled() (ms int64, ok bool) {
 	if at.saved.SettledMS == nil {
 		return 0, false
@@ -166,19 +162,18 @@ func (at *restoring) settled() (ms int64, ok bool) {
 	return ms, true
 }
 
-// sayAgainFrom is how much of the time before the user's speech the client need not have, in ms.
+// sayAgainFrom is how much audio before the user's speech the client may lack, in ms.
 const sayAgainFrom = 1000
 
-// settleDraft settles what the user said last, if not all its words are known. again means that the
-// client sends the user's audio again from settled on: then the model hears it, unless it has begun
-// to answer it before that. Otherwise what is known of the words is all that there is.
+// settleDraft settles the user's last utterance if its words are incomplete. again: the client repeats the audio from
+// settled on, so the model hears it, unless it had begun to answer. Otherwise the known words are final.
 func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 	draft, m := at.saved.Draft, &at.saved.State
 	if draft == nil || draft.Role != conversation.RoleUser {
 		return
 	}
 	if o := m.Open; o != nil && o.Number >= draft.Turn && o.AgainMS != nil && *o.AgainMS < settled || m.Answered != nil && m.Answered.Number >= draft.Turn {
-		again = false // what is heard again is what came after it
+		again = false // the client repeats only later audio
 	}
 	s.transcript.Settle(*draft, again)
 	if again {
@@ -195,8 +190,8 @@ func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 	}
 }
 
-// begin goes on with a session that another process has run: its client is told where things
-// stand, and a connection to the model is asked for.
+// begin continues a session that another process has run: it sends the state to the client and asks for a connection
+// to the model.
 func (at *restoring) begin(s *session) {
 	now, r := time.Now(), at.taken.Record
 	s.inbound.Lock()
@@ -216,7 +211,7 @@ func (at *restoring) begin(s *session) {
 	token := s.client.tokens.next(at.resume.Token, now)
 	s.place.Update(func(is *store.SessionRecord) {
 		s.client.tokens.writeTo(is)
-		// Until the client has the new token, it may come back with those of before.
+		// Until the client has the new token, the earlier ones are valid.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
 		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
 		is.Mark, is.PrincipalExpires = s.principal.Value().Mark, s.principal.Value().Expires
@@ -227,7 +222,7 @@ func (at *restoring) begin(s *session) {
 	started.InputAgain = again
 	first := append([]protocol.ServerMessage{started}, s.client.state.messages()...)
 	if has := at.resume.Audio; has != nil {
-		// The item may never have been finished, and nothing more of it comes.
+		// The item may be unfinished, and no more audio follows.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
 	}
 	if err := s.down.Lead(first...); err != nil {
@@ -253,8 +248,7 @@ func (at *restoring) begin(s *session) {
 	a.start()
 }
 
-// givesBack begins to give up, once, a session that was taken over and whose model cannot be reached
-// from here, so that it can be taken again.
+// returnSession hands a taken session over again, once, if this node cannot reach its model.
 func (w *relink) returnSession(why orchestrator.Loss) bool {
 	s := w.s
 	s.mu.Lock()
@@ -267,7 +261,7 @@ func (w *relink) returnSession(why orchestrator.Loss) bool {
 	return true
 }
 
-// noModel stands for the connection to a model that another process has had.
+// noModel replaces the connection that another process had.
 type noModel struct{ info transport.Info }
 
 var errNoModel = &transport.Error{Op: "send", Kind: transport.KindRetry, Err: errors.New("another process has had the connection")}
@@ -280,7 +274,6 @@ func (noModel) Close() error                                  { return nil }
 func (n noModel) Info() transport.Info                        { return n.info }
 func (noModel) Stats() transport.Stats                        { return transport.Stats{} }
 
-// firstLink returns the number of a session's first link.
 func (g *startup) firstLink() int {
 	if g.restoring == nil {
 		return 1

@@ -12,8 +12,8 @@ import (
 	"voicegw/store"
 )
 
-// comeBack connects a client to the session that it wants to come back to, or tells it why not. The
-// session owns c from now on. A session that was taken over from another node is returned.
+// resume connects a returning client to its session, or refuses it. The session owns c from now on. It returns the
+// session if it was taken over from another node.
 func (g *startup) resume(a *Admission, c Client) *session {
 	m := g.m
 	id := ""
@@ -21,7 +21,7 @@ func (g *startup) resume(a *Admission, c Client) *session {
 		id = g.start.Resume.SessionID
 	}
 	var s *session
-	cause := causeResume // another node carries only clients that come back
+	cause := causeResume // another node carries only returning clients
 	if g.start.Resume != nil {
 		s, cause = g.findSession(a, c)
 	}
@@ -33,8 +33,7 @@ func (g *startup) resume(a *Admission, c Client) *session {
 	return s
 }
 
-// find connects a client with its session wherever that is. It returns the session if it was taken
-// over.
+// findSession connects a client to its session on any node. It returns the session if it was taken over.
 func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Cause) {
 	m := g.m
 	s := m.roster.visit(g.start.Resume.SessionID)
@@ -42,7 +41,7 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 		return g.resumeElsewhere(a, c)
 	}
 	if s.isOver() && s.hasLeft(locked(s, s.model.currentHandover)) {
-		s.visitors.Done() // the client may be carried for long
+		s.visitors.Done() // carrying may take long
 		return g.resumeElsewhere(a, c)
 	}
 	defer s.visitors.Done()
@@ -56,7 +55,7 @@ func (g *startup) findSession(a *Admission, c Client) (taken *session, cause *Ca
 	return nil, cause
 }
 
-// resume makes c the client of a session that runs here.
+// resume makes c the client of a local session.
 func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage) *Cause {
 	s.inbound.Lock()
 	s.mu.Lock()
@@ -73,7 +72,6 @@ func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage
 	return nil
 }
 
-// refuseResume counts a refused attempt and returns its cause.
 func (m *Manager) refuseResume(id string) *Cause {
 	if !m.attempts.refuse(id, time.Now()) {
 		return causeResumes
@@ -81,7 +79,7 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
-// comeback is a client that wants its session back, which runs here.
+// comeback is a client that returns to a local session.
 type comeback struct {
 	s     *session
 	a     *Admission
@@ -89,13 +87,13 @@ type comeback struct {
 	start *startMessage
 }
 
-// attach makes the client the session's client, if it may be. The caller must hold inbound and mu, and
-// then start the attachment.
+// attach makes the client the session's, if it may be. The caller must hold inbound and mu, and then start the
+// attachment.
 func (b *comeback) attach() (*attachment, *Cause) {
 	s, a, c, start := b.s, b.a, b.c, b.start
 	now, r := time.Now(), start.Resume
 	if c.Gone() {
-		return nil, causeGone // it may have come back on another connection since, which this one must not displace
+		return nil, causeGone // it may have reconnected since; this connection must not replace that one
 	}
 	if !s.client.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), clientID(s.start)) ||
 		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
@@ -117,7 +115,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		s.stepSent(now)
 		old.detach(causeElsewhere)
 		s.step(orchestrator.ClientLost{}, now)
-		if cause := s.movedAway(); cause != nil { // without a client it leaves a process that drains
+		if cause := s.movedAway(); cause != nil { // without a client it leaves a draining process
 			s.shown.state(s)
 			s.setClock()
 			return nil, cause
@@ -137,7 +135,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 		r.State, r.PrincipalExpires, r.Mark = store.SessionLive, who.Expires, who.Mark
 	})
 	safe := s.client.tokens.saved(s.place.Written())
-	recalled := s.client.state.messages() // what the next step tells, it tells as well
+	recalled := s.client.state.messages() // before the next step, whose messages are sent anyway
 	s.step(orchestrator.ClientBack{Again: back.Again, Gone: back.Gone}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
@@ -154,7 +152,7 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	s.admission.transferTo(a)
 	s.down.Attach(at.gen)
 	s.welcome(at.gen, safe)
-	s.shown = inspector{} // a page that was loaded again knows nothing of it
+	s.shown = inspector{} // a reloaded page has no view
 	s.shown.state(s)
 	s.setClock()
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.Snapshot,
@@ -162,8 +160,8 @@ func (b *comeback) attach() (*attachment, *Cause) {
 	return at, nil
 }
 
-// firstSound: an item comes from its beginning again if the user can have heard no more than this of it before
-// the page was loaded again. A player reports every 200 ms, and may not have got the first byte.
+// firstSound: an item starts again if the user can have heard at most this much of it before the page was reloaded. A
+// player reports every 200 ms.
 const firstSound = 250 * time.Millisecond
 
 // barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
@@ -173,52 +171,48 @@ func (b *comeback) barelyHeard(item string) bool {
 	return sounds && ms < firstSound.Milliseconds()
 }
 
-// mayBeElsewhere returns what a client is told of a session that is over here or on its way out; nil if it runs
-// here. The session may have left since the client has found it. The caller must hold mu.
+// movedAway returns the refusal for a session that is over or being handed over; nil if it runs here. The caller must
+// hold mu.
 func (s *session) movedAway() *Cause {
 	switch over := s.isOver(); {
 	case !over && s.model.handover == nil:
 		return nil
 	case !over, s.hasLeft(s.model.handover):
-		return causeMoving // the client tries again in a moment, when it is known where the session is
+		return causeMoving // the client retries when the outcome is known
 	}
 	return causeResume
 }
 
-// hasLeft reports whether another process goes on, or may, with a session that is over here; g is what was to be
-// given up.
+// hasLeft reports whether another process continues a session that is over here, or may. g is its handover.
 func (s *session) hasLeft(g *handover) bool { return g != nil || s.cause().continues() }
 
-// namesUser reports whether a client names a session's user, or nobody. A session that began with a
-// ticket has the ticket's user, whatever name the client gave then: that name is known.
+// namesUser reports whether a client names no user or the session's. known is the name that the client gave at the
+// session's beginning; a ticket's user may differ.
 func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
 
-// mayComeBack reports whether a client may come back as that visitor to a session of the user who, which began
-// with the principal in. The session's token has been checked. It is enough
-// where a ticket has let the client in, or nothing was asked of it; only, no visitor comes back to a
-// session of another user. A session that began with other credentials goes on with those of the same
-// principal.
+// mayComeBack reports whether visitor may resume a session of the user who that began with the principal in. The token
+// was checked before. It suffices for sessions that began with a ticket or without credentials, except for visitors
+// with another user's name. Other sessions require the same principal.
 func mayComeBack(visitor, in auth.Principal, who string) bool {
 	switch in.Kind {
 	case "", auth.KindTicket, auth.KindLocal, auth.KindOpen:
 		self := visitor.Self()
 		return visitor.Names() || self.IsZero() || self.String() == who
-	case auth.KindConsole: // a token of a console ends with its gateway
+	case auth.KindConsole: // a console's token ends with its gateway
 		return visitor.Unauthenticated() || visitor.Kind == in.Kind
 	default:
 		return sameCredentials(visitor, in)
 	}
 }
 
-// sameCredentials reports whether a visitor has shown what has let a session's client in: the same key, or a
-// token of the same user.
+// sameCredentials reports whether a visitor has the session's credentials: the same key, or a token of the same user.
 func sameCredentials(visitor, in auth.Principal) bool {
 	return visitor.ID == in.ID && visitor.Kind == in.Kind && auth.SameMark(visitor.Mark, in.Mark)
 }
 
-// fits refuses a client that cannot go on with the session as it is.
+// fits refuses a client whose parameters don't fit the session.
 func (b *comeback) fits() *Cause {
 	s, start := b.s, b.start
 	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
@@ -230,7 +224,6 @@ func (b *comeback) fits() *Cause {
 	return nil
 }
 
-// sameRates refuses a client whose rates are not those of its session.
 func sameRates(start *startMessage, input, output int) *Cause {
 	switch {
 	case start.InputRate != input:
@@ -241,8 +234,8 @@ func sameRates(start *startMessage, input, output int) *Cause {
 	return nil
 }
 
-// End ends the session with that id, whether its client is away or not, for an operator. It
-// reports whether the session runs on this node: one that was given up does not.
+// End ends the session with that id, for an operator. It reports whether it ran on this node; a handed-over session
+// does not.
 func (m *Manager) End(id string) bool {
 	s := m.roster.visit(id)
 	if s == nil {
@@ -253,22 +246,20 @@ func (m *Manager) End(id string) bool {
 	return !s.cause().continues()
 }
 
-// Runs reports whether the session with that id runs on this node, so that its client can come back
-// here.
+// Runs reports whether the session runs on this node, so that its client can resume here.
 func (m *Manager) Runs(id string) bool {
 	s := m.roster.get(id)
 	return s != nil && !s.isOver()
 }
 
-// Holds reports whether the session with that id runs on this node or is being taken over by it. A client
-// that comes meanwhile is to try again, and not to be told that there is no such session.
+// Holds reports whether the session runs on this node or is being taken over by it. Its client must then retry instead
+// of being refused.
 func (m *Manager) Holds(id string) bool {
 	return m.roster.isTaking(id) || m.Runs(id)
 }
 
-// EndDetached ends the voice sessions of a user's conversation whose client is away, because the
-// conversation is continued elsewhere. It waits until what was said has been handed back, but no
-// longer than ctx.
+// EndDetached ends the voice sessions of a user's conversation whose client is absent, because the conversation
+// continues elsewhere. It waits for the handback until ctx is done.
 func (m *Manager) EndDetached(ctx context.Context, conversationID string, who user.User) {
 	if conversationID == "" {
 		return

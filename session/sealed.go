@@ -10,16 +10,14 @@ import (
 	"voicegw/orchestrator/calls"
 )
 
-// The tokens that answer open questions are secrets, and none stands in the store. In a checkpoint
-// they are sealed with keys that are made of the tokens with which the client may come back: whoever
-// takes the session over for the client can open them, and nobody else.
+// The tokens of open questions are secrets and must not be readable in the store. A checkpoint has them encrypted with
+// keys derived from the client's resume tokens, so only a node that the client returns to can read them.
 
-// sealKey is made of a resume token, of which it reveals nothing.
+// sealKey is derived from a resume token and reveals nothing of it.
 type sealKey [sha256.Size]byte
 
 func keyOf(token string) sealKey { return sha256.Sum256([]byte("voicegw questions\x00" + token)) }
 
-// aead returns the cipher of a key.
 func (k sealKey) aead() (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k[:])
 	if err != nil {
@@ -28,8 +26,7 @@ func (k sealKey) aead() (cipher.AEAD, error) {
 	return cipher.NewGCM(block) //nolint:wrapcheck // a block of that size has none
 }
 
-// sealed returns the tokens of questions, sealed once with each key; nil without questions. context
-// names the session.
+// sealed returns the questions' tokens, encrypted with each key; nil without questions. context is the session's id.
 func sealed(questions []calls.OpenQuestion, context string, keys []sealKey) ([][]byte, error) {
 	if len(questions) == 0 {
 		return nil, nil
@@ -55,8 +52,8 @@ func sealed(questions []calls.OpenQuestion, context string, keys []sealKey) ([][
 	return all, nil
 }
 
-// unseal sets the tokens of questions with what was sealed for a client that comes back with a token.
-// Questions whose token is not found are left out: they can be answered by the API.
+// unseal sets the tokens of questions with the key of a client's token. Questions without a token are left out; the
+// API can still answer them.
 func unseal(questions []calls.OpenQuestion, all [][]byte, context, token string) (known []calls.OpenQuestion) {
 	c, err := keyOf(token).aead()
 	if err != nil {

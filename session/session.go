@@ -25,10 +25,9 @@ import (
 	"voicegw/transport"
 )
 
-// Client is the connection to a session's client; *protocol.Conn implements it and documents each
-// method. One goroutine reads session.start; after Notify, the connection calls its function with
-// each frame. One goroutine writes. Close and Abort may be called concurrently with these, and end
-// both.
+// Client is the connection to a session's client; *protocol.Conn implements it and documents each method. One
+// goroutine reads session.start; after Notify, the connection calls its function with each frame. One goroutine
+// writes. Close and Abort may be called concurrently and end both.
 type Client interface {
 	Read() (protocol.Frame, error)
 	Notify(f func())
@@ -43,8 +42,8 @@ type Client interface {
 	Abort()
 }
 
-// session is one conversation, from session.start to its end. Its parts are values in one allocation: small
-// separate ones that live as long would leave gaps in memory that nothing fills while sessions are idle.
+// session is one conversation, from session.start to its end. Its parts are values in one allocation: small separate
+// ones with the same lifetime would fragment the memory of idle sessions.
 //
 // The locks are taken in this order: inbound, ear.mu, mu.
 type session struct {
@@ -53,7 +52,7 @@ type session struct {
 
 	// Fixed after newSession.
 	admission *Admission
-	place     Place    // in the directory; nowhere if no other node may know the session
+	place     Place    // in the directory; noPlace if only this node knows the session
 	opts      *Options // the Manager's
 	start     *protocol.Start
 	voice     string // requested from the model; empty for its default
@@ -78,7 +77,7 @@ type session struct {
 	clock      *time.Timer                   // fires the next tick; nil before the first
 	state      orchestrator.State
 	transcript *handoff.Transcript // nil if the session does not continue a conversation
-	saver      *handoff.Saver      // nil with story
+	saver      *handoff.Saver      // nil without transcript
 	saved      checkpoints
 	records    auditTrail
 	shown      inspector
@@ -87,16 +86,16 @@ type session struct {
 	jobs       jobReports
 }
 
-// identity says whose session it is. It is fixed after newSession.
+// identity is fixed after newSession.
 type identity struct {
 	id        string
 	user      user.User // who speaks
 	scopes    []string  // from the ticket
 	vouched   bool      // from the ticket
 	inspect   bool      // the client may see the session's inner state
-	origin    string    // of the client's page; empty without one
-	epoch     uint64    // counts the processes that have run the session, from 1
-	before    string    // what was said before the session, for the model
+	origin    string    // the page's; empty without one
+	epoch     uint64    // number of processes that have run the session, from 1
+	before    string    // the conversation before the session, for the model
 	startedAt time.Time
 	elsewhere time.Duration // from startedAt to its beginning in this process
 }
@@ -162,14 +161,14 @@ func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*ses
 	return s, nil
 }
 
-// heldAudio is how much audio is held that the client may not have received, awayBacklog how much
-// may wait for a client that is away.
+// heldAudio bounds the kept audio that the client may not have received, awayBacklog the audio queued for an absent
+// client.
 const (
 	heldAudio   = 10 * time.Second
 	awayBacklog = 30 * time.Second
 )
 
-// said returns what a story says of its session.
+// partHeader returns the session's part of its conversation, without entries.
 func (s *session) partHeader() handoff.Part {
 	said := handoff.Part{SessionID: s.id, Agent: s.agent.Load().Name, User: s.user, Epoch: s.epoch}
 	if s.opts.Handoffs != nil {
@@ -178,8 +177,8 @@ func (s *session) partHeader() handoff.Part {
 	return said
 }
 
-// newStory returns the story that a session keeps: for the conversation that it goes on with, and for
-// a model that is told it again. It is nil if nobody will ask for it.
+// newTranscript returns the transcript for the conversation and for replacing the model's connection; nil if neither
+// needs it.
 func newTranscript(s *session, caps transport.Capabilities) *handoff.Transcript {
 	said := s.partHeader()
 	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
@@ -188,8 +187,7 @@ func newTranscript(s *session, caps transport.Capabilities) *handoff.Transcript 
 	return handoff.NewTranscript(said)
 }
 
-// upBacklog is how much audio may be queued for the model; older audio is of no use to it.
-// longestQueued is how much of it is joined to one frame.
+// upBacklog bounds the audio queued for the model; older audio is useless. longestQueued is the longest frame of it.
 const (
 	upBacklog     = 5 * time.Second
 	longestQueued = 100 * time.Millisecond
@@ -202,11 +200,10 @@ func resampler(from, to int) (*audio.Resampler, error) {
 	return audio.NewResampler(from, to)
 }
 
-// manual reports whether the client says when its user speaks.
+// manual reports whether the client detects its user's speech.
 func manual(start *startMessage) bool { return start.TurnDetection == protocol.TurnDetectionClient }
 
-// begin starts the conversation: from now on, each connection calls its pump when something has
-// arrived. With token the client can come back; it is empty if the client cannot.
+// begin starts the conversation and both reading pumps. token lets the client resume; empty if it cannot.
 func (s *session) begin(token string) {
 	a := s.client.attachment()
 	s.mu.Lock()
@@ -221,8 +218,7 @@ func (s *session) begin(token string) {
 	s.model.link().expires()
 }
 
-// finish ends the conversation once done is closed, and returns its cause when nothing of it is
-// left but its tools; see settle.
+// finish ends the conversation after done is closed. It returns the cause when only the tools are left; see settle.
 func (s *session) finish() *Cause {
 	cause := s.finalCause()
 	s.closeClient(cause)
@@ -237,7 +233,7 @@ func (s *session) finish() *Cause {
 	return cause
 }
 
-// settle waits for the tools, the handback and the audit log, once nothing more can reach the session.
+// settle waits for the tools, the handback and the audit log.
 func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
@@ -264,7 +260,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	}
 }
 
-// told returns what was said until now. It must be called before the session's last step.
+// part returns the session's part of the conversation so far. It must be called before the session's last step.
 func (s *session) part() handoff.Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,25 +276,25 @@ func (s *session) queuedMS(item string) int64 {
 	return audio.MS(s.start.OutputRate, int(s.down.ItemBytes(item)))
 }
 
-// goodbye tells the client why the session ends and closes its connection.
+// closeClient sends the reason of the end to the client and closes its connection.
 func (s *session) closeClient(cause *Cause) {
-	if !cause.continues() { // the next process gives the model what waits
+	if !cause.continues() { // otherwise the next process gives it to the model
 		s.mu.Lock()
 		s.transcript.Record(nil, s.state.Ungiven(), time.Now(), s.queuedMS)
 		s.mu.Unlock()
 	}
 	said, lasted := s.part(), time.Since(s.startedAt)
-	// From here on, calls that still run are recorded and nothing else happens.
+	// From here on, running calls are only recorded.
 	s.dispatch(orchestrator.Over{})
 	s.mu.Lock()
 	s.setClock() // no more ticks
 	s.mu.Unlock()
-	s.resumeSteps() // results of calls that have come while the session was given up are recorded
+	s.resumeSteps() // records results that came during a handover
 	s.calls.End()
 	if err := s.down.Finish(s.lastMessages(cause, said, lasted)...); err != nil {
 		s.log().Error("encoding the last messages", "error", err)
 	}
-	// A client that is gone or stuck must not delay the session's end.
+	// An absent or stuck client must not delay the session's end.
 	a := s.client.attachment()
 	if a == nil {
 		s.down.Lose()
@@ -318,8 +314,8 @@ func (s *session) closeClient(cause *Cause) {
 	client.Abort()
 }
 
-// lastWords hands the conversation back, and returns the last messages to the client. A session with
-// which another process goes on is not over: nothing is handed back.
+// lastMessages hands the conversation back, and returns the last messages to the client. A session that another
+// process continues is not handed back.
 func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Duration) (last []protocol.ServerMessage) {
 	if cause.continues() {
 		s.handed = s.saver.Stop()
@@ -333,10 +329,9 @@ func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Dura
 	return append(last, &protocol.SessionEnded{Reason: cause.Reason, Handback: handback})
 }
 
-// goodbyeTimeout bounds the last words to a client.
+// closeTimeout bounds the last messages to a client.
 const closeTimeout = 2 * time.Second
 
-// tick passes a tick to the orchestrator, until the session is over.
 func (s *session) tick() {
 	if s.isOver() {
 		return
@@ -344,7 +339,7 @@ func (s *session) tick() {
 	s.dispatch(orchestrator.Tick{})
 }
 
-// wind sets the time of the next tick. The caller must hold mu.
+// setClock sets the time of the next tick. The caller must hold mu.
 func (s *session) setClock() {
 	at := s.state.WakeAt()
 	switch {
@@ -359,14 +354,13 @@ func (s *session) setClock() {
 	}
 }
 
-// dispatch takes one step and carries out its actions. It first reports what has been sent to the
-// client, because the client cannot have heard more than that.
+// dispatch takes one step and performs its actions. It first reports the audio sent to the client, because the client
+// cannot have heard more.
 func (s *session) dispatch(in orchestrator.Input) {
 	s.dispatchFrom(nil, in)
 }
 
-// take is dispatch for something that l has reported: it does nothing if the session has another
-// link by now. A nil l is not checked.
+// dispatchFrom is dispatch for an event of l. It does nothing if l is not the session's link. A nil l is not checked.
 func (s *session) dispatchFrom(l *link, in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,7 +371,7 @@ func (s *session) dispatchFrom(l *link, in orchestrator.Input) {
 	s.stepSent(now)
 	s.step(in, now)
 	if s.opts.Policy.ResumeGrace > 0 {
-		s.down.LetGo(func(item string) bool { // audio that was heard or flushed is not sent again
+		s.down.LetGo(func(item string) bool { // heard and flushed audio is not sent again
 			_, sounds := s.state.Heard(item, now)
 			return !sounds
 		})
@@ -390,7 +384,7 @@ func (s *session) dispatchFrom(l *link, in orchestrator.Input) {
 	}
 }
 
-// tellSent tells the orchestrator what has been sent to the client.
+// reportSent reports the audio sent to the client to the orchestrator.
 func (s *session) reportSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -402,16 +396,15 @@ func (s *session) reportSent() {
 	}
 }
 
-// takeSent is tellSent for a caller that holds mu and sets the next tick itself.
+// stepSent is reportSent for a caller that holds mu and sets the clock itself.
 func (s *session) stepSent(now time.Time) {
 	for _, in := range s.down.Left() {
 		s.step(in, now)
 	}
 }
 
-// step takes one step and carries out its actions. While the session is given up, the input waits: until
-// it is known whether the session stays or, if it does not, until Over has ended it here. The caller must
-// hold mu.
+// step takes one step and performs its actions. During a handover the input waits, except Over, until the session
+// stays or is over. The caller must hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
 	if _, over := in.(orchestrator.Over); s.model.handover != nil && !over {
 		s.model.handover.keep(in)
@@ -443,16 +436,15 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	}
 }
 
-// tell queues a message for the client.
+// send queues a message for the client.
 func (s *session) send(m protocol.ServerMessage) {
 	s.checkQueue(s.down.PushMessage(m))
 }
 
-// log returns a logger that names the session. It is made when something is to be logged: most sessions
-// have nothing to say for hours.
+// log returns a logger with the session's id. It is made on demand because most sessions log nothing for hours.
 func (s *session) log() *slog.Logger { return s.opts.Logger.With("session_id", s.id) }
 
-// queued ends the session if the client's queue is full.
+// checkQueue ends the session if the client's queue is full.
 func (s *session) checkQueue(ok bool, err error) {
 	if err != nil {
 		s.log().Error("encoding a message", "error", err)
@@ -467,14 +459,14 @@ func (s *session) checkQueue(ok bool, err error) {
 	}
 }
 
-// command queues a command for the model, with the record that it makes true.
+// command queues a command for the model, with the record that it makes true, or nil.
 func (s *session) command(cmd transport.Command, record *audit.Record) {
 	if !s.up.pushCommand(cmd, record) {
 		s.end(causeStalled)
 	}
 }
 
-// locked returns f's result with mu held.
+// locked calls f with mu held.
 func locked[T any](s *session, f func() T) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,22 +13,22 @@ import (
 	"voicegw/transport"
 )
 
-// usage is what a session uses and costs. The session's mu guards it.
+// usage is the session's usage and cost. The session's mu guards it.
 type usage struct {
 	meter     *meter.Session // fixed; nil if nothing counts usage
-	sum       cost.Sum       // in this process, and in those before that have died
-	uncharged cost.Micros    // of sum, not yet in a Charged; below zero after an estimate that was too high
+	sum       cost.Sum       // in this process, and in earlier ones that died
+	uncharged cost.Micros    // the part of sum that no Charged has reported; negative after an estimate that was too high
 	talk      talkCount
 	guessed   cost.Amount // counted by estimate since the last step
 }
 
-// spender returns whose usage the client's session is.
+// usageOwner returns the user and key that the usage counts for.
 func (g *startup) usageOwner() meter.Who {
 	return meter.Who{User: g.User.String(), Key: g.principal.ID}
 }
 
-// meterUsage begins to count what a client's session uses, or returns which limit refuses it. goesOn
-// means that another process has let it in.
+// meterUsage starts counting the session's usage, or returns the limit that refuses it. goesOn: another process has
+// admitted it.
 func (g *startup) meterUsage(goesOn bool) *Cause {
 	m := g.m
 	counted, no := m.options().Usage.Enter(g.usageOwner(), goesOn)
@@ -39,8 +39,8 @@ func (g *startup) meterUsage(goesOn bool) *Cause {
 	return nil
 }
 
-// Refuses returns which limit refuses a client before it connects: nil if none does, or if the client may want
-// to come back to a session. The client's user is known where its credentials name one.
+// Refuses returns the limit that refuses a client before it connects; nil if none does or the client may be returning
+// to a session. The user is known only if the credentials name one.
 func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	who := meter.Who{Key: p.ID}
 	if !p.Names() {
@@ -66,7 +66,7 @@ func limited(no *meter.Refusal) *Cause {
 	return &c
 }
 
-// used counts what the link's model reports. It counts whatever has become of the link: it was used.
+// used counts reported usage, also of a replaced link.
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
 	l.reports.Store(true)
@@ -86,8 +86,8 @@ func (l *link) used(t transport.Tokens) {
 	s.dispatch(in)
 }
 
-// charge tells the observer what the session has cost more. A report that is lower than its estimate is
-// taken off what comes next. The caller must hold mu.
+// charge reports additional cost to the observer. If a report is lower than its estimate, later charges are reduced.
+// The caller must hold mu.
 func (u *usage) charge(l *link, more cost.Amount) {
 	if u.uncharged = u.uncharged.Plus(more.Micros); u.uncharged > 0 {
 		l.observe(Charged{Cost: u.uncharged})
@@ -95,8 +95,8 @@ func (u *usage) charge(l *link, more cost.Amount) {
 	}
 }
 
-// turnEnded counts a turn if the action ends one; its message tells a client that inspects the session what
-// the turn has cost. The caller must hold mu.
+// turnEnded counts a turn that the action ends, and adds its cost to an inspecting client's message. The caller must
+// hold mu.
 func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspect bool) {
 	ended, ok := a.(orchestrator.TurnEnded)
 	if !ok {
@@ -109,7 +109,7 @@ func (u *usage) turnEnded(a orchestrator.Action, m protocol.ServerMessage, inspe
 	}
 }
 
-// bill writes what this process has counted of a session that is over, or goes on elsewhere.
+// auditCost writes this process's usage of a session that is over or continues elsewhere.
 func (m *Manager) auditCost(s *session, since time.Time, cause *Cause) cost.Sum {
 	s.mu.Lock()
 	sum := s.usage.sum

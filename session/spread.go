@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// When sessions leave a process that drains, as parts of the time that the drain has.
+// When sessions leave a draining process, as parts of the drain's time.
 const (
-	moveWithin = 2  // within half of it, the last session is asked to move
-	moveLate   = 10 // a tenth before its end, every session leaves
+	moveWithin = 2  // the last session is asked to move within half of it
+	moveLate   = 10 // every session leaves a tenth before its end
 )
 
-// moveAgain is how long after a session was asked to move it is asked again, if it is still there:
-// the store may not have taken it. carriedStay is how long a client may stay that was carried to
-// another node after the drain began.
+// moveAgain is the interval after which a session is asked again: the store may have failed. carriedStay is how long a
+// client may stay that is carried to another node after the drain began.
 const (
 	moveAgain   = 3 * time.Second
 	carriedStay = 5 * time.Second
 )
 
-// DrainState is how far the drain of a Manager is.
+// DrainState is the progress of a drain.
 type DrainState struct {
 	Draining bool
-	// Sessions is how many sessions run, and Away how many of them have no client at the moment.
+	// Sessions is the number of running sessions, Away that of those without a client.
 	Sessions, Away int
-	// Moved is how many were given up for another process to go on with.
+	// Moved counts sessions handed over to another process.
 	Moved int
-	// Carried is how many clients are carried to sessions of other nodes.
+	// Carried counts clients carried to sessions of other nodes.
 	Carried int
 }
 
-// DrainState says how far the drain is.
+// DrainState returns the progress of the drain.
 func (m *Manager) DrainState() DrainState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,14 +40,14 @@ func (m *Manager) DrainState() DrainState {
 	return at
 }
 
-// spread is when each session leaves, and each client that is carried to another node: spread over
-// the drain, because the other nodes have to take all of them.
+// drainPlan spreads the departure of sessions and carried clients over the drain, because the other nodes must take
+// all of them.
 type drainPlan struct {
 	m       *Manager
 	began   time.Time
 	whole   time.Duration
 	by      time.Time // when every session leaves
-	first   bool      // nothing was planned yet
+	first   bool      // no plan was made yet
 	due     map[*session]time.Time
 	carried map[*Admission]time.Time
 }
@@ -77,8 +76,7 @@ func (m *Manager) moveAll(ctx context.Context, idle <-chan struct{}) {
 	}
 }
 
-// plan gives each session and each carried client that is new a time. The first ones are spread;
-// a session that begins or comes later leaves at once.
+// plan gives new sessions and carried clients a time. The first ones are spread; later ones leave at once.
 func (p *drainPlan) plan(now time.Time) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
@@ -114,7 +112,7 @@ func (p *drainPlan) plan(now time.Time) {
 	}
 }
 
-// slot is when the i-th of n leaves.
+// slot returns when the i-th of n leaves.
 func (p *drainPlan) slot(now time.Time, i, n int, later time.Duration) time.Time {
 	if !p.first {
 		return now.Add(later)
@@ -122,7 +120,7 @@ func (p *drainPlan) slot(now time.Time, i, n int, later time.Duration) time.Time
 	return p.began.Add(p.whole / moveWithin * time.Duration(i) / time.Duration(max(n, 1)))
 }
 
-// move asks those to move whose time has come, and those whose client is away.
+// move asks sessions to move whose time has come or whose client is absent.
 func (p *drainPlan) move(now time.Time) {
 	for s, at := range p.due {
 		if at.After(now) && s.client.attachment() != nil {

@@ -22,12 +22,12 @@ import (
 var (
 	// ErrNotHere: the session does not run on this node.
 	ErrNotHere = errors.New("session: it does not run on this node")
-	// ErrAgent: the agent cannot go on with the session. The error that wraps it says why.
+	// ErrAgent: the agent cannot continue the session. The wrapping error has the reason.
 	ErrAgent = errors.New("session: the agent cannot go on with the session")
 )
 
-// report takes the result of a call. If it hands the user over, the agent that goes on is brought first; if
-// that agent cannot go on, the call has failed.
+// report handles the result of a call. If it switches the agent, the new agent is prepared first; if that fails, the
+// call fails.
 func (h toolHost) report(in calls.Input) {
 	s := h.s
 	done, ok := in.(calls.Finished)
@@ -51,15 +51,14 @@ func (h toolHost) report(in calls.Input) {
 	s.dispatch(orchestrator.OfCall{In: done})
 }
 
-// WhyNot returns why an error of Manager.SwitchAgent says that an agent cannot go on, as the end of a
-// sentence; empty without a reason.
+// WhyNot returns the reason in an error of Manager.SwitchAgent, as the end of a sentence; empty without one.
 func WhyNot(err error) string {
 	_, why, _ := strings.Cut(err.Error(), ErrAgent.Error()+": ")
 	return why
 }
 
-// successor returns the agent of that name, as it is now, or the reason why it cannot go on, as the end of
-// a sentence. Its Source is the redialer of its connections.
+// successor prepares the named agent to continue the session. The error is the end of a sentence. The result's Source
+// is the redialer of the agent's connections.
 func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	was := s.model.redial.Load()
 	if was == nil {
@@ -96,7 +95,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	r, ok := a.Source.(*redialer)
 	if !ok {
-		return // the step passes on what successor has made
+		return // only steps of successor's results come here
 	}
 	version := s.agent.Load().Version
 	s.agent.Store(r.agent)
@@ -111,9 +110,8 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }
 
-// SwitchAgent lets another agent go on with the session of that id, at the next moment at which its model
-// owes nothing. It may be any agent, also one that the present one may not hand its user over to. The error
-// wraps ErrNotHere or ErrAgent.
+// SwitchAgent switches the session to another agent when its model owes no answer. Any agent is allowed, whatever the
+// current one may switch to. The error wraps ErrNotHere or ErrAgent.
 func (m *Manager) SwitchAgent(id, agent, reason string) error {
 	s := m.roster.visit(id)
 	if s == nil {

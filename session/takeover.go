@@ -22,22 +22,21 @@ import (
 )
 
 const (
-	// elsewhereTries is how often a client's session is looked for, because it may be about to change
-	// its node; elsewherePause is the time between two tries.
+	// elsewhereTries and elsewherePause bound the search for a session that may be changing its node.
 	elsewhereTries = 4
 	elsewherePause = 250 * time.Millisecond
-	// takeTime bounds what a takeover asks of the store beside Cluster.Take.
+	// takeTime bounds the store's part of a takeover, except Cluster.Take.
 	takeTime = 5 * time.Second
 )
 
-// comeFromElsewhere connects a client with a session that this node does not run: on the node that
-// runs it or, if that is gone, here. It returns the session if it was taken over.
+// resumeElsewhere connects a client to a session that this node does not run: on its node or, if that is gone, here.
+// It returns the session if it was taken over.
 func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 	m := g.m
 	id := g.start.Resume.SessionID
 	for range elsewhereTries {
 		if c.Gone() {
-			return nil, causeGone // it asks again on another connection
+			return nil, causeGone // it asks on another connection
 		}
 		switch carried := m.carry(a, c, g.start); {
 		case carried:
@@ -46,13 +45,13 @@ func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 		case m.options().Cluster == nil:
 			return nil, m.refuseResume(id)
 		case a.carried:
-			return nil, causeMoving // this node has just given it up
+			return nil, causeMoving // this node has handed it over
 		case m.Draining():
-			return nil, causeShutdown // another node, or the next process, takes it
+			return nil, causeShutdown // another node or process takes it
 		}
 		leave, first := m.roster.take(id)
 		if !first {
-			return nil, causeMoving // another connection of the client has just asked for the same
+			return nil, causeMoving // another connection of the client was first
 		}
 		s, cause, err := g.takeOver(a, c)
 		leave()
@@ -60,7 +59,7 @@ func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 		case err == nil:
 			return s, cause
 		case m.Runs(id):
-			return nil, causeMoving // it was taken over for another connection just now
+			return nil, causeMoving // another connection of the client was first
 		case errors.Is(err, ErrNoSession):
 			return nil, m.refuseResume(id)
 		case !errors.Is(err, ErrElsewhere):
@@ -75,8 +74,7 @@ func (g *startup) resumeElsewhere(a *Admission, c Client) (*session, *Cause) {
 	return nil, causeMoving
 }
 
-// takeOver makes this node the owner of a client's session and goes on with it. The error is that of
-// Cluster.Take.
+// takeOver makes this node the session's owner and continues it. The error is that of Cluster.Take.
 func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	m := g.m
 	t, err := m.options().Cluster.Take(m.ctx(), a.visitor(g.start))
@@ -114,11 +112,11 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	return nil, cause, nil
 }
 
-// given reports whether the node that ran the session last has given it up. Otherwise that node has died.
+// handedOver reports whether the previous node handed the session over. Otherwise that node died.
 func (t *Taken) handedOver() bool { return !t.Record.Lost }
 
-// past sets what this node needs to know of a session that it has taken: whose it is, its agent and its tools. It
-// returns what another process has kept of it, and what its model can do.
+// prepare sets the user, agent and tools of a taken session. It returns the session's saved state and its model's
+// capabilities.
 func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.Capabilities, error) {
 	m := g.m
 	r := t.Record
@@ -139,7 +137,7 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
-		was.State.Turn = max(t.Checkpoint.Turn, 0) // no number comes twice
+		was.State.Turn = max(t.Checkpoint.Turn, 0) // numbers must not repeat
 	}
 	g.Ticket = handoff.Ticket{
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
@@ -152,8 +150,8 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
 }
 
-// goOnWith goes on with a session that this node has taken. After a cause, end says whether the
-// session is over; otherwise another node may take it.
+// continueSession continues a taken session. After a cause, end reports whether the session is over; otherwise another
+// node may take it.
 func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session, end bool, cause *Cause) {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
@@ -205,14 +203,12 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 	return s, false, nil
 }
 
-// noModelOf stands for the connection to a model that another process has had.
 func (g *startup) noModelOf(r store.SessionRecord, caps transport.Capabilities) noModel {
 	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
 }
 
-// questions returns the open questions of a session whose tokens the client's token opens. Each has the tools of the
-// agent that has asked it: what a person approves is that agent's call, whoever speaks by now. Where that agent is
-// not known any more, the present one's tools count.
+// openQuestions returns the open questions whose tokens the client's token decrypts. Each has the tools of the agent
+// that asked it, or of the current agent if that one is unknown.
 func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
 	m := g.m
 	open := unseal(at.saved.State.Calls.Questions, at.saved.Questions, r.ID, at.resume.Token)
@@ -228,8 +224,7 @@ func (g *startup) openQuestions(ctx context.Context, r store.SessionRecord, at *
 	return open
 }
 
-// readState reads what a checkpoint holds of a session beside what was said; nothing without data. The
-// data may come from another version of the program.
+// readState decodes a checkpoint's state, which another version may have written; empty for no data.
 func readState(data []byte) (savedState, error) {
 	var was savedState
 	if len(data) == 0 {
@@ -249,8 +244,8 @@ func readState(data []byte) (savedState, error) {
 	return was, nil
 }
 
-// adopt makes this node the one that writes into the session's conversation. After a cause, end says
-// whether the session is over; otherwise another node may take it.
+// adopt makes this node the writer of the session's conversation. After a cause, end reports whether the session is
+// over; otherwise another node may take it.
 func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 	m := g.m
 	if m.options().Handoffs == nil || g.ConversationID == "" {
@@ -264,7 +259,7 @@ func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 		g.Over, g.WhenLost, at.entries = a.Over, a.WhenLost, a.Entries
 		return false, nil
 	case errors.Is(err, store.ErrFenced):
-		return false, causeMoving // another node has taken it since
+		return false, causeMoving // another node has taken it
 	case errors.Is(err, store.ErrVoiceActive), errors.Is(err, handoff.ErrTaken):
 		return true, causeResume
 	}
@@ -272,8 +267,8 @@ func (g *startup) adopt(at *restoring) (end bool, cause *Cause) {
 	return false, causeStore
 }
 
-// fates returns the outcomes of questions that were answered, by the API, or have expired while
-// nobody ran their session, by their tokens.
+// outcomes returns, by token, the outcomes of questions that were answered through the API or expired while no node
+// ran the session.
 func (g *startup) outcomes(questions []calls.OpenQuestion) map[string]calls.Outcome {
 	m := g.m
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)

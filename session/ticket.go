@@ -19,8 +19,8 @@ import (
 	"voicegw/store"
 )
 
-// Desk hands conversations over between text and voice; *handoff.Desk implements it and documents
-// each method. Redeem, Enter and Decided get 5 s. The methods may be called concurrently.
+// Handoffs moves conversations between text and voice; *handoff.Handoffs implements and documents it. Redeem, Enter
+// and Decided get 5 s. The methods may be called concurrently.
 type Handoffs interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
@@ -30,45 +30,44 @@ type Handoffs interface {
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 }
 
-// wish is what a connection to a model is set up for, the first one and each that replaces it.
+// modelRequest is the part of a connection's setup that stays the same for later connections.
 type modelRequest struct {
-	start *startMessage      // without the secret of its ticket
-	agent *Agent             // with whom the client speaks; nil until that is known
-	tools *registry.Snapshot // the agent's; nil if it may use no tool
-	all   *registry.Snapshot // those that the agent's are taken from, for other agents
+	start *startMessage      // without the ticket's secret
+	agent *Agent             // nil until it is known
+	tools *registry.Snapshot // the agent's; nil without tools
+	all   *registry.Snapshot // the set from which agents take their tools
 	mark  prompts.Mark       // the mark before the gateway's own words to the model
 }
 
-// guest is a client that is admitted, and the settings of its session.
+// startup is a session that is being started: its client, and its settings.
 type startup struct {
 	m *Manager
-	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
-	// means that the client may see the inside.
+	// Ticket is the client's ticket, or has the same facts without one. Its Inspect means that the client may see the
+	// inner state.
 	handoff.Ticket
-	admission *Admission // its place; nil if a test has none
+	admission *Admission // nil in some tests
 	arrivedAt time.Time
-	// When its session.start had come, and when it was known who it is; see started.
+	// When session.start arrived, and when the user was identified; see started.
 	startedAt, knownAt time.Time
 	entry              Entry
 	addr               string
 	modelRequest
-	declares   bool   // some of the tools are the client's
+	declares   bool   // the client declared some of the tools
 	voice      string // requested from the model; empty for its default
-	provider   string // of its first connection
-	instructed int64  // bytes of the model's instructions
+	provider   string // of the first connection
+	instructed int64  // length of the model's instructions in bytes
 	logger     *slog.Logger
-	// principal is what let the client in: with a ticket, the principal that made it.
+	// principal let the client in; with a ticket, it is the ticket's creator.
 	principal auth.Principal
-	// restoring is what a session begins with that another process has run; nil for a new one.
+	// restoring is the state of a session that another process has run; nil for a new one.
 	restoring *restoring
-	account   *meter.Session // counts what is used; nil before that, and if nobody does
+	account   *meter.Session // counts usage; nil before that and without limits
 }
 
-// ticketTime bounds a call of the Desk for a new session.
+// ticketTime bounds a call of Handoffs for a new session.
 const ticketTime = 5 * time.Second
 
-// identify finds out who the client is and which conversation its session continues: from its
-// ticket or, if it needs none, from its session.start.
+// identify determines the user and the conversation, from the ticket or, if none is needed, from session.start.
 func (g *startup) identify(a *Admission) *Cause {
 	m := g.m
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
@@ -95,7 +94,6 @@ func (g *startup) identify(a *Admission) *Cause {
 	return g.enter(ctx)
 }
 
-// redeem uses a ticket.
 func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Cause {
 	m := g.m
 	t, err := m.options().Handoffs.Redeem(ctx, secret, a.Origin)
@@ -130,7 +128,7 @@ func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Caus
 	return m.options().checkAgent(g.start)
 }
 
-// enter lets a client without a ticket continue a conversation.
+// enter continues a conversation without a ticket.
 func (g *startup) enter(ctx context.Context) *Cause {
 	m := g.m
 	id := g.start.ConversationID
@@ -160,7 +158,7 @@ func (g *startup) enter(ctx context.Context) *Cause {
 	}
 }
 
-// started returns what is told of the guest's session, which begins now.
+// started returns the event for a session that begins now.
 func (g *startup) started() Started {
 	now := time.Now()
 	if g.entry == EntryTakeover {
@@ -169,10 +167,10 @@ func (g *startup) started() Started {
 	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.arrivedAt), Identified: g.knownAt.Sub(g.startedAt), Connected: now.Sub(g.knownAt), Total: now.Sub(g.arrivedAt)}
 }
 
-// leave releases what the guest's ticket holds.
+// leave releases the ticket's lease and the meter.
 func (g *startup) leave() { g.leaving()() }
 
-// leaving returns leave for later, without the guest.
+// leaving returns leave without a reference to g.
 func (g *startup) leaving() func() {
 	account, over := g.account, g.Over
 	return func() {

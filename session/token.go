@@ -16,35 +16,32 @@ import (
 	"voicegw/store"
 )
 
-// tokens are what a client must show to come back to a session. Of those that a client has, only
-// the hashes are kept.
+// tokens are the session's resume tokens. Of those that the client has, only hashes are kept.
 type tokens struct {
 	spare  string // the next token
 	newest [sha256.Size]byte
-	// safe is closed when a client that gets spare can come back through another process, as far as that
-	// depends on its hash; nil without a spare.
+	// safe is closed when spare's hash is stored, so that it also works in other processes; nil without a spare.
 	safe      <-chan struct{}
-	newestKey sealKey // made of the newest token
-	// before is the one that the client last came back with; nil once the client has received the newest.
+	newestKey sealKey // derived from the newest token
+	// before is the token that the client used last; nil once the client has received the newest.
 	before *formerToken
 }
 
-// formerToken is a token that is valid until the next one has been received, but not for longer than until.
+// formerToken is valid until the client has received the next token, and at most until until.
 type formerToken struct {
 	hash  [sha256.Size]byte
 	key   sealKey
 	until time.Time
 }
 
-// tokenOverlap is how long the token before the newest stays valid, for a client whose
-// session.started was lost on the way.
+// tokenOverlap is how long the previous token stays valid, for a client that did not receive its session.started.
 const tokenOverlap = 10 * time.Second
 
-// tokenBytes is the length of a token: 256 random bits.
+// tokenBytes: 256 random bits.
 const tokenBytes = 32
 
-// next returns the next token, which welcome tells the client. The client has come back with used; empty
-// at the session's beginning.
+// next returns the next token for the client. used is the token that the client came with; empty at the session's
+// beginning.
 func (t *tokens) next(used string, now time.Time) string {
 	token := t.spare
 	if token == "" {
@@ -58,8 +55,8 @@ func (t *tokens) next(used string, now time.Time) string {
 	return token
 }
 
-// saved takes the channel that is closed when the hashes are in the directory, and returns the one for the
-// newest token, which has been there for longer if it was the spare one.
+// saved takes the channel that closes when the present hashes are stored. It returns the one for the newest token,
+// which was stored earlier if it was the spare.
 func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
 	safe = t.safe
 	if t.safe = now; safe == nil {
@@ -68,20 +65,19 @@ func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
 	return safe
 }
 
-// known forgets a channel that was closed.
 func (t *tokens) forgetSafe(safe <-chan struct{}) {
 	if t.safe == safe {
 		t.safe = written
 	}
 }
 
-// safeTime bounds how long a client waits for its token. While the store is away, sessions begin and go on
-// with tokens that only this process knows.
+// safeTime bounds a client's wait for its token. While the store is unavailable, sessions use tokens that only this
+// process knows.
 const safeTime = 2 * time.Second
 
-// welcome lets an attachment's session.started be written, and everything behind it, once a client that has
-// its token could come back through another process: the token's hash, for which safe is closed, and the
-// questions that it is to open are durable. The caller must hold mu.
+// welcome releases an attachment's session.started and the messages behind it when the client could resume in another
+// process: safe is closed (the token's hash is stored) and its open questions are saved. It gives up after safeTime.
+// The caller must hold mu.
 func (s *session) welcome(gen int, safe <-chan struct{}) {
 	asks := s.state.Questions() > 0 && s.canSave()
 	select {
@@ -105,7 +101,7 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 		}
 		var err error
 		if asks {
-			err = s.persist(ctx) // its questions are sealed with the tokens that are valid now
+			err = s.persist(ctx) // its questions are sealed with the present tokens
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil && !s.isOver() {
 			s.log().Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
@@ -121,15 +117,14 @@ func newToken() string {
 	return token
 }
 
-// received records that the client has got the newest token: the one before is not valid any more.
-// It reports whether that one was valid until now.
+// received records that the client has the newest token, and reports whether that invalidates the previous one.
 func (t *tokens) received() bool {
 	was := t.before != nil
 	t.before = nil
 	return was
 }
 
-// keys returns those of the tokens with which the client may come back, now or soon.
+// keys returns the keys of the tokens that are valid now or next.
 func (t *tokens) keys() []sealKey {
 	keys := []sealKey{t.newestKey, keyOf(t.spare)}
 	if t.before != nil {
@@ -138,8 +133,8 @@ func (t *tokens) keys() []sealKey {
 	return keys
 }
 
-// enter puts the hashes into the session's record: of the newest token, of the next one, so that a
-// node which dies while it hands it out leaves nobody outside, and of the one before.
+// writeTo puts the hashes into the session's record: of the newest token, of the next one, because a node may die
+// while it hands it out, and of the previous one.
 func (t *tokens) writeTo(r *store.SessionRecord) {
 	spare := sha256.Sum256([]byte(t.spare))
 	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
@@ -149,7 +144,7 @@ func (t *tokens) writeTo(r *store.SessionRecord) {
 	}
 }
 
-// valid reports whether a client with that token may come back.
+// valid reports whether a client may resume with token.
 func (t *tokens) valid(token string, now time.Time) bool {
 	hash := sha256.Sum256([]byte(token))
 	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1
@@ -157,10 +152,8 @@ func (t *tokens) valid(token string, now time.Time) bool {
 	return newest || before
 }
 
-// Opens returns nil if the visitor may come back to a session of that record: with a token of it,
-// from a page of its origin, and as its user or without a name, with credentials that may come back
-// to it. Otherwise the error is ErrNoSession
-// or, for a client that may come back and speaks at other rates, a *Cause.
+// Opens returns nil if the visitor may resume the session of that record: it has a token, the page's origin, no other
+// user's name, and sufficient credentials. Otherwise the error is ErrNoSession or, for other audio rates, a *Cause.
 func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	hash := sha256.Sum256([]byte(v.Start.Resume.Token))
 	shown, valid := []byte(hex.EncodeToString(hash[:])), 0
@@ -181,16 +174,15 @@ func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	return nil
 }
 
-// The number of refused attempts for a session, and the time in which they are counted. Attempts
-// for sessions that do not exist are counted as well, or the answer would tell whether one does.
+// The limit of refused attempts per session. Attempts for unknown sessions count too, or the response would reveal
+// which sessions exist.
 const (
 	maxTries     = 5
 	triesWindow  = 10 * time.Second
-	triesCounted = 4096 // sessions whose attempts are counted at once
+	triesCounted = 4096 // sessions counted at once
 )
 
-// tries counts refused attempts to come back, by the id of the session that was named. It may be
-// used concurrently.
+// resumeAttempts counts refused attempts to resume, by session id. It may be used concurrently.
 type resumeAttempts struct {
 	mu    sync.Mutex // guards the following fields
 	since time.Time  // when the counting began

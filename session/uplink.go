@@ -9,30 +9,28 @@ import (
 	"voicegw/transport"
 )
 
-// uplink is the queue to the model. Its audio is bounded, and the oldest is dropped first (policy
-// dropOldest); commands keep their place among the audio and are never dropped. A writer goroutine,
-// which exists only while something is queued, sends the entries.
+// uplink is the queue to the model. Audio is bounded, and the oldest is dropped first; commands keep their place in
+// the order and are never dropped. A writer goroutine exists only while something is queued.
 type uplink struct {
 	// Fixed after begin.
-	write func() // the writer: it takes until the queue is empty; nil if a test takes
-	// unsent gets the records of commands that are never sent; may be nil. It must not block, nor
-	// call the uplink.
+	write func() // sends until the queue is empty; nil in tests that take
+	// unsent gets the records of commands that will never be sent; may be nil. It must not block or call the uplink.
 	unsent func(*audit.Record)
 
 	writer sync.WaitGroup // the writers; none is added once closed is set
 
 	mu           sync.Mutex // guards the following fields
 	maxAudio     int        // bytes of audio
-	maxFrame     int        // bytes of audio that are joined to one frame
+	maxFrame     int        // of audio joined to one frame
 	entries      []upEntry
 	waiting      int   // commands in entries
 	commandBytes int   // bytes of commands in entries
 	audio        int   // bytes of audio in entries
 	dropped      int64 // bytes of audio dropped
-	burst        int32 // bytes of audio that may come at once beside maxAudio
-	busy         bool  // somebody is sending: the writer, or the holder of a claim
-	held         bool  // nothing is sent, because there is no connection
-	inFront      bool  // commands go before what waits, at front
+	burst        int32 // bytes of audio that may come at once in addition to maxAudio
+	busy         bool  // a sender runs: the writer, or the holder of a claim
+	held         bool  // nothing is sent, for lack of a connection
+	inFront      bool  // commands are inserted at front
 	closed       bool
 	front        int
 }
@@ -40,20 +38,18 @@ type uplink struct {
 // upEntry is audio or a command.
 type upEntry struct {
 	frame *audio.Frame
-	again bool // the audio was sent before, to another connection or process; it is outside of the bound
+	again bool // the audio was sent before, to another connection or process; it does not count for the bound
 	cmd   transport.Command
 	// record is the audit record that sending cmd makes true; nil without one.
 	record *audit.Record
 }
 
-// maxCommands is how many commands may be queued, and maxWords how many bytes of them. A model that
-// accepts none for that long is lost.
+// The limits of queued commands. A model that accepts none for that long counts as lost.
 const (
 	maxCommands     = 512
 	maxCommandBytes = 8 << 20
 )
 
-// keptEntries is the capacity that an empty queue keeps.
 const keptEntries = 16
 
 // begin must be called first.
@@ -61,8 +57,8 @@ func (u *uplink) begin(maxAudio, maxFrame int, write func()) {
 	u.maxAudio, u.maxFrame, u.write = maxAudio, maxFrame, write
 }
 
-// claim reports whether the caller may itself send to the model: the queue is empty and nobody
-// else is sending. The caller must then call release.
+// claim reports whether the caller may send to the model: the queue is empty and no sender runs. The caller must then
+// call release.
 func (u *uplink) claim() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +77,7 @@ func (u *uplink) release() {
 	u.start()
 }
 
-// start starts the writer, if something is queued and nobody is sending. The caller must hold mu.
+// start starts the writer if something is queued and no sender runs. The caller must hold mu.
 func (u *uplink) start() {
 	if u.busy || u.held || u.closed || len(u.entries) == 0 || u.write == nil {
 		return
@@ -90,14 +86,14 @@ func (u *uplink) start() {
 	u.writer.Go(u.write)
 }
 
-// afterHole says that so many bytes of audio may come at once, because they were recorded in a hole of the network.
+// allowBurst lets that much audio come at once, because it was recorded during a network outage.
 func (u *uplink) allowBurst(bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.burst = int32(bytes) // at most longestHole
+	u.burst = int32(bytes) // at most maxBurst
 }
 
-// pushAudio queues a copy of pcm. again says that it was sent before, to another process.
+// pushAudio queues a copy of pcm. again: another process has sent it before.
 func (u *uplink) pushAudio(pcm []byte, again bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,7 +112,7 @@ func (u *uplink) pushAudio(pcm []byte, again bool) {
 	u.start()
 }
 
-// dropOldest drops the oldest frame of audio. The caller must hold mu, and audio must be queued.
+// dropOldest drops the oldest frame of audio, which must exist. The caller must hold mu.
 func (u *uplink) dropOldest() {
 	for i, e := range u.entries {
 		if e.frame != nil && !e.again {
@@ -130,8 +126,8 @@ func (u *uplink) dropOldest() {
 	u.audio = 0
 }
 
-// pushCommand queues a command, with the record that sending it makes true (nil without one). It
-// reports false if the model has accepted no command for so long that it must be given up.
+// pushCommand queues a command with the record that sending it makes true, or nil. It reports false if the model has
+// accepted no command for too long.
 func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -151,7 +147,7 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	return u.waiting <= maxCommands && u.commandBytes <= maxCommandBytes
 }
 
-// lose passes the records of entries that are never sent to unsent.
+// dropRecords passes the records of entries that are never sent to unsent.
 func (u *uplink) dropRecords(entries []upEntry) {
 	for _, e := range entries {
 		if e.record != nil && u.unsent != nil {
@@ -160,7 +156,7 @@ func (u *uplink) dropRecords(entries []upEntry) {
 	}
 }
 
-// wordsOf returns how many bytes of foreign text a command holds.
+// commandSize returns the bytes of text and data in a command.
 func commandSize(cmd transport.Command) int {
 	switch cmd := cmd.(type) {
 	case transport.UserText:
@@ -192,8 +188,8 @@ func commandSize(cmd transport.Command) int {
 	return 0
 }
 
-// take moves the whole queue into batch, whose old content is overwritten, for the writer to send.
-// It reports false if the queue is empty; the writer must then end.
+// take moves the whole queue into batch, overwriting it, for the writer. It reports false if the queue is empty; the
+// writer must then end.
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -212,8 +208,8 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	return batch, u.busy
 }
 
-// hold keeps everything from now on, because the connection is given up. Commands that wait were for
-// that connection, and are dropped.
+// hold stops sending, because the connection is given up, and drops the queued commands, which were for that
+// connection.
 func (u *uplink) hold() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -230,23 +226,23 @@ func (u *uplink) hold() {
 	u.entries, u.waiting, u.commandBytes = kept, 0, 0
 }
 
-// stopped waits until nobody sends any more. It must be called between hold and release, once the
-// connection is closed, by a caller that keeps others from claiming.
+// waitStopped waits until no sender runs. The caller must have called hold, closed the connection and locked out
+// claims.
 func (u *uplink) waitStopped() {
 	u.writer.Wait()
 	u.mu.Lock()
-	u.busy = false // a writer whose send has failed leaves it set
+	u.busy = false // a writer with a failed send leaves it set
 	u.mu.Unlock()
 }
 
-// first lets the commands that are pushed until flow go before everything that waits.
+// beginFront puts the commands that are pushed before resume ahead of all queued entries.
 func (u *uplink) beginFront() {
 	u.mu.Lock()
 	u.inFront, u.front = true, 0
 	u.mu.Unlock()
 }
 
-// pushFront queues entries before everything but the commands that were pushed since first.
+// pushFront queues entries ahead of all but the commands pushed since beginFront.
 func (u *uplink) pushFront(entries []upEntry) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -261,7 +257,7 @@ func (u *uplink) pushFront(entries []upEntry) {
 	u.entries = slices.Insert(u.entries, u.front, entries...)
 }
 
-// flow ends hold: what waits is sent to the new connection.
+// resume ends hold: the queue is sent to the new connection.
 func (u *uplink) resume() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -269,7 +265,7 @@ func (u *uplink) resume() {
 	u.start()
 }
 
-// queued returns how many bytes of audio wait.
+// queued returns the bytes of queued audio.
 func (u *uplink) queued() (bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -281,7 +277,7 @@ func (u *uplink) queued() (bytes int) {
 	return bytes
 }
 
-// resample converts the audio that waits to another rate, and bounds it at that rate.
+// resample converts the queued audio to another rate and sets its bounds.
 func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -298,7 +294,7 @@ func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 	}
 }
 
-// close drops the queue. No new writer can start; wait waits for one that is sending.
+// close drops the queue. No new writer can start; wait waits for a running one.
 func (u *uplink) close() {
 	u.mu.Lock()
 	u.closed = true

@@ -6,11 +6,11 @@ import (
 
 import "time"
 
-// writeClient is the pump from the downlink to an attachment; it runs while something is queued.
+// writeClient writes the downlink's entries to an attachment; it runs while something is queued.
 func (s *session) writeClient(gen int) {
 	a := s.client.attachment()
 	if a == nil || a.gen != gen {
-		return // it was lost before it could begin
+		return // it was lost before the start
 	}
 	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
 	defer stuck.Stop()
@@ -21,7 +21,7 @@ func (s *session) writeClient(gen int) {
 		}
 		stuck.Reset(s.opts.Limits.SlowClient)
 		if err := a.writeEntry(e); err != nil {
-			a.cannotWrite(err) // the next pop is the last
+			a.cannotWrite(err) // the next Pop fails
 		}
 	}
 }
@@ -46,14 +46,13 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 	return nil
 }
 
-// writeDirect writes audio on the goroutine that read it, which saves a hop, as long as nothing is
-// queued and the network accepts it at once. It reports whether it wrote the audio. Such audio can
-// no longer be flushed, but it is only one frame.
+// writeDirect writes audio on the goroutine that read it, which saves a hop, if nothing is queued and the network
+// accepts it at once. It reports whether it did. One frame of audio can then not be flushed.
 func (a *attachment) writeDirect(item string, pcm []byte) bool {
 	if a == nil || !a.conn.Ready() || !a.s.down.Claim(a.gen, item, pcm) {
 		return false
 	}
-	err := a.conn.WriteAudio(pcm) // the connection keeps what the network does not accept
+	err := a.conn.WriteAudio(pcm) // the connection buffers the rest
 	if err != nil {
 		a.cannotWrite(err)
 	}

@@ -10,7 +10,7 @@ import (
 // modelStalled is how long the model may accept no data.
 const modelStalled = 15 * time.Second
 
-// writeModel is the pump from the uplink to the model; it runs while something is queued.
+// writeModel sends the uplink's entries to the model; it runs while something is queued.
 func (s *session) writeModel() {
 	l := s.model.link()
 	stuck := time.AfterFunc(modelStalled, l.stalled)
@@ -29,7 +29,7 @@ func (s *session) writeModel() {
 			if err != nil {
 				s.up.dropRecords(append(batch[i+1:], e))
 				l.lost("send", err)
-				return // nobody sends after that
+				return // no writer runs after that
 			}
 			switch {
 			case e.record == nil:
@@ -42,8 +42,7 @@ func (s *session) writeModel() {
 	}
 }
 
-// sendEntry sends one entry. in is a command for audio that is reused for each entry. It reports
-// false for a command that belongs to another link.
+// sendEntry sends one entry. in is reused for audio. It reports false for a command of another link.
 func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error) {
 	if e.frame == nil {
 		cmd, ours := l.theirs(e.cmd)
@@ -59,7 +58,7 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	return true, err
 }
 
-// stalled takes it that the model accepts no data.
+// stalled handles a model that accepts no data.
 func (l *link) stalled() {
 	if l.s.opts.Policy.Relink && orchestrator.Replaceable(l.info().Capabilities) {
 		l.lost("send", errStalled)
