@@ -250,7 +250,7 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
 	case "the model's connection is replaced":
 		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link, in.Calls})
-	case "a client gets a token that may be unknown to other gateways":
+	case "a client got a token that other gateways may not know":
 		l.unsafe[in.Session] = in.Time
 	case "the model's connection was replaced":
 		l.hows[in.How]++

@@ -101,7 +101,7 @@ func (o *Options) pinned(ctx context.Context, name, version string, logger *slog
 		a = o.agent("")
 	}
 	if a.Name != name || a.Version != version {
-		logger.Warn("the agent of a session that was taken over is not known in its version any more", "agent", name, "agent_version", version,
+		logger.Warn("a taken session's agent is unknown in its version", "agent", name, "agent_version", version,
 			"goes_on_with", a.Name, "its_version", a.Version)
 	}
 	return a

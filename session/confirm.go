@@ -86,7 +86,7 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 		result = env.Encode()
 	}
 	if err := m.options().Handoffs.Decided(ctx, c, result); err != nil {
-		m.options().Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
+		m.options().Logger.Error("the outcome of a confirmation could not be written into its conversation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }
 

@@ -35,7 +35,7 @@ type Cluster interface {
 // The errors of Cluster.Take.
 var (
 	// ErrNoSession: the session does not exist, or the visitor may not resume it. The two are indistinguishable.
-	ErrNoSession = errors.New("session: no session that this client may come back to")
+	ErrNoSession = errors.New("session: no session that this client may resume")
 	// ErrElsewhere: another node runs the session.
 	ErrElsewhere = errors.New("session: another node runs the session")
 )
@@ -90,7 +90,7 @@ var written = func() <-chan struct{} {
 	return done
 }()
 
-var errNoPlace = errors.New("session: no other node can go on with the session")
+var errNoPlace = errors.New("session: no other node can continue the session")
 
 func (noPlace) Update(func(*store.SessionRecord))            {}
 func (noPlace) Written() <-chan struct{}                     { return written }

@@ -86,7 +86,7 @@ func (s *session) sendError(m *protocol.Error) {
 		return
 	case errorLeftOut:
 		if first {
-			s.log().Warn("the client is not told of every error: there are too many", "code", m.Code)
+			s.log().Warn("too many errors: the client does not get all of them", "code", m.Code)
 		}
 		return
 	}

@@ -91,7 +91,7 @@ func (r *jobReports) ended(s *session, id string, from Jobs) {
 	case errors.Is(err, store.ErrUnknown), s.isOver():
 		return
 	case err != nil:
-		s.log().Warn("a job that has ended could not be read; it is tried again", "job", id, "error", err)
+		s.log().Warn("a finished job could not be read; will retry", "job", id, "error", err)
 		return
 	case !j.Owed(), !conversation.Owned(j.User, j.Conversation, s.user):
 		return
@@ -103,7 +103,7 @@ func (r *jobReports) ended(s *session, id string, from Jobs) {
 func (r *jobReports) note(ctx context.Context, s *session, id string) {
 	source := locked(s, func() Jobs { return r.source })
 	if _, err := source.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {
-		s.log().Warn("it could not be noted that the model was told of a job; it is tried again", "job", id, "error", err)
+		s.log().Warn("a job could not be marked as reported; will retry", "job", id, "error", err)
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *jobReports) markReported(s *session, a orchestrator.JobTold) {
 		r.reported = map[string]bool{}
 	}
 	r.reported[a.Job] = true
-	s.log().Info("the model was told of the end of a job", "job", a.Job)
+	s.log().Info("the end of a job was reported to the model", "job", a.Job)
 	if r.source == nil {
 		return // an earlier process queued it; JobsEnded records it
 	}

@@ -61,7 +61,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 	lost, err := m.options().Cluster.Lost(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.throttle.Info("sessions whose gateways are gone cannot be looked for", "store", "error", err)
+			m.throttle.Info("the search for sessions of dead gateways failed", "store", "error", err)
 		}
 		return since
 	}
@@ -78,7 +78,7 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 		case l.Ended && m.has(l.Record.ID), now.Sub(from) < m.options().Policy.ResumeGrace:
 		default:
 			if err := m.endOne(ctx, l, causeGone); err != nil && !errors.Is(err, ErrElsewhere) && !errors.Is(err, ErrNoSession) {
-				m.options().Logger.Error("a session whose gateway is gone cannot be ended", "session_id", clip(l.Record.ID), "error", err)
+				m.options().Logger.Error("a session of a dead gateway cannot be ended", "session_id", clip(l.Record.ID), "error", err)
 			}
 		}
 		left[key] = from
@@ -135,7 +135,7 @@ func (m *Manager) endOne(ctx context.Context, l Lost, cause *Cause) error {
 		t.Place.Leave()
 		return err
 	}
-	s.log().Info("a session that no gateway ran is ended", "reason", cause.Reason, "epoch", t.Record.Epoch, "given", t.handedOver(),
+	s.log().Info("a session without a gateway was ended", "reason", cause.Reason, "epoch", t.Record.Epoch, "given", t.handedOver(),
 		"checkpoint_age_ms", g.arrivedAt.Sub(t.Checkpoint.At).Milliseconds())
 	m.concludeWhenDone(a, s, g)
 	return nil
@@ -151,7 +151,7 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	at.saved.State.Calls.Questions = nil // the API takes their answers, as after any end
 	if _, no := g.adopt(at); no != nil {
 		// The conversation belongs to another session by now.
-		g.logger.Warn("the conversation of a session that is ended stays as it is", "conversation_id", g.ConversationID, "reason", no.Reason)
+		g.logger.Warn("the ended session's conversation belongs to another session and stays unchanged", "conversation_id", g.ConversationID, "reason", no.Reason)
 	}
 	if no := g.meterUsage(true); no != nil {
 		return nil, no
@@ -187,7 +187,7 @@ func (at *restoring) end(s *session, cause *Cause) {
 // noClient is the client of a session that is ended without one.
 type noClient struct{}
 
-var errNoClient = errors.New("session: the client has not come back")
+var errNoClient = errors.New("session: the client has not returned")
 
 func (noClient) Read() (protocol.Frame, error)            { return protocol.Frame{}, errNoClient }
 func (noClient) Notify(f func())                          { go f() }

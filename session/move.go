@@ -95,7 +95,7 @@ func (g *handover) run(s *session) (left bool) {
 		}
 		return true
 	}
-	s.log().Warn("the session could not be given to another gateway and goes on here", "error", err)
+	s.log().Warn("the handover failed; the session continues here", "error", err)
 	s.resumeSteps()
 	return false
 }
@@ -144,7 +144,7 @@ func (s *session) resumeSteps() {
 	}
 	s.model.handover = nil
 	if g.dropped > 0 {
-		s.log().Warn("the client did too much while the session was given up", "dropped", g.dropped)
+		s.log().Warn("inputs were dropped during the handover", "dropped", g.dropped)
 	}
 	if g.voiceLost {
 		s.end(causeVoiceLost)

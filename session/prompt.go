@@ -19,7 +19,7 @@ type Prompt struct {
 }
 
 // ErrNoModel: the session has no model yet, or is over.
-var ErrNoModel = errors.New("session: it has no model")
+var ErrNoModel = errors.New("session: no model yet, or the session is over")
 
 // Prompt returns the setup of the session with that id. The error is ErrNotHere or ErrNoModel.
 func (m *Manager) Prompt(id string) (Prompt, error) {

@@ -98,7 +98,7 @@ func (l *link) event(ev transport.Event) {
 				l.observe(AnswerFailed{ev.Err.Kind})
 			}
 		case transport.TranscriptFailed:
-			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
+			s.log().Info("the provider could not transcribe the user's speech", "code", ev.Err.Code)
 		}
 		s.dispatchFrom(l, orchestrator.FromModel{Event: ev})
 	}

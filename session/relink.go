@@ -25,7 +25,7 @@ func (r *redialer) setup(provider string) transport.Setup {
 }
 
 // errStalled: the connection accepts no data.
-var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model has taken no data for too long")}
+var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model accepted no data for too long")}
 
 // breakOf returns the event for a connection that ended with err.
 func breakOf(err error) Broken {
@@ -194,7 +194,7 @@ func (w *relink) run() {
 func (w *relink) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
-	s.log().Log(context.Background(), levelOf(err), "connecting to the model again failed", "provider", w.provider, "kind", kind.String(), "error", err)
+	s.log().Log(context.Background(), levelOf(err), "reconnecting to the model failed", "provider", w.provider, "kind", kind.String(), "error", err)
 	if w.returnSession(orchestrator.Loss{Kind: kind, After: after}) {
 		return true
 	}
@@ -206,17 +206,17 @@ func (w *relink) failed(err error) (again bool) {
 	}
 	s.mu.Unlock()
 	if !again {
-		s.log().Warn("the model cannot be reached again", "provider", w.provider, "kind", kind.String(), "error", err)
+		s.log().Warn("the connection to the model could not be replaced", "provider", w.provider, "kind", kind.String(), "error", err)
 		w.from.observe(Relinked{Why: w.reason, Gap: time.Since(w.began)})
 	}
 	return again
 }
 
 // errHandover: the session is being handed over and needs no connection.
-var errHandover = errors.New("the session is given up")
+var errHandover = errors.New("the session is being handed over")
 
 // errOtherAgent: the connection was opened for another agent.
-var errOtherAgent = errors.New("the agent has changed meanwhile")
+var errOtherAgent = errors.New("the agent has changed")
 
 // attempt makes one attempt to replace the link.
 func (w *relink) attempt() error {
@@ -312,7 +312,7 @@ func (w *relink) connect(ctx context.Context) (transport.Conn, orchestrator.Link
 			return conn, how, nil
 		}
 		if ctx.Err() == nil && w.reduce(err) {
-			w.s.log().Info("the model refuses how the conversation goes on", "provider", w.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
+			w.s.log().Info("the model refuses the handle or the history; trying without", "provider", w.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 			continue
 		}
 		if ctx.Err() == nil {
@@ -422,7 +422,7 @@ const leastKept = 200
 // sayAgain puts the user's unanswered speech before everything that waits for the model. The caller must hold mu, and
 // no sender may run.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
-	s.log().Info("the model hears again what the user said", "audio_ms", s.model.lookback.ms())
+	s.log().Info("the user's unanswered speech is repeated to the model", "audio_ms", s.model.lookback.ms())
 	var entries []upEntry
 	for _, f := range s.model.lookback.take() {
 		entries = append(entries, upEntry{frame: f, again: true})

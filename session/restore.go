@@ -264,7 +264,7 @@ func (w *relink) returnSession(why orchestrator.Loss) bool {
 // noModel replaces the connection that another process had.
 type noModel struct{ info transport.Info }
 
-var errNoModel = &transport.Error{Op: "send", Kind: transport.KindRetry, Err: errors.New("another process has had the connection")}
+var errNoModel = &transport.Error{Op: "send", Kind: transport.KindRetry, Err: errors.New("the connection belonged to another process")}
 
 func (noModel) Send(context.Context, transport.Command) error { return errNoModel }
 func (noModel) Notify(func())                                 {}

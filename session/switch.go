@@ -21,9 +21,9 @@ import (
 // The errors of Manager.SwitchAgent.
 var (
 	// ErrNotHere: the session does not run on this node.
-	ErrNotHere = errors.New("session: it does not run on this node")
+	ErrNotHere = errors.New("session: not on this node")
 	// ErrAgent: the agent cannot continue the session. The wrapping error has the reason.
-	ErrAgent = errors.New("session: the agent cannot go on with the session")
+	ErrAgent = errors.New("session: the agent cannot continue the session")
 )
 
 // report handles the result of a call. If it switches the agent, the new agent is prepared first; if that fails, the
@@ -41,7 +41,7 @@ func (h toolHost) report(in calls.Input) {
 		}
 		next, err := s.successor(intent.Agent)
 		if err != nil {
-			s.log().Info("a tool's agent cannot go on", "agent", clip(intent.Agent), "error", err)
+			s.log().Info("a tool's agent switch failed", "agent", clip(intent.Agent), "error", err)
 			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, prompts.SwitchNotPossible(clip(intent.Agent), err.Error())))
 			break
 		}
@@ -68,11 +68,11 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	a := m.options().agent(name)
 	switch {
 	case name == "" || a == nil:
-		return nil, errors.New("there is no such agent any more")
+		return nil, errors.New("the agent no longer exists")
 	case a.Name == present.Name:
-		return nil, errors.New("it is the one that speaks")
+		return nil, errors.New("it is the current agent")
 	case a.Provider != "" && s.start.Provider != "" && a.Provider != s.start.Provider:
-		return nil, errors.New("it speaks with another provider than the one that the client has asked for")
+		return nil, errors.New("it uses another provider than the client requested")
 	}
 	r := *was
 	r.agent, r.tools = a, m.options().toolsFor(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
@@ -85,7 +85,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	}
 	live := !next.Elsewhere && now.Capabilities.Reconfigure == transport.ReconfigureLive
 	if !live && !(s.opts.Policy.Relink && orchestrator.Replaceable(now.Capabilities)) {
-		return nil, errors.New("this session's model takes no other instructions")
+		return nil, errors.New("this session's model cannot change its instructions")
 	}
 	next.Source = &r
 	return next, nil
@@ -105,7 +105,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	s.place.Update(func(is *store.SessionRecord) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
 	})
-	s.log().Info("another agent goes on", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
+	s.log().Info("the agent was switched", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
 	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
 	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }

@@ -99,7 +99,7 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 		m.observe(Returned{Outcome: outcome, Took: time.Since(g.arrivedAt)})
 		return s, nil, nil
 	}
-	g.logger.Warn("a session was taken over and cannot go on here", "reason", cause.Reason, "ended", end)
+	g.logger.Warn("a session was taken over but cannot continue here", "reason", cause.Reason, "ended", end)
 	if end {
 		t.Place.Leave()
 		return nil, cause, nil
@@ -107,7 +107,7 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	if err := t.Place.Return(ctx); err != nil {
-		g.logger.Error("a session that cannot go on here is not given up yet", "error", err)
+		g.logger.Error("a session that cannot continue here could not be released", "error", err)
 	}
 	return nil, cause, nil
 }
@@ -131,12 +131,12 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	g.agent = m.options().pinned(ctx, r.Agent, r.AgentVersion, g.logger)
 	g.all = m.options().snapshot().Draw(drawKey(who, r.Conversation, r.ID), r.Versions)
 	if cause := g.declare(); cause != nil {
-		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
+		g.logger.Warn("a session that was taken over continues without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
 	g.tools = m.options().toolsFor(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
-		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
+		g.logger.Error("a checkpoint cannot be read; only the history is restored", "error", err)
 		was.State.Turn = max(t.Checkpoint.Turn, 0) // numbers must not repeat
 	}
 	g.Ticket = handoff.Ticket{
@@ -159,7 +159,7 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 	at, caps, err := g.prepare(ctx, t)
 	switch {
 	case err != nil:
-		g.logger.Error("a session that was taken over cannot go on", "error", err)
+		g.logger.Error("a session that was taken over cannot continue", "error", err)
 		return nil, true, causeResume
 	case !m.options().Policy.Relink || !orchestrator.Replaceable(caps):
 		return nil, true, causeResume
@@ -236,7 +236,7 @@ func readState(data []byte) (savedState, error) {
 	m := was.State
 	switch {
 	case m.Turn < 0 || m.Gaps < 0 || m.Gaps > m.Turn:
-		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d, of which %d numbers belong to no turn", m.Turn, m.Gaps)
+		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d with %d gaps", m.Turn, m.Gaps)
 	case m.Open != nil && (m.Open.Number < 1 || m.Open.Number > m.Turn):
 		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d", m.Open.Number, m.Turn)
 	}

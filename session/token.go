@@ -104,7 +104,7 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 			err = s.persist(ctx) // its questions are sealed with the present tokens
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil && !s.isOver() {
-			s.log().Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
+			s.log().Warn("a client got a token that other gateways may not know", "attachment", gen, "error", err)
 		}
 	})
 }

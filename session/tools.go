@@ -63,9 +63,9 @@ func (h toolHost) audit(r audit.Record) {
 	s.audit(r)
 }
 
-var errMoved = errors.New("session: it was given up for another gateway")
+var errMoved = errors.New("session: handed over to another gateway")
 
-// remember makes durable that the calls of this session have begun. While the session is given up it
+// remember makes durable that the calls of this session have begun. While the session is being handed over it
 // waits for what comes of that.
 func (s *session) persist(ctx context.Context) error {
 	if g := locked(s, s.model.currentHandover); g != nil {

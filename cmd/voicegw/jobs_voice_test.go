@@ -66,7 +66,7 @@ func TestJobOfAVoiceSession(t *testing.T) {
 			}
 			gateway.signal(syscall.SIGTERM)
 			gateway.exits()
-			if n := strings.Count(gateway.said.String(), "the model was told of the end of a job"); n != 1 {
+			if n := strings.Count(gateway.said.String(), "the end of a job was reported to the model"); n != 1 {
 				t.Errorf("the model was told %d times:\n%s", n, gateway.said)
 			}
 		})

@@ -9,19 +9,18 @@ import (
 	"voicegw/store"
 )
 
-// Adopted is the conversation of a session that another node has run until now.
+// Adopted is the conversation of a session that another node ran before.
 type Adopted struct {
-	// Said is what the conversation has of the session, in the order of time.
+	// Entries are the session's, in the order of time.
 	Entries []conversation.Entry
 	// Over and WhenLost are those of a Ticket.
 	Over     func()
 	WhenLost func(f func())
 }
 
-// Adopt makes this node the one that writes what is said in a session into its conversation, at that
-// epoch of the session. The error wraps store.ErrFenced if a later owner has it already,
-// store.ErrVoiceActive if another session of the conversation runs, ErrTaken or another one of the
-// store's.
+// Adopt makes this node the writer of a session into its conversation, at that epoch of the session. The error wraps
+// store.ErrFenced if a later owner exists, store.ErrVoiceActive if another session of the conversation runs, ErrTaken,
+// or another error of the store.
 func (d *Handoffs) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
 	held, err := d.voice.Adopt(ctx, session, epoch, who.String(), id)
 	if err != nil {
@@ -31,7 +30,7 @@ func (d *Handoffs) Adopt(ctx context.Context, session string, epoch uint64, id s
 	c, _, err := d.talks.Load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return a, nil // nothing of the session was kept yet
+		return a, nil // no entry was written yet
 	case err == nil:
 		err = owned(c, who)
 	}

@@ -16,8 +16,8 @@ import (
 	"voicegw/store"
 )
 
-// owedTo returns what a conversation has not been told: approvals whose outcome it never learned, because a
-// gateway was killed in between, and long work that has ended.
+// undelivered returns the news for a conversation: approvals with unreported outcomes, left by a gateway that was
+// killed, and finished jobs.
 func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
 	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
 		return nil, nil, err
@@ -30,8 +30,8 @@ func (d *Handoffs) undelivered(ctx context.Context, id string, who user.User) (o
 	return open, slices.DeleteFunc(ended, func(j store.Job) bool { return !conversation.Owned(j.User, id, who) }), err
 }
 
-// tell writes a notice into a conversation, once, for each approval in it whose outcome it was
-// never told, and for each job whose end it was not told. It returns the notices.
+// deliverNotices writes a notice into a conversation, once, for each unreported approval and job. It returns the
+// notices.
 func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User) (notices []string, err error) {
 	open, ended, err := d.undelivered(ctx, id, who)
 	if err != nil || len(open)+len(ended) == 0 {
@@ -80,9 +80,9 @@ func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User)
 	return notices, nil
 }
 
-// Decided writes into the conversation of a question, once, what came of an answer that the API
-// has given: result is the envelope of an approved call, nil if the call was declined. It writes
-// nothing if the conversation is not kept here and its first turn is not running.
+// Decided writes the outcome of an API answer into the question's conversation, once. result is the envelope of an
+// approved call, nil if the call was declined. It writes nothing if the conversation is not stored and its first turn
+// is not running.
 func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
 	if c.Conversation == "" {
 		return nil
@@ -108,7 +108,7 @@ func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result jso
 				return err
 			}
 			if talk.Told(c.Reference) {
-				return nil // an earlier try wrote it, unacknowledged
+				return nil // an unacknowledged earlier try wrote it
 			}
 			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)
 			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text, System: true, Turn: talk.Turns})
@@ -117,8 +117,8 @@ func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result jso
 	})
 }
 
-// kept says whether a conversation is kept here, or will be because its first turn is running.
-// Otherwise its client keeps it, or it has expired.
+// isStored reports whether a conversation is stored here, or will be because its first turn is running. Otherwise its
+// client keeps it, or it has expired.
 func (d *Handoffs) isStored(ctx context.Context, id string) (bool, error) {
 	for range 2 {
 		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {

@@ -1,4 +1,3 @@
-// Package handoff takes a conversation from text to voice and back. [Desk] makes and redeems
-// tickets, and writes into conversations; [Story] notes what is said in a voice session, and
-// [Said.Return] hands it back at the session's end.
+// Package handoff moves a conversation from text to voice and back. [Handoffs] makes and redeems tickets, and writes
+// into conversations; [Transcript] records a voice session, and [Saver.HandBack] hands it back at the session's end.
 package handoff

@@ -14,50 +14,47 @@ import (
 	"voicegw/store"
 )
 
-// Said is what was said in a voice session that has gone on with a conversation.
+// Part is a voice session's part of a conversation.
 type Part struct {
 	SessionID, ConversationID, Agent string
 	User                             user.User
-	// Epoch is the session's epoch in the store's directory; 0 if it is not there.
+	// Epoch is the session's epoch in the directory; 0 if it has no entry.
 	Epoch uint64
-	// Until is when the newest entry began that this session has ever had, if that is later than
-	// those of Entries.
+	// Until is the time of the session's newest entry ever, if that is later than those of Entries.
 	Until time.Time
 	// Entries are in the order of time; their turns count from 1 in this session.
 	Entries []conversation.Entry
 }
 
-// Ending is how a voice session has ended.
+// Ending describes the end of a voice session.
 type Ending struct {
-	// Lasted is how long the session was.
+	// Lasted is the session's length.
 	Lasted time.Duration
-	// Gone says that the client has left. Lost says that the session has lost its lease, which
-	// means that the store is away.
+	// Gone: the client has left. Lost: the lease was lost, so the store is unavailable.
 	Gone, Lost bool
 }
 
 // The times of a handback.
 const (
-	// giveTime bounds a handback, and giveAway one that has to wait for a store that is away.
+	// handbackTime bounds a handback, and handbackAway one during an outage of the store.
 	handbackTime = 15 * time.Second
 	handbackAway = 2 * time.Minute
-	// lastWait is how long the client's last message waits for the handback, so that a client
-	// that has read it finds the conversation complete.
+	// lastWait bounds the delay of the client's last message, so that a client that has read it normally finds the
+	// conversation complete.
 	lastWait = time.Second
 )
 
-// Return hands a conversation back on a goroutine of its own, once Keep has ended; over is closed
-// when that is done. It may take 15 s, or 2 min if the lease was lost. Return itself waits for it for
-// at most 1 s, and not at all if the client is gone. last is the handback in the client's last
-// message; nil for a nil Keeper. A failure is logged.
-func (k *Saver) HandBack(said Part, end Ending) (last *protocol.Handback, over <-chan struct{}) {
-	done := make(chan struct{}) // closed when the handback is over
+// HandBack hands the conversation back on its own goroutine after the running save; over is closed when that is done.
+// It takes at most 15 s, or 2 min if the lease was lost. HandBack itself waits at most 1 s, and not at all if the
+// client is gone. last is for the client's last message; nil for a nil Saver. Failures are logged.
+func (k *Saver) HandBack(part Part, end Ending) (last *protocol.Handback, over <-chan struct{}) {
+	done := make(chan struct{})
 	if k == nil {
 		close(done)
 		return nil, done
 	}
-	last = &protocol.Handback{ConversationID: said.ConversationID, Summary: conversation.Summary(said.Entries, end.Lasted)}
-	if !k.finish() && len(said.Entries) == 0 {
+	last = &protocol.Handback{ConversationID: part.ConversationID, Summary: conversation.Summary(part.Entries, end.Lasted)}
+	if !k.finish() && len(part.Entries) == 0 {
 		close(done)
 		return last, done
 	}
@@ -71,8 +68,8 @@ func (k *Saver) HandBack(said Part, end Ending) (last *protocol.Handback, over <
 		ctx, cancel := context.WithTimeout(context.Background(), most)
 		defer cancel()
 		k.wait(ctx)
-		if err := k.store.HandBack(ctx, said); err != nil {
-			k.logger.Error("the conversation could not be handed back", "conversation_id", said.ConversationID, "error", err)
+		if err := k.store.HandBack(ctx, part); err != nil {
+			k.logger.Error("the conversation could not be handed back", "conversation_id", part.ConversationID, "error", err)
 		}
 	}()
 	if !end.Gone {
@@ -84,30 +81,26 @@ func (k *Saver) HandBack(said Part, end Ending) (last *protocol.Handback, over <
 	return last, done
 }
 
-// The lease that a handback waits for: a turn of text that is being answered would fail if the
-// conversation changed meanwhile.
+// A handback waits for the conversation's lease, because a running text turn would fail if the conversation changed.
 const (
 	leaseLife  = 30 * time.Second
 	leaseWait  = 10 * time.Second
 	leasePause = 100 * time.Millisecond
 )
 
-// HandBack writes what was said in a voice session into its conversation, in the place of what
-// Keep has written. While the store is away it tries again until ctx ends. The error wraps ErrTaken
-// or one of the store's: store.ErrFenced if another node goes on with the session.
-func (d *Handoffs) HandBack(ctx context.Context, said Part) error {
-	return untilStored(ctx, func() error { return d.handBack(ctx, said) })
+// HandBack replaces the session's saved entries in its conversation. It retries while the store is unavailable, until
+// ctx ends. The error wraps ErrTaken or one of the store's: store.ErrFenced if another node has the session.
+func (d *Handoffs) HandBack(ctx context.Context, part Part) error {
+	return untilStored(ctx, func() error { return d.handBack(ctx, part) })
 }
 
-// Keep is HandBack for a session that goes on: what was said until now is not lost if this process
-// is killed. It does not wait for a turn of text that is being answered, because that turn is kept
-// beside it.
-func (d *Handoffs) Save(ctx context.Context, said Part) error {
-	return untilStored(ctx, func() error { return d.write(ctx, said) })
+// Save is HandBack for a session that continues, so that a crash loses nothing. It does not wait for a running text
+// turn, whose entries are stored separately.
+func (d *Handoffs) Save(ctx context.Context, part Part) error {
+	return untilStored(ctx, func() error { return d.write(ctx, part) })
 }
 
-// untilStored calls try until the store answers, or ctx ends. A try that was not acknowledged
-// may have been stored.
+// untilStored repeats try until the store answers or ctx ends. An unacknowledged try may have been stored.
 func untilStored(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -122,43 +115,43 @@ func untilStored(ctx context.Context, try func() error) error {
 	}
 }
 
-func (d *Handoffs) handBack(ctx context.Context, said Part) error {
-	release, err := d.lease(ctx, said.ConversationID)
+func (d *Handoffs) handBack(ctx context.Context, part Part) error {
+	release, err := d.lease(ctx, part.ConversationID)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return d.write(ctx, said)
+	return d.write(ctx, part)
 }
 
-// write puts what was said into the conversation. A node that takes the session over moves the
-// conversation's revision on, after it has become the session's owner: so whoever asks between its
-// reading and its writing whether it is the owner still, writes nothing beside the new one.
-func (d *Handoffs) write(ctx context.Context, said Part) error {
-	newest := said.Until
-	for _, e := range said.Entries {
+// write replaces the session's entries in the conversation. A node that takes a session over changes the
+// conversation's revision after it has become the owner, so a previous owner that checks its ownership between reading
+// and writing cannot write.
+func (d *Handoffs) write(ctx context.Context, part Part) error {
+	newest := part.Until
+	for _, e := range part.Entries {
 		if e.At.After(newest) {
 			newest = e.At
 		}
 	}
-	return d.talks.Update(ctx, said.ConversationID, func(c *conversation.Conversation) error {
-		if err := owned(c, said.User); err != nil {
+	return d.talks.Update(ctx, part.ConversationID, func(c *conversation.Conversation) error {
+		if err := owned(c, part.User); err != nil {
 			return err
 		}
-		if err := d.voice.Fenced(ctx, said.SessionID, said.Epoch, said.User.String(), said.ConversationID); err != nil {
+		if err := d.voice.Fenced(ctx, part.SessionID, part.Epoch, part.User.String(), part.ConversationID); err != nil {
 			return err
 		}
-		if said.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == said.SessionID && e.At.After(newest) }) {
-			return store.ErrFenced // another node has gone on with the session, and has ended it
+		if part.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == part.SessionID && e.At.After(newest) }) {
+			return store.ErrFenced // another node continued and ended the session
 		}
-		c.User, c.Agent = said.User.String(), cmp.Or(c.Agent, said.Agent)
-		c.Retell(time.Now(), said.SessionID, said.Entries...)
+		c.User, c.Agent = part.User.String(), cmp.Or(c.Agent, part.Agent)
+		c.Retell(time.Now(), part.SessionID, part.Entries...)
 		return nil
 	})
 }
 
-// lease waits for the lease of a conversation for a while. If a turn of text takes longer it goes
-// on without the lease, because what was said by voice must not be lost.
+// lease waits for the conversation's lease, at most leaseWait: then it continues without, because the session's words
+// must not be lost.
 func (d *Handoffs) lease(ctx context.Context, id string) (release func(), err error) {
 	late := time.After(leaseWait)
 	for {

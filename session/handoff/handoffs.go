@@ -15,13 +15,13 @@ import (
 	"voicegw/store"
 )
 
-// ErrTaken is wrapped where a conversation is another user's.
+// ErrTaken: the conversation belongs to another user.
 var ErrTaken = errors.New("handoff: the conversation is another user's")
 
-// ContextChars is how much of a conversation a voice agent is told, in characters.
+// ContextChars is the length of the conversation's end for a voice agent, in characters.
 const ContextChars = 4000
 
-// Desk hands conversations over. Its methods may be used concurrently.
+// Handoffs hands conversations over between text and voice. Its methods may be used concurrently.
 type Handoffs struct {
 	// Fixed after New.
 	talks     *store.Conversations
@@ -29,55 +29,52 @@ type Handoffs struct {
 	approvals *store.Approvals
 	agent     string
 
-	jobs Jobs // fixed after TellJobs; nil if calls begin no long work
+	jobs Jobs // fixed after SetJobs; nil without jobs
 }
 
-// Jobs tells of long work that has ended; *jobs.Runner implements it.
+// Jobs returns finished jobs; *jobs.Runner implements it.
 type Jobs interface {
-	// OwedTo returns the jobs of whose end a conversation has not been told.
+	// OwedTo returns the finished jobs that were not reported to a conversation.
 	OwedTo(ctx context.Context, conversation string) ([]store.Job, error)
-	// Told notes that it has been told of one.
+	// Told records that one was reported.
 	Told(ctx context.Context, id string) (first bool, err error)
 }
 
-// TellJobs has voice sessions that go on with a conversation told of long work that has ended. It must be
-// called before anything else.
+// SetJobs enables reports of finished jobs to voice sessions. It must be called before other methods.
 func (d *Handoffs) SetJobs(j Jobs) { d.jobs = j }
 
-// New returns a Desk over a store; agent names the agent of conversations that begin
-// here.
+// New returns Handoffs over a store; agent is the agent of conversations that begin here.
 func New(s *store.Store, agent string) *Handoffs {
 	return &Handoffs{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
 }
 
 // Invitation asks for a voice session.
 type Invitation struct {
-	// User is who will speak; not nobody.
+	// User will speak; not zero.
 	User user.User
-	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	// Vouched: a trusted caller named the user. Scopes are the granted ones.
 	Vouched bool
 	Scopes  []string
-	// Agent is whom the user speaks with; empty for the gateway's.
+	// Agent speaks with the user; empty for the default.
 	Agent string
 	// PendingRequest is answered first; may be empty.
 	PendingRequest string
-	// Context is what was said before, in lines. Said is the same as entries, of which
-	// the newest are told; a new conversation begins with them. Both may be empty.
+	// Context is the conversation before, as text. Entries are the same as entries; a new conversation begins with
+	// them, and the newest become the agent's context. Both may be empty.
 	Context string
 	Entries []conversation.Entry
-	// ConversationID is the conversation that goes on; empty for a new one.
+	// ConversationID is the conversation to continue; empty for a new one.
 	ConversationID string
 	// Origin is the only origin whose pages may use the ticket; empty for any client.
 	Origin string
-	// Inspect lets the client look inside its session, if it asks to.
+	// Inspect allows the client to see its session's inner state on request.
 	Inspect bool
-	// Guarantor is the principal that asks for the session.
+	// Guarantor is the principal that requests the session.
 	Guarantor registry.Guarantor
 }
 
-// Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive,
-// store.ErrUser, store.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
-// that the origin is invalid.
+// Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive, store.ErrUser, store.ErrFull,
+// store.ErrUnavailable or store.ErrTooBig, or reports an invalid origin.
 func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, error) {
 	id := cmp.Or(in.ConversationID, conversation.NewID())
 	fresh, err := d.begin(ctx, id, in)
@@ -86,7 +83,7 @@ func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOff
 	}
 	before := in.Context
 	if before == "" && len(in.Entries) > 0 && !fresh {
-		// The conversation goes on here, and these are what its agent knows of it.
+		// The conversation exists, and its agent knows only these entries.
 		c := conversation.New(id, in.User.String(), in.Agent, time.Now())
 		c.Append(time.Now(), in.Entries...)
 		before = c.Brief(ContextChars)
@@ -98,8 +95,8 @@ func (d *Handoffs) Invite(ctx context.Context, in Invitation) (registry.VoiceOff
 	})
 }
 
-// Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. A conversation
-// that the gateway keeps is stored when the turn that calls the tool has ended, at the latest.
+// Offer makes a voice session for a tool's call, as a registry.VoiceSessions. A conversation that the gateway keeps is
+// stored by the end of the calling turn.
 func (d *Handoffs) Offer(ctx context.Context, r registry.VoiceRequest) (offer registry.VoiceOffer, err error) {
 	if err = d.storeRequest(ctx, r); err == nil {
 		offer, err = d.offer(ctx, store.Ticket{
@@ -128,8 +125,8 @@ func (d *Handoffs) offer(ctx context.Context, t store.Ticket) (registry.VoiceOff
 	}, nil
 }
 
-// keep stores a conversation that only its client keeps. Each entry is a millisecond later than the
-// one before, so that they stay in order when others join them.
+// storeRequest stores a conversation that only its client keeps. Each entry is a millisecond later than the previous
+// one, which keeps their order.
 func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) error {
 	if len(r.Said) == 0 {
 		return nil
@@ -153,7 +150,7 @@ func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) er
 	return err
 }
 
-// begin makes the conversation if it is new, and says whether it was.
+// begin makes the conversation if it is new, and reports whether it was.
 func (d *Handoffs) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
 	c, rev, err := d.talks.Load(ctx, id)
 	switch {
@@ -166,12 +163,12 @@ func (d *Handoffs) begin(ctx context.Context, id string, in Invitation) (fresh b
 	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
 	c.Append(time.Now(), in.Entries...)
 	if _, err = d.talks.Save(ctx, c, rev); errors.Is(err, store.ErrChanged) {
-		return d.begin(ctx, id, in) // it was made meanwhile
+		return d.begin(ctx, id, in) // another request made it first
 	}
 	return err == nil, err
 }
 
-// owned says whether a conversation is a user's.
+// owned returns ErrTaken for another user's conversation.
 func owned(c *conversation.Conversation, who user.User) error {
 	if !c.OwnedBy(who) {
 		return ErrTaken
@@ -179,14 +176,13 @@ func owned(c *conversation.Conversation, who user.User) error {
 	return nil
 }
 
-// Conversations returns a page of the conversations that are kept, the one first that was used last. The
-// error is store.ErrCursor, or one of the store's.
+// Conversations returns a page of the stored conversations, the last used ones first. The error is store.ErrCursor, or
+// one of the store's.
 func (d *Handoffs) Conversations(ctx context.Context, q store.Query) (store.Page, error) {
 	return d.talks.List(ctx, q)
 }
 
-// Conversation returns everything that is kept of a conversation. The error is
-// store.ErrUnknown, or one of the store's.
+// Conversation returns a stored conversation. The error is store.ErrUnknown, or one of the store's.
 func (d *Handoffs) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
 	c, _, err := d.talks.Load(ctx, id)
 	return c, err

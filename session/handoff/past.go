@@ -15,18 +15,17 @@ import (
 	"voicegw/transport"
 )
 
-// The bounds of what a new connection is told, in bytes.
+// The bounds of the history for a new connection, in bytes.
 const (
-	// maxPast is how much of the end of the conversation is told word for word. The rest is told in
-	// a few sentences.
+	// maxPast is how much of the conversation's end is included verbatim. The rest is summarised.
 	maxPast = 24 << 10
-	// maxPastArgs and maxPastOutput are what a story keeps of one tool call.
+	// maxPastArgs and maxPastOutput bound the kept part of one tool call.
 	maxPastArgs   = 2 << 10
 	maxPastOutput = 4 << 10
 )
 
-// pastTool returns what a story keeps of a finished call. Arguments that are no object or too long
-// are left out: a provider wants an object.
+// pastTool returns the kept part of a finished call. Invalid or too long arguments become an empty object, because
+// providers require one.
 func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	p := transport.PastTool{Name: clip(a.Tool), Args: registry.Decode(a.Written).Object(), OK: a.Envelope.OK}
 	if len(p.Args) > maxPastArgs {
@@ -36,19 +35,18 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	return p
 }
 
-// Past returns the conversation so far for a model that knows nothing of it, oldest first: what the
-// user said, what they heard, and each call with its answer; empty for a nil Story. own is the mark
-// before the gateway's own words, which is removed from everybody else's. Words that still sound
-// count as heard, because the user will have heard them.
+// Past returns the conversation for a model without memory of it, oldest first: the user's words, the heard answers,
+// and each call with its result; empty for a nil Transcript. own is the mark of the gateway's words, which is removed
+// from all others. Words that are still playing count as heard.
 func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
 	if y == nil {
 		return nil
 	}
-	said := slices.Clone(y.utterances)
-	slices.SortStableFunc(said, func(a, b *utterance) int { return cmp.Compare(a.entry.At.UnixNano(), b.entry.At.UnixNano()) })
-	from, size := len(said), 0
+	utterances := slices.Clone(y.utterances)
+	slices.SortStableFunc(utterances, func(a, b *utterance) int { return cmp.Compare(a.entry.At.UnixNano(), b.entry.At.UnixNano()) })
+	from, size := len(utterances), 0
 	for from > 0 {
-		one := said[from-1]
+		one := utterances[from-1]
 		size += len(one.entry.Text)
 		for _, t := range one.tools {
 			size += len(t.Args) + len(t.Output)
@@ -60,17 +58,17 @@ func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Pa
 	}
 	var past []transport.Past
 	if from > 0 || y.dropped > 0 {
-		past = append(past, transport.PastNote{Text: own.Notice(prompts.SaidBefore(conversation.Summary(entriesOf(said[:from]), lasted)))})
+		past = append(past, transport.PastNote{Text: own.Notice(prompts.SaidBefore(conversation.Summary(entriesOf(utterances[:from]), lasted)))})
 	}
-	for _, s := range said[from:] {
+	for _, s := range utterances[from:] {
 		past = append(past, s.past(own)...)
 	}
 	return past
 }
 
-// entriesOf returns the entries of sayings, with their texts as far as they were heard.
-func entriesOf(said []*utterance) (entries []conversation.Entry) {
-	for _, s := range said {
+// entriesOf returns the entries of utterances, with their heard texts.
+func entriesOf(utterances []*utterance) (entries []conversation.Entry) {
+	for _, s := range utterances {
 		one := *s
 		one.cutText()
 		entries = append(entries, one.entry)
@@ -78,7 +76,7 @@ func entriesOf(said []*utterance) (entries []conversation.Entry) {
 	return entries
 }
 
-// past returns one saying as a model is told it.
+// past returns an utterance in a model's form.
 func (s *utterance) past(own prompts.Mark) (past []transport.Past) {
 	one := *s
 	one.cutText()

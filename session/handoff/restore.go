@@ -14,10 +14,9 @@ import (
 	"voicegw/transport"
 )
 
-// History returns what was said until now for a checkpoint, oldest first, with the calls and their
-// answers, the items that have said the newest entries, and how many older entries the story no longer
-// has; empty for a nil Story. All audio that has come counts as heard. Words of the user that are not
-// complete are left out, and so are the tokens of questions, which are secrets.
+// History returns the conversation for a checkpoint, oldest first, with the results of calls, the items that spoke the
+// newest entries, and the number of dropped older entries; empty for a nil Transcript. All received audio counts as
+// heard. Incomplete words of the user and the tokens of questions, which are secrets, are left out.
 func (y *Transcript) History() (entries []conversation.Entry, items []string, dropped int) {
 	if y == nil {
 		return nil, nil, 0
@@ -37,7 +36,7 @@ func (y *Transcript) History() (entries []conversation.Entry, items []string, dr
 	}
 	for i := range entries {
 		entries[i].Text = logging.Tokens(entries[i].Text)
-		for j := range entries[i].Calls { // a copy of the story's
+		for j := range entries[i].Calls { // a copy
 			c := &entries[i].Calls[j]
 			if t, ok := answers[c.ID]; ok {
 				c.Args, c.Envelope = logging.Tokens(t.Args), quoted(logging.Tokens(t.Output))
@@ -47,10 +46,10 @@ func (y *Transcript) History() (entries []conversation.Entry, items []string, dr
 	return entries, items, y.dropped
 }
 
-// maxItems is of how many of the newest entries a checkpoint has the items that have said them.
+// maxItems is the number of newest entries whose items a checkpoint has.
 const maxItems = 16
 
-// Unplaced returns how much of what the session has cost, spent, belongs to none of the entries of History.
+// Unplaced returns the part of the session's cost (spent) that no entry of History contains.
 func (y *Transcript) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
 	if y == nil {
 		return cost.Amount{}
@@ -58,8 +57,7 @@ func (y *Transcript) Unplaced(spent cost.Amount, entries []conversation.Entry) c
 	return y.unplaced(spent, entries)
 }
 
-// Draft returns what the user said last if not all its words are known; nil otherwise, and for a nil
-// Story.
+// Draft returns the user's last utterance if its words are incomplete; otherwise, and for a nil Transcript, nil.
 func (y *Transcript) Draft() *conversation.Entry {
 	if y == nil {
 		return nil
@@ -78,8 +76,8 @@ func (y *Transcript) Draft() *conversation.Entry {
 	return nil
 }
 
-// Settle settles what Draft has returned in another process: the words count as said as far as they
-// are known or, with again set, are left out because the user's audio is heard again.
+// Settle handles another process's Draft: the known words become final or, with again, are removed because the user's
+// audio is repeated.
 func (y *Transcript) Settle(draft conversation.Entry, again bool) {
 	if y == nil {
 		return
@@ -94,7 +92,7 @@ func (y *Transcript) Settle(draft conversation.Entry, again bool) {
 	}
 }
 
-// Unheard records that the client has only a part of an item, and returns the words of that part.
+// Unheard records that the client has only a part of an item, and returns that part's words.
 func (y *Transcript) Unheard(u orchestrator.Unheard) (text string) {
 	s := y.find(u.Item, conversation.RoleAssistant)
 	if s == nil {
@@ -107,12 +105,12 @@ func (y *Transcript) Unheard(u orchestrator.Unheard) (text string) {
 	return one.entry.Text
 }
 
-// withoutDraft returns the story without what the user said last, if not all its words are known and it
-// is not answered: another process hears it again.
+// withoutDraft returns the transcript without the user's last utterance if that is incomplete and unanswered: another
+// process will hear it again.
 func (y *Transcript) withoutDraft() *Transcript {
 	n := len(y.utterances)
 	for n > 0 && y.utterances[n-1].entry.Role == conversation.RoleContext {
-		n-- // the page may tell something while the user speaks
+		n-- // the page may add context while the user speaks
 	}
 	if n == 0 || !y.utterances[n-1].draft || y.utterances[n-1].entry.Role != conversation.RoleUser || y.utterances[n-1].entry.Turn <= y.ended {
 		return y
@@ -122,8 +120,7 @@ func (y *Transcript) withoutDraft() *Transcript {
 	return &z
 }
 
-// quoted returns an answer as JSON. An answer that was cut off is invalid JSON, so it becomes a JSON
-// string.
+// quoted returns a result as JSON. A truncated result is invalid JSON, so it becomes a JSON string.
 func quoted(output json.RawMessage) json.RawMessage {
 	if json.Valid(output) {
 		return output
@@ -141,11 +138,10 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 	return envelope
 }
 
-// RestoreStory returns the story of a session that another process has run: entries and items are what
-// History has returned there, dropped how many older ones there were. kept are the entries that the
-// conversation has of the session; what only these have was said as well, and newer has those of them
-// that are not older than entries, with the session's turns. placed is what all entries of the session had
-// cost there, those that have gone included.
+// RestoreTranscript returns the transcript of a session that another process has run. entries and items are from
+// History, dropped is its number of older entries. kept are the session's entries in the conversation, which are
+// added; newer are those of them that are not older than entries, with the session's turns. placed is the cost of all
+// entries, including dropped ones.
 func RestoreTranscript(of Part, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int, placed cost.Amount) (y *Transcript, newer []conversation.Entry) {
 	y = NewTranscript(of)
 	gone := placed
@@ -193,7 +189,7 @@ func RestoreTranscript(of Part, entries []conversation.Entry, items []string, ke
 	return y, newer
 }
 
-// turnsBefore returns how many turns the conversation has before those of the session.
+// turnsBefore returns the number of the conversation's turns before the session's.
 func turnsBefore(entries, kept []conversation.Entry) int {
 	for _, k := range kept {
 		for _, e := range entries {

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Keeper writes what is said in a voice session into its conversation: at the end of each turn, so
-// that it is not lost if this process is killed, and at the session's end. Its methods may be used
-// concurrently. A nil Keeper, of a session without a conversation, writes nothing.
+// Saver writes a voice session into its conversation: after each turn, so that a crash loses nothing, and at the
+// session's end. Its methods may be used concurrently. A nil Saver, of a session without a conversation, writes
+// nothing.
 type Saver struct {
-	// Fixed after NewKeeper.
+	// Fixed after NewSaver.
 	store interface {
 		Save(context.Context, Part) error
 		HandBack(context.Context, Part) error
@@ -20,15 +20,15 @@ type Saver struct {
 	stop   context.CancelFunc
 
 	mu     sync.Mutex    // guards the following fields
-	next   *Part         // waits to be written; nil without one
-	busy   chan struct{} // closed when the goroutine that writes has ended; nil without one
-	wrote  bool          // something was to be written
-	over   bool          // Return was called
-	failed bool          // the last write failed, which was logged
+	next   *Part         // the next to write; nil without one
+	busy   chan struct{} // closed when the writing goroutine has ended; nil without one
+	wrote  bool          // Save was called with entries
+	over   bool          // HandBack or Stop was called
+	failed bool          // the last write failed and was logged
 }
 
-// NewKeeper returns the keeper of a story, which writes with desk; nil for a nil Story.
-func NewSaver(y *Transcript, desk interface {
+// NewSaver returns the Saver of a transcript, which writes with to; nil for a nil Transcript.
+func NewSaver(y *Transcript, to interface {
 	Save(context.Context, Part) error
 	HandBack(context.Context, Part) error
 }, logger *slog.Logger) *Saver {
@@ -36,13 +36,13 @@ func NewSaver(y *Transcript, desk interface {
 		return nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Saver{store: desk, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
+	return &Saver{store: to, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
 }
 
-// Keep has what was said until now written soon, by a goroutine that runs while there is something
-// to write; what waits is replaced. It does not wait.
-func (k *Saver) Save(said Part) {
-	if k == nil || len(said.Entries) == 0 {
+// Save writes part soon, on a goroutine that runs while there is something to write. It replaces an unwritten earlier
+// one and does not wait.
+func (k *Saver) Save(part Part) {
+	if k == nil || len(part.Entries) == 0 {
 		return
 	}
 	k.mu.Lock()
@@ -50,39 +50,39 @@ func (k *Saver) Save(said Part) {
 	if k.over {
 		return
 	}
-	k.next, k.wrote = &said, true
+	k.next, k.wrote = &part, true
 	if k.busy == nil {
 		k.busy = make(chan struct{})
 		go k.write(k.busy)
 	}
 }
 
-// write writes until nothing waits any more.
+// write writes until nothing is left.
 func (k *Saver) write(busy chan struct{}) {
 	defer close(busy)
 	for {
 		k.mu.Lock()
-		said := k.next
-		if k.next = nil; said == nil {
+		part := k.next
+		if k.next = nil; part == nil {
 			k.busy = nil
 			k.mu.Unlock()
 			return
 		}
 		k.mu.Unlock()
 		ctx, cancel := context.WithTimeout(k.ctx(), handbackTime)
-		err := k.store.Save(ctx, *said)
+		err := k.store.Save(ctx, *part)
 		stopped := k.ctx().Err() != nil
 		cancel()
 		k.mu.Lock()
 		if err != nil && !k.failed && !stopped {
-			k.logger.Warn("what was said could not be kept yet", "conversation_id", said.ConversationID, "error", err)
+			k.logger.Warn("the conversation could not be saved; the next save will include it", "conversation_id", part.ConversationID, "error", err)
 		}
 		k.failed = err != nil
 		k.mu.Unlock()
 	}
 }
 
-// finish ends Keep, and says whether it has written anything.
+// finish ends Save, and reports whether it has written anything.
 func (k *Saver) finish() (wrote bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -91,7 +91,7 @@ func (k *Saver) finish() (wrote bool) {
 	return k.wrote
 }
 
-// wait waits until no write runs any more, or ctx ends.
+// wait waits until no write runs, or ctx ends.
 func (k *Saver) wait(ctx context.Context) {
 	k.mu.Lock()
 	busy := k.busy
@@ -105,18 +105,17 @@ func (k *Saver) wait(ctx context.Context) {
 	}
 }
 
-// Flush has what was said until now written, and waits for it, but no longer than ctx. What could
-// not be written is logged by the write.
-func (k *Saver) Flush(ctx context.Context, said Part) {
+// Flush saves part and waits for it, or until ctx ends. The write logs failures.
+func (k *Saver) Flush(ctx context.Context, part Part) {
 	if k == nil {
 		return
 	}
-	k.Save(said)
+	k.Save(part)
 	k.wait(ctx)
 }
 
-// Leave ends Keep without a handback, because another process goes on with the session. over is
-// closed when no write runs any more.
+// Stop ends Save without a handback, because another process continues the session. over is closed when no write runs
+// any more.
 func (k *Saver) Stop() (over <-chan struct{}) {
 	done := make(chan struct{})
 	if k == nil {

@@ -18,49 +18,47 @@ import (
 	"voicegw/transport"
 )
 
-// Story is the timeline of a voice session: what both sides have said and which tools were
-// called, derived from the decisions of the steps. It has the bounds of a conversation. It has no
-// lock: the mutex that guards the session's state guards it too. A nil Story notes nothing.
+// Transcript is the timeline of a voice session: the words of both sides and the tool calls, derived from the steps'
+// decisions. It has the bounds of a conversation. It has no lock: the mutex of the session's state guards it. A nil
+// Transcript records nothing.
 type Transcript struct {
 	header      Part         // without its entries
 	utterances  []*utterance // in the order in which they became known
 	bytes       int          // of the texts
 	dropped     int
 	ended       int         // the last turn that has ended
-	droppedCost cost.Amount // of the entries that have gone
-	until       time.Time   // the newest time of an entry, also of one that has gone since
+	droppedCost cost.Amount // of dropped entries
+	until       time.Time   // the newest time of an entry, including dropped ones
 }
 
-// NewStory returns the story of a session, of which nothing was said yet.
+// NewTranscript returns an empty transcript.
 func NewTranscript(of Part) *Transcript { return &Transcript{header: of} }
 
-// saying is an entry in the making.
+// utterance is an entry in the making.
 type utterance struct {
 	entry conversation.Entry
 	id    string // of the transcript; empty for calls and notices
-	draft bool   // more of the text may come
-	// audioMS is the length of its audio so far, or in all.
+	draft bool   // the text is incomplete
+	// audioMS is the length of the audio received so far, or of all.
 	audioMS int64
-	ended   bool // audioMS is the length in all
-	// cut is set when the user has cut it off; heardMS is then what they have heard of it. text
-	// is the length of its text at that moment, in bytes: text that comes later was never spoken
-	// to the client. text is zero if no text had come yet.
+	ended   bool // audioMS is final
+	// cut: the user has cut it off after hearing heardMS. text is the length of its text at that moment, in bytes,
+	// because later text was never spoken to the client; zero if there was none.
 	cut     bool
 	heardMS int64
-	sentMS  int64 // what had left for the client: the user cannot have heard more
+	sentMS  int64 // sent to the client: the user cannot have heard more
 	text    int
-	tools   []answeredTool // the calls of the entry that have their answers
+	tools   []answeredTool // the answered calls of the entry
 }
 
-// toldTool is a call with its answer, as a new connection is told of it.
+// answeredTool is a call with its result, for a new connection.
 type answeredTool struct {
 	call string
 	transport.PastTool
 }
 
-// Note takes an input and the actions that a step has decided on it. queued returns how much
-// audio of an item has come before the step, in ms. done says that a turn has ended, or that more
-// is known now of one that had.
+// Record takes an input and the step's actions. queued returns how much audio of an item had arrived before the step,
+// in ms. done: a turn has ended, or more is known of an ended one.
 func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) (done bool) {
 	if y == nil {
 		return false
@@ -82,13 +80,13 @@ func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action
 	return done
 }
 
-// SoFar returns what was said until now as if all audio that has come will be heard, for a session
-// that goes on and has cost spent; empty for a nil Story.
+// SoFar returns the part for a session that continues and has cost spent; all received audio counts as heard. It is
+// empty for a nil Transcript.
 func (y *Transcript) SoFar(spent cost.Amount) Part {
 	return y.Part(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
-// spent notes what a turn has cost, and how long its answer took.
+// spent records a turn's cost and latency.
 func (y *Transcript) spent(a orchestrator.TurnEnded) {
 	y.Costs(a.Turn, a.Cost)
 	if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
@@ -96,8 +94,8 @@ func (y *Transcript) spent(a orchestrator.TurnEnded) {
 	}
 }
 
-// Costs notes that a turn has cost so much more than was noted, and reports whether the story has the turn.
-// An estimate that a report replaces may make it less.
+// Costs adds to a turn's cost, which may be negative after an estimate, and reports whether the transcript has the
+// turn.
 func (y *Transcript) Costs(turn int, more cost.Amount) bool {
 	if y == nil {
 		return false
@@ -110,19 +108,19 @@ func (y *Transcript) Costs(turn int, more cost.Amount) bool {
 	return true
 }
 
-// charge adds to what an entry has cost.
+// charge adds to an entry's cost.
 func charge(e *conversation.Entry, more cost.Amount) {
 	e.CostUSDMicros += int64(more.Micros)
 	e.Unpriced += more.Unpriced
 }
 
-// costOf returns what an entry has cost.
+// costOf returns an entry's cost.
 func costOf(e conversation.Entry) cost.Amount {
 	return cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced}
 }
 
-// unplaced returns what a session that has cost spent has used in no turn of the entries: after the last
-// turn, between two, or in a turn without words.
+// unplaced returns the part of spent that no entry contains: after the last turn, between turns, or in a turn without
+// words.
 func (y *Transcript) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
 	rest := spent.Minus(y.droppedCost)
 	for _, e := range entries {
@@ -131,8 +129,7 @@ func (y *Transcript) unplaced(spent cost.Amount, entries []conversation.Entry) c
 	return cost.Amount{Micros: max(rest.Micros, 0), Unpriced: max(rest.Unpriced, 0)}
 }
 
-// lasting returns an entry of a turn that will stay: one that has words or calls, if there is one; nil
-// without any.
+// lasting returns an entry of a turn that will stay, preferably one with words or calls; nil without any.
 func (y *Transcript) lasting(turn int) (at *utterance) {
 	for _, s := range slices.Backward(y.utterances) {
 		if s.entry.Turn == turn && (at == nil || strings.TrimSpace(s.entry.Text) != "" || len(s.entry.Calls) > 0) {
@@ -150,7 +147,7 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 		if s := y.find(a.Item, conversation.RoleAssistant); s != nil {
 			s.audioMS, s.ended = a.AudioMS, true
 		} else {
-			// Its transcript comes later.
+			// Its transcript follows.
 			y.add(&utterance{id: a.Item, audioMS: a.AudioMS, ended: true, entry: y.entry(at, conversation.RoleAssistant, a.Turn)})
 		}
 	case orchestrator.FlushItem:
@@ -180,7 +177,7 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 	}
 }
 
-// told takes a message to the client about a call or a question.
+// message takes a message to the client about a call or a question.
 func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	switch a := m.(type) {
 	case *protocol.ToolStarted:
@@ -193,14 +190,14 @@ func (y *Transcript) message(m protocol.ServerMessage, at time.Time) {
 	}
 }
 
-// played takes the client's report of how much of an interrupted item was heard.
+// played takes the client's report of the heard part of an interrupted item.
 func (y *Transcript) played(in orchestrator.Played) {
-	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // it is zero before a flush
+	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // sentMS is zero before a flush
 		s.heardMS = min(max(in.MS, 0), s.sentMS)
 	}
 }
 
-// stop notes that the user heard heardMS of it and no more.
+// stop records that the user heard heardMS of it and no more.
 func (s *utterance) stop(heardMS, queuedMS int64) {
 	s.cut, s.heardMS, s.text = true, heardMS, len(s.entry.Text)
 	if !s.ended {
@@ -212,7 +209,7 @@ func (y *Transcript) entry(at time.Time, role conversation.Role, turn int) conve
 	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.header.SessionID}
 }
 
-// find returns the newest utterance with that id and role; nil if it is unknown.
+// find returns the newest utterance with that id and role; nil without one.
 func (y *Transcript) find(id string, role conversation.Role) *utterance {
 	for _, s := range slices.Backward(y.utterances) {
 		if s.id == id && id != "" && s.entry.Role == role {
@@ -222,7 +219,7 @@ func (y *Transcript) find(id string, role conversation.Role) *utterance {
 	return nil
 }
 
-// transcript takes the whole text of an utterance so far.
+// transcript takes an utterance's whole text so far.
 func (y *Transcript) transcript(a orchestrator.Transcript) {
 	role := conversation.RoleUser
 	if a.Role == transport.RoleAssistant {
@@ -244,7 +241,7 @@ func (y *Transcript) transcript(a orchestrator.Transcript) {
 	y.bound()
 }
 
-// called notes a call, in one entry with the calls before it in the same turn.
+// called records a call, in one entry with the previous calls of its turn.
 func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
 	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil && len(y.utterances[n-1].entry.Calls) < maxCallsTogether {
@@ -260,7 +257,7 @@ func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 // maxCallsTogether bounds the calls of one entry.
 const maxCallsTogether = 32
 
-// answered notes how a call went.
+// answered records a call's result.
 func (y *Transcript) answered(a orchestrator.ToolEnded) {
 	for _, s := range slices.Backward(y.utterances) {
 		for i := range s.entry.Calls {
@@ -276,7 +273,7 @@ func (y *Transcript) answered(a orchestrator.ToolEnded) {
 	}
 }
 
-// newest notes when an entry begins.
+// newest updates until.
 func (y *Transcript) newest(s *utterance) {
 	if s.entry.At.After(y.until) {
 		y.until = s.entry.At
@@ -290,7 +287,7 @@ func (y *Transcript) add(s *utterance) {
 	y.bound()
 }
 
-// bound drops the oldest utterances if there are more than a conversation holds.
+// bound drops the oldest utterances beyond a conversation's bounds.
 func (y *Transcript) bound() {
 	for len(y.utterances) > 1 && (len(y.utterances) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
 		y.bytes -= len(y.utterances[0].entry.Text)
@@ -304,29 +301,29 @@ func (y *Transcript) bound() {
 	}
 }
 
-// Said returns what was said until now; empty for a nil Story. The entries cost what the session has
-// cost so far, spent: the newest one has what belongs to no turn. sounding returns, for an item that
-// is still being played, how much of it was heard and how much audio of it has come, in ms.
+// Part returns the session's part so far; empty for a nil Transcript. spent is the session's cost; the newest entry
+// gets the part that belongs to no turn. sounding returns, for an item that is still being played, how much of its
+// audio was heard and has arrived, in ms.
 func (y *Transcript) Part(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Part {
 	if y == nil {
 		return Part{}
 	}
-	said := y.header
-	said.Until = y.until
-	said.Entries = y.entries(sounding)
-	if n := len(said.Entries); n > 0 {
-		charge(&said.Entries[n-1], y.unplaced(spent, said.Entries))
+	part := y.header
+	part.Until = y.until
+	part.Entries = y.entries(sounding)
+	if n := len(part.Entries); n > 0 {
+		charge(&part.Entries[n-1], y.unplaced(spent, part.Entries))
 	}
-	return said
+	return part
 }
 
-// timed is an entry of the timeline, with the name of the item that has said its words; empty without one.
+// timed is an entry with the item that spoke it; empty without one.
 type timed struct {
 	conversation.Entry
 	item string
 }
 
-// entries returns the timeline in the order in which things began.
+// entries returns the timeline in the order of the beginnings.
 func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
 	var out []conversation.Entry
 	for _, e := range y.timeline(sounding) {
@@ -335,7 +332,7 @@ func (y *Transcript) entries(sounding func(item string) (heardMS, queuedMS int64
 	return out
 }
 
-// timeline is entries with the names of the items.
+// timeline is entries with the items.
 func (y *Transcript) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
 	var out []timed
 	for _, s := range y.utterances {
@@ -360,8 +357,7 @@ func (y *Transcript) timeline(sounding func(item string) (heardMS, queuedMS int6
 	return joined(out)
 }
 
-// joined puts calls and the words that follow them in the same turn into one entry, because
-// they are one answer.
+// joined merges calls and the following words of the same turn into one entry, because they are one answer.
 func joined(entries []timed) []timed {
 	var out []timed
 	for _, e := range entries {
@@ -377,21 +373,19 @@ func joined(entries []timed) []timed {
 	return out
 }
 
-// cutText cuts the text of an interrupted utterance to the share of its audio that was heard,
-// at the end of a word.
+// cutText cuts an interrupted utterance's text to the heard share of its audio, at the end of a word.
 func (s *utterance) cutText() {
 	if !s.cut || s.ended && s.heardMS >= s.audioMS {
 		return
 	}
 	text := s.entry.Text
 	if !s.ended && s.text > 0 {
-		text = text[:min(s.text, len(text))] // the text of the audio that had come
+		text = text[:min(s.text, len(text))] // the text of the received audio
 	}
 	s.entry.Interrupted, s.entry.Text = true, heardOf(text, s.heardMS, s.audioMS)
 }
 
-// heardOf returns the part of a text that was spoken in the first heardMS of audioMS. It leaves
-// out a last word that was not heard to its end.
+// heardOf returns the part of a text that was spoken in the first heardMS of audioMS, without an incomplete last word.
 func heardOf(text string, heardMS, audioMS int64) string {
 	if heardMS <= 0 || audioMS <= 0 || text == "" {
 		return ""
@@ -410,5 +404,5 @@ func heardOf(text string, heardMS, audioMS int64) string {
 	return strings.TrimSpace(string(runes[:n]))
 }
 
-// clip bounds the name of a tool, which the model has made up.
+// clip bounds a tool's name, which the model may have invented.
 func clip(s string) string { return textutil.Shorten(s, 64) }
