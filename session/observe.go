@@ -44,68 +44,68 @@ func entryOf(p auth.Principal) Entry {
 }
 
 type (
-	// Refused: a connection got no session. Reason is that of a [Cause], or one of the reasons of [Reasons].
+	// Refused means that a connection got no session. Reason is that of a [Cause], or one of the reasons of [Reasons].
 	Refused struct{ Reason string }
-	// Started: a session has begun. Waited is the time until session.start, Identified until the user was known,
+	// Started means that a session has begun. Waited is the time until session.start, Identified until the user was known,
 	// Connected until the model was reached, and Total the sum, from the connection on. After a takeover only Total is
 	// set.
 	Started struct {
 		Entry                                Entry
 		Waited, Identified, Connected, Total time.Duration
 	}
-	// Ended: a session is over, or another process continues it. Reason is that of a [Cause].
+	// Ended means that a session is over, or another process continues it. Reason is that of a [Cause].
 	Ended struct {
 		Reason string
 		Lasted time.Duration
 	}
-	// Charged: the session has cost that much more.
+	// Charged means that the session has cost that much more.
 	Charged struct{ Cost cost.Micros }
-	// TurnOver: a turn has ended.
+	// TurnOver means that a turn has ended.
 	TurnOver struct{ orchestrator.TurnEnded }
-	// Failed: an error for the client that does not end the session.
+	// Failed is an error for the client that does not end the session.
 	Failed struct{ Code orchestrator.Failure }
-	// Interrupted: the user cut an answer off. After is how long the user had been speaking, zero if speech was not
+	// Interrupted means that the user cut an answer off. After is how long the user had been speaking, zero if speech was not
 	// the reason. HeardMS estimates how much of SentMS the user heard.
 	Interrupted struct {
 		By              orchestrator.FlushReason
 		After           time.Duration
 		HeardMS, SentMS int64
 	}
-	// Nudged: a silent model was asked to answer.
+	// Nudged means that a silent model was asked to answer.
 	Nudged struct{}
-	// Rejected: the client sent something wrong. Code is one of package protocol.
+	// Rejected means that the client sent something wrong. Code is one of package protocol.
 	Rejected struct{ Code string }
-	// Slow: a client fell too far behind and lost its connection.
+	// Slow means that a client fell too far behind and lost its connection.
 	Slow struct{}
 	// Sound is the audio since the last Sound of the session. Up came from the client, Down was sent to it. Backlog
 	// waited too long for the model, and Ahead was too far ahead of real time, so both were dropped. Unheard came from
 	// the model and was not sent.
 	Sound struct{ Up, Down, Backlog, Ahead, Unheard time.Duration }
-	// Dialed: a connection to a model was tried. Kind is zero on success.
+	// Dialed means that a connection to a model was tried. Kind is zero on success.
 	Dialed struct {
 		How  orchestrator.LinkHow // LinkFresh for a session's first connection
 		Kind transport.Kind
 		Took time.Duration
 	}
-	// Broken: a connection to a model ended unexpectedly. Code is the provider's own.
+	// Broken means that a connection to a model ended unexpectedly. Code is the provider's own.
 	Broken struct {
 		Kind transport.Kind
 		Code string
 	}
-	// Reported: a model reported an error and its connection continues. KindIgnore is for errors that the client does
+	// Reported means that a model reported an error and its connection continues. KindIgnore is for errors that the client does
 	// not see.
 	Reported struct{ Kind transport.Kind }
-	// AnswerFailed: a model's answer failed or was cut off.
+	// AnswerFailed means that a model's answer failed or was cut off.
 	AnswerFailed struct{ Kind transport.Kind }
 	// Skipped counts the unknown and malformed messages of a finished connection.
 	Skipped struct{ transport.Stats }
-	// Relinked: a connection to a model was replaced, or could not be if How is empty. Gap is the time without one.
+	// Relinked means that a connection to a model was replaced, or could not be if How is empty. Gap is the time without one.
 	Relinked struct {
 		Why orchestrator.LinkReason
 		How orchestrator.LinkHow
 		Gap time.Duration
 	}
-	// Returned: a client wanted to resume its session. Outcome is one of those below, or the reason of a [Cause]. Took
+	// Returned means that a client wanted to resume its session. Outcome is one of those below, or the reason of a [Cause]. Took
 	// is the time from its connection on; zero if it was refused or carried.
 	Returned struct {
 		Outcome string

@@ -18,7 +18,7 @@ type Prompt struct {
 	Tools []transport.Tool
 }
 
-// ErrNoModel: the session has no model yet, or is over.
+// ErrNoModel means that the session has no model yet, or is over.
 var ErrNoModel = errors.New("session: no model yet, or the session is over")
 
 // Prompt returns the setup of the session with that id. The error is ErrNotHere or ErrNoModel.

@@ -15,7 +15,7 @@ import (
 	"voicegw/store"
 )
 
-// ErrTaken: the conversation belongs to another user.
+// ErrTaken means that the conversation belongs to another user.
 var ErrTaken = errors.New("handoff: the conversation is another user's")
 
 // ContextChars is the length of the conversation's end for a voice agent, in characters.
