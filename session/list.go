@@ -2,13 +2,16 @@ package session
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"voicegw/internal/auth"
 	"voicegw/internal/cost"
 	"voicegw/orchestrator"
+	"voicegw/transport"
 )
 
 // Running is a running session in an operator's view. Nodes exchange its JSON form.
@@ -96,4 +99,81 @@ func (s *session) running() Running {
 		r.ModelAddr = info.LocalAddr
 	}
 	return r
+}
+
+// Census counts a Manager's sessions at one moment.
+type Census struct {
+	// Sessions are the running sessions, Most is their limit.
+	Sessions, Most int
+	// Attached and Detached count the sessions with and without a client by provider, and Linked those with a
+	// connection to the model. Each has an entry for every configured provider; other providers' sessions count under
+	// their names.
+	Attached, Detached, Linked map[string]int
+	// Backlog is the longest audio queued for one client.
+	Backlog time.Duration
+	// Waiting connections have not sent session.start; Carried ones belong to sessions of other nodes.
+	Waiting, Carried int
+	Draining         bool
+}
+
+// Census takes no lock of a step, so no session waits for it. The counts may change while it runs.
+func (m *Manager) Census() Census {
+	c := Census{Most: m.options().Limits.Sessions, Attached: map[string]int{}, Detached: map[string]int{}, Linked: map[string]int{}}
+	for name := range m.options().Transports {
+		c.Attached[name], c.Detached[name], c.Linked[name] = 0, 0, 0
+	}
+	all := m.roster.all()
+	m.mu.Lock()
+	c.Sessions, c.Carried, c.Draining = m.running, m.carrying, m.draining
+	c.Waiting = max(len(m.admitted)-m.running-m.carrying, 0)
+	m.mu.Unlock()
+	for _, s := range all {
+		l := s.model.link()
+		who := l.info().Provider
+		if s.client.attachment() == nil {
+			c.Detached[who]++
+		} else {
+			c.Attached[who]++
+		}
+		if !l.isOver.Load() {
+			c.Linked[who]++
+		}
+		c.Backlog = max(c.Backlog, s.down.Backlog())
+	}
+	return c
+}
+
+// Prompt is the setup of a session's model, as a new connection would get it.
+type Prompt struct {
+	Agent, AgentVersion    string
+	Provider, Model, Voice string // an empty Model or Voice is the provider's own
+	Language               string // BCP 47; empty lets the model choose
+	// Instructions is the whole system text without the secret mark of the gateway's own messages.
+	Instructions string
+	// Tools have the model's form.
+	Tools []transport.Tool
+}
+
+// ErrNoModel means that the session has no model yet, or is over.
+var ErrNoModel = errors.New("session: no model yet, or the session is over")
+
+// Prompt returns the setup of the session with that id. The error is ErrNotHere or ErrNoModel.
+func (m *Manager) Prompt(id string) (Prompt, error) {
+	s := m.roster.get(id)
+	if s == nil {
+		return Prompt{}, ErrNotHere
+	}
+	r := s.model.redial.Load()
+	if r == nil {
+		return Prompt{}, ErrNoModel
+	}
+	setup := r.setup(r.provider)
+	text := setup.Instructions
+	if code := r.mark.Code(); code != "" {
+		text = strings.ReplaceAll(text, code, "…")
+	}
+	return Prompt{
+		Agent: r.agent.Name, AgentVersion: r.agent.Version, Provider: r.provider, Model: setup.Model, Voice: setup.Voice, Language: setup.Language,
+		Instructions: text, Tools: setup.Tools,
+	}, nil
 }
