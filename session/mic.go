@@ -16,7 +16,7 @@ type microphone struct {
 	resampler *audio.Resampler // nil if the rates are equal
 	buf       []byte
 	direct    transport.AudioIn
-	again     int         // bytes that the client sends again; see goOn
+	again     int         // bytes that the client sends again; see startAt
 	tooFastAt time.Time   // when the client last got an error about audio that comes too fast
 	dropped   int32       // frames dropped since then
 	muted     atomic.Bool // the session ends and no longer listens
@@ -88,7 +88,7 @@ func (m *microphone) tooFast(n int) (dropped int32, tell bool) {
 	return dropped, true
 }
 
-// goOn sets the clock of a session that another process has run to settled, in ms: the end of the speech that needs
+// startAt sets the clock of a session that another process has run to settled, in ms: the end of the speech that needs
 // no repetition. It returns how much of its later audio the client must send again, and from where. has is what the
 // client has kept; nil if it keeps nothing.
 func (m *microphone) startAt(settled int64, has *protocol.ResumeInput) (from int64, again time.Duration) {

@@ -54,8 +54,6 @@ type Options struct {
 	// Credentials checks whether admitted credentials are still valid; *auth.Current implements it. Nil means that
 	// they never expire.
 	Credentials Credentials
-	// TicketRequired refuses clients without a ticket.
-	TicketRequired bool
 	// Cluster is the other nodes. Nil means none.
 	Cluster Cluster
 	// Executor runs the tools. Drain closes it. Nil means one without a ledger, which refuses tools that write.

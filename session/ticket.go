@@ -87,7 +87,7 @@ func (g *startup) identify(a *Admission) *Cause {
 		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return g.redeem(ctx, secret, a)
-	case m.options().TicketRequired, a.TicketNeeded:
+	case a.TicketNeeded:
 		return causeTicketMissing
 	}
 	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)

@@ -204,7 +204,6 @@ func TestTicketIsRefused(t *testing.T) {
 		code        string
 		close       websocket.StatusCode
 	}{
-		"missing":     {change: func(o *Options, _ *counter) { o.TicketRequired = true }, code: "ticket_missing", close: 4501},
 		"unknown":     {start: secret, err: store.ErrUnknown, code: "ticket_wrong", close: 4501},
 		"differing":   {start: secret, list: "another", code: "ticket_wrong", close: 4501},
 		"origin":      {list: secret, err: store.ErrOrigin, code: "ticket_origin", close: 4501},

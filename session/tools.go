@@ -65,8 +65,7 @@ func (h toolHost) audit(r audit.Record) {
 
 var errMoved = errors.New("session: handed over to another gateway")
 
-// remember makes durable that the calls of this session have begun. While the session is being handed over it
-// waits for what comes of that.
+// persist saves the session, so that its started calls are durable. During a handover it waits for the outcome.
 func (s *session) persist(ctx context.Context) error {
 	if g := locked(s, s.model.currentHandover); g != nil {
 		select {
