@@ -89,14 +89,14 @@ func (e *evidence) nothingTwice(f *findings) {
 		if !spec.writes {
 			continue
 		}
-		if at := e.moods.doneAt(r.deed); !at.IsZero() && r.at.After(at) {
-			f.add(promise, "%s was run again %v after the ledger had it as done", r.deedOf(), r.at.Sub(at))
+		if at := e.moods.doneAt(r.action); !at.IsZero() && r.at.After(at) {
+			f.add(promise, "%s was run again %v after the ledger had it as done", r.actionOf(), r.at.Sub(at))
 		}
 		if !r.did {
 			continue
 		}
-		if did[r.deedOf()]++; did[r.deedOf()] == 2 {
-			f.add(promise, "%s was done twice, the second time in %s turn %d", r.deedOf(), r.session, r.turn)
+		if did[r.actionOf()]++; did[r.actionOf()] == 2 {
+			f.add(promise, "%s was done twice, the second time in %s turn %d", r.actionOf(), r.session, r.turn)
 		}
 		if r.tool == "note" && r.ref != "spoken" {
 			wishes[r.ref]++
@@ -356,7 +356,7 @@ func (e *evidence) sameRuns(r *run) string {
 	}
 	for _, other := range e.runs {
 		if other.session == r.session && other.tool == r.tool && other.args == r.args {
-			fmt.Fprintf(&b, "\n\t%s run in turn %d on %s as %s, done %t, ended %s, lost %t", other.at.Format("05.000"), other.turn, other.node.name, other.deed, other.did, other.ended.Format("05.000"), e.lost(other))
+			fmt.Fprintf(&b, "\n\t%s run in turn %d on %s as %s, done %t, ended %s, lost %t", other.at.Format("05.000"), other.turn, other.node.name, other.action, other.did, other.ended.Format("05.000"), e.lost(other))
 		}
 	}
 	for _, line := range e.file {
@@ -371,7 +371,7 @@ func (e *evidence) sameRuns(r *run) string {
 // killed or gave the session away.
 func (e *evidence) goesOn(r *run) bool {
 	return slices.ContainsFunc(e.runs, func(first *run) bool {
-		return first != r && first.node != r.node && first.session == r.session && first.deed == r.deed && first.args == r.args && !first.did &&
+		return first != r && first.node != r.node && first.session == r.session && first.action == r.action && first.args == r.args && !first.did &&
 			first.at.Before(r.at) && (e.lost(first) || e.untold(first))
 	})
 }

@@ -99,10 +99,10 @@ func (l moodyLedger) Release(ctx context.Context, e store.Entry) error {
 }
 
 // doneAt is when the ledger recorded an action; zero if never.
-func (l *moods) doneAt(deed string) time.Time {
+func (l *moods) doneAt(action string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.done[deed]
+	return l.done[action]
 }
 
 func (l *moods) counts() map[moodKind]int {

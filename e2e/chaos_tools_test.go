@@ -48,7 +48,7 @@ type run struct {
 	turn                int
 	args                string // in canonical JSON
 	ref, slot           string
-	deed                string // the key under which the gateway runs it once; of tools that write
+	action              string // the key under which the gateway runs it once; of tools that write
 	at                  time.Time
 	did                 bool      // the side effect happened
 	ended               time.Time // when the handler returned
@@ -64,7 +64,7 @@ func (c *counter) begin(n *chaosNode, call registry.Call[chaosArgs, struct{}], a
 	r := &run{
 		node: n,
 		tool: call.Tool, session: call.Session.ID, user: call.Session.UserID, turn: call.Session.Turn, args: args,
-		ref: call.Args.Ref, slot: call.Args.Slot, deed: call.IdempotencyKey, at: time.Now(),
+		ref: call.Args.Ref, slot: call.Args.Slot, action: call.IdempotencyKey, at: time.Now(),
 	}
 	n.alive(func() {
 		c.mu.Lock()
@@ -232,9 +232,9 @@ func named(id string) (chaosTool, bool) {
 	return chaosTool{}, false
 }
 
-// deedOf names what must not be done twice: the slot of a user, else what the gateway
+// actionOf names what must not be done twice: the slot of a user, else what the gateway
 // calls it.
-func (r *run) deedOf() string {
+func (r *run) actionOf() string {
 	spec, _ := named(r.tool)
 	switch {
 	case !spec.writes:
@@ -242,6 +242,6 @@ func (r *run) deedOf() string {
 	case spec.key != "":
 		return fmt.Sprint(r.tool, " of ", r.slot, " for ", r.user)
 	default:
-		return r.deed
+		return r.action
 	}
 }

@@ -137,11 +137,11 @@ rules:
 			t.Errorf("the first booking ended with %+v", first)
 		}
 		if again := c.typed("by the window").call(t); !again.OK || !again.Deduplicated {
-			t.Errorf("the same deed, asked for in other words, ended with %+v", again)
+			t.Errorf("the same action, asked for in other words, ended with %+v", again)
 		}
 		other := st.startAs(t, "ada")
 		if again := other.typed("book").call(t); !again.OK || !again.Deduplicated {
-			t.Errorf("the same deed in another session ended with %+v", again)
+			t.Errorf("the same action in another session ended with %+v", again)
 		}
 		tools.ran(t, "book", 1)
 		answers := st.tap.waitAnswers(t, 3)
@@ -168,9 +168,9 @@ rules:
 	})
 }
 
-// TestFailedDeeds: an action that failed without side effects runs again on request; one that failed in the middle
+// TestFailedActions: an action that failed without side effects runs again on request; one that failed in the middle
 // does not, because its state is unknown.
-func TestFailedDeeds(t *testing.T) {
+func TestFailedActions(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: failures
@@ -207,8 +207,8 @@ rules:
 	})
 }
 
-// TestOneDeedInTwoSessions: while one session runs an action, the other gets an error; later it gets the result.
-func TestOneDeedInTwoSessions(t *testing.T) {
+// TestOneActionInTwoSessions: while one session runs an action, the other gets an error; later it gets the result.
+func TestOneActionInTwoSessions(t *testing.T) {
 	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: at the same time

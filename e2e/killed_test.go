@@ -25,10 +25,10 @@ func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
 		for name, story := range map[string]func(*testing.T, *tap, processSetting){
-			"in the middle of a deed":   killedInTheMiddle,
-			"after a deed":              killedAfterADeed,
-			"while a user is asked":     killedWhileAsking,
-			"before an answer was told": killedBeforeTheAnswer,
+			"in the middle of an action": killedInTheMiddle,
+			"after an action":            killedAfterAnAction,
+			"while a user is asked":      killedWhileAsking,
+			"before an answer was told":  killedBeforeTheAnswer,
 		} {
 			t.Run(provider+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -65,7 +65,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	}
 	// Only this action is in doubt.
 	if m := c.typed("book one").call(t); !m.OK {
-		t.Errorf("another deed ended with %s", m.Error)
+		t.Errorf("another action ended with %s", m.Error)
 	}
 	second.leave(t)
 	if got := second.effects(t); !slices.Equal(got, []string{done, `book {"name":"Ada","time":"one"}`}) {
@@ -82,8 +82,8 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	}
 }
 
-// killedAfterADeed: a finished action is answered from the ledger.
-func killedAfterADeed(t *testing.T, tp *tap, set processSetting) {
+// killedAfterAnAction: a finished action is answered from the ledger.
+func killedAfterAnAction(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, set)
 	c := first.startAs(t, "ada")
 	c.say(&protocol.InputText{Text: "again please"})
@@ -104,7 +104,7 @@ func killedAfterADeed(t *testing.T, tp *tap, set processSetting) {
 		t.Errorf("the answers were %s and %s", a.Encode(), b.Encode())
 	}
 	if m := second.startAs(t, "eve").typed("book noon").call(t); !m.OK || m.Deduplicated {
-		t.Errorf("another user's deed ended with %+v", m)
+		t.Errorf("another user's action ended with %+v", m)
 	}
 	second.leave(t)
 	if got := second.effects(t); len(got) != 2 {

@@ -39,7 +39,7 @@ func serveProxy(ctx context.Context, target, listen, control string, in io.Reade
 	for _, addr := range []string{listen, control} {
 		host, _, err := net.SplitHostPort(addr)
 		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-			return fmt.Errorf("%q is no address of this machine alone: give 127.0.0.1 and a port", addr)
+			return fmt.Errorf("%q is not a loopback address; give 127.0.0.1 and a port", addr)
 		}
 	}
 	p, err := testutil.Listen(listen, target)

@@ -64,11 +64,11 @@ func Press(do string, d *time.Duration, code int) (Action, error) {
 	a := Action{Kind: buttons[i].Do, For: buttons[i].For, Code: code}
 	switch {
 	case d != nil && a.For == 0:
-		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms means nothing for %s.", do)}
+		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms does not apply to %s.", do)}
 	case d != nil && (*d < 0 || *d > longest):
 		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms must be between 0 and %d.", longest.Milliseconds())}
 	case code != 0 && !a.coded():
-		return Action{}, &PressError{"code", fmt.Sprintf("code means nothing for %s.", do)}
+		return Action{}, &PressError{"code", fmt.Sprintf("code does not apply to %s.", do)}
 	case code != 0 && !sendable(code):
 		return Action{}, &PressError{"code", fmt.Sprintf("code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can.", code)}
 	}

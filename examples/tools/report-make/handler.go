@@ -32,7 +32,7 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 	}
 	return registry.Result{Job: &registry.NewJob{
 		Payload: Payload{Year: call.Args.Year},
-		Told:    fmt.Sprintf("The report of %d is being made and will be told when it is ready, in some minutes.", call.Args.Year),
+		Told:    fmt.Sprintf("The report of %d is being made and will be ready in a few minutes.", call.Args.Year),
 	}}, nil
 }
 

@@ -124,7 +124,7 @@ export function newSession({ speechMs, answer, tools, questions }: Lost): string
 }
 
 export const switched = ({ from, to, reason = "" }: { from: string; to: string; reason?: string }): string => `Switched from ${from} to ${to}${reason === "" ? "." : `: ${reason}`}`;
-export const GOES_ON = "The page was reloaded. The call continues.";
+export const RELOADED = "The page was reloaded. The call continues.";
 export const MOVED = "The call moved to another tab and continues there.";
 export const STOPPED = "Stopped before the answer began.";
 export const WAIT_FOR_ANSWER = "Wait for the answer, or press Stop.";

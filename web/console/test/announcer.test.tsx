@@ -34,8 +34,8 @@ beforeEach(() => {
 
 afterEach(() => render(null, document.getElementById("root")!));
 
-function tell(deed: () => void): void {
-  deed();
+function tell(action: () => void): void {
+  action();
   act(() => void (lines.value = transcript.lines));
 }
 

@@ -12,10 +12,10 @@ import { CallBar } from "../src/panels/call.js";
 
 const voice = signal<VoiceState>(SILENT);
 const OPEN: VoiceState = { ...SILENT, phase: "open", microphone: "live" };
-let deeds: string[];
+let actions: string[];
 
 beforeEach(() => {
-  deeds = [];
+  actions = [];
   voice.value = SILENT;
   document.body.innerHTML = `<div id="root"></div>`;
   const console = {
@@ -23,9 +23,9 @@ beforeEach(() => {
     settings: signal(DEFAULTS),
     offer: signal(null),
     levels: new Levels(),
-    talk: () => deeds.push("talk"),
-    type: (text: string) => deeds.push(`type ${text}`),
-    press: (active: boolean) => deeds.push(active ? "press" : "release"),
+    talk: () => actions.push("talk"),
+    type: (text: string) => actions.push(`type ${text}`),
+    press: (active: boolean) => actions.push(active ? "press" : "release"),
   } as unknown as Console;
   act(() => render(<CallBar console={console} onSetup={() => undefined} />, document.getElementById("root")!));
 });
@@ -86,7 +86,7 @@ test("the button to talk is held by pointer or key, and let go when the focus le
   fire("#talk", "pointerdown", { pointerId: 1 });
   fire("#talk", "pointercancel", { pointerId: 1 });
   fire("#talk", "blur");
-  assert.deepEqual(deeds, ["press", "release", "press", "release", "press", "release", "release"]);
+  assert.deepEqual(actions, ["press", "release", "press", "release", "press", "release", "release"]);
 });
 
 test("while the connection is restored there is a countdown and a way to try at once", () => {
@@ -114,6 +114,6 @@ test("typed words go to the voice agent, and empty ones nowhere", () => {
   fire(".say", "submit");
   find<HTMLInputElement>("#say").value = " Hello ";
   fire(".say", "submit");
-  assert.deepEqual(deeds, ["type Hello"]);
+  assert.deepEqual(actions, ["type Hello"]);
   assert.equal(find<HTMLInputElement>("#say").value, "");
 });

@@ -13,7 +13,7 @@ const { sessions } = vi.hoisted(() => ({ sessions: [] as unknown[] }));
 
 /** What the page does with a session is written down; the gateway's side is the test's. */
 class FakeSession extends Emitter<VoiceEvents> {
-  readonly deeds: string[] = [];
+  readonly actions: string[] = [];
   info: { input_rate: number; output_rate: number } | null = null;
   readonly microphone = {
     state: "live",
@@ -76,8 +76,8 @@ class FakeSession extends Emitter<VoiceEvents> {
     this.emit(name, event);
   }
 
-  private did(deed: string): void {
-    this.deeds.push(deed);
+  private did(action: string): void {
+    this.actions.push(action);
   }
 }
 
@@ -267,7 +267,7 @@ test("typing to the voice agent begins a call without the microphone", () => {
   const console = newConsole();
   console.type("Hello");
   assert.equal(session().options.microphone, false);
-  assert.deepEqual(session().deeds, ["say Hello"]);
+  assert.deepEqual(session().actions, ["say Hello"]);
   assert.equal(console.lines.value.at(-1)?.kind, "utterance");
 });
 
@@ -311,7 +311,7 @@ test("devices change in the running call", async () => {
   console.choose({ speaker: "s1" });
   console.choose({ microphone: "" });
   console.choose({ provider: "openai" });
-  await vi.waitFor(() => assert.deepEqual(session().deeds, ["microphone m1", "microphone m1", "speaker s1", "microphone default"]));
+  await vi.waitFor(() => assert.deepEqual(session().actions, ["microphone m1", "microphone m1", "speaker s1", "microphone default"]));
   assert.equal((session().options.microphone as { echoCancellation: boolean }).echoCancellation, false);
 });
 
@@ -346,7 +346,7 @@ test("an answer goes to the agent that has asked", async () => {
   session().told(asked("cf_voice"));
   console.resolve("cf_voice", true);
   console.resolve("cf_voice", false);
-  assert.deepEqual(session().deeds, ["approve cf_voice"]);
+  assert.deepEqual(session().actions, ["approve cf_voice"]);
 
   answers["v1/chat"] = () => stream(asked("cf_text"), DONE);
   console.write("Book it");
@@ -405,10 +405,10 @@ test("Stop ends what is going on, and only that", () => {
   console.talk();
   session().opened();
   console.stop();
-  assert.deepEqual(session().deeds, []);
+  assert.deepEqual(session().actions, []);
   session().noticed("sounding", { item: "i", at: 0, firstByteAt: 0, cushionMs: 0 });
   console.stop();
-  assert.deepEqual(session().deeds, ["interrupt"]);
+  assert.deepEqual(session().actions, ["interrupt"]);
 });
 
 test("the button talks only where a button says who speaks", () => {
@@ -416,7 +416,7 @@ test("the button talks only where a button says who speaks", () => {
   console.talk();
   session().opened();
   console.press(true);
-  assert.deepEqual(session().deeds, []);
+  assert.deepEqual(session().actions, []);
   console.hangUp();
   console.choose({ turns: "pushToTalk" });
   console.talk();
@@ -425,7 +425,7 @@ test("the button talks only where a button says who speaks", () => {
   session(1).noticed("sent", { type: "input.activity", active: true });
   console.press(true);
   console.press(false);
-  assert.deepEqual(session(1).deeds, ["press true", "press false"]);
+  assert.deepEqual(session(1).actions, ["press true", "press false"]);
 });
 
 test("Mute mutes, unmutes, and takes the microphone up again", async () => {
@@ -435,7 +435,7 @@ test("Mute mutes, unmutes, and takes the microphone up again", async () => {
     session().microphone.state = state;
     console.toggleMicrophone();
   }
-  await vi.waitFor(() => assert.deepEqual(session().deeds, ["mute true", "mute false", "microphone", "microphone"]));
+  await vi.waitFor(() => assert.deepEqual(session().actions, ["mute true", "mute false", "microphone", "microphone"]));
 });
 
 test("the gateway is ready, leaving, or not there", async () => {
@@ -502,7 +502,7 @@ test("a page that is loaded again goes on with its call and its lines", async ()
   const console = await reload();
   const { microphone, turnDetection, outputRate, resume, provider, ...options } = session(1).options;
   assert.deepEqual([options.conversationId, resume, turnDetection, outputRate, provider], [conversationId, "only", "client", 24000, undefined], "as the call was begun");
-  assert.deepEqual(session(1).deeds, []);
+  assert.deepEqual(session(1).actions, []);
   assert.notEqual(microphone, false);
   assert.equal(activity(console.voice.value), "connecting");
   assert.equal(console.lines.value.length, 1);
@@ -513,12 +513,12 @@ test("a page that is loaded again goes on with its call and its lines", async ()
   assert.equal(sessionStorage.getItem("voicegw.call"), null, "it is kept once");
 });
 
-for (const [state, deeds, on] of [["muted", ["mute true"], true], ["off", [], false], ["lost", [], true]] as const) {
+for (const [state, actions, on] of [["muted", ["mute true"], true], ["off", [], false], ["lost", [], true]] as const) {
   test(`a microphone that is ${state} is after a reload what the user has made of it`, async () => {
     await talking();
     session().noticed("microphone", { state, deviceId: undefined, label: "" });
     await reload();
-    assert.deepEqual(session(1).deeds, deeds);
+    assert.deepEqual(session(1).actions, actions);
     assert.equal(session(1).options.microphone !== false, on);
   });
 }

@@ -68,7 +68,7 @@ test("a level glides to the next one, and to another one from where it is", () =
   const next: ((now: number) => void)[] = [];
   const frame = (now: number): string[] => {
     next.splice(0).forEach((draw) => draw(now));
-    return done.splice(0).filter((deed) => deed !== "clear");
+    return done.splice(0).filter((action) => action !== "clear");
   };
   const sheets = new Sheets((draw) => next.push(draw));
   const level = (share: number): Message => ({ id: 1, order: { surface: SURFACE, picture: { ...LEVEL, side: "model", share, glideMs: 100 } } });

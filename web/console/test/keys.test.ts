@@ -6,13 +6,13 @@ import type { Console } from "../src/control/console.js";
 import { DEFAULTS } from "../src/model/settings.js";
 import { SILENT, type VoiceState } from "../src/model/voice.js";
 
-let deeds: string[];
+let actions: string[];
 let end: () => void;
 const voice = { value: { ...SILENT, phase: "open" as VoiceState["phase"], pushToTalk: true } };
 const settings = { value: { ...DEFAULTS } };
 
 beforeEach(() => {
-  deeds = [];
+  actions = [];
   settings.value = { ...DEFAULTS };
   voice.value.pushToTalk = true;
   voice.value.phase = "open";
@@ -21,11 +21,11 @@ beforeEach(() => {
   const console = {
     voice,
     settings,
-    stop: () => deeds.push("stop"),
-    press: (active: boolean) => deeds.push(active ? "press" : "release"),
-    toggleMicrophone: () => deeds.push("mute"),
+    stop: () => actions.push("stop"),
+    press: (active: boolean) => actions.push(active ? "press" : "release"),
+    toggleMicrophone: () => actions.push("mute"),
   } as unknown as Console;
-  end = listenToKeys(console, { help: () => deeds.push("help"), question: () => deeds.push("question") });
+  end = listenToKeys(console, { help: () => actions.push("help"), question: () => actions.push("question") });
 });
 
 afterEach(() => end());
@@ -42,7 +42,7 @@ test("Escape stops from everywhere, but in a dialog it closes that", () => {
   }
   document.querySelector("dialog")!.setAttribute("open", "");
   key("Escape");
-  assert.deepEqual(deeds, ["stop", "stop", "stop", "stop"]);
+  assert.deepEqual(actions, ["stop", "stop", "stop", "stop"]);
 });
 
 test("Space talks while it is held, and scrolls nothing", () => {
@@ -50,14 +50,14 @@ test("Space talks while it is held, and scrolls nothing", () => {
   key(" ", "#log", { repeat: true });
   key(" ", "#log", {}, "keyup");
   assert.ok(down.defaultPrevented);
-  assert.deepEqual(deeds, ["press", "release"]);
+  assert.deepEqual(actions, ["press", "release"]);
 });
 
 test("Space belongs to talking, on a button too: it would press what has the focus", () => {
   const down = key(" ", "#button");
   const up = key(" ", "#button", {}, "keyup");
   assert.ok(down.defaultPrevented && up.defaultPrevented);
-  assert.deepEqual(deeds, ["press", "release"]);
+  assert.deepEqual(actions, ["press", "release"]);
 });
 
 test("while a call begins, Space presses no button", () => {
@@ -74,7 +74,7 @@ test("Space is a space in a field, ticks a box, and presses a button where the m
   voice.value.pushToTalk = true;
   voice.value.phase = "ended";
   assert.ok(!key(" ", "#button").defaultPrevented);
-  assert.deepEqual(deeds, []);
+  assert.deepEqual(actions, []);
 });
 
 test("single keys work wherever no field takes letters", () => {
@@ -84,25 +84,25 @@ test("single keys work wherever no field takes letters", () => {
   for (const place of ["#field", "#list", "#area"]) {
     key("m", place);
   }
-  assert.deepEqual(deeds, ["mute", "mute", "mute"]);
+  assert.deepEqual(actions, ["mute", "mute", "mute"]);
 });
 
 test("whoever leaves the window has let go", () => {
   key(" ");
   window.dispatchEvent(new Event("blur"));
-  assert.deepEqual(deeds, ["press", "release"]);
+  assert.deepEqual(actions, ["press", "release"]);
 });
 
 test("single keys do nothing in a field, with a modifier, or when they are turned off", () => {
   for (const name of ["?", "q", "Q", "m", "M", "a", "Enter"]) {
     key(name);
   }
-  assert.deepEqual(deeds, ["help", "question", "question", "mute", "mute"]);
-  deeds = [];
+  assert.deepEqual(actions, ["help", "question", "question", "mute", "mute"]);
+  actions = [];
   key("m", "#field");
   key("m", "body", { ctrlKey: true });
   key("m", "body", { isComposing: true });
   settings.value.shortcuts = false;
   key("m");
-  assert.deepEqual(deeds, []);
+  assert.deepEqual(actions, []);
 });

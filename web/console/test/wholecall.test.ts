@@ -143,7 +143,7 @@ test("a connection that was lost is silence: in the same session and in another 
   take(...begins(14_000, "s2"), ...says(14_000, 16_000, 7), ended(16_000));
   const { seconds, left } = await read(call, 99_000);
   assert.deepEqual([seconds, ...[4.5, 6.5, 9, 12, 15].map(left)], [16, 5, 0, 6, 0, 7]);
-  assert.deepEqual(["s1", "s2", "c1"].map((id) => call.of(id)), Array(3).fill({ full: false, goesOn: false }));
+  assert.deepEqual(["s1", "s2", "c1"].map((id) => call.of(id)), Array(3).fill({ full: false, continued: false }));
   assert.equal(call.of("s3"), null);
 });
 
@@ -156,9 +156,9 @@ test("a silent call is silence of its length, however seldom something happens i
 test("after its bound nothing more is recorded, and that is told", async () => {
   const { call, take } = watched(10_000);
   take(...begins(0), ...says(0, 9000, 5));
-  assert.deepEqual(call.newest, { full: false, goesOn: false });
+  assert.deepEqual(call.newest, { full: false, continued: false });
   take(...says(9000, 14_000, 6));
-  assert.deepEqual(call.newest, { full: true, goesOn: false });
+  assert.deepEqual(call.newest, { full: true, continued: false });
   take(...says(14_000, 20_000, 7), ended(20_000));
   const { seconds, left } = await read(call, 99_000);
   assert.deepEqual([seconds, left(9.9)], [10, 6]);
@@ -175,5 +175,5 @@ test("the newest call is kept, until a new conversation begins", async () => {
 test("of a call that goes on after the page was loaded again, what was before is missing, and that is told", () => {
   const { call, take } = watched();
   take(...begins(0, "s1", { resumed: true }), { ...moment(100), kind: "noticed", side: "voice", name: "reconnected", event: undefined as never });
-  assert.deepEqual(call.newest, { full: false, goesOn: true });
+  assert.deepEqual(call.newest, { full: false, continued: true });
 });

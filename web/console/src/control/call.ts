@@ -21,7 +21,7 @@ export interface Start {
   /** The ticket of an invitation, which already contains the first question. */
   ticket?: string;
   /** Resume the call that was open when the page reloaded; do not start a new one. */
-  goesOn?: boolean;
+  resumes?: boolean;
   /** The number of turns in the call's earlier sessions. */
   turnsBefore?: number;
 }
@@ -149,9 +149,9 @@ export class Call {
     void this.current?.disconnect();
   }
 
-  private async attempt(deed: () => Promise<unknown>): Promise<void> {
+  private async attempt(action: () => Promise<unknown>): Promise<void> {
     try {
-      await deed();
+      await action();
     } catch (error) {
       this.handlers.happened({ kind: "noticed", side: "voice", name: "error", event: error as VoiceError });
     }
@@ -210,7 +210,7 @@ function connectOptions(start: Start, settings: Settings, microphone: Microphone
     client: { name: "voicegw-console", version: CONSOLE_VERSION },
     ...(start.ticket === undefined ? {} : { ticket: start.ticket }),
     ...(speaker === "" ? {} : { speakerId: speaker }),
-    ...(start.goesOn === true
+    ...(start.resumes === true
       ? { resume: "only" as const }
       : {
           ...(provider === "" ? {} : { provider }),

@@ -231,7 +231,7 @@ export class Console {
     }
     this.change(() => this.conversation.goingOn(settings.turns === "pushToTalk", call ?? this.conversation.standing));
     const microphone = call?.microphone ?? "off";
-    this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", goesOn: true, turnsBefore: call?.turnsBefore ?? 0 }, settings);
+    this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", resumes: true, turnsBefore: call?.turnsBefore ?? 0 }, settings);
     this.session.value = this.call.session;
     return kept.sessionId;
   }
@@ -359,8 +359,8 @@ export class Console {
   }
 
   /** Changes the conversation and publishes the changes. */
-  private change(deed: () => void): void {
-    deed();
+  private change(action: () => void): void {
+    action();
     const { transcript, questions, voice, text } = this.conversation;
     batch(() => {
       this.lines.value = transcript.lines;

@@ -83,9 +83,9 @@ function readLength(value: unknown): CallLength {
   return { began: typeof began === "number" ? began : null, turns: number(turns), turn: typeof turn === "number" ? turn : undefined };
 }
 
-function attempt<T>(deed: () => T): T | null {
+function attempt<T>(action: () => T): T | null {
   try {
-    return deed();
+    return action();
   } catch {
     return null;
   }

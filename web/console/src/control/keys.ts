@@ -3,7 +3,7 @@ import { running } from "../model/voice.js";
 import type { Console } from "./console.js";
 
 /** Actions that the console does not have. */
-export interface KeyDeeds {
+export interface KeyActions {
   help(): void;
   /** Moves the focus to the open question. */
   question(): void;
@@ -16,17 +16,17 @@ const TAKES_LETTERS =
 const TAKES_SPACE = `${TAKES_LETTERS}, input, dialog`;
 
 /** Listens on the whole page. Call the returned function to stop. */
-export function listenToKeys(console: Console, deeds: KeyDeeds): () => void {
+export function listenToKeys(console: Console, actions: KeyActions): () => void {
   const ends = new AbortController();
   const options = { signal: ends.signal };
-  document.addEventListener("keydown", (event) => down(event, console, deeds), options);
+  document.addEventListener("keydown", (event) => down(event, console, actions), options);
   document.addEventListener("keyup", (event) => up(event, console), options);
   // A window without focus does not receive the key's release.
   globalThis.addEventListener("blur", () => console.press(false), options);
   return () => ends.abort();
 }
 
-function down(event: KeyboardEvent, console: Console, deeds: KeyDeeds): void {
+function down(event: KeyboardEvent, console: Console, actions: KeyActions): void {
   if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   }
@@ -44,7 +44,7 @@ function down(event: KeyboardEvent, console: Console, deeds: KeyDeeds): void {
     return;
   }
   if (console.settings.value.shortcuts && !event.repeat && !within(event, TAKES_LETTERS)) {
-    single(event, console, deeds);
+    single(event, console, actions);
   }
 }
 
@@ -67,13 +67,13 @@ function within(event: KeyboardEvent, selector: string): boolean {
   return event.target instanceof Element && event.target.closest(selector) !== null;
 }
 
-function single(event: KeyboardEvent, console: Console, deeds: KeyDeeds): void {
+function single(event: KeyboardEvent, console: Console, actions: KeyActions): void {
   switch (event.key) {
     case "?":
-      return deeds.help();
+      return actions.help();
     case "q":
     case "Q":
-      return deeds.question();
+      return actions.question();
     case "m":
     case "M":
       return console.toggleMicrophone();

@@ -244,7 +244,7 @@ export class Conversation implements Watcher {
    * A session begins: another one, perhaps after a lost connection, or the previous page's. `before` is the
    * call's earlier state.
    */
-  private opened(goesOn: boolean, before: VoiceState, wall: number): void {
+  private opened(resumes: boolean, before: VoiceState, wall: number): void {
     const lost = {
       speechMs: before.retry !== null && before.microphone === "live" ? wall - before.retry.lostAt : 0,
       answer: before.owed || before.sounding !== null,
@@ -254,8 +254,8 @@ export class Conversation implements Watcher {
     this.overByVoice();
     const again = this.inCall;
     this.inCall = true;
-    if (goesOn) {
-      this.transcript.remark("voice", { text: words.GOES_ON });
+    if (resumes) {
+      this.transcript.remark("voice", { text: words.RELOADED });
       return;
     }
     this.source.voice = { side: "voice", id: `voice-${++this.counted}` };

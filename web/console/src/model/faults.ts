@@ -83,11 +83,11 @@ export class Faults implements Watcher {
 
   /** Adds an effect, or the end of the call, to each open fault. */
   private note(effect: Effect | undefined, wall: number): void {
-    if (!this.committed.value.some(goesOn)) {
+    if (!this.committed.value.some(ongoing)) {
       return;
     }
     this.committed.value = this.committed.value.map((fault) => {
-      if (!goesOn(fault)) {
+      if (!ongoing(fault)) {
         return fault;
       }
       const effects = effect === undefined ? fault.effects : [...fault.effects, effect].slice(-MAX_EFFECTS);
@@ -113,7 +113,7 @@ export class Faults implements Watcher {
   }
 }
 
-function goesOn({ result, over }: Committed): boolean {
+function ongoing({ result, over }: Committed): boolean {
   return over === undefined && (result === "now" || result === "next_call");
 }
 

@@ -72,14 +72,14 @@ interface Kept {
   readonly conversations: Set<string>;
   over: boolean;
   /** It began before this page. */
-  readonly goesOn: boolean;
+  readonly continued: boolean;
 }
 
 /** The recording of a call. */
 export interface WholeCallFacts {
   /** The call was longer. */
   readonly full: boolean;
-  readonly goesOn: boolean;
+  readonly continued: boolean;
 }
 
 /**
@@ -129,7 +129,7 @@ export class WholeCall implements Watcher {
 
   /** The newest call's recording. */
   get newest(): WholeCallFacts | null {
-    return this.kept === null ? null : { full: this.kept.ms >= this.limitMs, goesOn: this.kept.goesOn };
+    return this.kept === null ? null : { full: this.kept.ms >= this.limitMs, continued: this.kept.continued };
   }
 
   /** The newest call so far as a WAV file; null before the first. `now` is performance.now(). */
@@ -158,7 +158,7 @@ export class WholeCall implements Watcher {
   private open(at: number): void {
     const { session, conversation, resumed } = this.started ?? { session: "", conversation: "", resumed: false };
     if (this.kept === null || this.kept.over) {
-      this.kept = { from: at, ms: 0, chunks: [], waiting: [], placed: new Map(), sessions: new Set(), conversations: new Set(), over: false, goesOn: resumed };
+      this.kept = { from: at, ms: 0, chunks: [], waiting: [], placed: new Map(), sessions: new Set(), conversations: new Set(), over: false, continued: resumed };
     }
     this.kept.sessions.add(session);
     this.kept.conversations.add(conversation);

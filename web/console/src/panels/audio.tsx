@@ -60,7 +60,7 @@ export function CallAudio({ instruments, id, name }: { instruments: Instruments;
         {WHOLE_CALL.save}
       </button>
       <span role="status">{making ? WHOLE_CALL.making : ""}</span>
-      <span class="i-quiet">{[WHOLE_CALL.means, facts.goesOn ? WHOLE_CALL.goesOn : "", facts.full ? WHOLE_CALL.full : ""].join(" ").trim()}</span>
+      <span class="i-quiet">{[WHOLE_CALL.means, facts.continued ? WHOLE_CALL.continued : "", facts.full ? WHOLE_CALL.full : ""].join(" ").trim()}</span>
     </div>
   );
 }

@@ -7,12 +7,12 @@ export function Help({ open, onClose }: { open: boolean; onClose: () => void }) 
   return (
     <Sheet id="help" title={words.HELP.title} place="middle" open={open} onClose={onClose}>
       <dl class="keys">
-        {words.HELP.keys.map(([key, deed]) => (
+        {words.HELP.keys.map(([key, action]) => (
           <div key={key}>
             <dt>
               <kbd>{key}</kbd>
             </dt>
-            <dd>{deed}</dd>
+            <dd>{action}</dd>
           </div>
         ))}
       </dl>

@@ -295,7 +295,7 @@ export const WHOLE_CALL = {
   making: "Preparing …",
   means: "You on the left, the voice agent on the right, as it sounded. It is kept only in this page, until the next call or a reload.",
   full: "The recording ends after 30 minutes.",
-  goesOn: "The part before the page was reloaded is missing.",
+  continued: "The part before the page was reloaded is missing.",
 } as const;
 
 // Events.
@@ -441,7 +441,7 @@ export const FAULTS = {
   lasting: "Duration",
   before: "Earlier faults",
   none: "No faults so far.",
-  goesOn: "not over yet",
+  ongoing: "not over yet",
 } as const;
 
 const FAULT_OVER: { [O in NonNullable<Committed["over"]>]: string } = {
@@ -474,7 +474,7 @@ export function faultEffect({ kind, detail, ms = 0 }: Effect): string {
 
 /** How a fault ended; empty for one that was not triggered. */
 export function faultEnd({ result, over }: Committed): string {
-  return result === "asking" || result === "failed" ? "" : over === undefined ? FAULTS.goesOn : FAULT_OVER[over];
+  return result === "asking" || result === "failed" ? "" : over === undefined ? FAULTS.ongoing : FAULT_OVER[over];
 }
 
 /** The result of a request for a fault. */
