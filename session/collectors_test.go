@@ -21,6 +21,8 @@ func (c collector) UploadTraces(ctx context.Context, _ []*tracepb.ResourceSpans)
 	return c.upload(ctx)
 }
 
+func (c collector) Start(context.Context) error { return nil }
+
 func (c collector) Stop(context.Context) error { return nil }
 
 // TestCollectorsTakeNoFrame: a session whose traces go to a collector that hangs, refuses or is slow gives both sides
@@ -45,7 +47,7 @@ func TestCollectorsTakeNoFrame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tr, err := traces.New(traces.Options{Ratio: 1, Sender: collector{upload}})
+				tr, err := traces.New(traces.Options{Ratio: 1, Client: collector{upload}})
 				if err != nil {
 					t.Fatal(err)
 				}

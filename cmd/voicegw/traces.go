@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ const tracesTime = 2 * time.Second
 
 // environment gives package traces access to the environment.
 func (p Process) environment() traces.Environment {
-	return traces.Environment{Get: func(name string) string { return variable(p.Environ, name) }, ReadFile: os.ReadFile}
+	return func(name string) string { return variable(p.Environ, name) }
 }
 
 // openTraces returns the traces, or nil if they are off. Wrong settings or standard variables are a config.Problems.
@@ -34,7 +33,7 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 	}
 	o := traces.Options{
 		Endpoint: set.Endpoint, Ratio: set.Ratio, Slow: set.Slow, Content: set.Content, Version: versionOf(), Logger: logger.With("component", "traces"),
-		Resource: map[string]string{"service.name": "voicegw", "service.version": versionOf(), "telemetry.sdk.name": "voicegw", "telemetry.sdk.language": "go", "telemetry.sdk.version": versionOf()},
+		Resource: map[string]string{"service.name": "voicegw", "service.version": versionOf()},
 	}
 	switch set.Protocol {
 	case config.TracesHTTP:
@@ -53,8 +52,8 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 	if err != nil {
 		return nil, config.Problems{{Where: "traces", Message: err.Error() + "."}}
 	}
-	host := ""
-	if u, err := url.Parse(o.Endpoint); err == nil {
+	host := "of the environment"
+	if u, err := url.Parse(o.Endpoint); err == nil && u.Host != "" {
 		host = u.Host
 	}
 	logger.Info("exporting traces", "collector", host, "protocol", string(o.Protocol), "ratio", o.Ratio, "content", o.Content)
@@ -63,16 +62,13 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 
 // traceSecrets returns the secrets in the collector's headers, from settings and environment, for the log to hide.
 func (p Process) traceSecrets(cfg *config.Config) (all []string) {
-	var o traces.Options
-	_ = p.environment().Complete(&o) // openTraces reports errors
-	set, err := traces.ParsePairs(cfg.Traces.Headers.Reveal())
-	if err == nil {
-		for _, headers := range []map[string]string{set, o.Headers} {
-			for _, value := range headers {
-				all = append(all, value)
-				if _, credentials, ok := strings.Cut(value, " "); ok {
-					all = append(all, credentials)
-				}
+	env, _ := p.environment().Headers() // openTraces reports the errors
+	set, _ := traces.ParsePairs(cfg.Traces.Headers.Reveal())
+	for _, headers := range []map[string]string{set, env} {
+		for _, value := range headers {
+			all = append(all, value)
+			if _, credentials, ok := strings.Cut(value, " "); ok {
+				all = append(all, credentials)
 			}
 		}
 	}

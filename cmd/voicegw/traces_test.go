@@ -23,7 +23,8 @@ func TestTraces(t *testing.T) {
 		t.Run(by, func(t *testing.T) {
 			c := tracestest.Open(t)
 			endpoint := map[string]string{"http": c.HTTP, "grpc": c.GRPC}[by]
-			r := startIn(t, []string{"OTEL_SERVICE_NAME=desk"}, "--sim", "always", "--provider", "openai", "--set", "sim.speed=-1", "--set", "sim.first_audio_ms=1", "--set", "traces.enabled=true", "--set", "traces.protocol="+by,
+			t.Setenv("OTEL_SERVICE_NAME", "desk")
+			r := start(t, "--sim", "always", "--provider", "openai", "--set", "sim.speed=-1", "--set", "sim.first_audio_ms=1", "--set", "traces.enabled=true", "--set", "traces.protocol="+by,
 				"--set", "traces.endpoint="+endpoint, "--set", "traces.headers=authorization=Bearer%20cherry-0123456789", "--set", "traces.slow=1m")
 			said := r.speaksOnWith(r.invited())
 			r.signals <- syscall.SIGTERM
@@ -172,7 +173,8 @@ func TestWrongTraces(t *testing.T) {
 func TestTracesAreOff(t *testing.T) {
 	c := tracestest.Open(t)
 	for _, enabled := range []string{"false", "true"} {
-		r := startIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.HTTP, "OTEL_SDK_DISABLED=" + enabled}, "--sim", "always", "--set", "traces.enabled="+enabled, "--set", "traces.ratio=1")
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.HTTP)
+		r := startIn(t, []string{"OTEL_SDK_DISABLED=" + enabled}, "--sim", "always", "--set", "traces.enabled="+enabled, "--set", "traces.ratio=1")
 		_ = r.invited()
 		r.signals <- syscall.SIGTERM
 		if code := r.ended(); code != 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -34,7 +36,7 @@ func (k *call) failure() string {
 
 // span returns the call's span. A call without an answer was under way when the turn's spans were made.
 func (k *call) span(parent place, content bool) span {
-	a := attributes{{keyOperation, opTool}, {keyToolType, toolFunction}}
+	a := attributes{attribute.String(keyOperation, opTool), attribute.String(keyToolType, toolFunction)}
 	a.text(keyToolName, k.tool)
 	a.text(keyToolCall, k.id)
 	a.text(keyConfirm, k.confirmation)

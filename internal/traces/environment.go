@@ -1,210 +1,60 @@
 package traces
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 )
 
-// The variables of the OpenTelemetry specification that are read:
-// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ and
-// https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ (read 2026-11-25).
-// Those of exporters are also read with TRACES_ behind OTLP_, which has priority.
-const (
-	varPrefix   = "OTEL_EXPORTER_OTLP_"
-	varTraces   = "TRACES_"
-	varDisabled = "OTEL_SDK_DISABLED"
-	varService  = "OTEL_SERVICE_NAME"
-	varResource = "OTEL_RESOURCE_ATTRIBUTES"
-)
-
-// The collector without a setting and without a variable, and what is added to an endpoint that stands
-// for all signals.
-const (
-	defaultHTTP = "http://localhost:4318"
-	defaultGRPC = "http://localhost:4317"
-	signalPath  = "/v1/traces"
-)
-
-// Environment is how the standard variables are read.
-type Environment struct {
-	// Get returns a variable; empty if it is not set.
-	Get func(name string) string
-	// ReadFile reads a file of certificates.
-	ReadFile func(path string) ([]byte, error)
-}
+// Environment reads the variables of the OpenTelemetry specification that the exporters and the SDK leave to the program:
+// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ (read 2026-11-25). It returns a variable; empty if it is not set.
+type Environment func(name string) string
 
 // Disabled reports whether OTEL_SDK_DISABLED turns traces off, whatever the settings say.
-func (e Environment) Disabled() bool { return strings.EqualFold(e.Get(varDisabled), "true") }
+func (e Environment) Disabled() bool { return strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") }
 
-// exporter returns a variable of exporters and its name.
+// exporter returns a variable of exporters and its name; the one for traces has priority.
 func (e Environment) exporter(name string) (value, from string) {
-	from = varPrefix + varTraces + name
-	if value = e.Get(from); value == "" {
-		from = varPrefix + name
-		value = e.Get(from)
+	from = "OTEL_EXPORTER_OTLP_TRACES_" + name
+	if value = e(from); value == "" {
+		from = "OTEL_EXPORTER_OTLP_" + name
+		value = e(from)
 	}
 	return strings.TrimSpace(value), from
 }
 
-// Complete fills in what the options leave open: from the variables, or with the defaults. Endpoint is then
-// for the signal: for HTTP it has its path. The error names each variable that is wrong and shows no value,
-// because headers are secrets.
-func (e Environment) Complete(o *Options) error {
-	return errors.Join(e.protocol(o), e.endpoint(o), e.headers(o), e.timeout(o), e.compression(o), e.trust(o), e.resource(o))
-}
-
-func (e Environment) protocol(o *Options) error {
-	if o.Protocol != "" {
-		return nil
-	}
-	value, from := e.exporter("PROTOCOL")
-	switch value {
-	case "", "http/protobuf":
-		o.Protocol = HTTP
-	case "grpc":
-		o.Protocol = GRPC
-	default:
-		return fmt.Errorf("%s must be http/protobuf or grpc", from)
-	}
-	return nil
-}
-
-func (e Environment) endpoint(o *Options) error {
-	if o.Endpoint != "" {
-		if o.Protocol != GRPC {
-			o.Endpoint = forSignal(o.Endpoint)
-		}
-		return nil
-	}
-	value, from := e.exporter("ENDPOINT")
-	all := from == varPrefix+"ENDPOINT"
-	switch {
-	case value == "" && o.Protocol == GRPC:
-		o.Endpoint = defaultGRPC
-		return nil
-	case value == "":
-		o.Endpoint = defaultHTTP + signalPath
-		return nil
-	case o.Protocol == GRPC && !strings.Contains(value, "://"):
-		scheme := "https://"
-		if plain, _ := e.exporter("INSECURE"); strings.EqualFold(plain, "true") {
-			scheme = "http://"
-		}
-		value = scheme + value
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return fmt.Errorf("%s must be a whole URL without a user, such as %s", from, defaultHTTP)
-	}
-	if o.Endpoint = value; o.Protocol != GRPC && all {
-		o.Endpoint = forSignal(value)
-	}
-	return nil
-}
-
-// forSignal adds the path of the signal to an endpoint for all signals, unless it is there.
-func forSignal(endpoint string) string {
-	return strings.TrimSuffix(strings.TrimRight(endpoint, "/"), signalPath) + signalPath
-}
-
-func (e Environment) headers(o *Options) error {
-	if len(o.Headers) > 0 {
-		return nil
-	}
+// Headers returns the headers of the environment. The error shows no value, because headers are secrets.
+func (e Environment) Headers() (map[string]string, error) {
 	value, from := e.exporter("HEADERS")
 	headers, err := ParsePairs(value)
 	if err != nil {
-		return fmt.Errorf("%s %w", from, err)
+		return nil, fmt.Errorf("%s %w", from, err)
 	}
+	return headers, nil
+}
+
+// Complete fills in the protocol and the headers from the environment, and the endpoint if the environment has none.
+func (e Environment) Complete(o *Options) error {
+	if o.Protocol == "" {
+		switch value, from := e.exporter("PROTOCOL"); value {
+		case "", "http/protobuf":
+			o.Protocol = HTTP
+		case "grpc":
+			o.Protocol = GRPC
+		default:
+			return fmt.Errorf("%s must be http/protobuf or grpc", from)
+		}
+	}
+	if value, _ := e.exporter("ENDPOINT"); value == "" && o.Endpoint == "" {
+		o.Endpoint = map[Protocol]string{HTTP: "http://localhost:4318", GRPC: "http://localhost:4317"}[o.Protocol]
+	}
+	if len(o.Headers) > 0 {
+		return nil
+	}
+	headers, err := e.Headers()
 	o.Headers = headers
-	return nil
-}
-
-func (e Environment) timeout(o *Options) error {
-	value, from := e.exporter("TIMEOUT")
-	if value == "" || o.Timeout != 0 {
-		return nil
-	}
-	ms, err := strconv.Atoi(value)
-	if err != nil || ms < 1 || ms > int(time.Minute/time.Millisecond) {
-		return fmt.Errorf("%s must be a time in ms, from 1 to 60000", from)
-	}
-	o.Timeout = time.Duration(ms) * time.Millisecond
-	return nil
-}
-
-func (e Environment) compression(o *Options) error {
-	value, from := e.exporter("COMPRESSION")
-	switch value {
-	case "", "none":
-	case "gzip":
-		o.Compress = true
-	default:
-		return fmt.Errorf("%s must be gzip or none", from)
-	}
-	return nil
-}
-
-// trust reads certificates: those to trust, and the gateway's own with its key.
-func (e Environment) trust(o *Options) error {
-	roots, fromRoots := e.exporter("CERTIFICATE")
-	own, fromOwn := e.exporter("CLIENT_CERTIFICATE")
-	key, fromKey := e.exporter("CLIENT_KEY")
-	if roots == "" && own == "" && key == "" {
-		return nil
-	}
-	if strings.HasPrefix(o.Endpoint, "http://") {
-		return fmt.Errorf("the endpoint of the traces begins with http://, so the certificates of %s, %s and %s are for nothing", fromRoots, fromOwn, fromKey)
-	}
-	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if roots != "" {
-		pem, err := e.ReadFile(roots)
-		if err != nil {
-			return fmt.Errorf("%s cannot be read: %w", fromRoots, err)
-		}
-		if trust.RootCAs = x509.NewCertPool(); !trust.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("%s names a file without a certificate in PEM", fromRoots)
-		}
-	}
-	switch {
-	case own == "" && key == "":
-	case own == "" || key == "":
-		return fmt.Errorf("%s and %s must be given together", fromOwn, fromKey)
-	default:
-		chain, errOwn := e.ReadFile(own)
-		secret, errKey := e.ReadFile(key)
-		pair, err := tls.X509KeyPair(chain, secret)
-		if err = errors.Join(errOwn, errKey, err); err != nil {
-			return fmt.Errorf("%s and %s must name files with a certificate and its key in PEM: %w", fromOwn, fromKey, err)
-		}
-		trust.Certificates = []tls.Certificate{pair}
-	}
-	o.TLS = trust
-	return nil
-}
-
-// resource adds to what the options say of the gateway; the variables have priority.
-func (e Environment) resource(o *Options) error {
-	pairs, err := ParsePairs(e.Get(varResource))
-	if err != nil {
-		return fmt.Errorf("%s %w", varResource, err)
-	}
-	if o.Resource == nil {
-		o.Resource = map[string]string{}
-	}
-	for key, value := range pairs {
-		o.Resource[key] = value
-	}
-	if name := e.Get(varService); name != "" {
-		o.Resource["service.name"] = name
-	}
-	return nil
+	return err
 }
 
 // maxPairs bounds what ParsePairs returns.

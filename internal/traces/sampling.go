@@ -1,9 +1,9 @@
 package traces
 
 import (
-	"encoding/binary"
-	"math"
 	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // Decision is why spans were kept, or that they were not.
@@ -35,23 +35,18 @@ type facts struct {
 // sampler decides which spans are kept, once they are over. It is fixed.
 type sampler struct {
 	slow  time.Duration
-	bound uint64 // trace ids below it are kept
+	ratio sdktrace.Sampler
 }
 
 // newSampler returns a sampler that keeps a share of all traces, from 0 to 1.
 func newSampler(ratio float64, slow time.Duration) sampler {
-	s := sampler{slow: slow, bound: uint64(ratio * (1 << 63))}
-	if ratio >= 1 {
-		s.bound = math.MaxUint64
-	}
-	return s
+	return sampler{slow: slow, ratio: sdktrace.TraceIDRatioBased(ratio)}
 }
 
 // drawn reports whether a trace is one of those that are kept whatever happens in them. The trace's id
-// decides, in the way of OpenTelemetry's TraceIDRatioBased, so that all gateways, and all programs that
-// draw in this way, keep the same traces.
+// decides, so that all gateways keep the same traces.
 func (s sampler) drawn(trace [16]byte) bool {
-	return binary.BigEndian.Uint64(trace[8:])>>1 < s.bound
+	return s.ratio.ShouldSample(sdktrace.SamplingParameters{TraceID: trace}).Decision == sdktrace.RecordAndSample
 }
 
 // decide says whether the spans of a trace are kept.

@@ -4,6 +4,9 @@ import (
 	"crypto/rand"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"voicegw/protocol"
 )
 
@@ -33,13 +36,11 @@ func newSpanID() (id [8]byte) {
 	return id
 }
 
-// kind is what a span is for whoever draws it.
-type kind int
-
+// The kinds of spans: server if something was asked of the gateway, client if it asked a model.
 const (
-	internal kind = iota
-	server        // something was asked of the gateway
-	client        // the gateway asked something of a model
+	internal = trace.SpanKindInternal
+	server   = trace.SpanKindServer
+	client   = trace.SpanKindClient
 )
 
 // span is one span, with the times that it had. It does not change once it is in a tree.
@@ -47,9 +48,9 @@ type span struct {
 	at         place
 	parent     [8]byte // zero for the root of a trace
 	name       string
-	kind       kind
+	kind       trace.SpanKind
 	begun, end time.Time
-	attributes []attribute
+	attributes attributes
 	events     []event
 	links      []link
 	// failed is the type of the error with which it ended; empty if it ended well.
@@ -60,7 +61,7 @@ type span struct {
 type event struct {
 	at         time.Time
 	name       string
-	attributes []attribute
+	attributes attributes
 }
 
 // link leads to a span of another trace.
@@ -76,40 +77,34 @@ const (
 	linkBefore   = "before"   // the start of the session on the node that has run it before
 )
 
-// attribute has a text, a whole number, a number or a truth as its value, or a list of texts.
-type attribute struct {
-	key   string
-	value any // string, int64, float64, bool or []string
-}
-
 // attributes collects those that say something: an empty text, a zero and a false are left out.
-type attributes []attribute
+type attributes []attribute.KeyValue
 
 func (a *attributes) text(key, value string) {
 	if value != "" {
-		*a = append(*a, attribute{key, value})
+		*a = append(*a, attribute.String(key, value))
 	}
 }
 
 func (a *attributes) number(key string, value int64) {
 	if value != 0 {
-		*a = append(*a, attribute{key, value})
+		*a = append(*a, attribute.Int64(key, value))
 	}
 }
 
 // ms adds a time, also one of 0 ms.
 func (a *attributes) ms(key string, d time.Duration) {
-	*a = append(*a, attribute{key, d.Milliseconds()})
+	*a = append(*a, attribute.Int64(key, d.Milliseconds()))
 }
 
 func (a *attributes) truth(key string, value bool) {
 	if value {
-		*a = append(*a, attribute{key, true})
+		*a = append(*a, attribute.Bool(key, true))
 	}
 }
 
 func (a *attributes) texts(key string, values []string) {
 	if len(values) > 0 {
-		*a = append(*a, attribute{key, values})
+		*a = append(*a, attribute.StringSlice(key, values))
 	}
 }

@@ -90,7 +90,7 @@ func TestTextTrees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
-			tr := open(t, Options{Ratio: 1, Sender: r})
+			tr := open(t, Options{Ratio: 1, Client: r})
 			answer(write(t, tr, chat.Opening{}))
 			golden(t, name, shown(t, tr, r))
 		})
@@ -100,7 +100,7 @@ func TestTextTrees(t *testing.T) {
 // TestTextBelowACaller: a turn belongs to the trace of the request that caused it, and names itself to what it causes.
 func TestTextBelowACaller(t *testing.T) {
 	r := &recorder{}
-	tr := open(t, Options{Sender: r, Content: true})
+	tr := open(t, Options{Client: r, Content: true})
 	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	w := write(t, tr, chat.Opening{Parent: above, Said: "cherry"})
 	if s := w.is.Span; s.Trace != above.Trace || s.Span == above.Span || !s.Sampled {

@@ -3,14 +3,15 @@ package traces
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"voicegw/protocol"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 
 	"voicegw/config/setting"
+	"voicegw/protocol"
 )
 
 // Protocol is how spans travel to the collector.
@@ -22,21 +23,15 @@ const (
 	GRPC Protocol = "grpc"
 )
 
-// Options configure a Traces. Endpoint is required.
+// Options configure a Traces.
 type Options struct {
-	// Endpoint is where the collector is: http(s)://host:port, for HTTP with the whole path. Spans are
-	// encrypted with https.
+	// Endpoint is where the collector is: http(s)://host:port. Empty means that the environment has it.
 	Endpoint string
 	// Protocol is HTTP if it is empty.
 	Protocol Protocol
-	// Headers are sent with each request, such as an authorization. They are secrets.
+	// Headers are sent with each request, such as an authorization. They are secrets. Nil means those of
+	// the environment.
 	Headers map[string]string
-	// TLS is for https. Nil means what the system trusts.
-	TLS *tls.Config
-	// Compress sends with gzip.
-	Compress bool
-	// Timeout bounds one attempt to send. Zero means 10 s.
-	Timeout time.Duration
 	// Ratio is the share of traces that are kept although nothing is special about them, from 0 to 1.
 	Ratio float64
 	// Slow is how long the first sound, or the first text, of a turn may take before the turn is kept
@@ -51,8 +46,8 @@ type Options struct {
 	// Logger is told once when spans cannot be sent, and once when they can be again. Nil means no
 	// logging.
 	Logger *slog.Logger
-	// Sender replaces the collector at Endpoint, for tests. Nil means the one at Endpoint.
-	Sender Sender
+	// Client replaces the collector at Endpoint, for tests. Nil means the one at Endpoint.
+	Client otlptrace.Client
 
 	// queue is how many spans may wait; batch how many are sent at once, pause how long a smaller number
 	// waits for more. Zero means the defaults below.
@@ -62,16 +57,15 @@ type Options struct {
 
 // The defaults of Options, and what the queue is bounded by.
 const (
-	defaultTimeout = 10 * time.Second
-	queueSpans     = 2048
-	batchSpans     = 512
-	batchPause     = 2 * time.Second
+	queueSpans = 2048
+	batchSpans = 512
+	batchPause = 2 * time.Second
 	// sendTime bounds all attempts to send one batch.
 	sendTime = 30 * time.Second
 )
 
 func (o Options) withDefaults() Options {
-	o.Protocol, o.Timeout, o.Slow = cmp.Or(o.Protocol, HTTP), cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.Slow, setting.SlowAnswer)
+	o.Protocol, o.Slow = cmp.Or(o.Protocol, HTTP), cmp.Or(o.Slow, setting.SlowAnswer)
 	o.queue, o.batch, o.pause = cmp.Or(o.queue, queueSpans), cmp.Or(o.batch, batchSpans), cmp.Or(o.pause, batchPause)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
@@ -107,14 +101,10 @@ func New(o Options) (*Traces, error) {
 	for _, d := range Decisions() {
 		t.decided[d] = new(atomic.Int64)
 	}
-	send := o.Sender
-	if send == nil {
-		var err error
-		if send, err = dial(o); err != nil {
-			return nil, err
-		}
+	var err error
+	if t.out, err = newOutbox(o); err != nil {
+		return nil, err
 	}
-	t.out = newOutbox(o, send)
 	return t, nil
 }
 
@@ -163,7 +153,7 @@ func (t *Traces) decide(trace [16]byte, f facts) Decision {
 // keep decides about spans, and sends them if they are kept. It does not block.
 func (t *Traces) keep(spans []span, f facts) {
 	if d := t.decide(spans[0].at.trace, f); d != NotKept {
-		spans[0].attributes = append(spans[0].attributes, attribute{keyKept, string(d)})
+		spans[0].attributes = append(spans[0].attributes, attribute.String(keyKept, string(d)))
 		t.out.put(spans)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"voicegw/internal/cost"
 	"voicegw/internal/textutil"
 	"voicegw/transport"
@@ -35,7 +37,7 @@ type answer struct {
 }
 
 func (a *answer) span(parent place, m Model) span {
-	at := attributes{{keyOperation, a.operation}}
+	at := attributes{attribute.String(keyOperation, a.operation)}
 	at.text(keyProvider, m.System)
 	at.text(keyModel, m.Name)
 	at.text(keyServer, m.Host)
@@ -47,7 +49,7 @@ func (a *answer) span(parent place, m Model) span {
 		at.texts(keyFinish, []string{a.finish})
 	}
 	if !a.first.IsZero() {
-		at = append(at, attribute{keyFirstChunk, max(a.first.Sub(a.begun), 0).Seconds()})
+		at = append(at, attribute.Float64(keyFirstChunk, max(a.first.Sub(a.begun), 0).Seconds()))
 	}
 	tokens(&at, a.tokens)
 	at.text(keyOutputMessages, messages("assistant", a.said))
@@ -168,7 +170,7 @@ type about struct {
 
 // spans makes the spans of a turn that is over, its own first. What of it is not over ends now.
 func (t *turn) spans(who about, content bool, now time.Time) []span {
-	a := attributes{{keyOperation, opTurn}, {keyMode, t.mode}, {keyTurn, int64(t.number)}}
+	a := attributes{attribute.String(keyOperation, opTurn), attribute.String(keyMode, t.mode), attribute.Int(keyTurn, t.number)}
 	a.text(keyAgent, who.agent)
 	a.text(keyProvider, who.model.System)
 	a.text(keyModel, who.model.Name)

@@ -4,11 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/protocol"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"voicegw/internal/audit"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -64,7 +66,7 @@ func (t *Traces) Voice(o session.Opening) session.Followed {
 
 // opened makes the spans of the session's start.
 func (v *voice) opened(o session.Opening) []span {
-	a := attributes{{keyMode, modeVoice}}
+	a := attributes{attribute.String(keyMode, modeVoice)}
 	a.text(keySession, v.who.session)
 	a.text(keyConversation, v.who.conversation)
 	a.text(keyAgent, v.who.agent)
@@ -80,7 +82,7 @@ func (v *voice) opened(o session.Opening) []span {
 		root.links = []link{{place{o.Before.Trace, o.Before.Span}, linkBefore}}
 	}
 	all := make([]span, 1, 3)
-	part := func(name string, kind kind, from, to time.Time, failed string) {
+	part := func(name string, kind trace.SpanKind, from, to time.Time, failed string) {
 		if from.IsZero() || to.IsZero() {
 			return
 		}
@@ -319,11 +321,11 @@ func (v *voice) flushed(a orchestrator.FlushItem) {
 	if t == nil || a.Reason == orchestrator.FlushSessionEnd || a.Reason == orchestrator.FlushConnectionLost {
 		return
 	}
-	if slices.ContainsFunc(t.attributes, func(a attribute) bool { return a.key == keyCut }) {
+	if slices.ContainsFunc(t.attributes, func(a attribute.KeyValue) bool { return a.Key == keyCut }) {
 		return // an interruption may flush several items
 	}
 	t.attributes.text(keyCut, string(a.Reason))
-	t.attributes = append(t.attributes, attribute{keyHeard, a.HeardMS}, attribute{keySent, a.SentMS})
+	t.attributes = append(t.attributes, attribute.Int64(keyHeard, a.HeardMS), attribute.Int64(keySent, a.SentMS))
 }
 
 // turn returns a turn whose spans are not made yet; nil if there is no such turn.

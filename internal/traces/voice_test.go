@@ -74,7 +74,7 @@ func TestTrees(t *testing.T) {
 	for name, converse := range conversations {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{}
-			tr := open(t, Options{Ratio: 1, Sender: r})
+			tr := open(t, Options{Ratio: 1, Client: r})
 			k := begin(t, tr, session.Opening{})
 			converse(t, k)
 			k.ends()
@@ -87,7 +87,7 @@ func TestTrees(t *testing.T) {
 // turns have traces of their own, with a link to it.
 func TestHandoffIsOneTrace(t *testing.T) {
 	r := &recorder{}
-	tr := open(t, Options{Ratio: 0, Sender: r})
+	tr := open(t, Options{Ratio: 0, Client: r})
 	above, _ := protocol.ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	k := begin(t, tr, session.Opening{Parent: above})
 	if got := k.followed.Start; got.Trace != above.Trace || got.Span == above.Span || !got.Sampled {
@@ -109,7 +109,7 @@ func TestHandoffIsOneTrace(t *testing.T) {
 func TestContentIsAnOption(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		r := &recorder{}
-		tr := open(t, Options{Ratio: 1, Content: content, Sender: r})
+		tr := open(t, Options{Ratio: 1, Content: content, Client: r})
 		k := begin(t, tr, session.Opening{})
 		k.says()
 		k.model(0, transport.Transcript{Item: "u", Role: transport.RoleUser, Text: "pay Ada, cherry", Final: true})
@@ -133,7 +133,7 @@ func TestContentIsAnOption(t *testing.T) {
 // TestRefusedSession: a session that could not begin is told of, although it has no turn.
 func TestRefusedSession(t *testing.T) {
 	r := &recorder{}
-	tr := open(t, Options{Sender: r})
+	tr := open(t, Options{Client: r})
 	if f := tr.Voice(session.Opening{SessionID: "s", Agent: "default", Provider: "openai", Came: epoch, Started: epoch, Known: epoch, Begun: epoch.Add(time.Second), Refused: "provider_unavailable"}); f.Take != nil {
 		t.Error("a session that did not begin is followed")
 	}
@@ -143,7 +143,7 @@ func TestRefusedSession(t *testing.T) {
 // TestTakenOver: a session that goes on here is linked to where it began.
 func TestTakenOver(t *testing.T) {
 	r := &recorder{}
-	tr := open(t, Options{Ratio: 1, Sender: r})
+	tr := open(t, Options{Ratio: 1, Client: r})
 	before := newPlace(protocol.TraceParent{})
 	f := tr.Voice(session.Opening{SessionID: "s", Agent: "default", Provider: "openai", Entry: session.EntryTakeover, Came: epoch, Begun: epoch.Add(time.Second), Before: protocol.TraceParent{Trace: before.trace, Span: before.span}})
 	f.Take(session.Step{At: epoch.Add(2 * time.Second), Event: session.Returned{Outcome: session.ReturnedHere, Took: 30 * time.Millisecond}})
@@ -156,7 +156,7 @@ func TestTakenOver(t *testing.T) {
 // TestOneTurnIsBounded: a model that never stops calling, and a user who never stops speaking, fill no memory.
 func TestOneTurnIsBounded(t *testing.T) {
 	r := &recorder{}
-	tr := open(t, Options{Ratio: 1, Sender: r})
+	tr := open(t, Options{Ratio: 1, Client: r})
 	k := begin(t, tr, session.Opening{})
 	k.says()
 	for range 500 {

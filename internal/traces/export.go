@@ -1,0 +1,226 @@
+package traces
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// dial returns a client of the collector. It connects with the first spans. Options that are empty come
+// from the environment, which the exporters read.
+func dial(o Options) otlptrace.Client {
+	if o.Protocol == GRPC {
+		all := []otlptracegrpc.Option{
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: sendTime}),
+		}
+		if o.Endpoint != "" {
+			all = append(all, otlptracegrpc.WithEndpointURL(o.Endpoint))
+		}
+		if len(o.Headers) > 0 {
+			all = append(all, otlptracegrpc.WithHeaders(o.Headers))
+		}
+		return otlptracegrpc.NewClient(all...)
+	}
+	all := []otlptracehttp.Option{
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: sendTime}),
+	}
+	if o.Endpoint != "" {
+		// The endpoint may have the signal's path or not.
+		all = append(all, otlptracehttp.WithEndpointURL(strings.TrimSuffix(strings.TrimRight(o.Endpoint, "/"), signalPath)+signalPath))
+	}
+	if len(o.Headers) > 0 {
+		all = append(all, otlptracehttp.WithHeaders(o.Headers))
+	}
+	return otlptracehttp.NewClient(all...)
+}
+
+// outbox hands spans to the SDK's batch processor and counts their outcomes.
+type outbox struct {
+	// Fixed after newOutbox.
+	most     int64
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+	to       sdktrace.SpanExporter
+	logger   *slog.Logger
+	// patience ends what is being sent; its cancel is called by close.
+	patience func() context.Context
+	cancel   context.CancelFunc
+
+	mu                             sync.Mutex // guards the following fields
+	waiting, sent, failed, dropped int64
+	closed                         bool
+
+	away bool // owned by ExportSpans, which is never called concurrently: the last batch could not be sent
+}
+
+func newOutbox(o Options) (*outbox, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &outbox{most: int64(o.queue), logger: o.Logger, patience: func() context.Context { return ctx }, cancel: cancel}
+	var self []attribute.KeyValue
+	for key, value := range o.Resource {
+		self = append(self, attribute.String(key, value))
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(self...), resource.WithFromEnv())
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	collector := o.Client
+	if collector == nil {
+		collector = dial(o)
+	}
+	if b.to, err = otlptrace.New(ctx, collector); err != nil {
+		cancel()
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	b.provider = sdktrace.NewTracerProvider(
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithIDGenerator(places{}), sdktrace.WithResource(about),
+		sdktrace.WithBatcher(b, sdktrace.WithMaxQueueSize(o.queue), sdktrace.WithMaxExportBatchSize(o.batch),
+			sdktrace.WithBatchTimeout(o.pause), sdktrace.WithExportTimeout(sendTime)),
+	)
+	b.tracer = b.provider.Tracer("voicegw/internal/traces", trace.WithInstrumentationVersion(o.Version),
+		trace.WithInstrumentationAttributes(attribute.String("voicegw.gen_ai.conventions", ConventionsVersion)))
+	return b, nil
+}
+
+// put queues spans, all or none of them, without waiting. The batch processor's queue has room for all that wait.
+func (b *outbox) put(spans []span) {
+	n := int64(len(spans))
+	b.mu.Lock()
+	room := !b.closed && b.waiting+n <= b.most
+	if room {
+		b.waiting += n
+	} else {
+		b.dropped += n
+	}
+	b.mu.Unlock()
+	if !room {
+		return
+	}
+	for i := range spans {
+		spans[i].record(b.tracer)
+	}
+}
+
+// ExportSpans sends a batch for the batch processor. A batch that fails is lost and counted, and the log
+// has the first failure.
+func (b *outbox) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(b.patience(), cancel)
+	defer stop()
+	err := b.to.ExportSpans(ctx, batch)
+	n := int64(len(batch))
+	b.mu.Lock()
+	b.waiting -= n
+	if err != nil {
+		b.failed += n
+	} else {
+		b.sent += n
+	}
+	b.mu.Unlock()
+	if failed := err != nil; failed != b.away {
+		b.away = failed
+		if failed {
+			b.logger.Warn("cannot send spans; they are dropped and counted", "error", err)
+		} else {
+			b.logger.Info("sending spans again")
+		}
+	}
+	return nil // the batch processor would log each one
+}
+
+// Shutdown ends all connections.
+func (b *outbox) Shutdown(ctx context.Context) error { return b.to.Shutdown(ctx) }
+
+func (b *outbox) stats() (sent, failed, dropped, waiting int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sent, b.failed, b.dropped, b.waiting
+}
+
+// close sends what waits until ctx is done, and ends the connections.
+func (b *outbox) close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	stop := context.AfterFunc(ctx, b.cancel) // each batch that is left then fails at once
+	defer stop()
+	err := b.provider.Shutdown(context.WithoutCancel(ctx))
+	b.cancel()
+	b.mu.Lock()
+	b.dropped, b.waiting = b.dropped+b.waiting, 0
+	b.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("traces: close the connection to the collector: %w", err)
+	}
+	return nil
+}
+
+// places gives a span the ids of the place in its context: they are known before the span is made.
+type places struct{}
+
+type placeKey struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (places) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	at, _ := ctx.Value(placeKey{}).(place)
+	return at.trace, at.span
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (places) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	at, _ := ctx.Value(placeKey{}).(place)
+	return at.span
+}
+
+// record makes the span with the SDK, with the times that it had.
+func (s *span) record(tracer trace.Tracer) {
+	ctx := context.WithValue(context.Background(), placeKey{}, s.at)
+	if s.parent != [8]byte{} {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, place{s.at.trace, s.parent}.context())
+	}
+	links := make([]trace.Link, 0, len(s.links))
+	for _, l := range s.links {
+		links = append(links, trace.Link{SpanContext: l.to.context(), Attributes: []attribute.KeyValue{attribute.String(keyLinkTo, l.what)}})
+	}
+	_, out := tracer.Start(ctx, s.name, trace.WithTimestamp(s.begun), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attributes...), trace.WithLinks(links...))
+	for _, e := range s.events {
+		out.AddEvent(e.name, trace.WithTimestamp(e.at), trace.WithAttributes(e.attributes...))
+	}
+	if s.failed != "" {
+		out.SetAttributes(attribute.String(keyError, s.failed))
+		out.SetStatus(codes.Error, s.failed)
+	}
+	end := s.end
+	if end.Before(s.begun) {
+		end = s.begun
+	}
+	out.End(trace.WithTimestamp(end))
+}
+
+// context returns the place as the context of a span that is kept.
+func (p place) context() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: p.trace, SpanID: p.span, TraceFlags: trace.FlagsSampled})
+}
+
+const (
+	// firstRetry and lastRetry are the shortest and the longest pause before a refused batch is sent again.
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Second
+
+	// signalPath is the path of traces below an endpoint for all signals.
+	signalPath = "/v1/traces"
+)
