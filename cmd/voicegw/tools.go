@@ -56,7 +56,7 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	if err != nil {
 		return usage(err)
 	}
-	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: build.CommitOf(ctx, flags.Dir), Provided: provided()})
+	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: build.CommitOf(ctx, flags.Dir)})
 	if err != nil {
 		return cannotBuild(flags.Dir, err)
 	}
@@ -83,7 +83,7 @@ func (flags toolsLintFlags) Run(p Process) error {
 		}
 		names = []string{name}
 	}
-	report, err := build.Lint(build.Options{Dir: dir, Provided: provided()}, names...)
+	report, err := build.Lint(build.Options{Dir: dir}, names...)
 	if err != nil {
 		return cannotBuild(dir, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +35,6 @@ type Options struct {
 	// written as it is; Commit may be empty.
 	Time   time.Time
 	Commit string
-	// Provided are the types that a tool's Needs may name, by mode; nil disables this check.
-	Provided map[spec.Mode][]reflect.Type
 }
 
 // Build checks all tools and writes the registry and the generated Go files. If any finding
@@ -49,20 +46,17 @@ func Build(o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.provided = o.Provided
 	report, err := p.build(o)
 	return report, errors.Join(err, p.root.Close())
 }
 
 // Lint checks the named tools, or all if there are no names, and writes nothing. A
-// name is a directory's name or an id. Lint ignores generated files, and uses only the Dir
-// and Provided of o.
+// name is a directory's name or an id. Lint ignores generated files, and uses only the Dir of o.
 func Lint(o Options, names ...string) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	p.provided = o.Provided
 	defer p.root.Close() //nolint:errcheck // it was only read
 	if len(names) == 0 {
 		if names, err = toolNames(p.root.FS()); err != nil {

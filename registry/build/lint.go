@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,8 +21,7 @@ import (
 type linter struct {
 	module   string            // the path of the project's module
 	twins    map[string]string // ids that are too similar to an earlier one
-	provided map[spec.Mode][]reflect.Type
-	tool     string // the tool that is being checked
+	tool     string            // the tool that is being checked
 	beside   []*version
 	findings []Finding
 }
@@ -276,7 +274,6 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", p.key)
 		}
 	}
-	l.onlyGuide(file, s, parameters)
 }
 
 // examples checks the JSON blocks: each holds the arguments of a call.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	gobuild "go/build"
 	"go/scanner"
 	"go/token"
 	"io"
@@ -99,21 +100,29 @@ func (l *linter) read(root fs.FS, name string) *source {
 		switch n := e.Name(); {
 		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"):
 		case strings.HasSuffix(n, "_test.go"), strings.HasPrefix(n, "_"), strings.HasPrefix(n, "."):
-			s.left[n], _ = readFile(root, s.file(n), maxHandler) // read only for hints, and for the names in it
+			s.left[n], _ = readFile(root, s.file(n), maxHandler) // for the names in it
 		case n == ArgsFile:
 			s.args, _ = readFile(root, s.file(n), maxHandler) // a file that cannot be read counts as out of date
 		default:
-			text := l.file(root, s.file(n), maxHandler)
-			switch {
+			switch text := l.file(root, s.file(n), maxHandler); {
 			case text == nil:
-			case leftOut(n, text) != "":
-				s.left[n] = text
-			default:
+			case built(n, text):
 				s.others[n] = text
+			default:
+				s.left[n] = text
 			}
 		}
 	}
 	return s
+}
+
+// built reports whether the go command compiles a file, on this system.
+func built(name string, text []byte) bool {
+	context := gobuild.Default
+	context.CgoEnabled = false
+	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	match, err := context.MatchFile(".", name)
+	return match || err != nil // an invalid Go file is reported elsewhere
 }
 
 // file reads one required file; nil if it is unusable.

@@ -31,11 +31,6 @@ func TestWording(t *testing.T) {
 		{"the new handler", handler, "do the work. Until then", "TODO: do the work. Until then", "warning tools/alpha/handler.go:19 #handlergo : The handler is still the one"},
 		{"a constant preview", schema, `"latencyBudgetMs"`, `"preview": "Do {{it}}?", "latencyBudgetMs"`, "warning tools/alpha/schema.json:10 #preview /preview: The preview names no argument"},
 		{"a preview", schema, `"latencyBudgetMs"`, `"preview": "Find {query}[ ({limit})]", "latencyBudgetMs"`, ""},
-		{"a parameter of the guide alone", guide, "- `limit`: how", "- `colour`: which\n- `limit`: how", "warning tools/alpha/guide.md:8 #guidemd : The guide mentions colour"},
-		{"one in a table", guide, "- `limit`: how", "| `limit` | `x` |\n|---|---|\n| `colour` | which |\n\n- `limit`: how", "The guide mentions colour"},
-		{"one beside another", guide, "- `limit`: how", "- `query`, `colour`: which\n- `limit`: how", "The guide mentions colour"},
-		{"a part of one", guide, "- `limit`: how", "- `query.colour`: which\n- `limit`: how", "The guide mentions query.colour"},
-		{"what is no name", guide, "- `limit`: how", "- `\"red\"`: a colour\n- `limit`: how", ""},
 		{"a parameter that the guide is silent about", guide, "- `limit`: how", "- unlimited: how", "warning tools/alpha/guide.md:5 #guidemd : The section \"## Parameters\" does not speak of limit"},
 		{"good words", schema, `What to look for.`, "Was gesucht wird: «Größe», 漢字, 👩\u200d💻. Not a todo.", ""},
 	}
