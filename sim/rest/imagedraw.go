@@ -10,7 +10,6 @@ import (
 	"image/png"
 	"math"
 	"math/rand/v2"
-	"strings"
 )
 
 // The limits of a picture, in pixels.
@@ -19,13 +18,10 @@ const (
 	maxSide = 4096
 )
 
-// colours of the palette with a special use; the others are for shapes.
+// The palette has the colour of the background, and those of shapes.
 const (
-	ground = iota
-	paper  // behind the words
-	ink
-	firstShade
-	shades = 9
+	firstShade = 1 // after the background
+	shades     = 9
 )
 
 // Draw draws the picture for a prompt, width by height pixels, each from 16 to 4096. The same
@@ -42,7 +38,6 @@ func Draw(prompt string, width, height, variant int) (image.Image, error) {
 	for i := range 9 + random.IntN(8) {
 		p.shape(random, uint8(firstShade+i%shades))
 	}
-	p.words(prompt)
 	return p.Paletted, nil
 }
 
@@ -65,10 +60,10 @@ func Encode(img image.Image, format string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// palette returns a light background, white paper, dark ink, and shades around one hue.
+// palette returns a light background and shades around one hue.
 func palette(random *rand.Rand) color.Palette {
 	hue := random.Float64() * 360
-	p := color.Palette{hsl(hue, 0.45, 0.88), color.RGBA{255, 255, 255, 255}, hsl(hue, 0.5, 0.15)}
+	p := color.Palette{hsl(hue, 0.45, 0.88)}
 	for i := range shades {
 		p = append(p, hsl(hue+float64(i)*137.5, 0.35+0.3*random.Float64(), 0.35+0.35*random.Float64()))
 	}
@@ -109,69 +104,3 @@ func (p picture) shape(random *rand.Rand, shade uint8) {
 }
 
 func abs(n int) int { return max(n, -n) }
-
-// words writes the prompt on a strip of paper at the bottom, as large as fits into a third
-// of the height; text that does not fit even in small letters is cut off.
-func (p picture) words(prompt string) {
-	w, h := p.Rect.Dx(), p.Rect.Dy()
-	scale := max(1, min(w, h)/128)
-	for ; scale > 1; scale-- {
-		if lines := wrap(prompt, w/(scale*letterStep)-2); (len(lines)+1)*lineStep*scale <= h/3 {
-			break
-		}
-	}
-	columns := w/(scale*letterStep) - 2
-	lines := wrap(prompt, columns)
-	if most := max(1, h/3/(lineStep*scale)-1); len(lines) > most {
-		lines = lines[:most]
-	}
-	if columns < 1 || len(lines) == 0 {
-		return
-	}
-	top := max(0, h-(len(lines)*lineStep+4)*scale)
-	for i := top * p.Stride; i < len(p.Pix); i++ {
-		p.Pix[i] = paper
-	}
-	for i, line := range lines {
-		for k, r := range []rune(line) {
-			p.letter(glyphOf(r), (1+k)*letterStep*scale, top+(i*lineStep+3)*scale, scale)
-		}
-	}
-}
-
-func (p picture) letter(g glyph, x, y, scale int) {
-	for row := range glyphHeight * scale {
-		for col := range glyphWidth * scale {
-			at := image.Pt(x+col, y+row)
-			if g[row/scale]>>(glyphWidth-1-col/scale)&1 == 1 && at.In(p.Rect) {
-				p.SetColorIndex(at.X, at.Y, ink)
-			}
-		}
-	}
-}
-
-// wrap breaks text into lines of at most that many letters, breaking longer words.
-func wrap(text string, columns int) []string {
-	if columns < 1 {
-		return nil
-	}
-	var lines []string
-	var line []rune
-	for _, word := range strings.Fields(text) {
-		runes := []rune(word)
-		if len(line) > 0 && len(line)+1+len(runes) > columns {
-			lines, line = append(lines, string(line)), nil
-		}
-		if len(line) > 0 {
-			line = append(line, ' ')
-		}
-		line = append(line, runes...)
-		for len(line) > columns {
-			lines, line = append(lines, string(line[:columns])), line[columns:]
-		}
-	}
-	if len(line) > 0 {
-		lines = append(lines, string(line))
-	}
-	return lines
-}

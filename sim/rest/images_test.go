@@ -114,40 +114,6 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// The words of the prompt stand in the picture: the letters of the font, dot for dot.
-func TestWordsAreWritten(t *testing.T) {
-	img, err := Draw("HI", 128, 128, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := img.(*image.Paletted)
-	scale, top := 1, 128-(lineStep+4)
-	var got []string
-	for y := range glyphHeight {
-		var row strings.Builder
-		for x := range 2*letterStep - 1 {
-			if p.ColorIndexAt(letterStep*scale+x, top+3+y) == ink {
-				row.WriteByte('#')
-			} else {
-				row.WriteByte('.')
-			}
-		}
-		got = append(got, row.String())
-	}
-	want := "#...#..###.\n#...#...#..\n#...#...#..\n#####...#..\n#...#...#..\n#...#...#..\n#...#..###."
-	if strings.Join(got, "\n") != want {
-		t.Errorf("\n%s", strings.Join(got, "\n"))
-	}
-	for r := range font {
-		if glyphOf(r) == unknownGlyph {
-			t.Errorf("%q has no glyph", r)
-		}
-	}
-	if glyphOf('ж') != unknownGlyph || glyphOf('a') != glyphOf('A') || glyphOf(' ') != (glyph{}) {
-		t.Error("letters are mixed up")
-	}
-}
-
 func TestOfficialOpenAIClient(t *testing.T) {
 	url, hc, h := serve(t)
 	c := openaigo.NewClient(option.WithBaseURL(url+"/v1/"), option.WithAPIKey("k"), option.WithHTTPClient(hc), option.WithMaxRetries(0))
