@@ -321,7 +321,6 @@ func (c *conn) updateSession(raw json.RawMessage) *apiError {
 	c.sess = changed
 	c.in.configure(before, changed)
 	c.emit("session.updated", "session", c.sess)
-	c.listTools(before.Tools, changed.Tools)
 	return nil
 }
 

@@ -93,7 +93,6 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	if c.deaf {
 		return nil
 	}
-	c.listTools(c.sess.Tools, q.tools)
 	r := c.newResponse(q)
 	turn := c.answer(q, r)
 	r.steps = turn.Steps

@@ -127,9 +127,8 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	// raw is a tool of the type mcp, echoed as received; mcp is its parsed form.
+	// raw is a tool of the type mcp, echoed as received.
 	raw json.RawMessage
-	mcp *mcpServer
 }
 
 // MarshalJSON echoes tools of other types as received.
@@ -413,8 +412,7 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 	}
 	if t.Type == "mcp" {
 		t.raw = raw
-		t.mcp, err = readMCP(raw, path)
-		return t, err
+		return t, nil
 	}
 	err = fields{
 		"type": ignored, "name": text(&t.Name), "parameters": asIs(&t.Parameters), "strict": ignored,
