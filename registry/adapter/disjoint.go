@@ -58,7 +58,7 @@ func requiresApart(a, b *object) bool {
 		va, ina := pa.get(name)
 		vb, inb := pb.get(name)
 		switch {
-		case !inb && closed(b) && !b.has("patternProperties"):
+		case !inb && closed(b):
 			return true
 		case ina && inb && disjoint(va, vb):
 			return true

@@ -17,27 +17,20 @@ const (
 	tableEnd   = "<!-- keywords end -->\n"
 )
 
-// keywordTable prints the keywords for the document: those that every form keeps, those that no form takes, and the rest.
+// keywordTable prints the keywords for the document: those that every form keeps, and the rest.
 func keywordTable() string {
 	var kept []string
-	var rest, refused strings.Builder
+	var rest strings.Builder
 	for _, k := range adapter.Keywords() {
-		switch {
-		case k.OpenAI == adapter.Kept && k.Gemini == adapter.Kept && k.Mend == "":
+		if k.OpenAI == adapter.Kept && k.Gemini == adapter.Kept && k.Mend == "" {
 			kept = append(kept, "`"+k.Name+"`")
-		case k.OpenAI == adapter.Refused && k.Gemini == adapter.Refused:
-			fmt.Fprintf(&refused, "| `%s` | %s |\n", k.Name, k.Mend)
-		default:
-			text := strings.TrimSuffix(k.Reason, ".")
-			if k.Gemini == adapter.Refused {
-				text = k.Mend
-			}
-			fmt.Fprintf(&rest, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, strings.ReplaceAll(text, "|", "\\|"))
+			continue
 		}
+		text := strings.ReplaceAll(strings.TrimSuffix(k.Reason, "."), "|", "\\|")
+		fmt.Fprintf(&rest, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, text)
 	}
 	return "Kept in every form: " + strings.Join(kept, ", ") + ".\n\n" +
-		"| keyword | OpenAI | Gemini | note, or replacement |\n|---|---|---|---|\n" + rest.String() +
-		"\n| refused in every form | instead |\n|---|---|\n" + refused.String()
+		"| keyword | OpenAI | Gemini | note |\n|---|---|---|---|\n" + rest.String()
 }
 
 // TestTheDocumentHasTheTable keeps docs/tool-schemas.md and the code together.
@@ -91,7 +84,7 @@ func TestTheDocumentsExample(t *testing.T) {
 	}
 }
 
-// TestTheTableIsWhole says that the table has no row twice and a way out of each refusal.
+// TestTheTableIsWhole checks that no row is there twice.
 func TestTheTableIsWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range adapter.Keywords() {
@@ -99,8 +92,8 @@ func TestTheTableIsWhole(t *testing.T) {
 			t.Errorf("%s stands twice", k.Name)
 		}
 		seen[k.Name] = true
-		if k.Reason == "" || (k.OpenAI == adapter.Refused || k.Gemini == adapter.Refused) && k.Mend == "" {
-			t.Errorf("%s has no reason, or is refused without a way out", k.Name)
+		if k.Reason == "" {
+			t.Errorf("%s has no reason", k.Name)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func ExampleGeminiParameters() {
 func ExampleProblems() {
 	_, _, err := adapter.All([]byte(`{"type": "object", "properties": {
 		"at": {"type": "string", "pattern": "(?i)noon"},
-		"ring": {"type": "string", "not": {"const": "loud"}}
+		"ring": {"type": "string", "enum": ["loud", ""]}
 	}, "additionalProperties": false}`))
 	var problems adapter.Problems
 	if errors.As(err, &problems) {
@@ -39,5 +39,5 @@ func ExampleProblems() {
 	}
 	// Output:
 	// /properties/at pattern
-	// /properties/ring not
+	// /properties/ring enum
 }

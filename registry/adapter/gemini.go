@@ -135,12 +135,9 @@ func several(t typeSet) bool { return len(t.Names()) > 1 }
 func (g *gemini) refuse(o *object) bool {
 	before := len(g.p.list)
 	for _, m := range o.members {
-		k, _ := keyword(m.key)
-		switch {
-		case m.key == "allOf":
+		if m.key == "allOf" {
+			k, _ := keyword(m.key)
 			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
-		case k.Gemini == Refused:
-			g.p.add(m.path, m.key, "Gemini's form cannot carry %s. %s Instead: %s.", m.key, k.Reason, k.Mend)
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {

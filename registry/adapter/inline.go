@@ -74,8 +74,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 	for _, m := range o.members {
 		k, ok := keyword(m.key)
 		switch {
-		case !ok, slices.Contains([]string{"$schema", "$comment", "$defs"}, m.key),
-			k.OpenAI == Refused && k.Gemini == Refused:
+		case !ok, slices.Contains([]string{"$schema", "$comment", "$defs"}, m.key):
 		case m.key == "$ref":
 			parts = append(parts, n.follow(o, depth))
 		case m.key == "allOf":

@@ -237,11 +237,6 @@ func (g *instances) object(s map[string]any, depth int) any {
 			}
 		}
 	}
-	if patterns, ok := s["patternProperties"].(map[string]any); ok {
-		for _, p := range slices.Sorted(maps.Keys(patterns)) {
-			out[g.matching(p)] = g.from(patterns[p], depth+1)
-		}
-	}
 	if most, ok := s["maxProperties"]; ok {
 		for name := range out {
 			if float64(len(out)) > f(most) && !slices.Contains(required, any(name)) {
@@ -254,10 +249,6 @@ func (g *instances) object(s map[string]any, depth int) any {
 
 func (g *instances) array(s map[string]any, depth int) any {
 	out := []any{}
-	prefix, _ := s["prefixItems"].([]any)
-	for _, p := range prefix {
-		out = append(out, g.from(p, depth+1))
-	}
 	least := int(f(s["minItems"]))
 	most := least + 3
 	if m, ok := s["maxItems"]; ok {
@@ -273,9 +264,6 @@ func (g *instances) array(s map[string]any, depth int) any {
 	}
 	for len(out) < n {
 		out = append(out, g.from(items, depth+1))
-	}
-	if c, ok := s["contains"]; ok && len(out) > 0 {
-		out[g.rng.IntN(len(out))] = g.from(c, depth+1)
 	}
 	return out
 }

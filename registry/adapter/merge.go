@@ -10,10 +10,7 @@ import (
 // groups are keywords that have a meaning only together: a whole group is taken from one
 // side or stays separate.
 var groups = [][]string{
-	{"properties", "patternProperties", "additionalProperties"},
-	{"prefixItems", "items"},
-	{"contains", "minContains", "maxContains"},
-	{"if", "then", "else"},
+	{"properties", "additionalProperties"},
 }
 
 func groupOf(key string) []string {
@@ -86,10 +83,10 @@ func (o *object) combine(a, b *object, key string, group []string) error {
 		o.replace(key, joinDependents(a.sub(key), b.sub(key)))
 	case "allOf":
 		o.replace(key, slices.Concat(a.list(key), b.list(key)))
-	case "properties", "patternProperties", "additionalProperties":
+	case "properties", "additionalProperties":
 		return o.combineProperties(a, b, group)
-	case "prefixItems", "items":
-		return o.combineItems(a, b, group)
+	case "items":
+		o.combineItems(a, b)
 	default:
 		if !sameGroup(a, b, group) {
 			o.apart(b, group)
@@ -214,7 +211,7 @@ func (o *object) combineProperties(a, b *object, group []string) error {
 func simpleObject(o *object) bool {
 	v, ok := o.get("additionalProperties")
 	_, isBool := v.(bool)
-	return !o.has("patternProperties") && (!ok || isBool)
+	return !ok || isBool
 }
 
 // closed reports that only the listed properties are allowed.
@@ -223,14 +220,7 @@ func closed(o *object) bool {
 	return v == false
 }
 
-func (o *object) combineItems(a, b *object, group []string) error {
-	if sameGroup(a, b, group) {
-		return nil
-	}
-	if a.has("prefixItems") || b.has("prefixItems") {
-		o.apart(b, group)
-		return nil
-	}
+func (o *object) combineItems(a, b *object) {
 	va, _ := a.get("items")
 	vb, _ := b.get("items")
 	v, err := merge(va, vb)
@@ -241,7 +231,6 @@ func (o *object) combineItems(a, b *object, group []string) error {
 		v = false // only the empty array is left
 	}
 	o.replace("items", v)
-	return nil
 }
 
 // finish removes from a merged schema what can have no effect: enum values of another
@@ -256,7 +245,7 @@ func finish(v any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !closed(o) || o.has("patternProperties") {
+	if !closed(o) {
 		return o, nil
 	}
 	props := o.sub("properties")

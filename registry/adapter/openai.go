@@ -6,7 +6,7 @@ import "encoding/json"
 // must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at
 // the top level" (error of the chat API, seen in public issue reports of 2025 and 2026).
 // Gemini's servers accept only an OBJECT there, so the first two apply to it as well.
-var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum", "not"}
+var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum"}
 
 const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
 

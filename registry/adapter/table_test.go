@@ -16,35 +16,23 @@ var samples = map[string]string{
 	"enum": `{"enum":["a"]}`, "const": `{"const":"a"}`, "default": `{"type":"string","default":"a"}`, "examples": `{"type":"string","examples":["a"]}`,
 	"deprecated": `{"type":"string","deprecated":true}`, "readOnly": `{"type":"string","readOnly":true}`, "writeOnly": `{"type":"string","writeOnly":true}`,
 	"format": `{"type":"string","format":"date"}`, "contentEncoding": `{"type":"string","contentEncoding":"base64"}`,
-	"contentMediaType": `{"type":"string","contentMediaType":"text/html"}`, "contentSchema": `{"type":"string","contentSchema":{"type":"string"}}`,
-	"pattern": `{"type":"string","pattern":"^a"}`, "minLength": `{"type":"string","minLength":1}`, "maxLength": `{"type":"string","maxLength":1}`,
+	"contentMediaType": `{"type":"string","contentMediaType":"text/html"}`,
+	"pattern":          `{"type":"string","pattern":"^a"}`, "minLength": `{"type":"string","minLength":1}`, "maxLength": `{"type":"string","maxLength":1}`,
 	"minimum": `{"type":"number","minimum":1}`, "exclusiveMinimum": `{"type":"number","exclusiveMinimum":1}`,
 	"maximum": `{"type":"number","maximum":1}`, "exclusiveMaximum": `{"type":"number","exclusiveMaximum":1}`, "multipleOf": `{"type":"number","multipleOf":3}`,
-	"items": `{"type":"array","items":{"type":"string"}}`, "prefixItems": `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"string"}}`,
+	"items":    `{"type":"array","items":{"type":"string"}}`,
 	"minItems": `{"type":"array","items":{"type":"string"},"minItems":1}`, "maxItems": `{"type":"array","items":{"type":"string"},"maxItems":1}`,
-	"uniqueItems": `{"type":"array","items":{"type":"string"},"uniqueItems":true}`, "contains": `{"type":"array","items":{"type":"string"},"contains":{"const":"a"}}`,
-	"minContains":   `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"minContains":2}`,
-	"maxContains":   `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"maxContains":2}`,
+	"uniqueItems":   `{"type":"array","items":{"type":"string"},"uniqueItems":true}`,
 	"properties":    `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
 	"required":      `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"required":["a"]}`,
 	"minProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"minProperties":1}`,
 	"maxProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"maxProperties":1}`, "additionalProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
-	"patternProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"patternProperties":{"^x":{"type":"string"}}}`,
-	"propertyNames":     `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"propertyNames":{"maxLength":1}}`,
 	"dependentRequired": `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false,"dependentRequired":{"a":["b"]}}`,
-	"dependentSchemas":  `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"dependentSchemas":{"a":{"minProperties":1}}}`,
 	"anyOf":             `{"anyOf":[{"type":"string"},{"type":"integer"}]}`, "oneOf": `{"oneOf":[{"type":"string"},{"type":"integer"}]}`,
-	"allOf": `{"allOf":[{"type":"string"},{"minLength":1}]}`, "not": `{"type":"string","not":{"const":"a"}}`,
-	"if": `{"type":"string","if":{"minLength":2},"then":{"maxLength":3}}`, "then": `{"type":"string","if":{"minLength":2},"then":{"maxLength":3}}`,
-	"else": `{"type":"string","if":{"minLength":2},"else":{"maxLength":3}}`,
-	"$ref": `{"$ref":"#/properties/other"}`, "$defs": `{"type":"string","$defs":{"a":{"type":"string"}}}`, "definitions": `{"type":"string","definitions":{"a":{"type":"string"}}}`,
-	"$anchor": `{"type":"string","$anchor":"here"}`, "$schema": `{"type":"string","$schema":"https://json-schema.org/draft/2020-12/schema"}`,
-	"$id": ``, "$comment": `{"type":"string","$comment":"C"}`, "$dynamicRef": `{"type":"string","$dynamicRef":"#a"}`, "$dynamicAnchor": `{"type":"string","$dynamicAnchor":"a"}`,
-	"$recursiveRef": `{"type":"string","$recursiveRef":"#"}`, "$recursiveAnchor": `{"type":"string","$recursiveAnchor":true}`, "$vocabulary": `{"type":"string","$vocabulary":{}}`,
-	"unevaluatedProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"unevaluatedProperties":false}`,
-	"unevaluatedItems":      `{"type":"array","items":{"type":"string"},"unevaluatedItems":false}`,
-	"dependencies":          `{"type":"string","dependencies":{}}`, "additionalItems": `{"type":"string","additionalItems":false}`,
-	"nullable": `{"type":"string","nullable":true}`, "example": `{"type":"string","example":"a"}`,
+	"allOf": `{"allOf":[{"type":"string"},{"minLength":1}]}`,
+	"$ref":  `{"$ref":"#/properties/other"}`, "$defs": `{"type":"string","$defs":{"a":{"type":"string"}}}`,
+	"$schema":  `{"type":"string","$schema":"https://json-schema.org/draft/2020-12/schema"}`,
+	"$comment": `{"type":"string","$comment":"C"}`,
 }
 
 // TestTheTableSaysWhatHappens tries each keyword: the table is what authors are promised.
@@ -56,9 +44,6 @@ func TestTheTableSaysWhatHappens(t *testing.T) {
 			continue
 		}
 		schema := object(`"v":` + sample + `,"other":{"type":"boolean"}`)
-		if k.Name == "$id" {
-			schema = json.RawMessage(`{"$id":"https://example.com/x","type":"object","properties":{"v":{"type":"string"}},"additionalProperties":false}`)
-		}
 		openAI, openAIErr := adapter.OpenAIParameters(schema)
 		gemini, geminiErr := adapter.GeminiParameters(schema)
 		checkTreatment(t, "OpenAI", k.Name, k.OpenAI, openAI, openAIErr)
@@ -73,8 +58,6 @@ func TestTheTableSaysWhatHappens(t *testing.T) {
 func checkTreatment(t *testing.T, form, name string, treatment adapter.Treatment, made json.RawMessage, err error) {
 	t.Helper()
 	present := strings.Contains(string(made), `"`+name+`":`)
-	list := problemsOf(t, err)
-	blamed := slices.ContainsFunc(list, func(p adapter.Problem) bool { return p.Keyword == name })
 	switch treatment {
 	case adapter.Kept:
 		if err != nil || !present {
@@ -88,10 +71,6 @@ func checkTreatment(t *testing.T, form, name string, treatment adapter.Treatment
 		same := form == "Gemini" && (name == "type" || name == "enum")
 		if err != nil || present && !same {
 			t.Errorf("%s: %s is not rewritten: %s %v", form, name, made, err)
-		}
-	case adapter.Refused:
-		if !blamed {
-			t.Errorf("%s: %s is not refused: %s %v", form, name, made, err)
 		}
 	}
 }

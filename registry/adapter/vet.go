@@ -29,10 +29,7 @@ func (v *vetted) walk(path string, schema any, p *problems) {
 		return
 	}
 	for _, m := range o.members {
-		k, known := keyword(m.key)
-		if known && k.OpenAI == Refused && k.Gemini == Refused {
-			p.add(o.path, m.key, "%s is refused. %s Instead: %s.", m.key, k.Reason, k.Mend)
-		}
+		k, _ := keyword(m.key)
 		if text := o.text("pattern"); m.key == "pattern" {
 			checkPattern(o.path, text, p)
 		}

@@ -53,14 +53,10 @@ func (sh *shape) merge(n *node) {
 	sh.alternatives(n)
 }
 
-// mergeValues finds the values of a map. Those of patternProperties may be of several kinds.
+// mergeValues finds the values of a map.
 func (sh *shape) mergeValues(n *node) {
 	extra := n.get("additionalProperties")
-	switch {
-	case sh.values != nil:
-	case n.get("patternProperties") != nil:
-		sh.values = &node{kind: kindBool, text: "true"}
-	case extra != nil && (extra.kind != kindBool || extra.text != "false"):
+	if sh.values == nil && extra != nil && (extra.kind != kindBool || extra.text != "false") {
 		sh.values = extra
 	}
 }

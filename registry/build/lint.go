@@ -175,7 +175,7 @@ func (l *linter) bounds(file string, tree *node, field string, schema json.RawMe
 	return len(l.findings) == found
 }
 
-var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minContains", "maxContains"}, {"minimum", "maximum"}}
+var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minimum", "maximum"}}
 
 func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 	switch schema := schema.(type) {

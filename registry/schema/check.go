@@ -13,8 +13,8 @@ import (
 // knownKeywords are those of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
 	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
-	"exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems", "maxLength", "maxProperties", "maximum",
-	"minContains", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
+	"exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum",
+	"minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
 	"title", "type", "uniqueItems", "writeOnly",
 })))
 
@@ -28,14 +28,28 @@ var refusedKeywords = map[string]string{
 	"$recursiveAnchor":      "belongs to an older draft; refer with \"#/$defs/…\"",
 	"$vocabulary":           "is for meta-schemas; remove it",
 	"definitions":           "belongs to an older draft; write $defs",
-	"dependencies":          "belongs to an older draft; write dependentRequired or dependentSchemas",
-	"additionalItems":       "belongs to an older draft; write prefixItems and items",
+	"dependencies":          "belongs to an older draft; write dependentRequired",
+	"additionalItems":       "belongs to an older draft; write items",
 	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
 	"contentSchema":         "is never checked; say it in the description",
 	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
 	"enumDescriptions":      "is not a standard keyword; say it in the description",
 	"markdownDescription":   "is an editor's keyword; write description",
 	"additional_properties": "is not a keyword; write additionalProperties",
+
+	"prefixItems":           "does not exist in Gemini's form; use an object with one property for each position",
+	"contains":              "does not exist in Gemini's form; make the item that must be there a property of its own",
+	"minContains":           "belongs to contains, which does not exist in Gemini's form; remove it",
+	"maxContains":           "belongs to contains, which does not exist in Gemini's form; remove it",
+	"patternProperties":     "does not exist in Gemini's form; use an array of objects with the properties key and value",
+	"propertyNames":         "does not exist in Gemini's form, and a closed object lists its names; remove it",
+	"dependentSchemas":      "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so in the description",
+	"not":                   "does not exist in Gemini's form; say what is allowed",
+	"if":                    "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so in the description",
+	"then":                  "belongs to if, which does not exist in Gemini's form; remove it",
+	"else":                  "belongs to if, which does not exist in Gemini's form; remove it",
+	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the object that lists the properties",
+	"unevaluatedItems":      "depends on its neighbours, which the forms change; use items",
 }
 
 // schemaCheck looks for what the meta-schema allows and the gateway does not.
@@ -114,10 +128,6 @@ func (c *schemaCheck) patterns(n *Node) {
 	if pattern, ok := n.Doc["pattern"].(string); ok {
 		check(n.at.With("pattern"), pattern)
 	}
-	byPattern, _ := n.Doc["patternProperties"].(map[string]any)
-	for _, pattern := range slices.Sorted(maps.Keys(byPattern)) {
-		check(n.at.With("patternProperties", pattern), pattern)
-	}
 }
 
 // inSlashes matches a pattern written as in JavaScript and Perl.
@@ -145,9 +155,8 @@ func init() {
 	for types, keywords := range map[string][]string{
 		"string":         {"contentEncoding", "contentMediaType", "format", "maxLength", "minLength", "pattern"},
 		"integer number": {"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"},
-		"array":          {"contains", "items", "maxContains", "maxItems", "minContains", "minItems", "prefixItems", "unevaluatedItems", "uniqueItems"},
-		"object": {"additionalProperties", "dependentRequired", "dependentSchemas", "maxProperties", "minProperties", "patternProperties",
-			"properties", "propertyNames", "required", "unevaluatedProperties"},
+		"array":          {"items", "maxItems", "minItems", "uniqueItems"},
+		"object":         {"additionalProperties", "dependentRequired", "maxProperties", "minProperties", "properties", "required"},
 	} {
 		for _, keyword := range keywords {
 			constrained[keyword] = strings.Fields(types)
@@ -166,17 +175,11 @@ func (c *schemaCheck) idle(n *Node) {
 				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
 		}
 	}
-	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false && n.Doc["patternProperties"] == nil {
+	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false {
 		for _, name := range slices.Sorted(maps.Keys(needed)) {
 			if _, has := n.Props[name]; !has {
 				c.problem(n.at.With("dependentRequired").With(name), "This has no effect: the closed object has no property %q; correct the name or remove it.", document.Shorten(name, 40))
 			}
-		}
-	}
-	for keyword, owner := range map[string]string{"minContains": "contains", "maxContains": "contains", "then": "if", "else": "if"} {
-		_, has := n.Doc[keyword]
-		if _, owned := n.Doc[owner]; has && !owned {
-			c.problem(n.at.With(keyword), "%q has no effect without %q; add it, or remove this.", keyword, owner)
 		}
 	}
 }
@@ -187,7 +190,7 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 		return
 	}
 	seen[n] = true
-	values := slices.Concat(n.prefix, n.patterned)
+	var values []*Node
 	for _, name := range n.Names {
 		values = append(values, n.Props[name])
 	}
@@ -215,12 +218,6 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 	}
 	for _, part := range slices.Concat(n.AllOf, n.AnyOf, n.OneOf) {
 		c.open(part, seen)
-	}
-	for _, other := range n.others {
-		switch other.at[len(n.at)] {
-		case "then", "else", "dependentSchemas":
-			c.open(other, seen)
-		}
 	}
 }
 
@@ -289,8 +286,8 @@ func (c *schemaCheck) closes(n *Node) bool {
 	}
 	types := n.Types()
 	return len(types) > 0 &&
-		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false || n.Doc["unevaluatedProperties"] == false || c.isMap(n)) &&
-		(!slices.Contains(types, "array") || n.Items != nil || n.Doc["unevaluatedItems"] == false)
+		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false || c.isMap(n)) &&
+		(!slices.Contains(types, "array") || n.Items != nil)
 }
 
 // unappliedDefaults refuses defaults at places where they are never applied.
@@ -298,16 +295,12 @@ func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
 	if unapplied && n.hasDefault {
 		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to where the property is described.")
 	}
-	for _, name := range n.Names {
-		c.unappliedDefaults(n.Props[name], unapplied)
+	for _, child := range n.filled() {
+		if child != n.Ref {
+			c.unappliedDefaults(child, unapplied)
+		}
 	}
-	for _, child := range slices.Concat(n.prefix, n.AllOf, n.AnyOf, n.OneOf) {
-		c.unappliedDefaults(child, unapplied)
-	}
-	if n.Items != nil {
-		c.unappliedDefaults(n.Items, unapplied)
-	}
-	for _, other := range slices.Concat(n.patterned, n.others) {
-		c.unappliedDefaults(other, true)
+	if n.extra != nil {
+		c.unappliedDefaults(n.extra, true)
 	}
 }

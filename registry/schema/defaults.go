@@ -27,9 +27,7 @@ func (f *filler) fill(n *Node, v any, place document.Pointer) {
 		}
 	case []any:
 		for i, item := range v {
-			if i < len(n.prefix) {
-				f.fill(n.prefix[i], item, place.Index(i))
-			} else if n.Items != nil && n.Items.fills {
+			if n.Items != nil && n.Items.fills {
 				f.fill(n.Items, item, place.Index(i))
 			}
 		}

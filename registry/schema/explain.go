@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -67,7 +66,7 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
 	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // this error only groups its causes
 	f := e.fact(ve)
 	switch {
-	case len(ve.Causes) == 0, !whole && f.keyword == "minContains":
+	case len(ve.Causes) == 0:
 		return e.problems(f)
 	case !whole && (f.keyword == "anyOf" || f.keyword == "oneOf"):
 		return e.choices(ve, f)
@@ -86,13 +85,7 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 	f.got, _ = document.At(e.value, f.place)
 	_, where, _ := strings.Cut(ve.AbsoluteKeywordLocation, "#")
 	place, _ := document.ParseFragment(where)
-	if strings.Contains(ve.KeywordLocation, "/propertyNames") && len(f.place) > 0 {
-		f.got = f.place[len(f.place)-1] // the name itself is wrong
-	}
 	if ve.Message == "not allowed" { // the schema false
-		if len(place) > 0 && place[len(place)-1] == "unevaluatedProperties" {
-			f.keyword = "unevaluatedProperties"
-		}
 		return f
 	}
 	last := len(place) - 1
@@ -110,7 +103,7 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 
 func isAssertion(keyword string) bool {
 	switch keyword {
-	case "additionalProperties", "anyOf", "dependentRequired", "enum", "format", "maxContains", "minContains", "not", "oneOf", "required", "type", "uniqueItems":
+	case "additionalProperties", "anyOf", "dependentRequired", "enum", "format", "oneOf", "required", "type", "uniqueItems":
 		return true
 	}
 	return comparisons[keyword] != "" || sizes[keyword] != ""
@@ -173,8 +166,6 @@ func (e *explainer) problems(f fact) []document.Problem {
 		return e.dependent(f)
 	case "additionalProperties":
 		return e.unknown(f)
-	case "unevaluatedProperties":
-		return []document.Problem{{Path: f.place.String(), Message: "is not a known parameter; leave it out"}}
 	case "":
 		return []document.Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
 	}
@@ -218,16 +209,10 @@ func (f *fact) word() string {
 		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), document.Show(f.got))
 	case "format":
 		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), document.Show(f.got))
-	case "not":
-		return fmt.Sprintf("must not be %s", document.Show(f.got))
 	case "oneOf":
 		return "fits several of the allowed forms and must fit one alone: " + f.message
 	case "uniqueItems":
 		return "must not hold the same item twice: " + f.message
-	case "minContains":
-		return "does not hold enough items of the kind it must contain"
-	case "maxContains":
-		return fmt.Sprintf("holds more than %s items of a kind", document.Show(f.limit))
 	}
 	return ""
 }
@@ -296,17 +281,10 @@ func (e *explainer) dependent(f fact) []document.Problem {
 func (e *explainer) unknown(f fact) []document.Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
-	byPattern, _ := f.schema["patternProperties"].(map[string]any)
 	known := slices.Sorted(maps.Keys(props))
-	var patterns []*regexp.Regexp
-	for pattern := range byPattern {
-		if re, err := regexp.Compile(pattern); err == nil {
-			patterns = append(patterns, re)
-		}
-	}
 	var problems []document.Problem
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if _, ok := props[name]; ok || slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) }) {
+		if _, ok := props[name]; ok {
 			continue
 		}
 		message := "is not a known parameter: this object takes no parameters, leave it out"

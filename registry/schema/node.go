@@ -25,11 +25,8 @@ type Node struct {
 	// AllOf, AnyOf and OneOf are the schemas in the lists of that name.
 	AllOf, AnyOf, OneOf []*Node
 
-	prefix        []*Node
-	patterned     []*Node // patternProperties
-	extra         *Node   // additionalProperties; also one of others
-	others        []*Node // every other subschema: defaults are not applied in there
-	value         any     // its default
+	extra         *Node // additionalProperties; defaults are not applied in there
+	value         any   // its default
 	hasDefault    bool
 	fills         bool // there are defaults at or below it
 	nodes, height int  // with every $ref replaced
@@ -54,7 +51,7 @@ func (n *Node) Find(place string, seen map[*Node]bool) *Node {
 		return nil
 	}
 	seen[n] = true
-	for _, child := range slices.Concat(n.filled(), n.patterned, n.others) {
+	for _, child := range n.all() {
 		if found := child.Find(place, seen); found != nil {
 			return found
 		}
@@ -84,11 +81,11 @@ func (n *Node) Refuses(v any) bool { return n.compiled != nil && n.compiled.Vali
 
 // filled returns the subschemas in which defaults are applied.
 func (n *Node) filled() []*Node {
-	all := make([]*Node, 0, len(n.Names)+len(n.prefix)+len(n.AllOf)+len(n.AnyOf)+len(n.OneOf)+2)
+	all := make([]*Node, 0, len(n.Names)+len(n.AllOf)+len(n.AnyOf)+len(n.OneOf)+2)
 	for _, name := range n.Names {
 		all = append(all, n.Props[name])
 	}
-	all = slices.Concat(all, n.prefix, n.AllOf, n.AnyOf, n.OneOf)
+	all = slices.Concat(all, n.AllOf, n.AnyOf, n.OneOf)
 	for _, one := range []*Node{n.Items, n.Ref} {
 		if one != nil {
 			all = append(all, one)
@@ -97,8 +94,16 @@ func (n *Node) filled() []*Node {
 	return all
 }
 
+// all returns the subschemas, that of $ref included.
+func (n *Node) all() []*Node {
+	if n.extra == nil {
+		return n.filled()
+	}
+	return append(n.filled(), n.extra)
+}
+
 func (n *Node) mapped() bool {
-	return len(n.Names) == 0 && len(n.patterned) == 0 && n.extra != nil && (n.extra.Doc != nil || n.extra.yes)
+	return len(n.Names) == 0 && n.extra != nil && (n.extra.Doc != nil || n.extra.yes)
 }
 
 // Types returns the types that "type" names.

@@ -195,9 +195,9 @@ type treeBuilder struct {
 
 // The places of subschemas, by keyword.
 var (
-	schemaKeywords     = []string{"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
-	schemaListKeywords = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
-	schemaMapKeywords  = []string{"$defs", "dependentSchemas", "patternProperties", "properties"}
+	schemaKeywords     = []string{"additionalProperties", "items"}
+	schemaListKeywords = []string{"allOf", "anyOf", "oneOf"}
+	schemaMapKeywords  = []string{"$defs", "properties"}
 )
 
 // build makes the nodes of a schema and of its subschemas. Values of the wrong type are
@@ -218,14 +218,10 @@ func (b *treeBuilder) build(v any, place document.Pointer) *Node {
 	for _, keyword := range schemaKeywords {
 		if sub, ok := n.Doc[keyword]; ok {
 			child := b.build(sub, place.With(keyword))
-			switch keyword {
-			case "items":
+			if keyword == "items" {
 				n.Items = child
-			case "additionalProperties":
+			} else {
 				n.extra = child
-				n.others = append(n.others, child)
-			default:
-				n.others = append(n.others, child)
 			}
 		}
 	}
@@ -240,8 +236,6 @@ func (b *treeBuilder) build(v any, place document.Pointer) *Node {
 				n.AnyOf = append(n.AnyOf, child)
 			case "oneOf":
 				n.OneOf = append(n.OneOf, child)
-			case "prefixItems":
-				n.prefix = append(n.prefix, child)
 			}
 		}
 	}
@@ -255,19 +249,14 @@ func (b *treeBuilder) buildMap(n *Node, keyword string) {
 	m, _ := n.Doc[keyword].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		child := b.build(m[name], n.at.With(keyword, name))
-		switch keyword {
-		case "properties":
-			if n.Props == nil {
-				n.Props = map[string]*Node{}
-			}
-			n.Props[name] = child
-			n.Names = append(n.Names, name)
-		case "patternProperties":
-			n.patterned = append(n.patterned, child)
-		case "$defs": // reached only by $ref
-		default:
-			n.others = append(n.others, child)
+		if keyword == "$defs" {
+			continue // reached only by $ref
 		}
+		if n.Props == nil {
+			n.Props = map[string]*Node{}
+		}
+		n.Props[name] = child
+		n.Names = append(n.Names, name)
 	}
 }
 
@@ -320,7 +309,7 @@ func (b *treeBuilder) measure(n *Node) {
 		b.measure(child)
 		n.fills = n.fills || child.fills
 	}
-	for _, child := range slices.Concat(n.filled(), n.patterned, n.others) {
+	for _, child := range n.all() {
 		b.measure(child)
 		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
 		n.height = max(n.height, child.height+1)
