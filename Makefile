@@ -88,7 +88,7 @@ vulncheck: ## Check the program with govulncheck
 	./scripts/vulncheck
 
 third-party: ## Write THIRD_PARTY.md: the modules in the program, with their licenses
-	go run ./scripts/supply licenses
+	go run ./scripts/dev licenses
 
 clean: ## Remove build results
 	rm -rf bin dist

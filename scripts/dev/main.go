@@ -2,6 +2,8 @@
 //
 //	go run ./scripts/dev count                         print the size of the code and its limits
 //	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/metrics.md
+//	go run ./scripts/dev licenses [--check]            write, or check, THIRD_PARTY.md
+//	go run ./scripts/dev sbom BINARY VERSION FILE      write the bill of materials of a built program
 //	go run ./scripts/dev faultproxy -target HOST:PORT  run a TCP proxy that fails on command
 //	go run ./scripts/dev slowsched GOROOT FOLDER       write a Go scheduler that delays goroutines
 package main
@@ -27,18 +29,22 @@ func main() {
 // run runs the program that the first argument names.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return errors.New("name a program: count, faultproxy, metrics or slowsched")
+		return errors.New("name a program: count, faultproxy, licenses, metrics, sbom or slowsched")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "count":
 		return count(os.Stdout)
 	case "metrics":
 		return metricsList(args)
+	case "licenses":
+		return licenses(args)
+	case "sbom":
+		return sbom(args)
 	case "faultproxy":
 		return faultProxy(ctx, args, os.Stdin, os.Stdout)
 	case "slowsched":
 		return slowScheduler(args)
 	default:
-		return fmt.Errorf("unknown program %q: name count, faultproxy, metrics or slowsched", name)
+		return fmt.Errorf("unknown program %q: name count, faultproxy, licenses, metrics, sbom or slowsched", name)
 	}
 }

@@ -9,5 +9,5 @@
 // due without input (outgoing audio, transcripts, expiry).
 //
 // Not simulated: transcription sessions (?intent=transcription), sideband connections (?call_id=), WebRTC, SIP. MCP
-// tools are listed but never called.
+// tools are accepted and ignored.
 package openai

@@ -68,7 +68,7 @@ func licenseOf(dir string) (string, error) {
 			return spdx, nil
 		}
 	}
-	return "", errors.New("its license is not one of those that scripts/supply/licenses.go knows: read it, and add its signs or drop the module")
+	return "", errors.New("its license is not one of those that scripts/dev/licenses.go knows: read it, and add its signs or drop the module")
 }
 
 // licensed returns the program's modules and the page's packages with their licenses.
@@ -112,41 +112,23 @@ func licenseTable(modules, packages []module) []byte {
 	return b.Bytes()
 }
 
-func writeLicenses(file string) error {
+// licenses writes THIRD_PARTY.md, or with --check compares it.
+func licenses(args []string) error {
+	check := len(args) == 1 && args[0] == "--check"
+	if len(args) > 0 && !check {
+		return errors.New("usage: licenses [--check]")
+	}
 	modules, packages, err := licensed()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, licenseTable(modules, packages), 0o644)
-}
-
-func checkLicenses(file string) error {
-	modules, packages, err := licensed()
-	if err != nil {
-		return err
+	table := licenseTable(modules, packages)
+	if !check {
+		return os.WriteFile(thirdParty, table, 0o644)
 	}
-	has, err := os.ReadFile(file)
-	if err != nil {
-		return err
+	has, err := os.ReadFile(thirdParty)
+	if err == nil && !bytes.Equal(has, table) {
+		err = errors.New(thirdParty + " is out of date; run make third-party")
 	}
-	return compareLicenses(file, has, licenseTable(modules, packages))
-}
-
-// compareLicenses lists missing and superfluous lines of the file.
-func compareLicenses(file string, has, wants []byte) error {
-	if bytes.Equal(has, wants) {
-		return nil
-	}
-	var problems []error
-	for _, side := range []struct {
-		label    string
-		has, not []byte
-	}{{"missing: ", wants, has}, {"out of date: ", has, wants}} {
-		for line := range strings.Lines(string(side.has)) {
-			if !bytes.Contains(append([]byte("\n"), side.not...), []byte("\n"+line)) {
-				problems = append(problems, errors.New(side.label+strings.TrimSpace(line)))
-			}
-		}
-	}
-	return fmt.Errorf("%s does not fit the program; make third-party mends it:\n%w", file, errors.Join(problems...))
+	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +10,13 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes a program's bill of materials as CycloneDX 1.6 JSON (ECMA-424), from the linker's record in the
-// program. It has no time or serial number, so that it is reproducible.
-func writeSBOM(binary, version, file string) error {
+// sbom writes the bill of materials of a program as CycloneDX 1.6 JSON (ECMA-424), from the modules that the linker
+// recorded in it. It contains no time and no serial number, so the same program has the same bill.
+func sbom(args []string) error {
+	if len(args) != 3 {
+		return errors.New("usage: sbom BINARY VERSION FILE")
+	}
+	binary, version, file := args[0], args[1], args[2]
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return fmt.Errorf("%s: %w", binary, err)
@@ -20,9 +25,9 @@ func writeSBOM(binary, version, file string) error {
 	if err != nil {
 		return err
 	}
-	licenses := make(map[string]string, len(modules))
+	license := make(map[string]string, len(modules))
 	for _, m := range modules {
-		licenses[m.Path] = m.license
+		license[m.Path] = m.license
 	}
 	bom := cdx.NewBOM()
 	root := cdx.Component{BOMRef: "voicegw", Type: cdx.ComponentTypeApplication, Name: "voicegw", Version: version, Licenses: spdx("Apache-2.0")}
@@ -32,7 +37,7 @@ func writeSBOM(binary, version, file string) error {
 		if dep.Replace != nil {
 			continue // a folder of this repository
 		}
-		components = append(components, library("pkg:golang/"+dep.Path+"@"+dep.Version, dep.Path, dep.Version, licenses[dep.Path]))
+		components = append(components, library("pkg:golang/"+dep.Path+"@"+dep.Version, dep.Path, dep.Version, license[dep.Path]))
 	}
 	for _, p := range packages {
 		components = append(components, library("pkg:npm/"+p.Path+"@"+p.Version, p.Path, p.Version, p.license))

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -31,25 +30,5 @@ func TestAModuleWithAnUnknownLicenseIsRefused(t *testing.T) {
 	}
 	if spdx, err := licenseOf(dir); err == nil {
 		t.Errorf("the license is taken for %s", spdx)
-	}
-}
-
-func TestWhatIsOutOfDateIsNamed(t *testing.T) {
-	has := licenseTable([]module{{Path: "example.com/old", Version: "v1.0.0", license: "MIT"}}, nil)
-	wants := licenseTable([]module{{Path: "example.com/new", Version: "v2.0.0", license: "ISC"}}, nil)
-	if err := compareLicenses("T.md", wants, wants); err != nil {
-		t.Error(err)
-	}
-	err := compareLicenses("T.md", has, wants)
-	if err == nil || !strings.Contains(err.Error(), "missing: | example.com/new") || !strings.Contains(err.Error(), "out of date: | example.com/old") {
-		t.Error(err)
-	}
-}
-
-func TestUnknownArguments(t *testing.T) {
-	for _, args := range [][]string{nil, {"sbom"}, {"licenses", "--wrong"}, {"vulndb"}} {
-		if err := run(args); err == nil || !strings.Contains(err.Error(), "usage:") {
-			t.Errorf("%q: %v", args, err)
-		}
 	}
 }
