@@ -20,8 +20,8 @@ import (
 	"voicegw/store"
 )
 
-// Voice makes voice sessions and knows conversations; *handoff.Handoffs implements it. Its methods
-// may be used concurrently.
+// Voice creates voice sessions and reads conversations; *handoff.Handoffs implements it. It must be safe for concurrent
+// use.
 type Voice interface {
 	// Invite creates a voice session.
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
