@@ -145,7 +145,7 @@ func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	return a, nil
 }
 
-// takePlace takes a session's place after session.start, or returns why there is none.
+// takePlace takes a session's place after session.start, or returns the refusal.
 func (a *Admission) takePlace() *Cause {
 	m := a.m
 	m.mu.Lock()

@@ -25,7 +25,7 @@ type Agent struct {
 	Version, All string
 	// Instructions is the system text, or the input of Options.Instructions.
 	Instructions string
-	// Greeting tells the model how to open a session. If it is empty, the user speaks first.
+	// Greeting is the model's instruction for opening a session. If it is empty, the user speaks first.
 	Greeting string
 	// Voices is the voice for each provider, by its name; without an entry, the provider chooses.
 	Voices map[string]string

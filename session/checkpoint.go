@@ -58,7 +58,7 @@ func (c *checkpoints) afterStep(s *session, in orchestrator.Input, actions []orc
 	switch {
 	case !movable(s.place):
 		return
-	case tells(in) || changes(actions):
+	case mustSave(in) || changes(actions):
 	case slices.ContainsFunc(actions, isTranscript) && time.Since(c.at) >= wordsEvery:
 	default:
 		return
@@ -115,9 +115,9 @@ func (c *checkpoints) onceWritten(s *session) {
 	}()
 }
 
-// tells reports whether an input must be saved: a resumable handle, the end of an answer, usage, the stop button, or
+// mustSave reports whether an input must be saved: a resumable handle, the end of an answer, usage, the stop button, or
 // context of the page.
-func tells(in orchestrator.Input) bool {
+func mustSave(in orchestrator.Input) bool {
 	switch in.(type) {
 	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used:
 		return true

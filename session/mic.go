@@ -62,7 +62,7 @@ func (m *microphone) sendDirect(s *session, pcm []byte, again bool) bool {
 	defer s.up.release()
 	l := s.model.link() // the claim keeps other links from taking over
 	m.direct.PCM = pcm
-	err := l.conn.Send(noDeadline, &m.direct) // the connection keeps what the network does not accept
+	err := l.conn.Send(noDeadline, &m.direct) // the connection keeps the rest
 	s.model.lookback.sent(pcm, again)
 	if err != nil {
 		l.lost("send", err)

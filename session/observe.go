@@ -64,8 +64,8 @@ type (
 	TurnOver struct{ orchestrator.TurnEnded }
 	// Failed is an error for the client that does not end the session.
 	Failed struct{ Code orchestrator.Failure }
-	// Interrupted means that the user cut an answer off. After is how long the user had been speaking, zero if speech was not
-	// the reason. HeardMS estimates how much of SentMS the user heard.
+	// Interrupted means that the user cut an answer off. After is how long the user had been speaking, zero if speech
+	// was not the reason. HeardMS estimates how much of SentMS the user heard.
 	Interrupted struct {
 		By              orchestrator.FlushReason
 		After           time.Duration
@@ -92,21 +92,22 @@ type (
 		Kind transport.Kind
 		Code string
 	}
-	// Reported means that a model reported an error and its connection continues. KindIgnore is for errors that the client does
-	// not see.
+	// Reported means that a model reported an error and its connection continues. KindIgnore is for errors that the
+	// client does not see.
 	Reported struct{ Kind transport.Kind }
 	// AnswerFailed means that a model's answer failed or was cut off.
 	AnswerFailed struct{ Kind transport.Kind }
 	// Skipped counts the unknown and malformed messages of a finished connection.
 	Skipped struct{ transport.Stats }
-	// Relinked means that a connection to a model was replaced, or could not be if How is empty. Gap is the time without one.
+	// Relinked means that a connection to a model was replaced, or could not be if How is empty. Gap is the time
+	// without one.
 	Relinked struct {
 		Why orchestrator.LinkReason
 		How orchestrator.LinkHow
 		Gap time.Duration
 	}
-	// Returned means that a client wanted to resume its session. Outcome is one of those below, or the reason of a [Cause]. Took
-	// is the time from its connection on; zero if it was refused or carried.
+	// Returned means that a client wanted to resume its session. Outcome is one of those below, or the reason of a
+	// [Cause]. Took is the time from its connection on; zero if it was refused or carried.
 	Returned struct {
 		Outcome string
 		Took    time.Duration

@@ -232,7 +232,7 @@ func (m *Manager) dial(ctx context.Context, provider string, setup transport.Set
 	return conn, err
 }
 
-// refuse tells a client why it gets no session, and closes its connection.
+// refuse sends a client the reason for its refusal, and closes its connection.
 func refuse(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()

@@ -17,7 +17,7 @@ type roster struct {
 	taking   map[string]bool // ids of sessions that are being taken over
 	lost     int             // the sessions without a node, when EndLost looked last
 
-	blockWatch *time.Timer // fires the next checkBlocks; nil if no client is away
+	blockWatch *time.Timer // fires the next checkBlocks; nil if no client is absent
 	keepAlive  *time.Timer // fires the next checkClients; nil if no session runs
 }
 
@@ -59,7 +59,7 @@ func (r *roster) remove(s *session) {
 	delete(r.sessions, s.id)
 }
 
-// away returns the sessions whose client is away.
+// away returns the sessions whose client is absent.
 func (r *roster) away() []*session {
 	return slices.DeleteFunc(r.all(), func(s *session) bool { return s.client.attachment() != nil })
 }
@@ -91,7 +91,7 @@ func (r *roster) setLost(n int) {
 	r.lost = n
 }
 
-// expectsClients reports whether a client is away whose session this node runs or could take.
+// expectsClients reports whether a client is absent whose session this node runs or could take.
 func (r *roster) expectsClients() bool {
 	r.mu.Lock()
 	lost := r.lost
@@ -134,7 +134,7 @@ func (r *roster) checkClients() {
 	}
 }
 
-// blockCheck is the interval between checks for locked-out users whose client is away.
+// blockCheck is the interval between checks for locked-out users whose client is absent.
 const blockCheck = time.Second
 
 // watchBlocks starts the timer of checkBlocks, after a client was lost.

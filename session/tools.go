@@ -16,7 +16,7 @@ import (
 	"voicegw/transport"
 )
 
-// toolHost is what the session's tools see of it. Results become steps, on goroutines of the executor.
+// toolHost connects the session's tools with it. Results become steps, on goroutines of the executor.
 type toolHost struct{ s *session }
 
 // conversation returns the conversation in which the session's tools run.

@@ -40,7 +40,7 @@ func (a *attachment) writeEntry(e downlink.Entry) error {
 		s.down.Written(a.gen, e)
 		e.Frame.Free()
 	}
-	if e.Tells() {
+	if e.Reported() {
 		s.reportSent()
 	}
 	return nil

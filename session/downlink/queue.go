@@ -86,8 +86,8 @@ const (
 	lasting           // text stays if other messages that wait are dropped
 )
 
-// Tells reports whether the orchestrator must learn that e was written.
-func (e Entry) Tells() bool { return e.end != nil || e.Frame != nil && e.Text != nil || e.last }
+// Reported reports whether the orchestrator must learn that e was written.
+func (e Entry) Reported() bool { return e.end != nil || e.Frame != nil && e.Text != nil || e.last }
 
 // announces reports whether e is the client's first notice of an item. A replayed announcement is not.
 func (e Entry) announces() bool { return e.Frame != nil && e.Text != nil && e.kind != lead }
@@ -516,7 +516,7 @@ func (d *Queue) numbered(e Entry) Entry {
 			e.Text = d.final(e, e.seq)
 		}
 		d.held.message(e.seq, e.Text, "", 0)
-		d.held.told(e.end)
+		d.held.endedLast(e.end)
 		return e
 	}
 	d.seq++
@@ -535,7 +535,7 @@ func (d *Queue) numbered(e Entry) Entry {
 		d.held.message(d.seq, e.Text, e.item, announced.turn)
 	} else {
 		d.held.message(d.seq, e.Text, "", 0)
-		d.held.told(e.end)
+		d.held.endedLast(e.end)
 	}
 	return e
 }

@@ -202,7 +202,7 @@ func (d *Queue) Resume(last int64, has *protocol.ResumeAudio, away time.Duration
 	needs := d.needs(min(last, r.from-1), has, barely, &back)
 	w := rewinder{d: d, replay: r, has: has, unsure: part != nil, needs: needs}
 	less := w.rewind(&back)
-	// What an attachment that was lost at once has not been told of its beginning is not for this one.
+	// Messages for the beginning of an attachment that was lost at once are not for this one.
 	waiting := slices.DeleteFunc(d.entries[d.head:], func(e Entry) bool {
 		gone := e.kind == lead && e.Frame == nil || r.snapshot && (e.droppable() || e.kind == repeats && !e.opens)
 		if gone {
@@ -259,7 +259,7 @@ func (d *Queue) needs(last int64, has *protocol.ResumeAudio, barely func(item st
 type rewinder struct {
 	d       *Queue
 	replay  replay
-	has     *protocol.ResumeAudio // what the client has; may be nil
+	has     *protocol.ResumeAudio // the client's position; may be nil
 	unsure  bool                  // the client may know items whose announcement is sent again
 	needs   map[string]int64
 	current string // the item that the last announcement names
@@ -284,7 +284,7 @@ func (w *rewinder) rewind(back *Resumed) (less int64) {
 		case slices.Contains(back.Gone, it.id):
 			continue // its flush forgets it
 		case !ok || from >= it.end:
-			w.d.unsend(it, it.end) // the client has what was handed to the connection
+			w.d.unsend(it, it.end) // the client has all that the connection accepted
 			h.rewound(it, it.end)
 			continue
 		}

@@ -17,7 +17,7 @@ const (
 type replayBuffer struct {
 	budget *Budget // nil if clients may not come back
 	most   int     // bytes of audio that may be held
-	ring   int     // messages that may be held, or wait for a client that is away
+	ring   int     // messages that may be held, or wait for an absent client
 
 	sent     []sentEntry
 	messages int   // messages in sent
@@ -34,7 +34,7 @@ type sentEntry struct {
 	item     string // the item of the audio, or that the message announces
 	from, to int64  // the part, in bytes of the item
 
-	end *protocol.AudioEnd // what the message says; nil for others
+	end *protocol.AudioEnd // the encoded message, if it is one
 }
 
 // heldItem is an item with sent audio.
@@ -122,7 +122,7 @@ func (h *replayBuffer) audio(item string, pcm []byte) {
 // room returns the free bytes of the item's last chunk.
 func (it *heldItem) room() int64 { return int64(len(it.chunks))*chunkSize - (it.end - it.first) }
 
-// grow gives an item another chunk: a new one, or the oldest one in use. It returns false if there is none.
+// grow gives an item another chunk: a new one, or the oldest one in use. It returns false without one.
 func (h *replayBuffer) grow(it *heldItem) bool {
 	var c *chunk
 	if h.chunks*chunkSize < h.most && h.budget.take() {
@@ -261,8 +261,8 @@ func (h *replayBuffer) endedWith(item string, seq int64) {
 	}
 }
 
-// told records that the newest message is the end of an item.
-func (h *replayBuffer) told(m *protocol.AudioEnd) {
+// endedLast records that the newest message is the end of an item.
+func (h *replayBuffer) endedLast(m *protocol.AudioEnd) {
 	if n := len(h.sent); n > 0 && h.on() {
 		h.sent[n-1].end = m
 	}
@@ -298,8 +298,8 @@ func (d *Queue) announced(item string) {
 	d.known = append(d.known, announcement{item, d.seq})
 }
 
-// AnnouncedWith returns the seq of the message that announced, or will announce, one of the latest items; zero if there
-// is none.
+// AnnouncedWith returns the seq of the message that announced, or will announce, one of the latest items; zero without
+// one.
 func (d *Queue) AnnouncedWith(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
