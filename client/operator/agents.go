@@ -22,6 +22,7 @@ type Agents struct {
 	Agents  []Agent `json:"agents"`
 }
 
+// Agent is an agent of a gateway.
 type Agent struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name"`

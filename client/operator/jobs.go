@@ -17,6 +17,7 @@ type Jobs struct {
 	Jobs []Job `json:"jobs"`
 }
 
+// Job is a job of a gateway.
 type Job struct {
 	ID           string       `json:"id"`
 	Tool         string       `json:"tool"`

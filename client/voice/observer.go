@@ -45,6 +45,7 @@ type Event struct {
 // Kind is the type of an event.
 type Kind int
 
+// The kinds of events.
 const (
 	Began          Kind = iota // a turn of the script begins
 	Speaking                   // the first voiced sample was spoken, or a text was sent

@@ -119,6 +119,7 @@ const (
 	AtFrame Where = "frame"
 )
 
+// Point is a point in the life of a connection.
 type Point struct {
 	At    Where
 	N     int    // from 1, for counted points

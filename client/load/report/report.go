@@ -66,6 +66,7 @@ type Target struct {
 	FrameMS         int64   `json:"frame_ms"`
 }
 
+// Plan is the schedule of a run.
 type Plan struct {
 	Mode       string `json:"mode"`
 	Sessions   int    `json:"sessions"`
@@ -82,6 +83,7 @@ type Plan struct {
 	AwayMS        int64 `json:"away_ms,omitempty"`
 }
 
+// Script describes the script of a run.
 type Script struct {
 	Name  string `json:"name,omitempty"`
 	File  string `json:"file"`
