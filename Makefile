@@ -1,7 +1,7 @@
 # Commands for people and machines. Targets longer than a line are scripts in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools test count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck third-party clean
+.PHONY: help image run build tools quick test release count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,12 @@ tools: build ## Check the tools in tools/ and build them into bin/voicegw
 
 test: ## Everything that CI runs: lint, tests with the race detector, fuzzing what changed, client tests
 	./scripts/test
+
+quick: ## Build, vet and test the core in less than a minute
+	./scripts/quick
+
+release: ## Build archives for five platforms, bills of materials, image and checksums in bin/release (PLATFORMS="linux/amd64")
+	./scripts/release
 
 count: ## Print the size of the code and the docs, and the limits
 	@go run ./scripts/dev count
