@@ -13,49 +13,46 @@ import (
 	"voicegw/internal/user"
 )
 
-// Auth says whom the gateway lets in. As soon as it has a key or an issuer, everybody must show
-// credentials.
+// Auth defines who may use the gateway. With a key or an issuer, everyone needs credentials.
 type Auth struct {
-	// Keys are API keys, JWT the identity providers whose tokens are accepted, by their names.
+	// Keys are API keys, and JWT identity providers, by name.
 	Keys map[string]*AuthKey    `key:"keys"`
 	JWT  map[string]*AuthIssuer `key:"jwt"`
-	// EnforceExpiry says that a session ends when the credentials end with which its client was let in.
+	// EnforceExpiry ends a session when its client's credentials expire.
 	EnforceExpiry bool `key:"enforce_expiry"`
 }
 
-// AuthKey is an API key, of which only the hash is known.
+// AuthKey is an API key, stored as a hash.
 type AuthKey struct {
 	ID     string   `key:"id"`
 	SHA256 string   `key:"sha256"` // of the whole key, in hexadecimal
 	Scopes []string `key:"scopes"`
-	// User is the only user for whom the key speaks; empty for a key that is bound to none.
+	// User is the only user that the key may act for; empty for any.
 	User string `key:"user"`
-	// Owner says who is responsible, in free words.
+	// Owner names the responsible person.
 	Owner string `key:"owner"`
-	// Expires is when the key ends: a time (RFC 3339), or a date, at whose end in UTC it ends. Empty
-	// means never.
+	// Expires is a time (RFC 3339), or a date, which ends at its end in UTC. Empty means never.
 	Expires string     `key:"expires"`
 	Limits  AuthLimits `key:"limits"`
 }
 
-// AuthIssuer is an identity provider. It has exactly one of JWKSURL, Discovery, KeysFile and HSSecret.
+// AuthIssuer is an identity provider. Exactly one of JWKSURL, Discovery, KeysFile and HSSecret is set.
 type AuthIssuer struct {
 	Issuer   string   `key:"issuer"`   // the claim iss
-	Audience []string `key:"audience"` // of which the claim aud must have one
-	// JWKSURL is the address of its public keys. Discovery asks the issuer itself for that address.
+	Audience []string `key:"audience"` // the claim aud must have one of them
+	// JWKSURL is the URL of its public keys. Discovery asks the issuer for that URL.
 	JWKSURL   string         `key:"jwks_url"`
 	Discovery bool           `key:"discovery"`
-	KeysFile  setting.File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys or in PEM
-	HSSecret  setting.Secret `key:"hs_secret"` // the secret that it shares with the gateway
-	// Algs are the algorithms that may sign; empty means those of auth.DefaultAlgorithms, and HS256 for
-	// a secret.
+	KeysFile  setting.File   `key:"keys_file"` // its public keys, as a JSON Web Key Set or in PEM
+	HSSecret  setting.Secret `key:"hs_secret"` // the secret shared with the gateway
+	// Algs are the allowed signature algorithms; empty means auth.DefaultAlgorithms, or HS256 for a secret.
 	Algs []string `key:"algs"`
-	// Type is the type (typ) that tokens must have; empty means any.
+	// Type is the required type (typ) of tokens; empty means any.
 	Type   string     `key:"type"`
 	Claims AuthClaims `key:"claims"`
-	// Scopes are the most that a token can have.
+	// Scopes are the maximum scopes of a token.
 	Scopes []string `key:"scopes"`
-	// UserPrefix is put before the name of each user.
+	// UserPrefix is prepended to users' names.
 	UserPrefix string        `key:"user_prefix"`
 	Leeway     time.Duration `key:"leeway" from:"0s" to:"5m"`
 	Owner      string        `key:"owner"`
@@ -63,14 +60,14 @@ type AuthIssuer struct {
 	Limits AuthLimits `key:"limits"`
 }
 
-// AuthClaims are the names of claims.
+// AuthClaims are names of claims.
 type AuthClaims struct {
 	User string `key:"user"`
 	// Scopes is the claim with the token's scopes; if it is empty, a token has all of the issuer's.
 	Scopes string `key:"scopes"`
 }
 
-// AuthLimits bound what one key, or one user of an issuer, may use. 0 means no limit.
+// AuthLimits limits a key, or each user of an issuer. 0 means no limit.
 type AuthLimits struct {
 	Sessions      int     `key:"sessions" from:"0" to:"1000000"`
 	NewPerSecond  float64 `key:"new_per_second"`
@@ -78,7 +75,7 @@ type AuthLimits struct {
 	CostPerDay    float64 `key:"cost_per_day"` // US dollars
 }
 
-// Enabled reports whether everybody must show credentials.
+// Enabled reports whether credentials are required.
 func (a Auth) Enabled() bool { return len(a.Keys)+len(a.JWT) > 0 }
 
 func newIssuer() *AuthIssuer {
@@ -87,27 +84,27 @@ func newIssuer() *AuthIssuer {
 	}
 }
 
-// The prefixes of the keys of all API keys and of all issuers.
+// Prefixes of the settings of API keys and issuers.
 const (
 	authKeysPrefix = "auth.keys."
 	authJWTPrefix  = "auth.jwt."
 )
 
-// introduceKey makes the settings of an API key known.
+// introduceKey adds the settings of an API key.
 func (l *loader) introduceKey(name string) []field {
 	k := &AuthKey{}
 	l.config.Auth.Keys[name] = k
 	return fieldsOf(authKeysPrefix+name+".", k)
 }
 
-// introduceIssuer makes the settings of an issuer known.
+// introduceIssuer adds the settings of an issuer.
 func (l *loader) introduceIssuer(name string) []field {
 	i := newIssuer()
 	l.config.Auth.JWT[name] = i
 	return fieldsOf(authJWTPrefix+name+".", i)
 }
 
-// Options returns the keys and the issuers for package auth. Load has checked them.
+// Options returns the validated keys and issuers for package auth.
 func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		k := a.Keys[name]
@@ -135,7 +132,7 @@ func (l AuthLimits) options() auth.Limits {
 	return auth.Limits{Sessions: l.Sessions, NewPerSecond: l.NewPerSecond, MinutesPerDay: l.MinutesPerDay, CostPerDay: l.CostPerDay}
 }
 
-// parseUser reads the user of an API key; the zero User for an empty name.
+// parseUser parses the user of an API key; zero for an empty name.
 func parseUser(name string) (user.User, error) {
 	if name == "" {
 		return user.User{}, nil
@@ -146,7 +143,7 @@ func parseUser(name string) (user.User, error) {
 	return user.Parse(name)
 }
 
-// parseEnd reads when a key ends; the zero time for an empty text.
+// parseEnd parses a key's expiry; zero for an empty text.
 func parseEnd(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -224,7 +221,7 @@ func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
 	l.validateLimits(prefix+"limits.", i.Limits)
 }
 
-// validateKeySource checks what the tokens of an issuer are checked with.
+// validateKeySource checks the source of an issuer's keys.
 func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 	var given []string
 	for _, source := range []struct {
@@ -267,7 +264,7 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 	}
 }
 
-// validateApart checks that the users of two issuers cannot be taken for each other.
+// validateApart checks that users of two issuers cannot be confused.
 func (l *loader) validateApart(name, other string) {
 	a, b := l.config.Auth.JWT[name], l.config.Auth.JWT[other]
 	if a.Issuer != "" && a.Issuer == b.Issuer {
@@ -302,5 +299,5 @@ func (l *loader) validateLimits(prefix string, a AuthLimits) {
 	}
 }
 
-// wrong adds a problem of a setting, as the end of a sentence that begins with its key.
+// wrong adds a problem of a setting; what completes a sentence that starts with its key.
 func (l *loader) wrong(key, what string) { l.bad(key, "%s %s.", key, what) }

@@ -8,22 +8,20 @@ import (
 	"voicegw/config/setting"
 )
 
-// Cluster lets gateways with a common store pass on each other's clients. It is off while Listen
-// is empty.
+// Cluster lets gateways with a common store relay each other's clients. An empty Listen disables it.
 type Cluster struct {
-	// Listen is the address, host:port, on which this gateway serves the others. Clients must not
-	// reach it.
+	// Listen is the address for the other gateways, host:port. Clients must not be able to reach it.
 	Listen string `key:"listen"`
-	// URL is where the others reach Listen: http or https, a host and a port.
+	// URL is the address of Listen for the others: http or https, host and port.
 	URL string `key:"url"`
-	// Secret signs what the gateways send each other; all have the same.
+	// Secret is the shared secret that signs messages between gateways.
 	Secret setting.Secret `key:"secret"`
 }
 
-// Enabled reports whether this gateway is one of several.
+// Enabled reports whether this gateway is part of a cluster.
 func (c Cluster) Enabled() bool { return c.Listen != "" }
 
-// minClusterSecret is the minimum length of Cluster.Secret, in bytes; see cluster.MinSecret.
+// minClusterSecret is the minimum length in bytes; see cluster.MinSecret.
 const minClusterSecret = 32
 
 func (l *loader) validateCluster() {
@@ -32,7 +30,7 @@ func (l *loader) validateCluster() {
 		if c.URL != "" {
 			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url.")
 		} else if c.Secret.IsSet() {
-			// One gateway of a deployment that is scaled up later keeps its secret.
+			// A single gateway may later become part of a cluster and keep its secret.
 			l.warnings = append(l.warnings, "cluster.secret is not used without cluster.listen.")
 		}
 		return
@@ -56,7 +54,7 @@ func (l *loader) validateCluster() {
 	}
 }
 
-// bracketed puts an IPv6 address in a URL into brackets, because Kubernetes gives the address of a pod without them.
+// bracketed adds brackets to an IPv6 address in a URL, because Kubernetes omits them.
 func bracketed(url string) string {
 	scheme, at, _ := strings.Cut(url, "://")
 	colon := strings.LastIndexByte(at, ':')

@@ -12,44 +12,40 @@ import (
 	"voicegw/transport"
 )
 
-// Config holds every setting of the gateway. It does not change after Load.
+// Config holds all settings of the gateway. It doesn't change after Load.
 //
-// The key of a field is its tag, joined with dots to the tags of the structs around it;
-// that is also its name in the file and, in capitals, in the environment. Its other tags say
-// which values are valid: from and to are bounds, words are the allowed texts, and is:"url" is
-// an address that begins with http:// or https://, or empty. An agent's own budget may be 0.
+// A field's key is its tag, joined with dots to the tags of the enclosing structs. It is the name in the file and, in
+// capitals, in the environment. Other tags define the valid values: from and to are bounds, words are the allowed
+// texts, and is:"url" means a URL with http:// or https://, or empty. An agent's own budget may be 0.
 type Config struct {
-	// Listen is the address to serve on, host:port. A host other than loopback needs Auth or Insecure.
+	// Listen is the address to serve on, host:port. Other hosts than loopback require Auth or Insecure.
 	Listen string `key:"listen"`
-	// Insecure allows an address that other machines can reach without Auth.
+	// Insecure allows other machines to use the gateway without Auth.
 	Insecure bool `key:"insecure"`
-	// Hosts are the host names that requests may name, as patterns ("voice.example.com",
-	// "*.example.com:8443"), besides those of loopback and the address of Listen.
+	// Hosts are the allowed hosts of requests, as patterns ("voice.example.com", "*.example.com:8443"), in addition
+	// to loopback and Listen.
 	Hosts []string `key:"hosts"`
-	// Origins are the origins of foreign web pages that may connect, as patterns
-	// ("https://app.example.com", "http://localhost:*").
+	// Origins are the allowed foreign origins of web pages, as patterns ("https://app.example.com",
+	// "http://localhost:*").
 	Origins []string `key:"origins"`
-	// TrustedProxies are addresses and networks (CIDR) of proxies in front of the gateway,
-	// whose X-Forwarded-For and X-Forwarded-Proto are trusted. See Config.Proxies.
+	// TrustedProxies are addresses and networks (CIDR) of proxies with a trusted X-Forwarded-For and
+	// X-Forwarded-Proto. See Config.Proxies.
 	TrustedProxies []string `key:"trusted_proxies"`
 	TLS            TLS      `key:"tls"`
-	// Dev reads the tools' registry from the project, and again whenever it changes.
+	// Dev loads the project's tool registry, and reloads it after changes.
 	Dev bool `key:"dev"`
-	// APIKey is the operators' key, which opens everything; without one, the gateway makes one.
+	// APIKey is the operators' key, with all permissions; if empty, the gateway generates one.
 	APIKey setting.Secret `key:"api_key"`
 	Auth   Auth           `key:"auth"`
-	// DataDir is the folder for everything that outlives the process. If it is empty,
-	// cmd/voicegw chooses the user's usual folder for such data.
+	// DataDir is the folder for persistent data. If it is empty, cmd/voicegw chooses the usual folder.
 	DataDir setting.Path `key:"data_dir"`
-	// DrainTimeout is how long running sessions may continue after SIGTERM.
+	// DrainTimeout is how long sessions may continue after SIGTERM.
 	DrainTimeout time.Duration `key:"drain_timeout" from:"0s" to:"24h"`
 
-	// Provider is used for clients that do not ask for one. If it is not set and only one
-	// provider is configured, Load sets it to that provider.
+	// Provider is the default provider. If it isn't set and only one provider is configured, Load sets it.
 	Provider  string    `key:"provider"`
 	Providers Providers `key:"providers"`
-	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
-	// means that none does.
+	// Fallback is the provider that takes over sessions of an unavailable one; may be empty.
 	Fallback string   `key:"providers.fallback"`
 	Prompts  Prompts  `key:"prompts"`
 	Chat     Chat     `key:"chat"`
@@ -59,10 +55,10 @@ type Config struct {
 	Budget   Budgets  `key:"budget"`
 	Agent    Agent    `key:"agent"`
 	Agents   Agents   `key:"agents"`
-	// Features are the flags that tools may name in their availability and that are on: a name is on for all
-	// agents, name@agent for one, and !name@agent is off for one. See [Config.Feature].
+	// Features are flags that tools may use in their availability: name is on for all agents, name@agent for one, and
+	// !name@agent is off for one. See [Config.Feature].
 	Features []string `key:"features"`
-	// Tools are the settings of the program's tools, those of Source.Tools.
+	// Tools are the settings of the tools in Source.Tools.
 	Tools        Tools        `key:"tools"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
@@ -78,65 +74,62 @@ type Config struct {
 	Log          Log          `key:"log"`
 
 	wires []transport.Wire  // the wires that Providers may use
-	where map[string]string // the file with its line, the variable or the flag that has set a setting, by its key
+	where map[string]string // the file with its line, the variable or the flag that has set a setting, by key
 }
 
-// Metrics is how Prometheus gets the metrics.
+// Metrics configures the metrics for Prometheus.
 type Metrics struct {
-	// Listen is an address, host:port, on which only the metrics are served, to anybody who can reach
-	// it. Empty means that operators get them at /metrics of the gateway's own address.
+	// Listen is an address, host:port, that serves only the metrics, without authentication. Empty means /metrics on
+	// the gateway's address, for operators.
 	Listen string `key:"listen"`
 	// Native also makes native histograms.
 	Native bool `key:"native"`
 }
 
-// Traces is what a collector of OpenTelemetry is told, over OTLP. The standard variables of OpenTelemetry
-// count where a setting is left out; package traces reads them.
+// Traces configures the export to an OpenTelemetry collector over OTLP. Package traces reads OpenTelemetry's standard
+// variables for missing settings.
 type Traces struct {
 	// Enabled turns traces on.
 	Enabled bool `key:"enabled"`
-	// Endpoint is where the collector is. Empty means what the variables say, or a collector on this machine.
+	// Endpoint is the collector's URL. Empty means that of the variables, or a collector on this machine.
 	Endpoint string `key:"endpoint" is:"url"`
 	// Protocol is auto, http or TracesGRPC.
 	Protocol string `key:"protocol" words:"auto,http,grpc"`
-	// Headers are sent with each request: name=value, several with commas between them, with special characters
-	// of values as in URLs.
+	// Headers are sent with each request: name=value, comma-separated, with values encoded as in URLs.
 	Headers setting.Secret `key:"headers"`
-	// Ratio is the share of turns that are kept although nothing is special about them.
+	// Ratio is the share of ordinary turns that are kept.
 	Ratio float64 `key:"ratio" from:"0" to:"1"`
-	// Slow is how long an answer may take to begin before its turn is kept because of that.
+	// Slow is the delay of an answer above which its turn is kept.
 	Slow time.Duration `key:"slow" from:"10ms" to:"1m"`
-	// Content also tells what was said, and what tools were given and have answered.
+	// Content also exports what was said, and the arguments and answers of tools.
 	Content bool `key:"content"`
 }
 
 // The values of Traces.Protocol.
 const (
-	TracesAuto = "auto" // what the variables say, otherwise http
+	TracesAuto = "auto" // as in the variables, otherwise http
 	TracesHTTP = "http"
 	TracesGRPC = "grpc"
 )
 
-// Agent describes the agent that answers.
+// Agent is the default agent.
 type Agent struct {
 	Name string `key:"name"`
-	// Greeting is what the agent is asked to say first; if it is empty, the agent
-	// waits for the user.
+	// Greeting asks the agent for its first words; if empty, it waits for the user.
 	Greeting string `key:"greeting"`
-	// Instructions are added after the prompts.
+	// Instructions follow the prompts.
 	Instructions string `key:"instructions"`
-	// Language is a BCP 47 tag; if it is empty the model decides.
+	// Language is a BCP 47 tag; if empty, the model decides.
 	Language string `key:"language"`
-	// Budget is the agent's own; a field that is 0 is taken from Config.Budget. See
-	// Config.AgentBudget.
+	// Budget is the agent's own; fields that are 0 use Config.Budget. See Config.AgentBudget.
 	Budget Budgets `key:"budget"`
 }
 
-// Agents are where the documents of agents are.
+// Agents locates the agents' documents.
 type Agents struct {
-	// Path is the folder of their files, *.yaml; empty means that no agent has a file.
+	// Path is the folder of *.yaml files; may be empty.
 	Path setting.Path `key:"path"`
-	// Tools lets the text agent make, change and delete agents, by tools.
+	// Tools enables the tools that let the text agent manage agents.
 	Tools bool `key:"tools"`
 }
 
@@ -147,51 +140,47 @@ type Prompts struct {
 	Text  setting.File `key:"text"`
 }
 
-// Chat is the model of the text agent, behind any Chat Completions endpoint.
+// Chat is the text agent's model, at any Chat Completions endpoint.
 type Chat struct {
-	// BaseURL includes /v1. Empty means that of a configured provider, or the simulator.
+	// BaseURL includes /v1. Empty means a configured provider, or the simulator.
 	BaseURL string         `key:"base_url" is:"url"`
 	APIKey  setting.Secret `key:"api_key"`
 	Model   string         `key:"model"`
-	// Reasoning is the model's reasoning effort, in its own terms; empty means a suitable default.
+	// Reasoning is the model's reasoning effort; empty means a suitable default.
 	Reasoning string `key:"reasoning"`
-	// MaxOutput is the maximum number of tokens of one answer; 0 means the default.
+	// MaxOutput limits the tokens of an answer; 0 means the default.
 	MaxOutput int `key:"max_output"`
-	// Vision says whether the model accepts images, as true or false; if it is empty, what is
-	// known about the model decides.
+	// Vision says whether the model accepts images, true or false; if empty, the model's name decides.
 	Vision string `key:"vision"`
 }
 
-// Budgets bound the tools of one turn, for voice and for text.
+// Budgets limit the tools of a turn, by mode.
 type Budgets struct {
 	Voice Budget `key:"voice"`
 	Text  Budget `key:"text"`
 }
 
-// Budget bounds the tools of one turn.
+// Budget limits the tools of a turn.
 type Budget struct {
-	// Retrieval is how many calls of retrieval tools are allowed, Total how many of
-	// all tools.
+	// Retrieval limits calls of retrieval tools, Total all calls.
 	Retrieval int `key:"retrieval" from:"1" to:"1000"`
 	Total     int `key:"total" from:"1" to:"1000"`
-	// TopK is the maximum number of results that may be requested from a retrieval tool.
+	// TopK limits the results that may be requested from a retrieval tool.
 	TopK int `key:"top_k" from:"1" to:"1000"`
-	// ToolTime is how long a turn's tools should take altogether; 0 means no limit.
+	// ToolTime is the target for the total time of a turn's tools; 0 means none.
 	ToolTime time.Duration `key:"tool_time" from:"0s" to:"10m"`
 }
 
-// Confirmation configures how users approve tool calls.
+// Confirmation configures approvals.
 type Confirmation struct {
-	// Voice says how users approve in a voice session: button, or ConfirmSpoken.
+	// Voice is how users approve by voice: button, or ConfirmSpoken.
 	Voice string `key:"voice" words:"button,spoken"`
-	// Life is how long a question stays open.
+	// Life is how long an approval request stays open.
 	Life time.Duration `key:"life" from:"10s" to:"1h"`
-	// Require are the ids of tools that need an approval whatever their schema says.
-	// cmd/voicegw checks that these tools exist.
+	// Require are the ids of tools that always need approval. cmd/voicegw checks that they exist.
 	Require []string `key:"require"`
-	// QuestionsPerTool is how many questions about one tool may be declined or expire in a
-	// conversation; after that only new words of the user allow another one. Questions is how
-	// many questions about all tools may pass without an approval.
+	// QuestionsPerTool limits the declined or expired requests for a tool in a conversation, after which only new
+	// words of the user allow another one. Questions limits those for all tools without an approval.
 	QuestionsPerTool int `key:"questions_per_tool" from:"1" to:"100"`
 	Questions        int `key:"questions" from:"1" to:"100"`
 }
@@ -199,144 +188,128 @@ type Confirmation struct {
 // The values of Confirmation.Voice.
 const (
 	confirmButton = "button" // the client must send confirmation.resolve
-	ConfirmSpoken = "spoken" // a spoken answer is accepted as well
+	ConfirmSpoken = "spoken" // spoken approval is also accepted
 )
 
-// Store configures where data is kept that must outlive a process.
+// Store configures the persistent store.
 type Store struct {
-	// URL is the URL of a NATS server, or of several, separated by commas; empty means
-	// the server inside this process.
+	// URL lists URLs of NATS servers, comma-separated; empty means the built-in server.
 	URL string `key:"url"`
 	// Credentials is a NATS credentials file for URL.
 	Credentials setting.Path `key:"credentials"`
-	// Sync says when the server inside this process syncs its files to disk: always, or
-	// SyncInterval.
+	// Sync is when the built-in server syncs files to disk: always, or SyncInterval.
 	Sync string `key:"sync" words:"always,interval"`
-	// Replicas is how many servers behind URL keep each piece of data: at most as many as a
-	// stream of JetStream may have.
+	// Replicas is the number of servers behind URL that store each piece of data, limited by JetStream.
 	Replicas int `key:"replicas" from:"1" to:"5"`
 }
 
 // The values of Store.Sync.
 const (
 	syncAlways   = "always"   // after every write
-	SyncInterval = "interval" // from time to time: a power cut may lose the latest writes
+	SyncInterval = "interval" // periodically: a power cut may lose the latest writes
 )
 
-// Audit configures the record of the tools' actions.
+// Audit configures the audit log of tools.
 type Audit struct {
-	// File is the JSON lines file; empty means audit/audit.jsonl below the data folder,
-	// and Stdout means standard output.
+	// File is the JSON lines file; empty means audit/audit.jsonl in the data folder, and Stdout standard output.
 	File setting.Path `key:"file"`
-	// Arguments says how a call's arguments are recorded: none, redacted (their names and types)
-	// or full.
+	// Arguments is how arguments are recorded: none, redacted (names and types) or full.
 	Arguments string `key:"arguments" words:"none,redacted,full"`
-	// MaxMB is the size in MiB at which a new file is started, Keep how many old files are
-	// kept, MaxAge for how long.
+	// MaxMB is the size of a file in MiB. Keep and MaxAge limit the number and age of old files.
 	MaxMB  int           `key:"max_mb" from:"1" to:"100000"`
 	Keep   int           `key:"keep" from:"1" to:"10000"`
 	MaxAge time.Duration `key:"max_age" from:"1h" to:"87600h"`
 }
 
-// VAD tunes the provider's speech detection, in ms of audio. Zero means the
-// provider's own default.
+// VAD configures the provider's speech detection, in ms of audio. Zero means the provider's default.
 type VAD struct {
 	SilenceMS int `key:"silence_ms" from:"0" to:"60000"`
 	PrefixMS  int `key:"prefix_ms" from:"0" to:"60000"`
 }
 
-// Limits bound what clients may use.
+// Limits limits clients.
 type Limits struct {
-	// Sessions is how many may run concurrently.
+	// Sessions is the maximum of concurrent sessions.
 	Sessions int `key:"sessions" from:"1" to:"1000000"`
-	// SessionsPerAddress is how many of them one client address may have.
+	// SessionsPerAddress is the maximum for a client address.
 	SessionsPerAddress int `key:"sessions_per_address" from:"1" to:"1000000"`
-	// NewPerSecond is how many session connections one client address may open per second.
+	// NewPerSecond is the maximum of new session connections per second for a client address.
 	NewPerSecond int `key:"new_per_second" from:"1" to:"1000000"`
-	// Waiting is how many connections may wait for their session.start,
-	// WaitingPerAddress how many of them from one client address.
+	// Waiting is the maximum of connections before session.start, WaitingPerAddress that for a client address.
 	Waiting           int `key:"waiting" from:"1" to:"1000000"`
 	WaitingPerAddress int `key:"waiting_per_address" from:"1" to:"1000000"`
-	// ClientTools is how many tools the client of a voice session may declare, which run there; 0 means
-	// none.
+	// ClientTools is the maximum of tools that a voice client may declare; 0 disables them.
 	ClientTools int `key:"client_tools" from:"0" to:"64"`
-	// Connections is how many connections other than sessions are allowed,
-	// ConnectionsPerAddress how many of them from one address.
+	// Connections is the maximum of connections other than sessions, ConnectionsPerAddress that for an address.
 	Connections           int `key:"connections" from:"10" to:"1000000"`
 	ConnectionsPerAddress int `key:"connections_per_address" from:"10" to:"1000000"`
-	// Turns is how many messages of text conversations are answered concurrently,
-	// TurnsPerAddress and TurnsPerUser how many of them for one client address and for
-	// one user. NewTurnsPerSecond is how many each of these may start per second.
+	// Turns is the maximum of text messages being answered, TurnsPerAddress and TurnsPerUser those for an address and
+	// a user. NewTurnsPerSecond limits how many each of these may start.
 	Turns             int `key:"turns" from:"1" to:"100000"`
 	TurnsPerAddress   int `key:"turns_per_address" from:"1" to:"100000"`
 	TurnsPerUser      int `key:"turns_per_user" from:"1" to:"100000"`
 	NewTurnsPerSecond int `key:"new_turns_per_second" from:"1" to:"100000"`
-	// ExemptLoopback exempts this machine's own addresses from the limits per address.
+	// ExemptLoopback exempts this machine's addresses from limits per address.
 	ExemptLoopback bool `key:"exempt_loopback"`
-	// SessionLength ends a session after this time, Idle ends a session in which nothing happens.
+	// SessionLength limits a session, Idle an inactive one.
 	SessionLength time.Duration `key:"session_length" from:"1s" to:"24h"`
 	Idle          time.Duration `key:"idle" from:"1s" to:"24h"`
 	// AudioAhead is how far a client's audio may be ahead of real time.
 	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
-	// SlowClient is how long a client may fail to read what it is sent.
+	// SlowClient is how long a client may stop reading.
 	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
-	// ResumeGrace is how long a client may be away before its session ends; 0 means that it ends at
-	// once.
+	// ResumeGrace is how long a client may be disconnected before its session ends; 0 ends it at once.
 	ResumeGrace time.Duration `key:"resume_grace" from:"0s" to:"10m"`
-	// UserSessions is how many voice sessions one user may have at once, UserNewPerSecond how many
-	// they may begin per second. UserDayCost is what models may cost for them on a day, in US dollars,
-	// and UserDayMinutes how long their voice sessions of a day may last together. 0 means no limit.
+	// UserSessions limits a user's concurrent voice sessions, UserNewPerSecond new ones per second, UserDayCost the
+	// models' cost per day in US dollars, and UserDayMinutes the voice minutes per day. 0 means no limit.
 	UserSessions     int     `key:"user_sessions" from:"0" to:"1000000"`
 	UserNewPerSecond float64 `key:"user_new_per_second" from:"0" to:"1000000"`
 	UserDayCost      float64 `key:"user_day_cost" from:"0" to:"1000000"`
 	UserDayMinutes   float64 `key:"user_day_minutes" from:"0" to:"100000"`
-	// SessionCost is what the model of one voice session may cost, in US dollars; 0 means no limit.
+	// SessionCost limits the model's cost of a voice session, in US dollars; 0 means no limit.
 	SessionCost float64 `key:"session_cost" from:"0" to:"1000000"`
-	// MessageBytes is the largest WebSocket message a client may send.
+	// MessageBytes limits a client's WebSocket message.
 	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
 }
 
-// Prices are what tokens cost.
+// Prices configures the price table.
 type Prices struct {
-	// File is a price table whose models replace those of the built-in one; empty means none.
+	// File is a price table that overrides models of the built-in one; may be empty.
 	File setting.Path `key:"file"`
-	// DayBudget is what all gateways together are meant to cost a day, in US dollars: it refuses
-	// nobody, and is for an alert. Zero means that nothing is said.
+	// DayBudget is the expected daily cost of all gateways in US dollars, for alerts only. Zero disables it.
 	DayBudget float64 `key:"day_budget" from:"0" to:"1000000"`
 }
 
-// Sim is the simulator inside the process.
+// Sim is the built-in simulator.
 type Sim struct {
-	// Use says when the simulator replaces a provider: auto, UseAlways or never.
+	// Use is when the simulator replaces a provider: auto, UseAlways or never.
 	Use      string       `key:"use" words:"auto,always,never"`
 	Scenario setting.File `key:"scenario"`
 	Faults   setting.File `key:"faults"`
 	Seed     int          `key:"seed" from:"0" to:"2147483647"`
-	// Speed is how many seconds of speech it generates per second; 0 means its default.
+	// Speed is the seconds of speech per second; 0 means the default.
 	Speed float64 `key:"speed"`
 	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
 	ChunkMS      int `key:"chunk_ms" from:"0" to:"10000"`
 	FirstAudioMS int `key:"first_audio_ms" from:"-1" to:"60000"`
-	// ConnectionLife is the age at which its connections end, as the provider ends them; 0
-	// means the wire's own.
+	// ConnectionLife is the age at which connections end; 0 means the wire's default.
 	ConnectionLife time.Duration `key:"connection_life" from:"0s" to:"24h"`
 }
 
 // The values of Sim.Use.
 const (
-	useAuto   = "auto"   // for all providers, as long as none is configured
-	UseAlways = "always" // for all providers, whatever is configured
-	useNever  = "never"  // never: start only with a real provider
+	useAuto   = "auto"   // for all providers while none is configured
+	UseAlways = "always" // always, for all providers
+	useNever  = "never"  // only start with a real provider
 )
 
-// Log configures what is logged and how.
+// Log configures the log.
 type Log struct {
 	Level  string `key:"level" words:"debug,info,warn,error"`
 	Format string `key:"format" words:"auto,text,json"`
 }
 
-// Default returns the default configuration: it has a provider for each wire, with the
-// wire's name.
+// Default returns the default configuration, with a provider named like each wire.
 func Default() *Config { return defaultFor(Wires()) }
 
 func defaultFor(all []transport.Wire) *Config {
@@ -386,8 +359,7 @@ func defaultFor(all []transport.Wire) *Config {
 	}
 }
 
-// AgentBudget returns the budget of the agent's turns: its own, with fields that are 0
-// taken from the common one.
+// AgentBudget returns the agent's budget, with defaults from the common one.
 func (c *Config) AgentBudget() Budgets {
 	return Budgets{
 		Voice: c.Agent.Budget.Voice.or(c.Budget.Voice),
@@ -404,9 +376,8 @@ func (b Budget) or(common Budget) Budget {
 	}
 }
 
-// Loopback reports whether address, host:port, can be reached only from this machine.
-// The only host name that counts as loopback is "localhost"; an empty host means every
-// address and does not count.
+// Loopback reports whether address, host:port, is reachable only from this machine. "localhost" is the only such
+// name; an empty host means all addresses.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -5,23 +5,21 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is a problem of a configuration.
 type Problem struct {
-	// Where is a file with a line ("voicegw.yaml:3"), an environment variable or a
-	// flag.
+	// Where is a file with a line ("voicegw.yaml:3"), an environment variable or a flag.
 	Where string
-	// Message is a sentence that says what is wrong and how to fix it. It never
-	// contains a secret.
+	// Message explains the problem and its fix. It contains no secret.
 	Message string
 }
 
-// String returns both, as "where: message".
+// String returns "where: message".
 func (p Problem) String() string { return p.Where + ": " + p.Message }
 
-// Problems is everything that is wrong with a configuration: the error of Load.
+// Problems is the error of Load: all problems of a configuration.
 type Problems []Problem
 
-// Error returns all problems, one per line.
+// Error returns the problems, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {

@@ -8,8 +8,7 @@ import (
 
 var featureForm = regexp.MustCompile(`^(!)?([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?:@([^@!\s]+))?$`)
 
-// Feature reports whether a feature is on for an agent: what an entry says of the agent counts before what
-// another says of all.
+// Feature reports whether a feature is on for an agent. Entries for the agent override those for all.
 func (c *Config) Feature(agent, name string) bool {
 	switch {
 	case slices.Contains(c.Features, "!"+name+"@"+agent):
@@ -20,7 +19,7 @@ func (c *Config) Feature(agent, name string) bool {
 	return slices.Contains(c.Features, name)
 }
 
-// validateFeatures reports the entries that say nothing, or the opposite of another one.
+// validateFeatures reports useless and contradictory entries.
 func (l *loader) validateFeatures() {
 	for i, entry := range l.config.Features {
 		m := featureForm.FindStringSubmatch(entry)

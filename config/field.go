@@ -11,20 +11,19 @@ import (
 	"voicegw/config/setting"
 )
 
-// field is one setting of a Config: a leaf of the struct.
+// field is a setting of a Config: a leaf of the struct.
 type field struct {
 	key   string
 	value reflect.Value
 	tag   reflect.StructTag
 }
 
-// fieldsOf returns the settings of a struct in its order, except those of the providers.
-// Their keys begin with prefix.
+// fieldsOf returns a struct's settings in order, except providers', with keys that start with prefix.
 func fieldsOf(prefix string, section any) []field {
 	return collect(nil, prefix, reflect.ValueOf(section).Elem())
 }
 
-// newField returns a text setting that is not part of a struct.
+// newField returns a text setting outside a struct.
 func newField(key string) field { return field{key: key, value: reflect.ValueOf(new(string)).Elem()} }
 
 func collect(out []field, prefix string, v reflect.Value) []field {
@@ -43,22 +42,21 @@ func collect(out []field, prefix string, v reflect.Value) []field {
 	return out
 }
 
-// isSection reports whether v contains further settings: a struct whose fields have
-// keys.
+// isSection reports whether v is a struct with settings.
 func isSection(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).Tag.Get("key") != ""
 }
 
-// envPrefix begins the names of all the gateway's environment variables.
+// envPrefix starts all of the gateway's environment variables.
 const envPrefix = "VOICEGW_"
 
 var inVariables = strings.NewReplacer(".", "_", "-", "_")
 
-// env returns the name of the environment variable for a key.
+// env returns the environment variable of a key.
 func env(key string) string { return envPrefix + strings.ToUpper(inVariables.Replace(key)) }
 
-// set parses text into the field. The error is the end of a sentence that begins
-// with the key: "must be …". It does not repeat a secret.
+// set parses text into the field. The error completes a sentence that starts with the key: "must be …". It contains
+// no secret.
 func (f field) set(text string) error {
 	switch p := f.value.Addr().Interface().(type) {
 	case *string:
@@ -113,7 +111,7 @@ func (f field) set(text string) error {
 	return nil
 }
 
-// setSecret accepts a key that fits into an HTTP header: printable ASCII.
+// setSecret accepts a secret that fits into an HTTP header: printable ASCII.
 func setSecret(p *setting.Secret, text string) error {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -123,7 +121,7 @@ func setSecret(p *setting.Secret, text string) error {
 	return nil
 }
 
-// splitList reads a list as it is written in a variable or a flag.
+// splitList parses a list from a variable or a flag.
 func splitList(text string) []string {
 	var out []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -134,7 +132,6 @@ func splitList(text string) []string {
 	return out
 }
 
-// quote quotes at most 40 characters of the written value.
 func quote(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"

@@ -15,9 +15,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// parseFile reads a YAML file into the configuration. It walks the nodes itself,
-// because the decoder does not report what a person needs: the key and the line of
-// every mistake.
+// parseFile parses a YAML file. It walks the nodes itself, because the decoder doesn't report keys and lines.
 func (l *loader) parseFile(name string, data []byte) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
@@ -44,8 +42,7 @@ func (l *loader) parseFile(name string, data []byte) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax reports the YAML parser's error, with the line in the place where a file's lines
-// are expected.
+// syntax reports a YAML error with the line as part of Where.
 func (l *loader) syntax(name string, err error) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	where := name
@@ -58,7 +55,7 @@ func (l *loader) syntax(name string, err error) {
 
 func at(name string, line int) string { return name + ":" + strconv.Itoa(line) }
 
-// walker reads one file.
+// walker parses a file.
 type walker struct {
 	loader *loader
 	name   string
@@ -68,11 +65,11 @@ func (w walker) problem(n *yaml.Node, format string, args ...any) {
 	w.loader.problems.add(at(w.name, n.Line), format, args...)
 }
 
-// section reads a mapping of settings whose keys begin with prefix.
+// section parses a mapping of settings with keys that start with prefix.
 func (w walker) section(prefix string, n *yaml.Node) {
 	n = resolve(n)
 	if n.Tag == "!!null" {
-		return // a heading whose settings are all commented out
+		return // a heading with only comments
 	}
 	if n.Kind != yaml.MappingNode {
 		what := "The file"
@@ -107,8 +104,7 @@ func (w walker) section(prefix string, n *yaml.Node) {
 	}
 }
 
-// unknown reports a key that does not exist, and suggests the key that was probably
-// meant: one with a similar spelling, or the same name in another section.
+// unknown reports an unknown key, and suggests a similar one or the same name in another section.
 func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 	if key.Kind != yaml.ScalarNode {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
@@ -139,7 +135,7 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 	w.problem(key, "There is no setting %s.%s", quote(prefix+key.Value), hint)
 }
 
-// leaf reads one setting.
+// leaf parses a setting.
 func (w walker) leaf(key string, keyNode, n *yaml.Node) {
 	n = resolve(n)
 	f := w.loader.fields[key]
@@ -181,7 +177,7 @@ func (w walker) list(key string, n *yaml.Node, out *[]string) {
 	w.loader.where[key] = at(w.name, n.Line)
 }
 
-// resolve follows an alias. The parser has checked that the alias leads to a node.
+// resolve follows an alias, which the parser has checked.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -203,7 +199,7 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-// children returns the names that may follow a prefix of keys, in the order of the struct.
+// children returns the names that may follow a prefix, in the order of the struct.
 func (l *loader) children(prefix string) []string {
 	var names []string
 	add := func(key string) {

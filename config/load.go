@@ -16,58 +16,54 @@ import (
 	"voicegw/transport"
 )
 
-// Source says from where a configuration is loaded.
+// Source is where to load a configuration from.
 type Source struct {
-	// File is the path of the YAML file; empty means no file.
+	// File is the YAML file; may be empty.
 	File string
-	// FileFrom says what named the file: "--config" or a variable.
+	// FileFrom is the origin of File: "--config" or a variable.
 	FileFrom string
-	// Environ is the environment in the form of os.Environ.
+	// Environ is the environment, as in os.Environ.
 	Environ []string
 	// Flags are settings from the command line; later ones win.
 	Flags []Flag
-	// Client says that the caller is a client of the gateway, which needs only the gateway's
-	// address and key: settings that only a server needs are not checked, and the files that
-	// settings name are not read.
+	// Client means that the caller needs only the gateway's address and key: server settings aren't checked, and
+	// named files aren't read.
 	Client bool
-	// Tools are the tools of the program, whose settings stand under tools.
+	// Tools are the program's tools, with settings under tools.
 	Tools []ToolDeclaration
-	// Wires are the wires that providers may use; nil means [Wires].
+	// Wires are the allowed wires; nil means [Wires].
 	Wires []transport.Wire
-	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
+	// ReadFile reads a file; nil means os.ReadFile. For tests.
 	ReadFile func(name string) ([]byte, error)
 }
 
-// Flag is one setting from the command line.
+// Flag is a setting from the command line.
 type Flag struct {
 	Name  string // as the user wrote it: "--listen"
 	Key   string // "listen"
 	Value string
 }
 
-// maxFileBytes bounds every file that a configuration names.
+// maxFileBytes limits every file that a configuration names.
 const maxFileBytes = 1 << 20
 
-// loader collects the results of Load.
 type loader struct {
 	source Source
 	config *Config
 	fields map[string]field
 	keys   []string
-	// secretFiles has the secret for each setting that names the file of one.
+	// secretFiles maps settings that name a secret's file to the secret's setting.
 	secretFiles map[string]string
-	// where says, for each key that was set, what set it last.
+	// where is the last source of each key.
 	where map[string]string
-	// unusable are the settings and sections whose values were refused already: a value that is wrong is not
-	// reported as missing, too.
+	// unusable are settings and sections with invalid values, which aren't also reported as missing.
 	unusable map[string]bool
 	problems Problems
 	warnings []string
 }
 
-// Load reads a configuration: the defaults, then the file, the environment and
-// the flags, each overriding the previous one. Warnings are sentences for the log about
-// input that was ignored. The error is Problems.
+// Load loads a configuration: defaults, file, environment and flags, each overriding the previous one. Warnings are
+// about ignored input, for the log. The error is Problems.
 func Load(source Source) (c *Config, warnings []string, err error) {
 	if source.ReadFile == nil {
 		source.ReadFile = os.ReadFile
@@ -104,7 +100,6 @@ func newLoader(source Source) *loader {
 	return l
 }
 
-// know adds settings.
 func (l *loader) know(list []field) {
 	for _, f := range list {
 		l.fields[f.key] = f
@@ -134,7 +129,7 @@ func (l *loader) readFile() {
 	}
 	before := len(l.problems)
 	l.parseFile(l.source.File, data)
-	// Paths in a file are relative to the file's directory.
+	// Paths in a file are relative to its directory.
 	dir := filepath.Dir(l.source.File)
 	if len(l.problems) > before {
 		return
@@ -163,8 +158,7 @@ func below(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// read returns a file's content. The error is the end of a sentence that begins
-// with the file's name.
+// read reads a file. The error completes a sentence that starts with the file's name.
 func (l *loader) read(name string) ([]byte, error) {
 	data, err := l.source.ReadFile(name)
 	var pe *fs.PathError
@@ -181,8 +175,8 @@ func (l *loader) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// readEnv reads the providers' own variables first, so that the gateway's override them. An
-// empty variable counts as missing.
+// readEnv reads the providers' own variables first, so that the gateway's override them. Empty variables count as
+// missing.
 func (l *loader) readEnv() {
 	vars := map[string]string{}
 	for _, entry := range l.source.Environ {
@@ -217,16 +211,14 @@ func (l *loader) readEnv() {
 	slices.Sort(l.warnings)
 }
 
-// removed are settings of earlier versions, with what to do instead.
+// removed are settings of earlier versions, with replacements.
 var removed = map[string]string{
 	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
 
-// envConfig names the configuration file.
 const envConfig = envPrefix + "CONFIG"
 
-// serviceLink matches the variables that Kubernetes puts into the environment of every
-// container if there is a Service called voicegw.
+// serviceLink matches variables that Kubernetes sets in containers for a Service called voicegw.
 func serviceLink(name string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
 	return strings.HasPrefix(rest, "SERVICE_") || rest == "PORT" || strings.HasPrefix(rest, "PORT_")
@@ -253,7 +245,7 @@ func didYouMean(word string) string {
 	return " Did you mean " + word + "?"
 }
 
-// settle fills in settings that depend on other settings.
+// settle sets settings that depend on others.
 func (l *loader) settle() {
 	for _, key := range l.keys {
 		l.readSecret(key)
@@ -281,7 +273,7 @@ func (l *loader) settle() {
 	}
 }
 
-// at says where a key was set, or how to set it.
+// at returns where a key was set, or how to set it.
 func (l *loader) at(key string) string {
 	if where := l.where[key]; where != "" {
 		return where
@@ -289,14 +281,14 @@ func (l *loader) at(key string) string {
 	return env(key)
 }
 
-// bad adds a problem of a setting, unless its value was refused already.
+// bad adds a problem, unless the setting's value was already rejected.
 func (l *loader) bad(key, format string, args ...any) {
 	if !l.refused(key) {
 		l.problems.add(l.at(key), format, args...)
 	}
 }
 
-// refused reports whether the value of a setting, or of a section around it, was refused already.
+// refused reports whether a setting or an enclosing section was already rejected.
 func (l *loader) refused(key string) bool {
 	for {
 		if l.unusable[key] {
@@ -310,7 +302,7 @@ func (l *loader) refused(key string) bool {
 	}
 }
 
-// refusedBelow reports whether a value was refused already of a section, or in it.
+// refusedBelow reports whether a section or a setting in it was already rejected.
 func (l *loader) refusedBelow(section string) bool {
 	for key := range l.unusable {
 		if key == section || strings.HasPrefix(key, section+".") {

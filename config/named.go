@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// named is a section in which the user gives names: each name has the same settings.
+// named is a section with names chosen by the user, each with the same settings.
 type named struct {
-	prefix string // of its settings' keys
-	what   string // what has the name, for a person
-	// known is the setting by which a variable makes a name known. Not each one does, since a variable
-	// with a misspelt name may belong to another program and must not stop this one.
+	prefix string // of the settings' keys
+	what   string // the kind of named object, for people
+	// known is the setting whose variable introduces a name. Other variables don't, because a misspelt one may belong
+	// to another program.
 	known string
-	// add makes the value of a new name, and returns its settings.
+	// add creates the value of a new name, and returns its settings.
 	add func(l *loader, name string) []field
 }
 
-// namedSections returns all of them.
 func namedSections() []named {
 	return []named{
 		{providersPrefix, "provider", "wire", (*loader).introduceProvider},
@@ -26,8 +25,7 @@ func namedSections() []named {
 	}
 }
 
-// validName matches a valid name. Variables contain the name in capitals, with _ instead of -, so _
-// is not allowed in it.
+// validName matches a name. Variables contain it in capitals with _ for -, so it must not contain _.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // namedAt returns the section with that prefix, or nil.
@@ -40,7 +38,7 @@ func namedAt(prefix string) *named {
 	return nil
 }
 
-// introduce makes the settings of a name known. It returns false if the name is invalid.
+// introduce adds the settings of a name; false if the name is invalid.
 func (l *loader) introduce(in *named, name string) bool {
 	if !validName.MatchString(name) {
 		return false
@@ -51,8 +49,7 @@ func (l *loader) introduce(in *named, name string) bool {
 	return true
 }
 
-// introduceAll makes the names known that variables or flags have: a flag introduces one with any of
-// its settings.
+// introduceAll adds the names in variables and flags; any setting in a flag introduces its name.
 func (l *loader) introduceAll(vars map[string]string) {
 	for _, in := range namedSections() {
 		for _, f := range l.source.Flags {
@@ -72,7 +69,7 @@ func (l *loader) introduceAll(vars map[string]string) {
 	}
 }
 
-// takes reports whether each name of a section has a setting.
+// takes reports whether the names of a section have a setting.
 func (l *loader) takes(in *named, setting string) bool {
 	scratch := newLoader(Source{Wires: l.config.wires})
 	scratch.introduce(in, "x")

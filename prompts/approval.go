@@ -2,7 +2,7 @@ package prompts
 
 import "fmt"
 
-// ApprovalNeeded says that the user is being asked on the screen.
+// ApprovalNeeded means that the user is being asked on the screen.
 func ApprovalNeeded(tool string) Words {
 	return Words{
 		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
@@ -10,8 +10,8 @@ func ApprovalNeeded(tool string) Words {
 	}
 }
 
-// ApprovalNeededAloud says that the user may agree aloud. confirm is the name of the tool
-// with which the model reports the answer.
+// ApprovalNeededAloud means that the user may approve aloud. confirm is the tool by which the model reports the
+// answer.
 func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	return Words{
 		Message:    tool + " needs the user's approval. Nothing has been done yet.",
@@ -19,8 +19,8 @@ func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	}
 }
 
-// ApprovalNeededWithin refuses a call by a tool that a person would have to approve, as nobody has approved the
-// call of caller.
+// ApprovalNeededWithin refuses a tool's call of another tool that needs approval, because the call of caller has
+// none.
 func ApprovalNeededWithin(tool, caller string) Words {
 	return Words{
 		Message:    fmt.Sprintf("%s was not run: a person has to approve it, and nobody was asked about %s, which calls it.", tool, caller),
@@ -28,18 +28,18 @@ func ApprovalNeededWithin(tool, caller string) Words {
 	}
 }
 
-// CouldNotAskForApproval says that the question to the user could not be recorded.
+// CouldNotAskForApproval means that the approval request could not be saved.
 func CouldNotAskForApproval() Words {
 	return Words{Message: "The user could not be asked to approve it; nothing was done.", Suggestion: DoesNotWork}
 }
 
-// TooManyQuestions refuses a call that needs an approval while too many others wait for one.
+// TooManyQuestions refuses a call that needs approval while too many approval requests are open.
 func TooManyQuestions() Words {
 	return Words{Message: "Too many questions wait for the user's answer already.", Suggestion: "Ask the user to answer them first."}
 }
 
-// ApprovalAskedTooOften refuses a call that needs an approval for the rest of the conversation.
-// times is how often the user was asked without approving anything.
+// ApprovalAskedTooOften refuses calls that need approval for the rest of the conversation, after times requests
+// without an approval.
 func ApprovalAskedTooOften(times int, tool string) Words {
 	return Words{
 		Message:    fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; that is as often as is allowed. They are not asked again, and %s was not run.", times, tool),
@@ -47,8 +47,8 @@ func ApprovalAskedTooOften(times int, tool string) Words {
 	}
 }
 
-// ApprovalAskedTooOftenAbout refuses a call of one tool until the user says something. times is
-// how often the user was asked about the tool without approving it.
+// ApprovalAskedTooOftenAbout refuses calls of a tool until the user says something, after times requests without an
+// approval.
 func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
 		Message:    fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, and it was not run.", times, tool),
@@ -56,13 +56,13 @@ func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	}
 }
 
-// ApprovalNotGiven answers the confirm_action for a question after which nothing was run. notice
-// reports the outcome, such as prompts.DeclinedNotice.
+// ApprovalNotGiven answers a confirm_action after which nothing ran. notice reports the outcome, such as
+// prompts.DeclinedNotice.
 func ApprovalNotGiven(notice string) Words {
 	return Words{Message: notice, Suggestion: "Nothing was done. Go on with the conversation."}
 }
 
-// ConfirmActionArguments says that the arguments of confirm_action are invalid.
+// ConfirmActionArguments means that the arguments of confirm_action are invalid.
 func ConfirmActionArguments() Words {
 	return Words{
 		Message:    "confirm_action takes reference, a string, and approved, true or false.",
@@ -70,7 +70,7 @@ func ConfirmActionArguments() Words {
 	}
 }
 
-// NoSuchQuestion answers a confirm_action whose reference names no open question.
+// NoSuchQuestion answers a confirm_action without an open approval request.
 func NoSuchQuestion() Words {
 	return Words{
 		Message:    "No question with that reference waits for an answer.",
@@ -78,7 +78,7 @@ func NoSuchQuestion() Words {
 	}
 }
 
-// UserHasNotSpoken answers a confirm_action to which the user cannot have agreed.
+// UserHasNotSpoken answers a confirm_action that the user cannot have approved.
 func UserHasNotSpoken() Words {
 	return Words{
 		Message:    "The user has not spoken since the question was put, so nobody has agreed.",
@@ -86,12 +86,12 @@ func UserHasNotSpoken() Words {
 	}
 }
 
-// AnswerNotRecorded says that the user's answer could not be recorded.
+// AnswerNotRecorded means that the user's answer could not be saved.
 func AnswerNotRecorded() Words {
 	return Words{Message: "The answer could not be recorded; nothing was done.", Suggestion: DoesNotWork}
 }
 
-// ToolChanged says that an approved tool is no longer the version that the user approved.
+// ToolChanged means that the approved version of a tool was replaced.
 func ToolChanged(tool, from, to string) Words {
 	return Words{
 		Message:    "The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to + "); nothing was done.",
@@ -99,7 +99,7 @@ func ToolChanged(tool, from, to string) Words {
 	}
 }
 
-// OvertakenQuestion is [Overtaken] for a call that waits for its question to the user.
+// OvertakenQuestion is [Overtaken] for a call whose approval request is pending.
 func OvertakenQuestion(tool string) Words {
 	return Words{
 		Message:    "The user went on before they could be asked to approve " + tool + ". Nothing has been done yet.",
@@ -107,7 +107,7 @@ func OvertakenQuestion(tool string) Words {
 	}
 }
 
-// OvertakenApproved is [Overtaken] for a call that the user has approved.
+// OvertakenApproved is [Overtaken] for an approved call.
 func OvertakenApproved() Words {
 	return Words{
 		Message:    "The user went on before what was approved had finished. It is still running.",
@@ -115,7 +115,7 @@ func OvertakenApproved() Words {
 	}
 }
 
-// Overtaken answers a call that is still running when the user's next turn has come.
+// Overtaken answers a call that is still running when the user's next turn starts.
 func Overtaken(tool string) Words {
 	return Words{
 		"The user went on before " + tool + " had finished. It is still running, and its result will not be sent.",

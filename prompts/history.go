@@ -1,32 +1,32 @@
 package prompts
 
-// The texts about the earlier conversation, for an agent that continues it.
+// Texts about the earlier conversation, for an agent that continues it.
 
-// WrittenBefore passes a written conversation to a voice agent. It is a notice, and not
-// part of the system text: earlier messages give no orders.
+// WrittenBefore gives a voice agent the text conversation. It is a notice and not part of the system text, because
+// earlier messages are not instructions.
 func WrittenBefore(brief string) string {
 	return "The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" + brief
 }
 
-// AnswerFirst follows WrittenBefore if the user has already asked something.
+// AnswerFirst follows WrittenBefore if the user has a pending request.
 func AnswerFirst(request string) string {
 	return "That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n" + request
 }
 
-// GoOnByVoice follows WrittenBefore if the user has not asked anything.
+// GoOnByVoice follows WrittenBefore if there is no pending request.
 const GoOnByVoice = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
 
-// SaidBefore replaces the part of a conversation that is too long to be given in full.
+// SaidBefore summarises the truncated part of a conversation.
 func SaidBefore(brief string) string { return "What was said before, in short:\n" + brief }
 
-// The marks of an entry that a text agent gets in full.
+// Marks of an entry that a text agent gets in full.
 const (
 	InterruptedHere = " [the user interrupted here]"
 	BrokeOffHere    = " [the answer broke off here; the user has read so much of it]"
 	ByVoice         = "(by voice) "
 )
 
-// The lines of a brief (conversation.Conversation.Brief).
+// Lines of a brief (conversation.Conversation.Brief).
 const (
 	EarlierInShort = "Earlier, in short:"
 	UserSaid       = "The user said: "
@@ -35,12 +35,10 @@ const (
 	BrokenOff      = " [broken off]"
 )
 
-// Called replaces tool calls whose answers are left out. outcomes names each call and
-// how it ended, such as "kb_search: ok".
+// Called replaces tool calls without their answers. outcomes lists calls and outcomes, such as "kb_search: ok".
 func Called(outcomes string) string { return "[called " + outcomes + "]" }
 
-// The notes that replace an answer of a tool that was not kept. They are values of JSON
-// strings, so they contain no quotation marks.
+// Notes that replace a tool's answer that was not kept. They are values of JSON strings without quotation marks.
 const (
 	AnswerTooLong   = "It was done. Its answer was too long to be kept."
 	AnswerForgotten = "The answer is no longer known."

@@ -10,13 +10,13 @@ func TooManyCalls() Words {
 	return Words{"Too many tool calls are running.", "Wait for their results first."}
 }
 
-// SessionEnding refuses a call that comes after the farewell of a voice session.
+// SessionEnding refuses a call after the farewell of a voice session.
 func SessionEnding() Words {
 	return Words{"The session is ending, and the farewell has been said.", "Say nothing more and call no tool."}
 }
 
-// CalledTooOften refuses a call beyond the tool's rate limit: so many calls for a user within the window,
-// which is written as in "1h". wait is how long until it may be called again.
+// CalledTooOften refuses a call above the tool's rate limit: calls per user within window, such as "1h". wait is the
+// time until the next one.
 func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
 	return Words{
 		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be called again in %s.", tool, calls, window, wait),
@@ -24,8 +24,7 @@ func CalledTooOften(tool string, calls int, window string, wait time.Duration) W
 	}
 }
 
-// NotAvailableNow refuses a call of a tool that is not available at the time of the call; when says in words
-// when it is again.
+// NotAvailableNow refuses a call outside the tool's times; when describes the next one.
 func NotAvailableNow(tool, when string) Words {
 	return Words{
 		fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
@@ -41,8 +40,7 @@ func NotAvailable(tool string) Words {
 	}
 }
 
-// TooManyJobs refuses long work while the user has as much of it under way as may be. name is what the work
-// is called.
+// TooManyJobs refuses a job above the user's limit. name is the job's name.
 func TooManyJobs(name string) Words {
 	return Words{
 		fmt.Sprintf("%q was not begun: as much of it is under way for this user as may be.", name),
@@ -50,7 +48,7 @@ func TooManyJobs(name string) Words {
 	}
 }
 
-// NoJobs refuses long work whose end could not be reported.
+// NoJobs refuses a job whose result could not be reported.
 func NoJobs(name string) Words {
 	return Words{
 		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not keep this conversation.", name),
@@ -58,22 +56,22 @@ func NoJobs(name string) Words {
 	}
 }
 
-// JobUnread answers a repeated call whose job cannot be read.
+// JobUnread answers a repeated call with an unreadable job.
 func JobUnread() Words {
 	return Words{"This was requested before. How far it is cannot be read now.", "Tell the user to ask again in a moment."}
 }
 
-// JobOfAnotherVersion ends long work whose tool has changed since it was begun.
+// JobOfAnotherVersion ends a job of another version of its tool.
 func JobOfAnotherVersion(tool string) Words {
 	return Words{fmt.Sprintf("The work of %s was begun by another version of the tool, which this one cannot go on with.", tool), "Tell the user that it has failed and must be begun again."}
 }
 
-// JobOutOfTime ends long work that takes longer than its tool allows, which is written as in "30m".
+// JobOutOfTime ends a job above its tool's time limit, such as "30m".
 func JobOutOfTime(tool, longest string) Words {
 	return Words{fmt.Sprintf("The work of %s did not end within %s and was stopped.", tool, longest), "Tell the user that it has failed."}
 }
 
-// JobInterrupted ends long work whose gateway has died as often as it may.
+// JobInterrupted ends a job after too many deaths of its gateway.
 func JobInterrupted(tool string, attempts int) Words {
 	return Words{
 		fmt.Sprintf("The work of %s was begun %d times and was interrupted each time, so it was given up. It may have been done in part.", tool, attempts),
@@ -81,8 +79,7 @@ func JobInterrupted(tool string, attempts int) Words {
 	}
 }
 
-// BudgetUsedUp refuses a call beyond the budget of the turn. kind is "tool calls" or
-// "retrieval calls", allowed is how many of them a turn may have.
+// BudgetUsedUp refuses a call above the turn's budget. kind is "tool calls" or "retrieval calls", allowed the limit.
 func BudgetUsedUp(kind string, allowed int, tool string) Words {
 	return Words{
 		fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", kind, allowed, tool),

@@ -14,12 +14,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Mark is the mark of one conversation. The zero Mark marks nothing and removes nothing from any
-// text. A Mark does not change and may be used concurrently.
+// Mark is a conversation's mark. The zero Mark marks and removes nothing. A Mark is immutable and safe for concurrent
+// use.
 type Mark struct{ code string }
 
-// alphabet has no vowels, so that a code is never a word; codeLength characters of it have 55
-// bits.
+// alphabet has no vowels, so a code is never a word. codeLength characters of it have 55 bits.
 const (
 	alphabet   = "bdfghklmnqrtvwz23456789y"
 	codeLength = 12
@@ -28,22 +27,21 @@ const (
 // NewMark returns a random mark.
 func NewMark() Mark {
 	var random [codeLength]byte
-	rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
+	rand.Read(random[:]) // never fails: crypto/rand aborts the program instead
 	return fromBytes(random[:])
 }
 
-// MarkFor is the mark of the conversation with that name: the same for the same key and name, and
-// unknown to everybody without the key. The key must be at least 16 random bytes.
+// MarkFor derives the mark of the named conversation. Without the key, of at least 16 random bytes, it is unknown.
 func MarkFor(key []byte, name string) Mark {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(name))
 	return fromBytes(h.Sum(nil)[:codeLength])
 }
 
-// Code returns the mark in the form that MarkOf reads. It is a secret of the conversation.
+// Code returns the mark for MarkOf. It is a secret of the conversation.
 func (m Mark) Code() string { return m.code }
 
-// MarkOf returns the mark whose code this is, or a new one if it is no code of a mark.
+// MarkOf returns the mark with that code, or a new one if the code is invalid.
 func MarkOf(code string) Mark {
 	if len(code) != codeLength || strings.Trim(code, alphabet) != "" {
 		return NewMark()
@@ -59,7 +57,7 @@ func fromBytes(random []byte) Mark {
 	return Mark{string(code)}
 }
 
-// Text is the mark at the beginning of a message, for the prompt; empty for the zero Mark.
+// Text is the mark before a message, for the prompt; empty for the zero Mark.
 func (m Mark) Text() string {
 	if m.code == "" {
 		return ""
@@ -67,8 +65,8 @@ func (m Mark) Text() string {
 	return "[voicegw:" + m.code + "]"
 }
 
-// Notice turns a text into the gateway's own message: the mark, a space and the text. Quotations
-// in the text cannot contain the mark.
+// Notice makes a text the gateway's own message: the mark, a space and the text. Quotations in the text cannot
+// contain the mark.
 func (m Mark) Notice(text string) string {
 	if m.code == "" {
 		return text
@@ -76,12 +74,11 @@ func (m Mark) Notice(text string) string {
 	return m.Text() + " " + m.Foreign(text)
 }
 
-// taken replaces the code. Its vowels keep the parts on both sides from forming the code again.
+// taken replaces the code. Its vowels prevent the text around it from forming the code again.
 const taken = "removed"
 
-// Foreign returns anybody's text without the mark's code. The code is found in upper and lower
-// case, in other forms of its letters (NFKC), and with spaces, marks, punctuation or invisible
-// characters inside. All other text is returned as it is.
+// Foreign removes the mark's code from anyone else's text, in upper and lower case, in other forms of its letters
+// (NFKC), and with spaces, marks, punctuation or invisible characters inside. The rest of the text doesn't change.
 func (m Mark) Foreign(text string) string {
 	from, to := m.find(text, false)
 	if from < 0 {
@@ -98,8 +95,8 @@ func (m Mark) Foreign(text string) string {
 	return out.String()
 }
 
-// JSON is Foreign for every string of a JSON text, names of members too. Invalid JSON is treated
-// as text. A text without the code is returned as it is.
+// JSON applies Foreign to every string of a JSON text, including names of members. Invalid JSON is treated as text. A
+// text without the code is returned unchanged.
 func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	if from, _ := m.find(string(raw), true); from < 0 {
 		return raw
@@ -114,7 +111,7 @@ func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if e.Encode(m.clean(v)) != nil {
-		return json.RawMessage(`null`) // what was decoded can be encoded: it does not come to this
+		return json.RawMessage(`null`) // cannot happen: decoded values can be encoded
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
@@ -138,8 +135,8 @@ func (m Mark) clean(v any) any {
 	return v
 }
 
-// find returns where the code first stands in a text; from is -1 if the text lacks it. In JSON
-// text, escaped characters count as the characters that they stand for.
+// find returns the first position of the code; from is -1 without it. Escaped characters in JSON count as the
+// characters they represent.
 func (m Mark) find(text string, escaped bool) (from, to int) {
 	if m.code == "" {
 		return -1, -1
@@ -178,7 +175,7 @@ func (m Mark) find(text string, escaped bool) (from, to int) {
 	return -1, -1
 }
 
-// ends says whether the latest characters are the code. The window is a ring.
+// ends reports whether the latest characters are the code. The window is a ring.
 func (m Mark) ends(window *[codeLength]byte, n int) bool {
 	if n < codeLength || window[(n-1)%codeLength] != m.code[codeLength-1] {
 		return false
@@ -191,7 +188,7 @@ func (m Mark) ends(window *[codeLength]byte, n int) bool {
 	return true
 }
 
-// folded returns an ASCII letter in lower case, or a digit; 0 for everything else.
+// folded returns an ASCII letter in lower case, or a digit; otherwise 0.
 func folded(r rune) byte {
 	switch {
 	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -202,8 +199,7 @@ func folded(r rune) byte {
 	return 0
 }
 
-// next reads one character of a text, and returns its length in bytes. A JSON escape that does
-// not stand for a letter is read as a space.
+// next reads a character and returns its length in bytes. A JSON escape other than a letter is read as a space.
 func next(text string, escaped bool) (rune, int) {
 	if !escaped || text[0] != '\\' || len(text) < 2 {
 		return utf8.DecodeRuneInString(text)
@@ -223,7 +219,7 @@ func next(text string, escaped bool) (rune, int) {
 	return r, 6
 }
 
-// hex4 reads four hexadecimal digits; -1 if they are invalid.
+// hex4 parses four hexadecimal digits; -1 if invalid.
 func hex4(text string) rune {
 	if len(text) < 4 {
 		return -1

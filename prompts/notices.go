@@ -7,21 +7,18 @@ import (
 	"time"
 )
 
-// The notices are the gateway's own words in the place of a user's turn. The sender must
-// put the mark of the conversation before them.
+// Notices are the gateway's own messages in place of a user's turn. The sender must prepend the conversation's mark.
 
-// NudgeNotice asks a model again that owes an answer and is silent. The model may still call tools:
-// the answer may need them.
+// NudgeNotice asks a silent model for its answer. It may still call tools for it.
 const NudgeNotice = "The user is waiting for an answer. Answer now."
 
 // WithoutTools follows a request for an answer in a turn that has used up its budget for tools.
 const WithoutTools = "No more tools may be called for this request. Answer with what you know."
 
-// ResultsBefore precedes a user's request that is repeated on a new connection, if the tools that
-// it needs have run before.
+// ResultsBefore precedes a user's request that is repeated on a new connection after its tools have run.
 const ResultsBefore = "The connection broke off before you answered the request that follows. The tool results above belong to it: use them, and do not call those tools for it again."
 
-// WrapUpNotice tells a model that the conversation has used most of what it may.
+// WrapUpNotice tells a model that the conversation has used most of its budget.
 const WrapUpNotice = "Most of what this conversation may use is used up. Tell the user in a short sentence that you have to come to an end soon, ask what is most important, and keep your answers short from now on."
 
 // BudgetNotice asks a model for the last words of a conversation that has used what it may.

@@ -2,8 +2,8 @@ package protocol
 
 import "encoding/json"
 
-// The messages of a text conversation, in the stream of POST /v1/chat. Tools,
-// confirmations, timeouts and errors use the same messages as voice.
+// Messages of a text conversation, streamed by POST /v1/chat. Tools, confirmations, timeouts and errors use the same
+// messages as voice.
 
 // TextDelta is the next piece of the agent's answer.
 type TextDelta struct {
@@ -12,22 +12,20 @@ type TextDelta struct {
 	Text   string `json:"text"`
 }
 
-// TextDone is the whole text of one answer by the agent. A turn may contain several,
-// with tools between them.
+// TextDone is the complete text of an answer. A turn may contain several, with tools between them.
 type TextDone struct {
 	Header
 	ItemID string `json:"item_id"`
 	Text   string `json:"text"`
 	// Cut means that the answer ended at the model's length limit.
 	Cut bool `json:"cut,omitempty"`
-	// Refused means that the model or a filter declined to answer: the text explains it, or
-	// ends where the filter stopped it.
+	// Refused means that the model or a filter declined to answer. The text explains it, or ends where the filter
+	// stopped it.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// VoiceSessionStart invites the client to continue by voice: the client connects to URL
-// with Ticket, which works once and until ExpiresAt. The field names are those of the
-// contract with text agents.
+// VoiceSessionStart invites the client to continue by voice: it connects to URL with Ticket, which works once until
+// ExpiresAt.
 type VoiceSessionStart struct {
 	Header
 	SessionID      string `json:"sessionId"`
@@ -37,8 +35,7 @@ type VoiceSessionStart struct {
 	ExpiresAt      Time   `json:"expires_at"`
 }
 
-// UIImage shows an image that a tool has made. URL is the image's path on the gateway and
-// is valid until ExpiresAt.
+// UIImage shows a tool's image. URL is the image's path on the gateway, valid until ExpiresAt.
 type UIImage struct {
 	Header
 	ID     string `json:"id"`
@@ -63,24 +60,22 @@ type Done struct {
 	Status         string `json:"status"`
 }
 
-// The values of Done.Status.
 const (
 	DoneCompleted = "completed"
 	DoneFailed    = "failed"
 )
 
-// ToolCall asks the client to run one of its own tools. By text it ends the turn, and the client sends the
-// answer with its next request; by voice it sends a ToolResult.
+// ToolCall asks the client to run one of its own tools. In text it ends the turn, and the client sends the result
+// with its next request; by voice the client sends a ToolResult.
 type ToolCall struct {
 	Header
-	// CallID identifies the call in the client's answer.
+	// CallID identifies the call in the client's result.
 	CallID string          `json:"call_id"`
 	Name   string          `json:"name"`
 	Args   json.RawMessage `json:"args"`
-	// TimeoutMS is how long the gateway still waits, by voice.
+	// TimeoutMS is how long the gateway waits, by voice.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
-	// Again means that the client was asked before, on a connection that is gone: the call may be under way
-	// there, or done.
+	// Again means that the client got the call on an earlier connection: it may be running or done.
 	Again bool `json:"again,omitempty"`
 }
 

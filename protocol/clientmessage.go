@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// ClientMessage is a message that a client may send in a text frame. The set is closed.
+// ClientMessage is a message from a client in a text frame. The set is closed.
 type ClientMessage interface{ clientType() string }
 
-// Start opens the session: the first frame of a connection.
+// Start opens the session. It is the first frame of a connection.
 type Start struct {
 	// Ticket is a single-use ticket made by POST /v1/sessions.
 	Ticket   string `json:"ticket,omitempty"`
@@ -26,16 +26,15 @@ type Start struct {
 	TurnDetection  string `json:"turn_detection,omitempty"`
 	PendingRequest string `json:"pending_request,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
-	// Inspect requests the messages that show what happens inside: see InspectCall.
+	// Inspect requests messages about the internals: see InspectCall.
 	Inspect bool `json:"inspect,omitempty"`
-	// Resume comes back to a session whose connection was lost. InputRate and OutputRate must be
-	// those of the session.
+	// Resume resumes a session after a lost connection. InputRate and OutputRate must be those of the session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`
-	// TimeZone is the IANA name of the user's time zone, such as Europe/Berlin; empty if it is not known.
+	// TimeZone is the user's IANA time zone, such as Europe/Berlin; empty if unknown.
 	TimeZone string `json:"time_zone,omitempty"`
-	// Tools are tools that the client runs; see ToolCall. With Resume they count only if another gateway
-	// goes on with the session.
+	// Tools are tools that the client runs; see ToolCall. With Resume they count only if another gateway continues
+	// the session.
 	Tools []ClientTool `json:"tools,omitempty"`
 }
 
@@ -43,41 +42,39 @@ type Start struct {
 type ClientTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
-	// Schema is the JSON Schema of its arguments; empty if it takes none.
+	// Schema is the JSON Schema of the arguments; empty without arguments.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// ReadOnly says that a call changes nothing, so that it may run twice.
+	// ReadOnly means that calls have no side effects and may be repeated.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// TimeoutMS is how long a call may take; zero means 10 s.
+	// TimeoutMS limits a call; zero means 10 s.
 	TimeoutMS int `json:"timeout_ms,omitempty"`
 }
 
-// Resume names the session that the client comes back to, and how much of it the client has.
+// Resume identifies the session to resume, and the data that the client has received.
 type Resume struct {
 	SessionID string `json:"session_id"`
-	// Token is the resume_token of the session's latest session.started. It is a secret.
+	// Token is the secret resume_token of the latest session.started.
 	Token string `json:"token"`
-	// LastSeq is the highest seq that the client has received.
+	// LastSeq is the highest received seq.
 	LastSeq int64 `json:"last_seq"`
-	// Audio is missing if the client has no audio of the session any more.
+	// Audio is omitted if the client has no audio of the session.
 	Audio *ResumeAudio `json:"audio,omitempty"`
-	// Input is what the client has kept of the user's speech; nil if it keeps nothing.
+	// Input is the user's speech that the client has buffered; may be nil.
 	Input *ResumeInput `json:"input,omitempty"`
 }
 
-// ResumeInput is a piece of the audio that the client has recorded, sent or not, in ms on the session's
-// input clock: see SessionStarted.InputMS. It ends with what was recorded last.
+// ResumeInput is a range of the client's recorded audio, sent or not, up to the latest, in ms on the session's input
+// clock: see SessionStarted.InputMS.
 type ResumeInput struct {
 	FromMS int64 `json:"from_ms"`
 	ToMS   int64 `json:"to_ms"`
 }
 
-// ResumeAudio is how much of the model's speech a client has: everything before an item, and a
-// part of the item.
+// ResumeAudio is the model's speech that a client has received: everything before an item, and a part of the item.
 type ResumeAudio struct {
-	// ItemID is the newest item of which the client has received audio.
+	// ItemID is the newest item with received audio.
 	ItemID string `json:"item_id"`
-	// ReceivedMS is how much of the item the client has, played or still queued, in whole ms of the
-	// item's audio, rounded down.
+	// ReceivedMS is the received part of the item's audio, played or queued, in whole ms, rounded down.
 	ReceivedMS int64 `json:"received_ms"`
 }
 
@@ -88,7 +85,6 @@ type ClientInfo struct {
 	ID      string `json:"id,omitempty"`
 }
 
-// The values of Start.TurnDetection.
 const (
 	TurnDetectionServer = "server"
 	TurnDetectionClient = "client"
@@ -100,19 +96,18 @@ type InputText struct {
 	ID   string `json:"id,omitempty"`
 }
 
-// InputImage is a still image that the user shows. It begins no turn: the model sees it when it answers the
-// next time.
+// InputImage is a still image from the user. It starts no turn: the model sees it with its next answer.
 type InputImage struct {
 	// MIME is image/jpeg or image/png.
 	MIME string `json:"mime"`
-	// Data is the file in base64, of at most MaxImageBytes.
+	// Data is the file in base64, at most MaxImageBytes long.
 	Data string `json:"data"`
 }
 
-// MaxImageBytes is the largest file of an InputImage.
+// MaxImageBytes limits the file of an InputImage.
 const MaxImageBytes = 44 << 10
 
-// File returns the file that Data holds. The error says what is wrong with it.
+// File decodes Data. The error explains the problem.
 func (m *InputImage) File() ([]byte, error) {
 	if n := base64.StdEncoding.DecodedLen(len(m.Data)); n > MaxImageBytes+2 {
 		return nil, fmt.Errorf("it has about %d bytes; at most %d are accepted", n, MaxImageBytes)
@@ -129,17 +124,17 @@ func (m *InputImage) File() ([]byte, error) {
 	return file, nil
 }
 
-// InputContext is what the page tells the model without a turn, such as what the user is looking at: the model knows
-// it when it answers the next time. It is nothing that the user has said.
+// InputContext gives the model information from the page without a turn, such as the page that the user is looking
+// at. The model gets it with its next answer. It doesn't count as the user's words.
 type InputContext struct {
 	// Text has at most MaxContextBytes.
 	Text string `json:"text"`
 }
 
-// MaxContextBytes is the longest text of an InputContext, in bytes of UTF-8.
+// MaxContextBytes limits an InputContext, in bytes of UTF-8.
 const MaxContextBytes = 4 << 10
 
-// InputActivity reports that the user's speech starts or ends (push-to-talk).
+// InputActivity reports the start or end of the user's speech (push-to-talk).
 type InputActivity struct {
 	Active bool `json:"active"`
 }
@@ -150,40 +145,38 @@ type Interrupt struct{}
 // Playback reports how much of an item the user has heard.
 type Playback struct {
 	ItemID string `json:"item_id"`
-	// PlayedMS is in ms of that item's audio.
+	// PlayedMS is a position in the item's audio.
 	PlayedMS int64 `json:"played_ms"`
-	// Done means that nothing more of the item will be played, because it ended or was flushed.
+	// Done means that the rest of the item won't be played, because it ended or was flushed.
 	Done bool `json:"done,omitempty"`
-	// ReceivedMS is how much of the item the client has received, in whole ms, rounded down; zero
-	// if the client does not say. The gateway need not keep that audio any longer.
+	// ReceivedMS is the received part of the item in whole ms, rounded down, which the gateway may drop; zero if
+	// unreported.
 	ReceivedMS int64 `json:"received_ms,omitempty"`
-	// Seq is the highest seq that the client has received; zero if it does not say. The gateway need
-	// not keep these messages any longer.
+	// Seq is the highest received seq, up to which the gateway may drop messages; zero if unreported.
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// ConfirmationResolve is the user's answer to a confirmation.request.
+// ConfirmationResolve answers a confirmation.request.
 type ConfirmationResolve struct {
 	Token    string `json:"token"`
 	Approved bool   `json:"approved"`
 }
 
-// ToolResult answers a ToolCall. Exactly one of Result and Error is set; neither means that the tool has
-// nothing to say.
+// ToolResult answers a ToolCall. At most one of Result and Error is set; neither means an empty result.
 type ToolResult struct {
 	CallID string `json:"call_id"`
-	// Result is the answer for the model: any JSON.
+	// Result is any JSON, for the model.
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *ToolFailure    `json:"error,omitempty"`
 }
 
-// ToolFailure says that a call of a client's tool has failed.
+// ToolFailure is the failure of a client's tool.
 type ToolFailure struct {
 	// Message is for the model.
 	Message string `json:"message"`
-	// Retryable says that the same call may succeed later.
+	// Retryable means that the same call may succeed later.
 	Retryable bool `json:"retryable,omitempty"`
-	// Partial says that something may have been changed all the same: the call is not run again by itself.
+	// Partial means that something may have changed despite the failure, so the call isn't retried automatically.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -209,9 +202,8 @@ func (*ToolResult) clientType() string          { return "tool.result" }
 func (*End) clientType() string                 { return "session.end" }
 func (*Ping) clientType() string                { return "ping" }
 
-// InputRates are the sample rates in Hz that a client may choose for the audio it sends,
-// ascending.
+// InputRates are the supported sample rates of a client's audio, in Hz, ascending.
 func InputRates() []int { return []int{8000, 16000, 24000, 44100, 48000} }
 
-// OutputRates is like InputRates, for the audio that a client plays.
+// OutputRates are the supported sample rates of the audio for a client.
 func OutputRates() []int { return []int{8000, 16000, 24000, 48000} }

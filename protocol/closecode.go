@@ -2,8 +2,8 @@ package protocol
 
 import "github.com/coder/websocket"
 
-// The close codes of the protocol. From 4000 to 4499, connecting again may
-// help; from 4500 to 4999, it will not. RFC 6455 section 7.4 has the others.
+// Close codes of the protocol. From 4000 to 4499, reconnecting may help; from 4500 to 4999, it doesn't. RFC 6455
+// section 7.4 defines the others.
 const (
 	CloseDone                = websocket.StatusNormalClosure   // 1000
 	CloseServerLeaving       = websocket.StatusGoingAway       // 1001

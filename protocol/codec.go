@@ -14,18 +14,17 @@ import (
 	"voicegw/internal/user"
 )
 
-// MessageError describes what is wrong with a message from the other side, in words for
-// the author of that program.
+// MessageError describes an invalid message to the author of the peer.
 type MessageError struct {
-	// Code is one of the Error codes: [CodeInvalidMessage] or [CodeUnknownType].
+	// Code is [CodeInvalidMessage] or [CodeUnknownType].
 	Code string
-	// Field is the wrong field; empty if the whole message is wrong.
+	// Field is the invalid field; empty for the whole message.
 	Field string
-	// Message describes what is wrong and what would be right.
+	// Message explains the problem and the fix.
 	Message string
 }
 
-// Error returns the message.
+// Error returns Message.
 func (e *MessageError) Error() string { return e.Message }
 
 func invalid(field, format string, args ...any) *MessageError {
@@ -84,8 +83,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"pong":                  func() ServerMessage { return new(Pong) },
 }
 
-// ParseClient reads one text frame from a client. The error is a *MessageError.
-// Unknown fields are ignored, so that newer clients work.
+// ParseClient parses a client's text frame, ignoring unknown fields of newer clients. The error is a *MessageError.
 func ParseClient(data []byte) (ClientMessage, error) {
 	if newMessage := plainType(data); newMessage != nil {
 		m := newMessage()
@@ -115,16 +113,15 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	return m, nil
 }
 
-// plainType returns what makes the messages of a text frame's type; nil if only reading all of the frame
-// can tell its type. A client reports several times a second what it has played: its frames begin with
-// their type, and need not be read twice.
+// plainType returns the constructor for a text frame's type, or nil if the whole frame must be parsed. It saves
+// parsing frequent frames twice, such as playback reports, which start with their type.
 func plainType(data []byte) func() ClientMessage {
 	rest, plain := bytes.CutPrefix(data, []byte(`{"type":"`))
 	end := bytes.IndexByte(rest, '"')
 	if !plain || end < 0 || !utf8.Valid(data) {
 		return nil
 	}
-	// Another type may follow, and the last one counts. Its name may be written in capitals or with escapes.
+	// A later type would win. Its name may be in capitals or escaped.
 	for i, c := range rest[end:] {
 		if c == '\\' || (c == 't' || c == 'T') && bytes.EqualFold(rest[end+i:][:min(len("type"), len(rest)-end-i)], []byte("type")) {
 			return nil
@@ -133,8 +130,8 @@ func plainType(data []byte) func() ClientMessage {
 	return clientTypes[string(rest[:end])]
 }
 
-// ParseServer reads one text frame from the gateway, for clients. A message of an
-// unknown type becomes an *Unknown. The error is a *MessageError.
+// ParseServer parses a gateway's text frame, for clients. Messages of unknown types become *Unknown. The error is a
+// *MessageError.
 func ParseServer(data []byte) (ServerMessage, error) {
 	typ, err := messageType(data)
 	if err != nil {
@@ -169,7 +166,7 @@ func EncodeClient(m ClientMessage) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// EncodeServer encodes a message as a text frame, with its type and seq.
+// EncodeServer encodes a message as a text frame with its type and seq.
 func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	h := m.header()
 	h.Type, h.Seq = m.serverType(), seq
@@ -180,10 +177,9 @@ func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	return out, nil
 }
 
-// Renumber returns a message encoded by [EncodeServer] with another seq. It may overwrite
-// message.
+// Renumber changes the seq of a message encoded by [EncodeServer]. It may overwrite message.
 func Renumber(message []byte, seq int64) []byte {
-	// The header comes first, and a type contains no quotes, so the first such key is the header's.
+	// The header comes first and a type has no quotes, so the first such key is the header's.
 	key := []byte(`"seq":`)
 	from := bytes.Index(message, key)
 	if from < 0 {
@@ -243,8 +239,7 @@ func jsonKind(goKind string) string {
 	}
 }
 
-// check validates a message whose fields have the right types; data is the JSON
-// from which it was read.
+// check validates a message with correctly typed fields; data is its JSON.
 func check(m ClientMessage, data []byte) error {
 	if err := checkNames(m); err != nil {
 		return err
@@ -282,7 +277,8 @@ func check(m ClientMessage, data []byte) error {
 	return nil
 }
 
-// checkContext refuses a text that is empty or too long. Bytes count: they are kept until the model is silent.
+// checkContext rejects an empty or long text. The limit is in bytes, because texts are buffered until the model is
+// silent.
 func checkContext(m *InputContext) error {
 	if textutil.IsBlank(m.Text) {
 		return invalid("text", "input.context: the field text is empty.")
@@ -293,7 +289,7 @@ func checkContext(m *InputContext) error {
 	return nil
 }
 
-// checkImage refuses data that is not an image of a type that models take.
+// checkImage rejects data that isn't an image of a supported type.
 func checkImage(m *InputImage) error {
 	if m.MIME != "image/jpeg" && m.MIME != "image/png" {
 		return invalid("mime", "input.image: the field mime must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))
@@ -304,7 +300,7 @@ func checkImage(m *InputImage) error {
 	return nil
 }
 
-// checkResult refuses an answer to nothing, and one that is both a result and a failure.
+// checkResult rejects a result without a call, and one with both result and error.
 func checkResult(m *ToolResult) error {
 	switch {
 	case m.CallID == "":
@@ -319,8 +315,7 @@ func checkResult(m *ToolResult) error {
 	return checkLength("tool.result", "error.message", m.Error.Message)
 }
 
-// checkNames refuses ids and names that are too long: a shortened name would name
-// something other than what the client means.
+// checkNames rejects long ids and names, because truncated ones would identify something else.
 func checkNames(m ClientMessage) error {
 	type field struct{ name, value string }
 	var fields []field
@@ -353,8 +348,7 @@ func checkNames(m ClientMessage) error {
 	return nil
 }
 
-// checkApproved refuses a confirmation without a yes or no: it would count as a no that
-// the user never gave.
+// checkApproved rejects a missing answer, which would count as a no.
 func checkApproved(data []byte) error {
 	var given struct {
 		Approved *bool `json:"approved"`
@@ -417,7 +411,7 @@ func checkResume(r *Resume) error {
 	return nil
 }
 
-// maxInputMS bounds a position on a session's input clock: about 34 years.
+// maxInputMS limits a position on the input clock to about 34 years.
 const maxInputMS = 1 << 40
 
 func checkLength(typ, field, text string) error {
@@ -427,7 +421,7 @@ func checkLength(typ, field, text string) error {
 	return nil
 }
 
-// quoted shows at most 40 characters of the other side's text.
+// quoted quotes at most 40 characters of the peer's text.
 func quoted(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"

@@ -16,43 +16,40 @@ import (
 	"voicegw/internal/ws"
 )
 
-// Conn is one WebSocket connection of the protocol, on either side. One
-// goroutine may read and one may write; Close and Abort may be called concurrently, at
-// any time.
+// Conn is a WebSocket connection of the protocol, on either side. One goroutine may read and one may write; Close and
+// Abort are safe for concurrent use.
 type Conn struct {
 	ws     *ws.Conn
 	ticket string
 }
 
-// The limit on a client's frames, of any kind. Each frame costs 1, plus 1 for each full 2 KiB
-// in it. A client that sends 20 ms of audio per frame needs 50 a second, and may send at once
-// what it buffered for two minutes. More is a flood and ends the connection.
+// Limits of a client's frames of any kind. Each frame costs 1, plus 1 for each full 2 KiB. A client with 20 ms of
+// audio per frame needs 50 per second, and may send two minutes of buffered audio at once. More is a flood and closes
+// the connection.
 const (
 	FramesPerSecond = 400
 	FrameBurst      = 8000
 )
 
-// Frame is one message as received. Data is valid until the next Read.
+// Frame is a received message. Data is valid until the next Read.
 type Frame struct {
 	// Audio means that Data is PCM16; otherwise Data is JSON text.
 	Audio bool
 	Data  []byte
 }
 
-// AcceptOptions configure Accept.
+// AcceptOptions configures Accept.
 type AcceptOptions struct {
-	// AnyOrigin means that the caller has decided which pages may connect. Otherwise none
-	// may: a request with an Origin header is refused.
+	// AnyOrigin means that the caller has checked the page. Otherwise requests with an Origin header are refused.
 	AnyOrigin bool
-	// MaxMessageBytes is the largest accepted message; a larger one closes the
-	// connection with 1009. Zero means the constant MaxMessageBytes.
+	// MaxMessageBytes limits messages; a larger one closes the connection with 1009. Zero means the constant
+	// MaxMessageBytes.
 	MaxMessageBytes int
 }
 
-// Accept upgrades a request to a WebSocket. On failure it has answered the request, and the
-// error describes why: 400 if the client offers only other subprotocols or several
-// tickets, 403 for a web page (see AcceptOptions), 426 if it is not a WebSocket request. Only
-// [Subprotocol] is ever chosen, and no error shows a ticket.
+// Accept upgrades a request to a WebSocket. On failure it has answered the request: 400 if the client offers only
+// other subprotocols or several tickets, 403 for a web page (see AcceptOptions), 426 if it isn't a WebSocket request.
+// It selects only [Subprotocol]. Errors contain no ticket.
 func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, error) {
 	offered := subprotocols(r.Header)
 	if len(offered) > 0 && !slices.Contains(offered, Subprotocol) {
@@ -75,7 +72,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	}
 	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols: []string{Subprotocol},
-		// The library's own check compares hosts but not schemes, so the check above decides.
+		// The library compares hosts but not schemes, so the check above decides.
 		InsecureSkipVerify: true,
 		CompressionMode:    websocket.CompressionDisabled,
 	}, serverOptions(opts.MaxMessageBytes))
@@ -85,14 +82,12 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	return &Conn{ws: conn, ticket: ticket}, nil
 }
 
-// Adopt returns the server's side of a connection that another node has accepted: from now on,
-// stream carries the client's frames. early is what has been read from stream already, at most
-// 4 KiB. maxMessage is as AcceptOptions.MaxMessageBytes.
+// Adopt returns the server side of a connection that another node has accepted. stream carries the client's frames;
+// early is data already read from it, at most 4 KiB. maxMessage is like AcceptOptions.MaxMessageBytes.
 func Adopt(stream net.Conn, early []byte, maxMessage int) *Conn {
 	return &Conn{ws: ws.Adopt(stream, early, serverOptions(maxMessage))}
 }
 
-// serverOptions bound what a client may send.
 func serverOptions(maxMessage int) ws.Options {
 	return ws.Options{
 		Limit:  int64(cmp.Or(maxMessage, MaxMessageBytes)),
@@ -100,27 +95,24 @@ func serverOptions(maxMessage int) ws.Options {
 	}
 }
 
-// Release gives the connection away, without a close frame: it returns the stream, and what has
-// been read from it after the last frame. It may be called only before Notify, between two calls
-// of Read; then the Conn must not be used any more.
+// Release gives up the connection without a close frame. It returns the stream and the data read after the last
+// frame. It may be called only before Notify, between calls of Read, and ends the use of the Conn.
 func (c *Conn) Release() (stream io.ReadWriteCloser, unread []byte) { return c.ws.Release() }
 
-// DialOptions configure Dial.
+// DialOptions configures Dial.
 type DialOptions struct {
 	Header http.Header
-	// Ticket is offered as a subprotocol, as a browser may do; empty means no ticket.
+	// Ticket is offered as a subprotocol, as in browsers; may be empty.
 	Ticket string
-	// Key is offered as a subprotocol, as the console does; empty means no key.
+	// Key is offered as a subprotocol, as by the console; may be empty.
 	Key string
-	// Back says that the connection is to come back to a session, so that a gateway that takes no new session
-	// accepts it.
+	// Back marks the connection as resuming a session, which also a full gateway accepts.
 	Back bool
 	// Client dials; nil means http.DefaultClient.
 	Client *http.Client
 }
 
-// Dial connects to a gateway at url (ws, wss, http or https). ctx applies only until Dial
-// returns.
+// Dial connects to a gateway at url (ws, wss, http or https). ctx applies only to Dial itself.
 func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	offered := []string{Subprotocol}
 	if opts.Ticket != "" {
@@ -155,13 +147,11 @@ func dialError(resp *http.Response, err error) error {
 	return fmt.Errorf("connect: the server answered %s: %s", resp.Status, body)
 }
 
-// Ticket returns the ticket that the client offered as a subprotocol; empty if it offered
-// none. It is a secret.
+// Ticket returns the secret ticket that the client offered as a subprotocol, if any.
 func (c *Conn) Ticket() string { return c.ticket }
 
-// Read returns the next frame. On the server's side, [Flooded] reports whether an error means
-// that the client sent too many frames. Read holds a buffer only while there is a frame. An
-// error is final; CloseStatus returns the close code that the other side sent.
+// Read returns the next frame. On the server, [Flooded] reports whether an error means too many frames. Read holds a
+// buffer only while there is a frame. Errors are final; CloseStatus returns the peer's close code.
 func (c *Conn) Read() (Frame, error) {
 	typ, data, err := c.ws.Read()
 	if err != nil {
@@ -170,18 +160,17 @@ func (c *Conn) Read() (Frame, error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// CaughtUp returns a time before which everything that arrived has been read: frames read in
-// this call of the function given to Notify arrived after it. Zero if that is unknown.
+// CaughtUp returns a time before which everything that arrived has been read; zero if unknown. Only Notify's function
+// may call it.
 func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 
-// Notify registers f, which is called when there may be a frame to read, and one last time
-// after the connection is closed; see nonblock.Conn.Notify. Notify may be called only once,
-// and from then on TryRead replaces Read. f must not block, and must call TryRead until it
-// returns no frame.
+// Notify registers f, which is called when there may be a frame, and once after the connection closes; see
+// nonblock.Conn.Notify. It may be called once, and TryRead then replaces Read. f must not block, and must call
+// TryRead until there is no frame.
 func (c *Conn) Notify(f func()) { c.ws.Notify(f) }
 
-// TryRead is like Read but does not wait; ok is false if there is no frame yet, or if f has
-// reached its limit and will be called again. Only f may call it.
+// TryRead is a nonblocking Read. ok is false if there is no frame, or if f has reached its limit and will be called
+// again. Only f may call it.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	typ, data, ok, err := c.ws.TryRead()
 	if err != nil {
@@ -190,24 +179,21 @@ func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
 }
 
-// Ready reports whether a write of audio will most likely not wait for the other side,
-// because everything written before has left. It returns false if that is unknown. It may
-// be called concurrently.
+// Ready reports whether a write of audio probably won't block, because earlier data has been sent; false if unknown.
+// It is safe for concurrent use.
 func (c *Conn) Ready() bool { return c.ws.Ready() }
 
-// Gone reports whether the other side has closed or reset the connection, as far as the kernel knows,
-// although what has arrived before may not have been read yet. It is false if that is unknown. It may
-// be called concurrently.
+// Gone reports whether the kernel knows that the peer has closed or reset the connection; received data may still be
+// unread. It is safe for concurrent use.
 func (c *Conn) Gone() bool { return c.ws.Gone() }
 
-// KeepAlive keeps a silent connection open, and reports whether the other side still answers. Call
-// it at a fixed interval, from one goroutine at a time; it does not wait. See ws.Conn.KeepAlive.
+// KeepAlive keeps a silent connection open, and reports whether the peer still responds. Call it at a fixed interval
+// from one goroutine; it doesn't block. See ws.Conn.KeepAlive.
 func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	return c.ws.KeepAlive(pingAfter, lostAfter)
 }
 
-// WriteAudio sends PCM16 as one binary frame. The slice belongs to the caller again
-// when WriteAudio returns.
+// WriteAudio sends PCM16 as a binary frame. It doesn't keep the slice.
 func (c *Conn) WriteAudio(pcm []byte) error {
 	if err := c.ws.Write(websocket.MessageBinary, pcm); err != nil {
 		return fmt.Errorf("write audio: %w", err)
@@ -223,8 +209,8 @@ func (c *Conn) WriteText(message []byte) error {
 	return nil
 }
 
-// Close sends a close frame with a code and a reason of at most 123 bytes, and waits a
-// few seconds for the other side's. A blocked Read or Write then returns an error.
+// Close sends a close frame with a code and a reason of at most 123 bytes, and waits a few seconds for the peer's. A
+// blocked Read or Write then returns an error.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if err := c.ws.Close(code, reason); err != nil {
 		return fmt.Errorf("close websocket: %w", err)
@@ -232,31 +218,29 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	return nil
 }
 
-// Abort drops the connection at once, without a close frame.
+// Abort drops the connection without a close frame.
 func (c *Conn) Abort() {
-	// CloseNow only fails if the connection was closed already.
+	// CloseNow fails only if the connection is already closed.
 	_ = c.ws.CloseNow()
 }
 
-// Reset drops the connection as a network does that fails: without a close frame, and with RST
-// instead of FIN where that is possible. It is for tests and load tests.
+// Reset drops the connection like a failing network: without a close frame, and with RST if possible. It is for
+// tests.
 func (c *Conn) Reset() {
-	_ = c.ws.Reset() // it may be closed already
+	_ = c.ws.Reset() // it may already be closed
 }
 
-// GoAway closes the connection as a browser does whose page goes away, with 1001. It waits as Close
-// does.
+// GoAway closes the connection with 1001, like a browser that leaves the page. It waits like Close.
 func (c *Conn) GoAway() {
-	_ = c.ws.Close(websocket.StatusGoingAway, "") // a page would not learn of an error either
+	_ = c.ws.Close(websocket.StatusGoingAway, "") // a page would not see an error either
 }
 
-// CloseStatus returns the close code in err's tree, or -1 without a close code.
+// CloseStatus returns the close code in err's tree, or -1.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
 
-// Flooded reports whether reading ended with err because the other side sent more frames than
-// it may. The connection is still open, so that Close can tell the other side.
+// Flooded reports whether a read failed because the peer sent too many frames. The connection is still open for
+// Close.
 func Flooded(err error) bool { return errors.Is(err, ws.ErrFlood) }
 
-// TooBig reports whether the connection ended with err because the other side sent a
-// message larger than MaxMessageBytes.
+// TooBig reports whether the connection failed because the peer sent too large a message.
 func TooBig(err error) bool { return errors.Is(err, websocket.ErrMessageTooBig) }

@@ -1,28 +1,24 @@
-// Package protocol is the client protocol voicegw.v1: its messages, their codec,
-// its close codes, and the WebSocket connection on either side of it.
+// Package protocol implements the client protocol voicegw.v1: messages, codec, close codes, and the WebSocket
+// connection on either side.
 //
-// A text frame is one JSON object with a "type"; a binary frame is only
-// audio: PCM16, signed little-endian, mono, at the rate agreed in
-// session.start, a whole number of samples. Audio has no header: the audio.start
-// before it names the item it belongs to. docs/protocol.md describes the protocol to
-// authors of clients.
+// A text frame is a JSON object with a "type". A binary frame is audio without a header: PCM16, signed little-endian,
+// mono, at the rate agreed in session.start, a whole number of samples. The preceding audio.start names its item.
+// docs/protocol.md describes the protocol for authors of clients.
 package protocol
 
-// Subprotocol is the WebSocket subprotocol of this protocol.
+// Subprotocol is the WebSocket subprotocol.
 const Subprotocol = "voicegw.v1"
 
-// The limits of the protocol.
+// Limits of the protocol.
 const (
-	// MaxMessageBytes is the largest frame that a client may send unless the operator
-	// has configured another limit; a larger one is closed with 1009.
+	// MaxMessageBytes is the default limit of a client's frame; a larger one closes the connection with 1009.
 	MaxMessageBytes = 64 << 10
-	// MaxFrameMS is the longest audio frame that is accepted.
+	// MaxFrameMS limits an audio frame.
 	MaxFrameMS = 500
-	// MaxNameChars is the length limit of an id or name that a client sends (an item's,
-	// a text's or its own), in characters. The limit of client.id is in package user.
+	// MaxNameChars limits a client's ids and names, in characters. Package user has the limit of client.id.
 	MaxNameChars = 256
-	// MaxTextChars is the longest typed turn or pending request, in characters.
+	// MaxTextChars limits a typed turn or pending request, in characters.
 	MaxTextChars = 8000
-	// MaxTicketBytes is the longest ticket.
+	// MaxTicketBytes limits a ticket.
 	MaxTicketBytes = 256
 )

@@ -1,6 +1,6 @@
 package protocol
 
-// The codes of protocol's Error.Code.
+// Values of Error.Code.
 const (
 	CodeInvalidMessage      = "invalid_message"
 	CodeUnknownType         = "unknown_type"

@@ -2,20 +2,17 @@ package protocol
 
 import "encoding/json"
 
-// The messages for people who build or operate agents. They come only in a session whose
-// Start asked for them and whose SessionStarted granted them: they show arguments, answers
-// and records that not every user may see.
+// Messages for people who build or operate agents. Sessions must request them in Start, and SessionStarted grants
+// them, because they contain arguments, answers and records that users may not see.
 
-// InspectCall describes everything about a finished call. It comes once for each call, right
-// after its ToolEnded.
+// InspectCall describes a finished call. It follows the call's ToolEnded.
 type InspectCall struct {
 	Header
 	CallID string `json:"call_id"`
 	Tool   string `json:"tool"`
-	// QueuedMS is the time between the model's call and the start of the handler; zero if no
-	// handler ran.
+	// QueuedMS is the time from the model's call to the handler's start; zero if no handler ran.
 	QueuedMS int64 `json:"queued_ms"`
-	// RunMS is the time that the handler itself took.
+	// RunMS is the handler's duration.
 	RunMS int64 `json:"run_ms"`
 	// Record is the call's audit record, without arguments.
 	Record json.RawMessage `json:"record"`
@@ -26,18 +23,17 @@ type InspectCall struct {
 	Envelope json.RawMessage `json:"envelope"`
 }
 
-// InspectIntent reports whether a tool's request to the session was applied.
+// InspectIntent reports whether a tool's intent was applied.
 type InspectIntent struct {
 	Header
-	// Intent is an object with a type and the fields of that type.
+	// Intent is an object with a type and its fields.
 	Intent  json.RawMessage `json:"intent"`
 	Applied bool            `json:"applied"`
-	// Why is the reason if the intent was not applied.
+	// Why explains a refused intent.
 	Why string `json:"why,omitempty"`
 }
 
-// InspectState is the session's current state. It comes when the state has changed, at most
-// once for everything that happens at one moment.
+// InspectState is the session's state, sent after changes, at most once per moment.
 type InspectState struct {
 	Header
 	// Phase is connecting, active, ending or ended.
@@ -45,21 +41,21 @@ type InspectState struct {
 	// Speaking: the user speaks. Responding: the model is producing an answer.
 	Speaking   bool `json:"speaking"`
 	Responding bool `json:"responding"`
-	// Awaiting is the number of calls the model waits for, Questions the number of
-	// unanswered confirmations, Notices the number of messages for the next turn.
+	// Awaiting counts the calls that the model waits for, Questions the open approval requests, and Notices the
+	// messages for the next turn.
 	Awaiting  int `json:"awaiting"`
 	Questions int `json:"questions"`
-	// Muted: the user's audio is no longer used.
+	// Muted: the user's audio is ignored.
 	Muted      bool              `json:"muted"`
 	Suppressed InspectSuppressed `json:"suppressed"`
-	// Budget is what the current turn has used of its budget, as in InspectCall.Record.
+	// Budget is the used part of the turn's budget, as in InspectCall.Record.
 	Budget  json.RawMessage `json:"budget,omitempty"`
 	Notices int             `json:"notices"`
-	// Cost is what the session has cost so far, in all its turns and between them.
+	// Cost is the session's total cost so far.
 	Cost Cost `json:"cost"`
 }
 
-// InspectSuppressed is a capability that a tool has turned off.
+// InspectSuppressed is output that a tool has disabled.
 type InspectSuppressed struct {
 	Audio      bool `json:"audio"`
 	Transcript bool `json:"transcript"`

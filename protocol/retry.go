@@ -3,17 +3,16 @@ package protocol
 // Retry classifies a code by whether the same request may succeed later.
 type Retry int
 
-// The values of Retry.
 const (
 	// RetryNever: the same request fails again.
 	RetryNever Retry = iota + 1
 	// RetryLater: the same request may succeed later.
 	RetryLater
-	// RetryDepends: the error message itself says so.
+	// RetryDepends: see the error message.
 	RetryDepends
 )
 
-// retries has a row for each code. A test compares it with docs/protocol.md.
+// retries has all codes. A test compares it with docs/protocol.md.
 var retries = map[string]Retry{
 	CodeInvalidMessage:      RetryNever,
 	CodeUnknownType:         RetryNever,
@@ -62,5 +61,5 @@ var retries = map[string]Retry{
 	CodeInternal:            RetryLater,
 }
 
-// RetryOf returns the table's entry for a code, or zero if the code is unknown.
+// RetryOf returns a code's entry, or zero if it is unknown.
 func RetryOf(code string) Retry { return retries[code] }

@@ -7,34 +7,32 @@ import (
 	"time"
 )
 
-// ServerMessage is a message that the gateway sends in a text frame. The set is closed;
-// every message carries a Header.
+// ServerMessage is a message from the gateway in a text frame, with a Header. The set is closed.
 type ServerMessage interface {
 	serverType() string
 	header() *Header
 }
 
-// Header is the first part of every message from the gateway. The encoder fills in
-// Type and Seq.
+// Header starts every message from the gateway. The encoder sets Type and Seq.
 type Header struct {
 	Type string `json:"type"`
 	// Seq starts at 1 and increases by one with every message of a session.
 	Seq int64 `json:"seq"`
-	// Turn counts the user's turns from 1; zero if the message belongs to none.
+	// Turn counts the user's turns from 1; zero without a turn.
 	Turn int `json:"turn,omitempty"`
 }
 
 func (h *Header) header() *Header { return h }
 
-// HeaderOf returns the header of a message, whatever its type.
+// HeaderOf returns a message's header.
 func HeaderOf(m ServerMessage) Header { return *m.header() }
 
-// Time is an instant on the wire: RFC 3339, UTC, with milliseconds.
+// Time is encoded as RFC 3339, UTC, with milliseconds.
 type Time struct{ time.Time }
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// MarshalJSON writes the instant; the zero time becomes null.
+// MarshalJSON encodes the zero time as null.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
@@ -55,40 +53,36 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 type SessionStarted struct {
 	Header
 	SessionID string `json:"session_id"`
-	// ResumeToken lets the client come back to the session, once. It is empty if the gateway does
-	// not let clients come back.
+	// ResumeToken lets the client resume the session, once. It is empty if the gateway doesn't support that.
 	ResumeToken string `json:"resume_token,omitempty"`
 	Provider    string `json:"provider"`
 	Model       string `json:"model"`
 	Agent       string `json:"agent,omitempty"`
-	// AgentsVersion is the version of all agents that had documents when the session began.
+	// AgentsVersion is the version of all agents with documents at the start of the session.
 	AgentsVersion string `json:"agents_version,omitempty"`
 	ToolsVersion  string `json:"tools_version,omitempty"`
 	InputRate     int    `json:"input_rate"`
 	OutputRate    int    `json:"output_rate"`
-	// ExpiresAt is when the session reaches its length limit.
+	// ExpiresAt is the session's length limit.
 	ExpiresAt Time `json:"expires_at"`
-	// Resumed means that this is the session that the client has come back to.
+	// Resumed means that the client's session was resumed.
 	Resumed bool `json:"resumed"`
-	// Snapshot means that not everything that the client has missed is still known: instead of it,
-	// the state of things follows, in messages with new numbers.
+	// Snapshot means that some missed messages are lost: the current state follows in messages with new numbers.
 	Snapshot bool `json:"snapshot,omitempty"`
-	// InputMS is where the audio that the client sends next stands on the session's input clock: as
-	// much has been taken of all that it has sent so far, in ms.
+	// InputMS is the position of the client's next audio on the session's input clock, in ms.
 	InputMS int64 `json:"input_ms,omitempty"`
-	// InputAgain asks the client to send again first, as fast as it can, what it has kept from InputMS
-	// to the ToMS of its ResumeInput: the audio was lost with the gateway that had it.
+	// InputAgain asks the client to resend its buffered audio from InputMS to ResumeInput.ToMS first, as fast as it
+	// can: the gateway that had it is gone.
 	InputAgain bool `json:"input_again,omitempty"`
-	// Voice is the model's voice if the client or the operator chose one; empty means the
-	// provider's default.
+	// Voice is the model's voice as chosen by the client or the operator; empty means the provider's default.
 	Voice string `json:"voice,omitempty"`
 	// ConversationID is the conversation that the session continues; empty if it is new.
 	ConversationID string `json:"conversation_id,omitempty"`
 	// Inspect means that Start.Inspect was granted.
 	Inspect bool `json:"inspect,omitempty"`
-	// Images means that the model takes an InputImage.
+	// Images means that the model accepts InputImage.
 	Images bool `json:"images,omitempty"`
-	// Context means that the model takes an InputContext.
+	// Context means that the model accepts InputContext.
 	Context bool `json:"context,omitempty"`
 }
 
@@ -96,44 +90,39 @@ type SessionStarted struct {
 type AudioStart struct {
 	Header
 	ItemID string `json:"item_id"`
-	// FromMS is the position in the item at which the frames continue, for a client that has come
-	// back; zero for an item's beginning.
+	// FromMS is the position in the item of the next frame, for a client that has resumed; zero for the start.
 	FromMS int64 `json:"from_ms,omitempty"`
 }
 
-// AudioEnd reports that all audio of ItemID has been sent: AudioMS in total.
+// AudioEnd reports that all audio of ItemID, AudioMS long, has been sent.
 type AudioEnd struct {
 	Header
 	ItemID  string `json:"item_id"`
 	AudioMS int64  `json:"audio_ms"`
 }
 
-// AudioFlush tells the client to drop its buffered audio of ItemID. Neither more of that
-// audio nor an AudioEnd follows.
+// AudioFlush asks the client to drop its buffered audio of ItemID. Neither more audio of it nor an AudioEnd follows.
 type AudioFlush struct {
 	Header
 	ItemID string `json:"item_id"`
 	Reason string `json:"reason"`
 }
 
-// SpeechStarted reports where the user's speech began, in ms on
-// the client's audio clock: since the first sample it sent.
+// SpeechStarted reports the start of the user's speech, in ms on the client's audio clock: since its first sample.
 type SpeechStarted struct {
 	Header
 	AudioMS int64 `json:"audio_ms"`
 }
 
-// SpeechStopped reports where the user's speech ended, on the clock of SpeechStarted.
-//
-// AudioMS is where the speech counts as over, which may include the silence that a speech detector waits
-// for; EndMS is where the last sound ended. EndMS is nil if it is not known.
+// SpeechStopped reports the end of the user's speech, on the clock of SpeechStarted. AudioMS may include the silence
+// that a speech detector waits for. EndMS is the end of the last sound; nil if unknown.
 type SpeechStopped struct {
 	Header
 	AudioMS int64  `json:"audio_ms"`
 	EndMS   *int64 `json:"end_ms,omitempty"`
 }
 
-// Transcript is an upsert: the whole text of one utterance so far.
+// Transcript is the complete text of an utterance so far, which replaces earlier ones with the same ID.
 type Transcript struct {
 	Header
 	ID        string `json:"id"`
@@ -143,15 +132,14 @@ type Transcript struct {
 	StartedAt Time   `json:"started_at"`
 }
 
-// TurnStarted reports that a user's turn has begun. In the stream of a text conversation it
-// is the first new message.
+// TurnStarted reports the start of a user's turn. In a text conversation it is the first new message.
 type TurnStarted struct {
 	Header
-	// ConversationID is the id of a text conversation; empty in a voice session.
+	// ConversationID is a text conversation's id; empty in a voice session.
 	ConversationID string `json:"conversation_id,omitempty"`
 }
 
-// TurnEnded reports how a turn ended: completed, interrupted or failed.
+// TurnEnded reports a turn's outcome: completed, interrupted or failed.
 type TurnEnded struct {
 	Header
 	Status  string   `json:"status"`
@@ -159,27 +147,26 @@ type TurnEnded struct {
 	Latency *Latency `json:"latency,omitempty"`
 }
 
-// Usage counts the tokens of one turn.
+// Usage counts the tokens of a turn.
 type Usage struct {
 	InputTokens  int64       `json:"input_tokens"`
 	OutputTokens int64       `json:"output_tokens"`
 	Input        UsageInput  `json:"input"`
 	Output       UsageOutput `json:"output"`
-	// Estimated says that the model has not reported all of it, and that the numbers are a guess.
+	// Estimated means that the model has not reported everything, so the numbers are estimates.
 	Estimated bool `json:"estimated,omitempty"`
-	// Cost is only told to a client that inspects its session or conversation.
+	// Cost is sent only to clients that inspect.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// Cost is what a turn or a session has cost: money is counted in micro-dollars.
+// Cost is the cost of a turn or session, in micro-dollars.
 type Cost struct {
 	USDMicros int64 `json:"usd_micros"`
-	// Unpriced is how many of the model's reports of usage could not be priced. They are not in
-	// USDMicros, and were not free.
+	// Unpriced counts usage reports without a price, which USDMicros excludes.
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// Plus returns the sum of u and v.
+// Plus returns u + v.
 func (u Usage) Plus(v Usage) Usage {
 	u.Estimated = u.Estimated || v.Estimated
 	u.InputTokens += v.InputTokens
@@ -200,7 +187,7 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// UsageInput counts input tokens by modality; cached tokens are a subset of them.
+// UsageInput counts input tokens by modality, including cached tokens.
 type UsageInput struct {
 	Text        int64 `json:"text"`
 	Audio       int64 `json:"audio"`
@@ -214,21 +201,17 @@ type UsageOutput struct {
 	Audio int64 `json:"audio"`
 }
 
-// Latency is how long the user waited for a turn's first audio, in ms, and where the time
-// was spent: the first field is the sum of the others.
+// Latency is the user's wait for a turn's first audio, in ms: the first field is the sum of the others.
 type Latency struct {
-	// SpeechEndToFirstAudioMS starts at the user's last voiced sample, or at the typed
-	// text.
+	// SpeechEndToFirstAudioMS starts at the user's last voiced sample, or at the typed text.
 	SpeechEndToFirstAudioMS int64 `json:"speech_end_to_first_audio_ms"`
-	// DetectionMS is how long the gateway needed to detect the end of speech;
-	// zero for a typed turn.
+	// DetectionMS is the time to detect the end of speech; zero for a typed turn.
 	DetectionMS int64 `json:"detection_ms"`
 	ProviderMS  int64 `json:"provider_ms"`
 	GatewayMS   int64 `json:"gateway_ms"`
 }
 
-// ToolStarted is the first message about a tool call; ToolEnded is the last. CallID is the
-// gateway's own, unique in the session.
+// ToolStarted is the first message of a tool call and ToolEnded the last. CallID is unique in the session.
 type ToolStarted struct {
 	Header
 	CallID   string `json:"call_id"`
@@ -236,36 +219,36 @@ type ToolStarted struct {
 	Category string `json:"category,omitempty"`
 }
 
-// ToolProgress reports that a tool has exceeded its latency budget and still runs, or how far it is.
+// ToolProgress reports a tool's progress, or that it has exceeded its latency budget.
 type ToolProgress struct {
 	Header
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
-	// DurationMS is how long the tool has run so far.
+	// DurationMS is the tool's duration so far.
 	DurationMS int64 `json:"duration_ms"`
-	// Text is what the tool says that it is at; empty if it has said nothing now.
+	// Text describes the tool's current step; may be empty.
 	Text string `json:"text,omitempty"`
-	// Fraction is how much of the work is done, from 0 to 1; nil if the tool has not said it.
+	// Fraction is the completed part of the work, from 0 to 1; nil if unknown.
 	Fraction *float64 `json:"fraction,omitempty"`
 }
 
-// ToolMessage is what a running tool tells the client, in a form that only the two know.
+// ToolMessage is a running tool's own message to the client.
 type ToolMessage struct {
 	Header
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
-	// Name says what Data is.
+	// Name identifies the kind of Data.
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data"`
 }
 
-// JobProgress tells how far long work is that an earlier call of the conversation has begun, on whatever gateway it is
-// done. It belongs to no turn.
+// JobProgress reports the progress of a background job that an earlier call of the conversation has started, on any
+// gateway. It belongs to no turn.
 type JobProgress struct {
 	Header
-	// JobID is that of the answer to the call; Tool has begun it, and Name is what it is called.
+	// JobID is from the answer of the call; Tool started the job, and Name is its name.
 	JobID string `json:"job_id"`
 	Tool  string `json:"tool"`
 	Name  string `json:"name"`
@@ -274,21 +257,20 @@ type JobProgress struct {
 	Fraction *float64 `json:"fraction,omitempty"`
 }
 
-// ConfirmationRequest asks the user whether a tool may run with exactly these
-// arguments. The client answers with ConfirmationResolve.
+// ConfirmationRequest asks the user to approve a tool call with exactly these arguments. The client answers with
+// ConfirmationResolve.
 type ConfirmationRequest struct {
 	Header
 	// Token identifies the request in the answer; it works once.
 	Token string          `json:"token"`
 	Tool  string          `json:"tool"`
 	Args  json.RawMessage `json:"args"`
-	// Preview describes to the user what would be done.
+	// Preview describes the action to the user.
 	Preview   string `json:"preview"`
 	ExpiresAt Time   `json:"expires_at"`
 }
 
-// ConfirmationEnded reports the outcome of a ConfirmationRequest: approved, denied or
-// expired.
+// ConfirmationEnded reports the outcome of a ConfirmationRequest: approved, denied or expired.
 type ConfirmationEnded struct {
 	Header
 	Token   string `json:"token"`
@@ -309,14 +291,13 @@ type ToolEnded struct {
 	Clamped      json.RawMessage `json:"clamped,omitempty"`
 }
 
-// Asks means that the tool waits for the user's approval, which is not a failure.
+// Asks means that the tool waits for the user's approval, which isn't a failure.
 func (m *ToolEnded) Asks() bool {
 	var failure struct{ Type string }
 	return !m.OK && json.Unmarshal(m.Error, &failure) == nil && failure.Type == "CONFIRMATION_REQUIRED"
 }
 
-// Timeout reports that the user is locked out until TimeoutUntil, in
-// ms since the epoch.
+// Timeout reports that the user is blocked until TimeoutUntil, in ms since the epoch.
 type Timeout struct {
 	Header
 	TimeoutUntil    int64  `json:"timeoutUntil"`
@@ -324,39 +305,38 @@ type Timeout struct {
 	Message         string `json:"message"`
 }
 
-// SessionMoving announces that the session leaves this gateway. The client should connect again, and
-// come back to its session, which any gateway of the cluster then serves.
+// SessionMoving announces that the session leaves this gateway. The client should reconnect and resume the session,
+// which any gateway of the cluster then serves.
 type SessionMoving struct {
 	Header
-	// Reason is draining, taken_over or provider_unavailable; a client need not know it.
+	// Reason is draining, taken_over or provider_unavailable; clients may ignore it.
 	Reason string `json:"reason"`
-	// Deadline is when the gateway will close the connection by itself.
+	// Deadline is when the gateway will close the connection.
 	Deadline Time `json:"deadline"`
 }
 
-// AgentSwitched reports that another agent goes on with the conversation.
+// AgentSwitched reports that another agent continues the conversation.
 type AgentSwitched struct {
 	Header
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Reason is a few words of the agent before, or of whoever has switched; it may be empty.
+	// Reason is a short text from the previous agent or the caller who switched; may be empty.
 	Reason string `json:"reason,omitempty"`
 }
 
-// ProviderReconnecting reports that the connection to the model is being replaced, which the user
-// may notice.
+// ProviderReconnecting reports that the connection to the model is being replaced, which may be noticeable.
 type ProviderReconnecting struct {
 	Header
 	Reason string `json:"reason"`
 }
 
-// ProviderReconnected reports that the model can be spoken with again.
+// ProviderReconnected reports that the model is available again.
 type ProviderReconnected struct {
 	Header
 	Reason string `json:"reason"`
 	LostMS int64  `json:"lost_ms"`
-	// How is "resumed" if the provider remembers the conversation, "replayed" if it was told it
-	// again, and "fresh" if it knows nothing of it.
+	// How is "resumed" if the provider remembers the conversation, "replayed" if the gateway sent it again, and
+	// "fresh" if the provider lost it.
 	How string `json:"how"`
 }
 
@@ -378,21 +358,21 @@ type SessionEnded struct {
 // Handback returns a conversation that was continued by voice.
 type Handback struct {
 	ConversationID string `json:"conversation_id"`
-	// Summary is what was said, in a few sentences.
+	// Summary summarises the conversation in a few sentences.
 	Summary string `json:"summary"`
 }
 
-// Error reports what went wrong, in words for a person.
+// Error reports a problem to a person.
 type Error struct {
 	Header
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
-	// Ref names what the error is about: a field or an id.
+	// Ref is the field or id that the error is about.
 	Ref string `json:"ref,omitempty"`
-	// Until is when the state will be over; used with "blocked".
+	// Until is the end of the state, with "blocked".
 	Until Time `json:"until,omitzero"`
-	// RetryAfterMS is how long the model's provider asks to wait; zero if it gave no time.
+	// RetryAfterMS is the wait that the model's provider asks for; zero without one.
 	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
 }
 
@@ -402,7 +382,7 @@ type Pong struct {
 	T float64 `json:"t"`
 }
 
-// Unknown is a message of a type that this side does not know.
+// Unknown is a message of an unknown type.
 type Unknown struct {
 	Header
 	Raw json.RawMessage `json:"-"`
@@ -439,11 +419,10 @@ func (*Error) serverType() string         { return "error" }
 func (*Pong) serverType() string          { return "pong" }
 func (u *Unknown) serverType() string     { return u.Type }
 
-// SetTurn sets the turn that a message belongs to.
+// SetTurn sets the turn of a message.
 func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
 
-// Clone returns a copy of a message with its own header, so that both can be sent
-// independently. The copy shares what the fields point to.
+// Clone returns a copy of a message with its own header, to send both independently. Referenced values are shared.
 func Clone(m ServerMessage) ServerMessage {
 	of := reflect.ValueOf(m).Elem()
 	to := reflect.New(of.Type())

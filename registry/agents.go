@@ -2,34 +2,34 @@ package registry
 
 import "context"
 
-// Agents are the agents of the gateway, which a tool may make, read and change. Their errors are *ToolError,
-// with everything that is wrong at once. All methods may be called concurrently.
+// Agents lets a tool read, create and change the gateway's agents. Errors are *ToolError and list all problems. It is
+// safe for concurrent use.
 type Agents interface {
-	// List returns at most limit agents, by id.
+	// List returns at most limit agents, sorted by id.
 	List(limit int) AgentList
-	// Get returns one agent. NOT_FOUND names those with a similar id.
+	// Get returns an agent. A NOT_FOUND error suggests similar ids.
 	Get(id string) (AgentShown, error)
-	// Check returns the error of Save with the same change, and writes nothing.
+	// Check returns the error of Save for the same change, without saving.
 	Check(change AgentChange) error
-	// Save makes an agent or changes one. CONFLICT if it is not in the state that was seen, or exists already.
+	// Save creates or changes an agent. The error is CONFLICT if it isn't in change.State, or already exists.
 	Save(ctx context.Context, change AgentChange) (AgentSaved, error)
-	// CheckDelete returns the error of Delete, and writes nothing.
+	// CheckDelete returns the error of Delete, without deleting.
 	CheckDelete(id, state string) error
-	// Delete ends what was edited of an agent that is in that state; an empty state fits any. CONFLICT if
-	// others switch to it.
+	// Delete removes an agent's edits if it is in that state; an empty state matches any. The error is CONFLICT if
+	// other agents switch to it.
 	Delete(ctx context.Context, id, state string) (AgentDeleted, error)
 }
 
-// AgentChange is what a tool wants an agent to be. What is nil stays as it is.
+// AgentChange is a change of an agent. Nil fields don't change.
 type AgentChange struct {
-	// ID is the agent's; empty makes a new one, whose id comes from its name.
+	// ID is the agent's id. Empty creates an agent with an id from its name.
 	ID string
-	// State is the agent's as the caller has seen it; empty fits any.
+	// State is the version that the caller has seen; empty matches any.
 	State                       string
 	Name, Description, Playbook *string
-	// Tools are ids of tools. Those that do not exist are left out and named, unless all are such.
+	// Tools are ids of tools. Unknown ones are dropped and reported, unless all are unknown.
 	Tools []string
-	// By is who changes it.
+	// By names the author of the change.
 	By string
 }
 
@@ -41,53 +41,52 @@ type AgentLine struct {
 	Enabled     bool   `json:"enabled"`
 	// Source is "configuration", "file" or "store".
 	Source string `json:"source"`
-	// State identifies what it is like now.
+	// State identifies the agent's current version.
 	State string `json:"state"`
 }
 
 // AgentList is a list of agents.
 type AgentList struct {
 	Agents []AgentLine `json:"agents"`
-	// Total is how many there are, Default the one of clients that name none.
+	// Total counts all agents. Default is the agent for clients that choose none.
 	Total   int    `json:"total"`
 	Default string `json:"default"`
 }
 
-// AgentShown is an agent with what it is told.
+// AgentShown is an agent with its instructions.
 type AgentShown struct {
 	AgentLine
 	Playbook string `json:"playbook"`
-	// Tools are those that it may use; AllTools says that it may use all there are.
+	// Tools are the allowed tools; AllTools means all.
 	Tools    []string `json:"tools"`
 	AllTools bool     `json:"all_tools,omitempty"`
 	SwitchTo []string `json:"switch_to,omitempty"`
 	// UsedBy are the agents that switch to it.
 	UsedBy []string `json:"used_by,omitempty"`
-	// Problems are what is not right with it at this gateway.
+	// Problems are the agent's problems at this gateway.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// AgentSaved is what came of a change.
+// AgentSaved is the result of a change.
 type AgentSaved struct {
 	AgentLine
 	Created bool `json:"created"`
-	// Tools are those that it may use now; AllTools says that it may use all there are.
+	// Tools are the allowed tools; AllTools means all.
 	Tools    []string `json:"tools"`
 	AllTools bool     `json:"all_tools,omitempty"`
-	// InvalidTools were left out.
+	// InvalidTools were dropped.
 	InvalidTools []InvalidName `json:"invalid_tools,omitempty"`
 }
 
-// InvalidName is a name that was left out, and why.
+// InvalidName is a dropped name and the reason.
 type InvalidName struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// AgentDeleted is what came of a deletion.
+// AgentDeleted is the result of a deletion.
 type AgentDeleted struct {
 	ID string `json:"id"`
-	// Stays says that the agent comes from a file or from the configuration, and is as it was before
-	// the edits.
+	// Stays means that the agent still exists without its edits, from a file or the configuration.
 	Stays bool `json:"stays"`
 }

@@ -7,9 +7,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// Arguments are the arguments of a call as the model wrote them, decoded once. Any input
-// gives Arguments: PrepareDecoded reports what is wrong with them. A value may be prepared
-// only once, because preparing fills in defaults.
+// Arguments are a call's arguments as the model wrote them, decoded once. Decode accepts any input; PrepareDecoded
+// reports the problems. A value may be prepared only once, because preparing fills in defaults.
 type Arguments struct {
 	raw      json.RawMessage
 	value    any
@@ -17,7 +16,7 @@ type Arguments struct {
 	text     string
 }
 
-// Decode decodes a call's arguments strictly; empty input means {}.
+// Decode decodes arguments strictly; empty input means {}.
 func Decode(raw json.RawMessage) Arguments {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
@@ -32,14 +31,12 @@ func Decode(raw json.RawMessage) Arguments {
 	return a
 }
 
-// Text returns the canonical form, in which equal arguments are equal text: RFC 8785, but
-// with exact numbers, and with keys sorted by their bytes. Arguments that cannot be decoded
-// are returned unchanged.
+// Text returns the canonical form, which is equal for equal arguments: RFC 8785, but with exact numbers and keys
+// sorted by bytes. Invalid arguments are returned unchanged.
 func (a Arguments) Text() string { return a.text }
 
-// Object returns the arguments for the history of a conversation, which providers check: as they were
-// written if that is a JSON object without problems, and {} otherwise. The call's error tells the model
-// what was wrong. Escapes that stand for no character (a lone surrogate) are replaced.
+// Object returns arguments for a conversation's history, which providers check: a valid JSON object as it was
+// written, otherwise {}, because the call's error explains the problem. Lone surrogates are replaced.
 func (a Arguments) Object() json.RawMessage {
 	if _, ok := a.value.(map[string]any); !ok || len(a.problems) > 0 {
 		return json.RawMessage("{}")
@@ -50,8 +47,8 @@ func (a Arguments) Object() json.RawMessage {
 	return a.raw
 }
 
-// Value returns the argument called name: a string, a bool, a json.Number, nil, a []any or a
-// map[string]any. It is nil if the argument is missing. The caller must not change it.
+// Value returns an argument: a string, bool, json.Number, nil, []any or map[string]any; nil if missing. The caller
+// must not change it.
 func (a Arguments) Value(name string) any {
 	object, _ := a.value.(map[string]any)
 	return object[name]

@@ -8,10 +8,10 @@ import (
 	"voicegw/prompts"
 )
 
-// condition is one that does not hold; empty if all do.
+// condition names the condition of an availability that doesn't hold; empty if all hold.
 type condition string
 
-// The conditions. They are looked at in this order, so byTime means that all others hold.
+// Conditions in the order of evaluation: byTime means that all others hold.
 const (
 	byAgent   condition = "agent"
 	byScope   condition = "scope"
@@ -19,7 +19,7 @@ const (
 	byTime    condition = "time"
 )
 
-// lacks returns the first condition that does not hold for a conversation, at its Now.
+// lacks returns the first condition that doesn't hold for a session at its Now.
 func (t *Tool) lacks(s Session, feature func(agent, name string) bool) condition {
 	a := t.Availability
 	if a == nil {
@@ -38,9 +38,9 @@ func (t *Tool) lacks(s Session, feature func(agent, name string) bool) condition
 	return ""
 }
 
-// Available returns a snapshot of the same version without the tools whose availability does not hold for a
-// conversation at its Now. Of those that only the time withholds a call can still be prepared: it is refused
-// by [Prepared.Unavailable], with when it can be made. A nil snapshot stays nil.
+// Available returns a snapshot of the same version without the tools that are unavailable to the session at its Now.
+// Calls of tools that are only outside their times can still be prepared; [Prepared.Unavailable] refuses them with
+// the next time. A nil snapshot stays nil.
 func (s *Snapshot) Available(session Session) *Snapshot {
 	if s == nil {
 		return nil
@@ -56,7 +56,7 @@ func (s *Snapshot) Available(session Session) *Snapshot {
 	}
 	sub := s.having(func(t *Tool) bool { return why[t] == "" })
 	for t, lacks := range why {
-		if lacks == byTime && len(t.Dynamic) == 0 { // whose enums nobody fills any more
+		if lacks == byTime && len(t.Dynamic) == 0 { // its enums are no longer filled
 			if sub.closed == nil {
 				sub.closed = map[string]*Tool{}
 			}
@@ -66,8 +66,8 @@ func (s *Snapshot) Available(session Session) *Snapshot {
 	return sub
 }
 
-// Unavailable returns the answer to a call whose tool is not available to the session at its Now, and nil
-// if it is. A call of a tool that the session began without is always refused.
+// Unavailable returns the refusal if the call's tool is unavailable at the session's Now, otherwise nil. Tools that
+// the session started without are always refused.
 func (p *Prepared) Unavailable(s Session) *Envelope {
 	lacks := p.tool.lacks(s, p.snapshot.opts.Feature)
 	if lacks == "" && !p.closed {
@@ -95,7 +95,7 @@ func (p *Prepared) Unavailable(s Session) *Envelope {
 	if !next.IsZero() {
 		details.AvailableAt, told.Retryable = next.UTC().Format(time.RFC3339), true
 	}
-	told.Details, _ = json.Marshal(details) // only texts: it cannot fail
+	told.Details, _ = json.Marshal(details) // strings only: cannot fail
 	env := p.Refuse(told)
 	return &env
 }

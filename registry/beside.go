@@ -14,9 +14,8 @@ import (
 	"voicegw/registry/document"
 )
 
-// CallCapabilities are the types of what every call may do beside its answer, in every mode.
-// Whoever runs calls in a conversation hands one value of each, or one that is all of them, to
-// [Prepared.Run]; without it, what a tool does beside its answer has no effect.
+// CallCapabilities are the types of the capabilities in every call and mode. The caller of [Prepared.Run] passes a
+// value of each, or one that implements all; otherwise they have no effect.
 func CallCapabilities() []reflect.Type {
 	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit](), reflect.TypeFor[Tools]()}
 }
@@ -50,8 +49,7 @@ func (apart) Call(_ context.Context, tool string, _ any) Envelope {
 
 var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)
 
-// Aside checks what a tool says beside its answer, by the rules of [Messenger.Send], and returns
-// the data as JSON. The error wraps ErrNotTaken, and names what is wrong.
+// Aside checks a message by the rules of [Messenger.Send], and returns the data as JSON. The error wraps ErrNotTaken.
 func Aside(name string, data any) (json.RawMessage, error) {
 	if name == PartName {
 		return nil, fmt.Errorf("registry: %w: the name %q is that of parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
@@ -73,8 +71,8 @@ func aside(name string, data any) (json.RawMessage, error) {
 	return encoded, nil
 }
 
-// ProgressText returns a text of Progress.Tell as people are shown it: on one line, without characters that
-// cannot be seen, and cut to MaxProgress.
+// ProgressText returns a text of Progress.Tell for display: on one line, without invisible characters, at most
+// MaxProgress long.
 func ProgressText(text string) string {
 	text = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -88,7 +86,7 @@ func ProgressText(text string) string {
 	return text
 }
 
-// TooManyAsides is the error for a message or a note beyond MaxAsides; what names them.
+// TooManyAsides is the error for a message or note beyond MaxAsides; what names the kind.
 func TooManyAsides(what string) error {
 	return fmt.Errorf("registry: %w: this call has given %d %s, and more are not allowed", ErrNotTaken, MaxAsides, what)
 }

@@ -14,36 +14,34 @@ import (
 	"voicegw/registry/spec"
 )
 
-// ToolSettings is what the configuration says of one tool.
+// ToolSettings is a tool's configuration.
 type ToolSettings struct {
-	// Off leaves the tool out of snapshots.
+	// Off removes the tool from snapshots.
 	Off bool
-	// Share is how many of 100 users get the tool, if it is a version beside another one: 0 to 100.
+	// Share is the percentage of users who get the tool, if it is a variant: 0 to 100.
 	Share int
-	// Values are those of the tool's own settings by name, with the types of [spec.Setting.Value]. Those that
-	// are missing have their default; a tool with a missing setting that has none is off (Snapshot.Unset).
+	// Values are the tool's own settings by name, with the types of [spec.Setting.Value]. Missing ones have their
+	// default; a tool with a missing setting without default is disabled (Snapshot.Unset).
 	Values map[string]any
 }
 
-// Secret is the value of a setting that appears in no output: only its Reveal returns it.
+// Secret is a setting's value that doesn't appear in output; Reveal returns it.
 type Secret = setting.Secret
 
-// NewSecret hides a text, for tests of handlers.
+// NewSecret makes a Secret, for tests of handlers.
 func NewSecret(text string) Secret { return setting.NewSecret(text) }
 
-// OwnSettings marks the type Settings that the build generates from the settings of a schema.json. A
-// handler whose Needs have a field of that type finds the values there, those of the time of the call.
+// OwnSettings marks the type Settings that the build generates from schema.json. Handlers whose Needs have a field of
+// that type get the values at the time of the call there.
 type OwnSettings interface{ OwnSettings() }
 
 var ownSettings = reflect.TypeFor[OwnSettings]()
 
-// liveSettings are the values of one tool's settings, as a value of its type Settings. They are replaced
-// as a whole.
+// liveSettings are the values of a tool's settings, as a value of its type Settings, which is replaced as a whole.
 type liveSettings struct{ atomic.Pointer[reflect.Value] }
 
-// Configure prepares other settings of the tools. take, which cannot fail, begins to use them: values count
-// for every call that begins afterwards, and tools that are switched on or off for the snapshots that are
-// taken afterwards. The error is a *[LoadError]. take must be called before Configure or Reload again.
+// Configure prepares new settings. take, which cannot fail, applies them to calls and snapshots from then on. The
+// error is a *[LoadError]. take must be called before Configure or Reload is called again.
 func (r *Registry) Configure(settings map[string]ToolSettings) (take func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +57,7 @@ func (r *Registry) Configure(settings map[string]ToolSettings) (take func(), err
 	}, nil
 }
 
-// take begins to use what was loaded. The caller holds mu, unless nobody else knows r.
+// take applies what was loaded. The caller must hold mu, unless r isn't shared yet.
 func (r *Registry) take(l *loader) {
 	for id, v := range l.values {
 		l.live[id].Store(&v)
@@ -67,28 +65,27 @@ func (r *Registry) take(l *loader) {
 	r.current.Store(l.snapshot)
 }
 
-// Off returns the ids of the tools that the configuration has switched off or that lack a setting, sorted.
-// They are in no list of the snapshot.
+// Off returns the sorted ids of the tools that are disabled or lack a setting. The snapshot doesn't list them.
 func (s *Snapshot) Off() []string { return slices.Clone(s.off) }
 
-// Unset is a tool that is off because the configuration lacks settings that have no default.
+// Unset is a disabled tool that lacks settings without default.
 type Unset struct {
 	Tool string
 	// Settings are the names of the missing settings, sorted.
 	Settings []string
 }
 
-// String says which settings to give.
+// String explains which settings to add.
 func (u Unset) String() string {
 	return fmt.Sprintf("%s needs tools.%s.%s; give it, or switch the tool off with tools.%s.enabled: false",
 		u.Tool, u.Tool, strings.Join(u.Settings, fmt.Sprintf(", tools.%s.", u.Tool)), u.Tool)
 }
 
-// Unset returns the tools that are off because they lack settings, sorted by tool. They are a part of Off.
+// Unset returns the tools in Off that lack settings, sorted by tool.
 func (s *Snapshot) Unset() []Unset { return slices.Clone(s.unset) }
 
-// off reports whether a tool is left out of the snapshot. A missing setting leaves out that tool alone, so that
-// one tool cannot keep the gateway from starting.
+// off reports whether a tool is disabled. A missing setting disables only that tool, so that the gateway still
+// starts.
 func (l *loader) off(s *spec.Spec) bool {
 	if !l.settings[s.ToolID].Off {
 		missing := missingSettings(s, l.settings[s.ToolID].Values)
@@ -101,7 +98,7 @@ func (l *loader) off(s *spec.Spec) bool {
 	return true
 }
 
-// missingSettings returns the names of the settings that have neither a value nor a default, sorted.
+// missingSettings returns the sorted names of settings without a value or default.
 func missingSettings(s *spec.Spec, given map[string]any) []string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
@@ -112,7 +109,7 @@ func missingSettings(s *spec.Spec, given map[string]any) []string {
 	return missing
 }
 
-// withSettings returns what provides the handler's needs, with the tool's own settings if it has any.
+// withSettings returns the providers of the handler's needs, including the tool's own settings.
 func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[spec.Mode][]provider {
 	typ := h.settingsType()
 	if typ == nil {
@@ -131,7 +128,7 @@ func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[sp
 	return with
 }
 
-// resolveSettings returns the values of a tool's settings, with the defaults of those that are not given.
+// resolveSettings returns the values of a tool's settings, with defaults.
 func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
 	values := map[string]any{}
 	for name, declared := range s.Settings {
@@ -144,7 +141,7 @@ func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
 	return values
 }
 
-// settingsType returns the type of the handler's own settings among its needs; nil if it has none.
+// settingsType returns the type of the own settings in the handler's needs, or nil.
 func (h Handler) settingsType() reflect.Type {
 	if h.needs == nil || h.needs.Kind() != reflect.Struct {
 		return nil
@@ -159,7 +156,7 @@ func (h Handler) settingsType() reflect.Type {
 
 var errSettings = errors.New("the handler's type Settings was generated from another schema.json")
 
-// settingsValue fills in the type that was generated from a tool's settings.
+// settingsValue makes a value of the type that was generated from a tool's settings.
 func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values map[string]any) (reflect.Value, error) {
 	v := reflect.New(typ).Elem()
 	filled := 0
@@ -184,7 +181,7 @@ func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values ma
 	return v, nil
 }
 
-// liveOf returns where the values of each tool's settings are, the same for all loads.
+// liveOf returns the places of each tool's settings, shared by all loads.
 func liveOf(handlers map[string]Handler) map[string]*liveSettings {
 	live := map[string]*liveSettings{}
 	for id, h := range handlers {

@@ -18,57 +18,54 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Declared is a tool that the client of a conversation runs, as the client describes it.
+// Declared is a tool that the conversation's client declares and runs.
 type Declared struct {
-	// Name is what a model calls it: letters, digits, underscores and hyphens, a letter or an underscore
-	// first, at most [spec.MaxToolID]. It may be no tool of the gateway's.
+	// Name is for models: at most [spec.MaxToolID] letters, digits, underscores and hyphens, starting with a letter
+	// or an underscore. It must differ from the gateway's tools.
 	Name string
-	// Description tells a model what it does, in at most [spec.MaxDescription] characters.
+	// Description is for models, at most [spec.MaxDescription] characters.
 	Description string
-	// Parameters is the JSON Schema of its arguments, as strict as that of a tool of the gateway's.
-	// Empty means that it takes none.
+	// Parameters is the JSON Schema of the arguments, with the rules for the gateway's tools. Empty means no
+	// arguments.
 	Parameters json.RawMessage
-	// ReadOnly says that a call changes nothing. Otherwise each call is entered in the ledger.
+	// ReadOnly means that calls have no side effects. Other calls are recorded in the ledger.
 	ReadOnly bool
-	// TimeoutMS is how long a call may take, in ms. Zero means [spec.DefaultTimeoutMS].
+	// TimeoutMS limits a call, in ms. Zero means [spec.DefaultTimeoutMS].
 	TimeoutMS int
 }
 
 const (
-	// ClientTool is the name under which Stats counts all tools that clients have declared: their
-	// names are the clients', and there would be no end of them.
+	// ClientTool is the name of all clients' tools in Stats, because their names are unbounded.
 	ClientTool = "(client)"
-	// MaxClientTimeoutMS is the longest timeout that a client may declare, in ms.
+	// MaxClientTimeoutMS limits a declared timeout, in ms.
 	MaxClientTimeoutMS = 60_000
-	// MaxClientData is the largest answer of a client's tool, in bytes of JSON.
+	// MaxClientData limits the answer of a client's tool, in bytes of JSON.
 	MaxClientData = 16 << 10
 
-	clientVersion   = "0.0.0" // of a tool that a client declares: it has no other
+	clientVersion   = "0.0.0" // clients' tools have no version
 	clientLatencyMS = 1500
 )
 
-// ClientTools is the client of a conversation, which runs the tools that it has declared. It may be used
-// concurrently.
+// ClientTools is the conversation's client, which runs its declared tools. It must be safe for concurrent use.
 type ClientTools interface {
-	// RunTool has the client run a call, and returns its answer, of at most MaxClientData, when that has
-	// come. It returns an error of ctx when ctx is done, and a *ToolError if the client says that the call
-	// has failed.
+	// RunTool lets the client run a call and returns its answer, at most MaxClientData long. The error is ctx's, or a
+	// *ToolError if the client reports a failure.
 	RunTool(ctx context.Context, call ClientCall) (json.RawMessage, error)
 }
 
-// ClientCall is a call that the client runs.
+// ClientCall is a call for the client to run.
 type ClientCall struct {
 	// ID is the gateway's name of the call, unique in the conversation.
 	ID   string
 	Turn int
 	Tool string
-	// Args are valid, with defaults.
+	// Args are valid and have defaults filled in.
 	Args json.RawMessage
 }
 
 type clientNeeds struct{ Client ClientTools }
 
-// byClient is the handler of each tool that a client runs.
+// byClient is the handler of all clients' tools.
 var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientNeeds]) (Result, error) {
 	data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool, Args: call.Args})
 	return Result{Data: data}, err
@@ -76,8 +73,8 @@ var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientN
 
 var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// Declare makes a tool for voice of what a client declares, with its parameters in the providers' forms.
-// The paths of the problems begin with name, description, schema or timeout_ms.
+// Declare makes a voice tool from a client's declaration. Paths of problems start with name, description, schema or
+// timeout_ms.
 func Declare(d Declared) (*Tool, []document.Problem) {
 	var problems []document.Problem
 	wrong := func(field, format string, args ...any) {
@@ -141,10 +138,10 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	return t, nil
 }
 
-// ByClient reports whether the client of the conversation runs the tool.
+// ByClient reports whether the conversation's client runs the tool.
 func (t *Tool) ByClient() bool { return t.client }
 
-// counted is the name under which Stats counts the tool.
+// counted is the tool's name in Stats.
 func (t *Tool) counted() string {
 	if t.client {
 		return ClientTool
@@ -152,9 +149,8 @@ func (t *Tool) counted() string {
 	return cmp.Or(t.variant, t.ToolID)
 }
 
-// With returns a snapshot of the same version that also has these tools, made by [Declare]. The error
-// names the first of them that has the name of another tool, or one that a model would take for it. s may
-// be nil.
+// With returns a snapshot of the same version that also has these tools, made by [Declare]. The error is a *SameName
+// for the first tool with a name equal or similar to another tool's. s may be nil.
 func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	if s == nil {
 		s = noTools()
@@ -169,17 +165,16 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	return s.holding(all), nil
 }
 
-// noTools returns a snapshot without tools.
 func noTools() *Snapshot {
 	r := &Registry{}
 	r.opts.complete()
 	return &Snapshot{opts: &r.opts, stats: newStats(), switches: &r.switches, tools: map[string]*Tool{}}
 }
 
-// SameName says that two tools have one name, or names that a model would confuse.
+// SameName means that two tools have equal names, or names that models would confuse.
 type SameName struct{ Name, Other string }
 
-// Error names both.
+// Error names both tools.
 func (e *SameName) Error() string {
 	if e.Name == e.Other {
 		return fmt.Sprintf("registry: there is a tool %q already", e.Name)

@@ -44,14 +44,13 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
 }
 
-// builtin is a tool that every registry has.
+// builtin is a tool of every registry.
 type builtin struct {
 	entry   Entry
 	handler Handler
 }
 
-// Builtins returns the tools that every registry has besides those of its file, sorted by
-// id. The caller owns the slice.
+// Builtins returns the built-in tools, sorted by id. The caller owns the slice.
 func Builtins() []Entry {
 	var entries []Entry
 	for _, b := range builtins() {
@@ -61,7 +60,7 @@ func Builtins() []Entry {
 	return entries
 }
 
-// builtins returns the built-in tools by id, as new values for each caller.
+// builtins returns the built-in tools by id, as new values.
 func builtins() map[string]builtin {
 	return map[string]builtin{spec.DescribeTool: {
 		handler: Bind(describeTool),

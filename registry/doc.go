@@ -1,24 +1,18 @@
 // Package registry defines, loads, validates and runs the gateway's tools.
 //
-// A tool is three files of tools/<dash-name>/: schema.json (a [spec.Spec]), guide.md
-// and handler.go (a function bound with [Bind]). The build makes one file of all
-// of them, tool_registry.json (a [File]), whose version is the hash of its
-// content. [Load] checks that file against itself and against the handlers of the
-// process, compiles every schema once, and returns a [Registry]. A session holds one
-// immutable [Snapshot] of it and executes calls through it:
+// A tool is a folder tools/<dash-name>/ with schema.json (a [spec.Spec]), guide.md and handler.go (a function bound
+// with [Bind]). The build combines all of them in tool_registry.json (a [File]), whose version is a hash of its
+// content. [Load] checks that file and the process's handlers, compiles every schema once, and returns a [Registry].
+// A session keeps one immutable [Snapshot] of it and runs calls through it:
 //
 //	p, refused := snapshot.Prepare("kb_search", spec.ModeVoice, args)
 //	if refused != nil { /* NOT_FOUND, MODE_RESTRICTED or VALIDATION */ }
 //	p.Clamp(nil)
 //	envelope := p.Run(ctx, session)
 //
-// Every call ends in one [Envelope], whatever the model sent and whatever the
-// handler did. Arguments reach a handler as a Go struct that is generated from the
-// schema, after they were decoded strictly, completed with the schema's defaults and
-// validated.
+// Every call returns one [Envelope], regardless of the model and the handler. Arguments are decoded strictly,
+// completed with defaults and validated before a handler gets them as a Go struct generated from the schema.
 //
-// What a schema.json declares is read in package spec, and its JSON Schema is compiled in package schema.
-//
-// The package knows nothing of models, providers and sockets, and opens no file
-// and no address: a schema that refers outside itself is refused.
+// Package spec parses schema.json, and package schema compiles its JSON Schemas. This package is independent of
+// models, providers and networks, and opens no files: schemas with external references are rejected.
 package registry

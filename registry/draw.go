@@ -12,29 +12,29 @@ import (
 	"voicegw/registry/spec"
 )
 
-// candidate is a tool that is a version of another one, as it was loaded.
+// candidate is a loaded variant.
 type candidate struct {
 	place document.Pointer
 	tool  *Tool
 }
 
-// variants are the versions beside the main ones of one loaded snapshot.
+// variants are the variants of a loaded snapshot's tools.
 type variants struct {
-	byTool map[string][]*Tool // by the main one's id, sorted by their own ids; fixed after load
+	byTool map[string][]*Tool // by the main tool's id, sorted by their own ids; fixed after load
 
 	drawn kept[*Snapshot] // by what was drawn
 }
 
-// maxDraws is how many combinations of versions are kept.
+// maxDraws limits the cached combinations of versions.
 const maxDraws = 64
 
-// drawn is what was drawn for one snapshot; immutable.
+// drawn is a snapshot's drawn versions; immutable.
 type drawn struct {
-	versions map[string]string // by tool, of each tool that has several
-	beside   string            // the versions that are not the main ones, by their own ids; may be empty
+	versions map[string]string // by tool, for tools with several versions
+	beside   string            // the drawn variants by their own ids; may be empty
 }
 
-// others returns the versions that are not the main ones; d may be nil.
+// others returns the drawn variants; d may be nil.
 func (d *drawn) others() string {
 	if d == nil {
 		return ""
@@ -42,7 +42,7 @@ func (d *drawn) others() string {
 	return d.beside
 }
 
-// version takes a tool that is a version of another one.
+// version adds a variant.
 func (l *loader) version(place document.Pointer, t *Tool) {
 	if l.isVersion(t.ToolID) {
 		l.problem(place.With("toolId"), "There are two tools %q.", t.ToolID)
@@ -53,7 +53,7 @@ func (l *loader) version(place document.Pointer, t *Tool) {
 	l.versions = append(l.versions, candidate{place, t})
 }
 
-// isVersion reports whether a version of another tool has that id of its own.
+// isVersion reports whether a variant has that id.
 func (l *loader) isVersion(id string) bool {
 	return slices.ContainsFunc(l.versions, func(c candidate) bool { return c.tool.variant == id })
 }
@@ -66,7 +66,7 @@ func (l *loader) beside() {
 		main, ok := l.snapshot.tools[of]
 		switch {
 		case slices.Contains(l.snapshot.off, of):
-			continue // who switches a tool off switches off all of it
+			continue // disabling a tool disables its variants
 		case !ok:
 			l.problem(c.place.With("variantOf"), "There is no tool %q of which %s could be a version%s.", of, c.tool.variant, document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
 			continue
@@ -97,17 +97,15 @@ func (l *loader) beside() {
 	}
 }
 
-// Version is one version of a tool that stands beside the main one.
+// Version is a variant of a tool.
 type Version struct {
-	// ID is the name of its own, under which it is configured; Version is its version, and Share how many of 100
-	// users get it.
+	// ID is the variant's own name, for the configuration. Share is the percentage of users who get it.
 	ID      string `json:"id"`
 	Version string `json:"version"`
 	Share   int    `json:"share"`
 }
 
-// Versions returns the versions beside the main one of a tool, sorted by id. Only the whole snapshot of a Registry
-// knows them.
+// Versions returns a tool's variants, sorted by id. Only a Registry's whole snapshot knows them.
 func (s *Snapshot) Versions(tool string) []Version {
 	if s.variants == nil {
 		return nil
@@ -119,7 +117,7 @@ func (s *Snapshot) Versions(tool string) []Version {
 	return all
 }
 
-// VersionOf returns the tool and the version of a version's own id; ok is false if there is no such version.
+// VersionOf returns the tool and version of a variant's id.
 func (s *Snapshot) VersionOf(id string) (tool, version string, ok bool) {
 	if s.variants == nil {
 		return "", "", false
@@ -134,11 +132,10 @@ func (s *Snapshot) VersionOf(id string) (tool, version string, ok bool) {
 	return "", "", false
 }
 
-// Draw returns the snapshot that one version of each tool is in: the one that was pinned, by the tool's id, if it is
-// still there, and else the one that falls to by: a user, or a conversation of somebody who has no name. The same
-// by draws the same version as long as the shares are the same, at every gateway, and a share that grows takes
-// nothing from whom it had. Draw before everything else that makes a snapshot smaller; drawing again changes
-// nothing. A nil snapshot stays nil.
+// Draw returns the snapshot with one version of each tool: the pinned one, by tool id, if it exists, otherwise one
+// drawn for by, a user or an anonymous user's conversation. Draws are stable for equal shares, on all gateways, and
+// users keep a version whose share grows. Draw before other methods that reduce a snapshot; drawing again has no
+// effect. A nil snapshot stays nil.
 func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
 	if s == nil || s.variants == nil || s.drawn != nil {
 		return s
@@ -181,13 +178,13 @@ func (s *Snapshot) pick(id, by, pinned string) *Tool {
 	return main
 }
 
-// lot returns the place of by among the users of a tool, 0 to 99.
+// lot returns by's place among the users of a tool, 0 to 99.
 func lot(tool, by string) uint64 {
 	sum := sha256.Sum256([]byte(tool + "\n" + by))
 	return binary.BigEndian.Uint64(sum[:8]) % 100
 }
 
-// with returns the snapshot with these versions. It counts as loaded: what is made of it shares its fillings.
+// with returns the snapshot with these versions. It counts as loaded, so that derived snapshots share fillings.
 func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
 	tools := make([]*Tool, len(s.sorted))
 	for i, t := range s.sorted {
@@ -198,8 +195,8 @@ func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
 	return made
 }
 
-// Drawn returns the version of each tool that has several, by the tool's id, to be pinned where the session goes on;
-// nil without such tools. The caller must not change it.
+// Drawn returns the drawn versions by tool id, to pin them when the session resumes; nil without variants. The caller
+// must not change it.
 func (s *Snapshot) Drawn() map[string]string {
 	if s == nil || s.drawn == nil {
 		return nil

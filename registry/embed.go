@@ -13,8 +13,7 @@ import (
 //go:embed tool_registry.*
 var built embed.FS
 
-// Embedded returns the tool_registry.json with which the program was compiled. The error is
-// [ErrEmpty] if the registry had not been built by then.
+// Embedded returns the built-in tool_registry.json. The error is [ErrEmpty] if there was none at compile time.
 func Embedded() ([]byte, error) {
 	data, err := built.ReadFile("tool_registry.json")
 	if errors.Is(err, fs.ErrNotExist) {

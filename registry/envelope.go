@@ -11,78 +11,74 @@ import (
 // ResponseSchemaVersion is the version of the envelope's format.
 const ResponseSchemaVersion = "1.0.0"
 
-// Envelope is a tool's answer: data and intents if OK, otherwise an error, and in both cases
-// what ran. Its JSON has exactly ok, data, intents and meta, or ok, error and meta.
-// A value may be copied; its slices and maps are never changed.
+// Envelope is a tool's answer: data and intents if OK, otherwise an error. Its JSON has exactly ok, data, intents and
+// meta, or ok, error and meta. A value may be copied; its slices and maps never change.
 type Envelope struct {
 	OK bool `json:"ok"`
-	// Data is the tool's answer; nil is written as null.
+	// Data is the answer; nil is encoded as null.
 	Data json.RawMessage `json:"data"`
-	// Intents is always present on success, even if it is empty.
+	// Intents is always present on success, even if empty.
 	Intents []Intent `json:"intents"`
-	// Error is present if and only if OK is false.
+	// Error is set if and only if OK is false.
 	Error *Error `json:"error"`
 	Meta  Meta   `json:"meta"`
-	// Evidence are the ids that an [Evidenced] result names, at most MaxEvidence. They are for
-	// the audit: the model finds them in Data.
+	// Evidence are the ids from [Evidenced], at most MaxEvidence, for the audit; the model has them in Data.
 	Evidence []string `json:"-"`
-	// Job is the long work that the call begins: whoever runs calls must begin it, and puts into Data what the
-	// model is told. Nil without.
+	// Job is a background job that the runner of calls must start, and then put the model's answer into Data. Nil
+	// without a job.
 	Job *BegunJob `json:"-"`
-	// Unbegun says of the answer of [Prepared.Run] that the tool's Execute was not called.
+	// Unbegun means that [Prepared.Run] did not call the tool's Execute.
 	Unbegun bool `json:"-"`
 }
 
-// Fail makes the envelope one of a call that has failed: of its answer only the meta data are left.
+// Fail replaces the answer with an error and keeps the meta data.
 func (e *Envelope) Fail(why *Error) {
 	*e = Envelope{Error: why, Meta: e.Meta}
 }
 
-// Evidenced is implemented by the Data of a [Result] that is based on records: it names them.
-// The audit gets these ids, and nothing else of the answer.
+// Evidenced is implemented by a [Result]'s Data that is based on records. The audit gets only these ids of the
+// answer.
 type Evidenced interface {
 	EvidenceIDs() []string
 }
 
-// MaxEvidence is how many ids of one answer are kept at most.
+// MaxEvidence limits the ids of an answer.
 const MaxEvidence = 32
 
-// Error tells a model what went wrong, in words on which it can act.
+// Error explains a failure to a model so that it can act.
 type Error struct {
 	Type    ErrorType `json:"type"`
 	Message string    `json:"message"`
-	// Retryable says that the same call may succeed later.
+	// Retryable means that the same call may succeed later.
 	Retryable bool `json:"retryable"`
-	// IdempotencyRequired says that a retry may repeat the side effect unless it uses the same
-	// idempotency key: the tool writes and is not idempotent.
+	// IdempotencyRequired means that a retry may repeat the side effect unless it has the same idempotency key: the
+	// tool writes and isn't idempotent.
 	IdempotencyRequired bool `json:"idempotencyRequired,omitempty"`
-	// PartialSideEffects says that something may have been changed despite the error.
+	// PartialSideEffects means that something may have changed despite the error.
 	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
-	// Repeatable is [ToolError.Repeatable]; only the ledger uses it.
+	// Repeatable is [ToolError.Repeatable], for the ledger.
 	Repeatable bool `json:"-"`
-	// Details is JSON whose form depends on the error's type; for VALIDATION it is an object
-	// with "errors", a list of {path, message}.
+	// Details is JSON that depends on the type; for VALIDATION an object with "errors", a list of {path, message}.
 	Details json.RawMessage `json:"details,omitempty"`
 	// Suggestion tells the model what to do instead.
 	Suggestion string `json:"suggestion,omitempty"`
-	// ConfirmationRequest is set if the type is CONFIRMATION_REQUIRED.
+	// ConfirmationRequest is set for CONFIRMATION_REQUIRED.
 	ConfirmationRequest *ConfirmationRequest `json:"confirmation_request,omitempty"`
 }
 
-// ConfirmationRequest is what a person is asked to approve.
+// ConfirmationRequest is a request for a person's approval.
 type ConfirmationRequest struct {
-	// Token is the secret that answers the question. It is removed from the stored copy, and
-	// restored from the reference in Error.Details.
+	// Token is the secret to answer with. Stored copies omit it and restore it from the reference in Error.Details.
 	Token   string          `json:"token,omitempty"`
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
 	Preview string          `json:"preview"`
-	// ExpiresAt is a time in RFC 3339, UTC, with milliseconds.
+	// ExpiresAt is RFC 3339, UTC, with milliseconds.
 	ExpiresAt string `json:"expires_at"`
 }
 
-// Kept returns the envelope in the form that may be stored: without the token of a
-// confirmation. It shares everything else with e and does not change e.
+// Kept returns the envelope for storage, without the confirmation's token. It shares the rest with e and doesn't
+// change e.
 func (e Envelope) Kept() Envelope {
 	if e.Error == nil || e.Error.ConfirmationRequest == nil {
 		return e
@@ -94,38 +90,37 @@ func (e Envelope) Kept() Envelope {
 	return e
 }
 
-// Meta says what ran and how.
+// Meta describes the call.
 type Meta struct {
 	Tool string `json:"tool"`
-	// ToolVersion is absent for an unknown tool.
+	// ToolVersion is omitted for an unknown tool.
 	ToolVersion     string `json:"toolVersion,omitempty"`
 	RegistryVersion string `json:"registryVersion"`
-	// DurationMS is how long the call took, in ms.
+	// DurationMS is the call's duration in ms.
 	DurationMS            int64  `json:"duration"`
 	ResponseSchemaVersion string `json:"responseSchemaVersion"`
-	// LatencyBudgetExceeded says that the call took longer than the tool's latencyBudgetMs.
+	// LatencyBudgetExceeded means that the call exceeded the tool's latencyBudgetMs.
 	LatencyBudgetExceeded bool `json:"latencyBudgetExceeded,omitempty"`
-	// Clamped holds the arguments that were lowered, by name.
+	// Clamped are the lowered arguments by name.
 	Clamped map[string]Clamped `json:"clamped,omitempty"`
-	// Invalid are the list items that were left out because they are invalid, with their
-	// places in the arguments; the call was answered for the other items.
+	// Invalid are invalid list items that were dropped, with their places in the arguments.
 	Invalid []document.Problem `json:"invalid,omitempty"`
-	// Budget is the caller's account of the turn's budget, an object.
+	// Budget is the turn's budget, an object.
 	Budget json.RawMessage `json:"budget,omitempty"`
-	// Job is the id of the long work that the call began; empty without any.
+	// Job is the id of a started background job, or empty.
 	Job string `json:"job,omitempty"`
-	// CacheHit and OriginalTurn mark a stored answer that is given again.
+	// CacheHit and OriginalTurn mark a repeated stored answer.
 	CacheHit     bool `json:"_idempotent_cache_hit,omitempty"`
 	OriginalTurn int  `json:"_original_turn,omitempty"`
 }
 
-// Clamped is one lowered argument: the requested value (exact) and the value used.
+// Clamped is a lowered argument with the exact requested value.
 type Clamped struct {
 	Requested json.Number `json:"requested"`
 	Applied   int         `json:"applied"`
 }
 
-// NotFound returns the answer to a call of a tool that does not exist.
+// NotFound returns the answer to a call of an unknown tool.
 func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	return Envelope{
 		Error: NewError(ErrorNotFound, prompts.NoSuchTool(tool)),
@@ -134,8 +129,7 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	}
 }
 
-// NewError makes an error from an entry of package toolerror. TRANSIENT and RATE_LIMIT are
-// retryable; set the other fields on the result.
+// NewError makes an error. TRANSIENT and RATE_LIMIT are retryable; set the other fields on the result.
 func NewError(t ErrorType, words prompts.Words) *Error {
 	return &Error{
 		Type: t, Message: words.Message, Suggestion: words.Suggestion,
@@ -143,13 +137,13 @@ func NewError(t ErrorType, words prompts.Words) *Error {
 	}
 }
 
-// AsksUser reports whether a person was asked for an approval, so that nothing has run.
+// AsksUser reports whether the call waits for approval, so that nothing has run.
 func (e Envelope) AsksUser() bool {
 	return e.Error != nil && e.Error.Type == ErrorConfirmationRequired
 }
 
-// Encode writes the envelope as one line of JSON without HTML escapes. It cannot fail: an
-// envelope that cannot be written, because it contains invalid raw JSON, becomes INTERNAL.
+// Encode encodes the envelope as one line of JSON without HTML escapes. It cannot fail: an envelope with invalid raw
+// JSON becomes INTERNAL.
 func (e Envelope) Encode() json.RawMessage {
 	b, err := document.Marshal(e)
 	if err == nil {
@@ -164,7 +158,7 @@ func (e Envelope) Encode() json.RawMessage {
 	return b
 }
 
-// MarshalJSON writes the form of a success or of a failure, never a mixture.
+// MarshalJSON encodes either a success or a failure.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
 		told := e.Error

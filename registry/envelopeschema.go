@@ -16,15 +16,15 @@ var envelopeText []byte
 var compactEnvelope = sync.OnceValue(func() json.RawMessage {
 	var b bytes.Buffer
 	if err := json.Compact(&b, envelopeText); err != nil {
-		panic("registry: envelope.schema.json: " + err.Error()) // each test of an envelope compiles it
+		panic("registry: envelope.schema.json: " + err.Error()) // every test of an envelope compiles it
 	}
 	return b.Bytes()
 })
 
-// EnvelopeSchema returns the JSON Schema of an [Envelope], whatever the tool. The caller owns it.
+// EnvelopeSchema returns the JSON Schema of all tools' [Envelope]s. The caller owns it.
 func EnvelopeSchema() json.RawMessage { return slices.Clone(compactEnvelope()) }
 
-// sameJSON reports whether a decoded value is that of a text.
+// sameJSON reports whether a decoded value equals that of a text.
 func sameJSON(v any, text json.RawMessage) bool {
 	other, _, ok := document.Decode(text, MaxFileBytes, maxFileDepth)
 	return ok && bytes.Equal(document.AppendCanonical(nil, v), document.AppendCanonical(nil, other))

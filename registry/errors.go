@@ -11,23 +11,23 @@ import (
 // ErrorType classifies a tool's failure for the model and the audit.
 type ErrorType string
 
-// The error types of the registry:
+// Error types of the registry.
 const (
 	ErrorValidation ErrorType = "VALIDATION"
 	ErrorNotFound   ErrorType = "NOT_FOUND"
 	ErrorInternal   ErrorType = "INTERNAL"
 )
 
-// The error types of the orchestrator's policy (the registry itself answers MODE_RESTRICTED):
+// Error types of the orchestrator's policy. The registry itself also returns MODE_RESTRICTED.
 const (
 	ErrorModeRestricted       ErrorType = "MODE_RESTRICTED"
 	ErrorBudgetExceeded       ErrorType = "BUDGET_EXCEEDED"
 	ErrorConfirmationRequired ErrorType = "CONFIRMATION_REQUIRED"
-	// ErrorUnavailable: the tool's availability does not hold at the time of the call.
+	// ErrorUnavailable: the tool is unavailable at the time of the call.
 	ErrorUnavailable ErrorType = "UNAVAILABLE"
 )
 
-// The error types of handlers:
+// Error types of handlers.
 const (
 	ErrorSessionInactive ErrorType = "SESSION_INACTIVE"
 	ErrorSessionActive   ErrorType = "SESSION_ACTIVE"
@@ -38,7 +38,7 @@ const (
 	ErrorRateLimit       ErrorType = "RATE_LIMIT"
 )
 
-// ErrorTypes lists every error type.
+// ErrorTypes lists all error types.
 func ErrorTypes() []ErrorType {
 	return []ErrorType{
 		ErrorValidation, ErrorNotFound, ErrorInternal,
@@ -47,28 +47,26 @@ func ErrorTypes() []ErrorType {
 	}
 }
 
-// ToolError is returned by a handler to name its error. Any other error reaches the model
-// as INTERNAL, without its text, and is logged in full; a deadline error (of a context, a
-// connection or an HTTP client) reaches it as TRANSIENT.
+// ToolError is a handler's error for the model. The model gets other errors as INTERNAL without text; they are
+// logged. Deadline errors (of a context, connection or HTTP client) become TRANSIENT.
 type ToolError struct {
 	// Type is one of [ErrorTypes]; any other becomes INTERNAL.
 	Type ErrorType
-	// Message is for the model: what went wrong, in words that it may repeat. It must not
-	// contain a secret.
+	// Message explains the failure to the model, which may repeat it. It must not contain a secret.
 	Message string
-	// Retryable says that the same call may succeed later.
+	// Retryable means that the same call may succeed later.
 	Retryable bool
-	// PartialSideEffects says that something may have been changed despite the error.
+	// PartialSideEffects means that something may have changed despite the error.
 	PartialSideEffects bool
-	// Repeatable says, with PartialSideEffects, that the same call may run again: the
-	// handler identifies the operation to the system it writes to, so that a second run finds
-	// the result of the first and does not repeat it. Otherwise the ledger answers CONFLICT.
+	// Repeatable means, with PartialSideEffects, that the same call may run again, because the handler identifies the
+	// operation to the system it writes to, and a second run finds the first one's result. Otherwise the ledger
+	// answers CONFLICT.
 	Repeatable bool
-	// Details goes to the model as JSON; nil means no details.
+	// Details goes to the model as JSON; may be nil.
 	Details any
-	// Suggestion tells the model what to do instead; it may be empty.
+	// Suggestion tells the model what to do instead; may be empty.
 	Suggestion string
-	// Err is the cause, only for the log; it may be nil.
+	// Err is the cause, only for the log; may be nil.
 	Err error
 }
 
@@ -88,9 +86,9 @@ func (e *ToolError) Unwrap() error {
 	return e.Err
 }
 
-// Errorf makes a [ToolError]. Its message is the formatted text. The error of a %w becomes
-// Err, and its text is part of the message, so wrap only errors that a model may read.
-// TRANSIENT and RATE_LIMIT are retryable; set the other fields on the result.
+// Errorf makes a [ToolError] with the formatted message. The error of a %w becomes Err, and its text is part of the
+// message, so wrap only errors that a model may read. TRANSIENT and RATE_LIMIT are retryable; set the other fields on
+// the result.
 func Errorf(t ErrorType, format string, args ...any) *ToolError {
 	err := fmt.Errorf(format, args...)
 	return &ToolError{
@@ -99,8 +97,7 @@ func Errorf(t ErrorType, format string, args ...any) *ToolError {
 	}
 }
 
-// Invalid makes the [ToolError] for arguments that are valid by the schema and make no sense. Its details name each
-// place in them, and what is wrong there.
+// Invalid makes a [ToolError] for arguments that match the schema but are invalid. Its details list the problems.
 func Invalid(problems []document.Problem, format string, args ...any) *ToolError {
 	return &ToolError{Type: ErrorValidation, Message: fmt.Sprintf(format, args...), Details: map[string]any{"errors": problems}}
 }
@@ -113,9 +110,9 @@ var (
 	errMissingCapability = errors.New("registry: a capability was not handed to Run")
 )
 
-// LoadError lists everything that keeps a registry from being loaded.
+// LoadError lists all problems that prevent a registry from loading.
 type LoadError struct {
-	// Problems is never empty; paths are pointers into tool_registry.json.
+	// Problems is never empty; paths point into tool_registry.json.
 	Problems []document.Problem
 }
 
@@ -129,7 +126,7 @@ func (e *LoadError) Error() string {
 	return b.String()
 }
 
-// The causes that end a call, only for the log.
+// Causes of a call's failure, only for the log.
 var (
 	errDeadline  = errors.New("the tool's time is up")
 	errPanic     = errors.New("the handler panicked")

@@ -14,75 +14,72 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Entry is one tool of a [File]. It must not be changed after it was built or loaded.
+// Entry is a tool of a [File]. It must not change after it was built or loaded.
 type Entry struct {
 	spec.Spec
-	// Summary is the first line of the guide, the only part of it in a prompt.
+	// Summary is the guide's first line, the only part in prompts.
 	Summary string `json:"summary"`
-	// Guide is the whole guide.md, given to a model on demand.
+	// Guide is the whole guide.md, which models get on demand.
 	Guide string `json:"guide"`
 	// Forms are the parameters in the providers' forms.
 	Forms Forms `json:"forms"`
-	// Handler is the hash of the handler's source, so that the version of the registry tells two
-	// handlers apart; empty if the file was not built.
+	// Handler is a hash of the handler's source, so that the registry's version distinguishes handlers; empty in a
+	// file that wasn't built.
 	Handler string `json:"handler,omitempty"`
 }
 
-// Forms holds the parameter schema of one tool in each provider's form. The forms
-// may accept more than Spec.Parameters, never less: the registry enforces
-// Spec.Parameters in any case.
+// Forms holds a tool's parameter schema in each provider's form. A form may accept more than Spec.Parameters, never
+// less; the registry enforces Spec.Parameters.
 type Forms struct {
 	// OpenAI is the JSON Schema for Realtime's flat function tools.
 	OpenAI json.RawMessage `json:"openai"`
 	// OpenAIChat is the JSON Schema for Chat Completions' nested function tools.
 	OpenAIChat json.RawMessage `json:"openaiChat"`
-	// Gemini is Gemini's Schema object, with its types in capitals; empty for a tool without
-	// parameters, since Gemini takes no object without properties.
+	// Gemini is Gemini's Schema object; empty for a tool without parameters, because Gemini rejects objects without
+	// properties.
 	Gemini json.RawMessage `json:"gemini"`
 }
 
-// FormsOf makes the forms of parameters that compile. Its error is [adapter.Problems].
+// FormsOf makes the forms of valid parameters. The error is [adapter.Problems].
 func FormsOf(parameters json.RawMessage) (Forms, error) {
 	openAI, gemini, err := adapter.All(parameters)
 	return Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, err
 }
 
-// ownForms makes the forms of a tool that the registry itself has.
+// ownForms makes the forms of a built-in tool.
 func ownForms(parameters json.RawMessage) Forms {
 	forms, err := FormsOf(parameters)
 	if err != nil {
-		panic("registry: a tool of its own: " + err.Error()) // its schema is made here, of texts in quotes
+		panic("registry: a tool of its own: " + err.Error()) // cannot happen: the schema is made here
 	}
 	return forms
 }
 
 // File is tool_registry.json.
 type File struct {
-	// Version is "1.0." and the first 8 hex digits of SHA-256 over the canonical
-	// JSON of everything but Version, GeneratedAt, GitCommit and Envelope, the tools sorted by
-	// id. See [File.ContentVersion].
+	// Version is "1.0." and the first 8 hex digits of a SHA-256 of the canonical JSON, with the tools sorted by id
+	// and without Version, GeneratedAt, GitCommit and Envelope. See [File.ContentVersion].
 	Version string `json:"version"`
-	// GeneratedAt is the time of the build, or of SOURCE_DATE_EPOCH, RFC 3339 UTC with
-	// milliseconds; not hashed.
+	// GeneratedAt is the build time, or SOURCE_DATE_EPOCH, in RFC 3339 UTC with milliseconds.
 	GeneratedAt string `json:"generatedAt"`
-	// GitCommit is the last commit that changed the tools, empty if it is unknown; not hashed.
+	// GitCommit is the last commit that changed the tools; may be empty.
 	GitCommit string `json:"gitCommit"`
-	// Envelope is [EnvelopeSchema], in which each answer is put; [File.Encode] sets it. Not hashed.
+	// Envelope is [EnvelopeSchema], set by [File.Encode].
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	Tools    []Entry         `json:"tools"`
 }
 
 const (
-	// MaxFileBytes is the largest tool_registry.json.
+	// MaxFileBytes limits tool_registry.json.
 	MaxFileBytes = 64 << 20
 
 	maxFileDepth = document.MaxSpecDepth + 4
 )
 
-// versionPrefix is the version of the file's format.
+// versionPrefix is the file format's version.
 const versionPrefix = "1.0."
 
-// contentVersion hashes the decoded list of tools, whatever its order.
+// contentVersion hashes the decoded tools, in any order.
 func contentVersion(tools []any) string {
 	tools = slices.Clone(tools)
 	slices.SortStableFunc(tools, func(a, b any) int {
@@ -98,9 +95,8 @@ func toolID(entry any) string {
 	return id
 }
 
-// ContentVersion computes the version from the file's content. It does not depend on the
-// order of Tools, nor on key order or white space in hand-written parts. It fails if a raw
-// part of an entry is not JSON that strict decoding accepts.
+// ContentVersion computes the version from the content. It doesn't depend on the order of tools and keys or on white
+// space. It fails if a raw part of an entry is invalid JSON.
 func (f File) ContentVersion() (string, error) {
 	tools := f.Tools
 	if tools == nil {
@@ -118,10 +114,8 @@ func (f File) ContentVersion() (string, error) {
 	return contentVersion(list), nil
 }
 
-// Encode writes the file: tools sorted by id, indented by two spaces, ending in a
-// newline. Version is always computed by [File.ContentVersion], whatever the field holds.
-// Equal content, time and commit give equal bytes on every machine. It fails if
-// ContentVersion fails.
+// Encode encodes the file deterministically: tools sorted by id, indented by two spaces, with a final newline.
+// Version is computed by [File.ContentVersion], whose errors it returns.
 func (f File) Encode() ([]byte, error) {
 	version, err := f.ContentVersion()
 	if err != nil {

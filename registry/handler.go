@@ -16,17 +16,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Call is the input of a handler. A is generated from the tool's schema. N is a struct whose
-// exported fields are the capabilities the handler needs; it may be empty. Load refuses a
-// tool with a need that nothing provides.
+// Call is a handler's input. A is generated from the tool's schema. N is a struct whose exported fields are the
+// needed capabilities; it may be empty. Load rejects tools with needs that nothing provides.
 type Call[A, N any] struct {
-	// Args are the arguments: decoded strictly, defaults applied, valid, clamped.
+	// Args are the arguments: decoded strictly, with defaults, valid, clamped.
 	Args A
-	// Clamped are the arguments that were lowered before the handler got them, by name; empty
-	// if no argument was.
+	// Clamped are the lowered arguments by name.
 	Clamped map[string]Clamped
-	// Invalid are the list items that were left out because they are invalid: the handler
-	// gets the others. They are reported in the answer's meta. See [Prepared.Invalid].
+	// Invalid are invalid list items that were dropped; the answer's meta reports them. See [Prepared.Invalid].
 	Invalid []document.Problem
 	// Needs are the capabilities.
 	Needs N
@@ -34,73 +31,68 @@ type Call[A, N any] struct {
 	Session Session
 	// Tool is the tool's id.
 	Tool string
-	// IdempotencyKey is the key under which this operation is done only once; empty if neither
-	// the spec nor the caller has one.
+	// IdempotencyKey identifies an operation that must run only once; empty if neither the spec nor the caller has
+	// one.
 	IdempotencyKey string
 }
 
-// Session is what a handler may know of the session; it is a copy, so changes have no effect.
+// Session describes a session to a handler; it is a copy.
 type Session struct {
 	ID             string
 	UserID         string
 	ConversationID string
 	Agent          string
-	// Vouched says that a trusted caller named the user, one that presented the operators'
-	// key. Otherwise UserID is only the client's own claim.
+	// Vouched means that a trusted caller named the user. Otherwise UserID is the client's own claim.
 	Vouched bool
-	// Scopes are what such a caller has granted the conversation. They are shared and must
-	// not be changed.
+	// Scopes are the trusted caller's grants. They are shared and must not be changed.
 	Scopes []string
 	Mode   spec.Mode
 	// Turn counts from 1.
 	Turn int
-	// Call is the gateway's name of the call, unique in the conversation; empty if it has none.
+	// Call is the gateway's name of the call, unique in the conversation; may be empty.
 	Call string
 	// Now is the time of the call, UTC.
 	Now time.Time
-	// TimeZone is the IANA name of the user's time zone; empty if it is not known. A tool takes times
-	// without an offset as that zone's.
+	// TimeZone is the user's IANA time zone, or empty. Tools use it for times without an offset.
 	TimeZone string
-	// ToolsVersion is the version of the registry with which the call was prepared.
+	// ToolsVersion is the registry version of the call.
 	ToolsVersion string
-	// Phase is the stage of a voice session when the call began: "active", "ending" (a tool is
-	// ending it, and the user has still to hear the farewell) or "ended". It is empty in text mode.
+	// Phase is a voice session's phase at the start of the call: "active", "ending" (a tool ends it after the
+	// farewell) or "ended"; empty in text mode.
 	Phase string
-	// Suppressed is what tools had switched off in a voice session by then.
+	// Suppressed is the output that tools had disabled by then.
 	Suppressed Suppressed
 }
 
-// Suppressed is what the intents SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT have switched off.
+// Suppressed is the output that SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT have disabled.
 type Suppressed struct{ Audio, Transcript bool }
 
 // Result is a handler's answer.
 type Result struct {
-	// Data is the answer; encoding/json encodes it, in at most MaxDataBytes.
+	// Data is encoded with encoding/json, in at most MaxDataBytes.
 	Data any
 	// Intents are applied in order after the call has succeeded.
 	Intents []Intent
-	// Job begins long work, of a tool that declares it; Data must be nil then. Nil begins none.
+	// Job starts a background job, for tools that declare one; Data must then be nil.
 	Job *NewJob
 }
 
-// Handler is a tool's function without its type parameters, made by [Bind]. The zero
-// Handler is invalid.
+// Handler is a tool's function without type parameters, made by [Bind]. The zero Handler is invalid.
 type Handler struct {
 	args  reflect.Type
 	needs reflect.Type
 	check func(args json.RawMessage) error
-	// vet says what is wrong with a call before anything is done; nil if the tool has
-	// no check.
+	// vet checks a call before execution; nil without a check.
 	vet func(ctx context.Context, in invocation) (Result, error)
 	run func(ctx context.Context, in invocation) (Result, error)
-	// work does what a call has begun, readable says whether it can read a payload, and workNeeds is the type
-	// of its needs; nil without long work.
+	// work runs a background job, readable checks whether it can decode a payload, and workNeeds is the type of its
+	// needs; all nil without jobs.
 	work      func(ctx context.Context, in invocation, job string, attempt int) (Result, error)
 	readable  func(payload json.RawMessage) error
 	workNeeds reflect.Type
 }
 
-// invocation is one call on its way to a handler.
+// invocation is a call for a handler.
 type invocation struct {
 	args    json.RawMessage
 	needs   []reflect.Value // one for each field of N, in order; a zero Value leaves the field unset
@@ -111,14 +103,12 @@ type invocation struct {
 	invalid []document.Problem
 }
 
-// Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
-// fields are exported and matched by type (see [Options]). By encoding/json, A must accept
-// everything that the tool's schema accepts: [Load] checks that it has the schema's
-// properties.
+// Bind makes a [Handler] from a tool's Execute function. N must be a struct with exported fields, which are matched
+// by type (see [Options]). encoding/json must decode into A everything that the tool's schema accepts; [Load] checks
+// its properties.
 //
-// The checks are the tool's Check functions: they say what is wrong with valid arguments,
-// as an error like those of execute, and change nothing. They run before a person is
-// asked to approve the call, see [Prepared.Check], and again before execute.
+// checks are the tool's Check functions: they reject valid arguments with an error like execute's, and change
+// nothing. They run before a person is asked for approval, see [Prepared.Check], and again before execute.
 func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), checks ...func(context.Context, Call[A, N]) error) Handler {
 	h := Handler{
 		args:  reflect.TypeFor[A](),
@@ -128,11 +118,10 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	if execute == nil {
 		return h
 	}
-	// callOf restores the types of a call.
 	callOf := func(in invocation) (Call[A, N], error) {
 		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped, Invalid: in.invalid}
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
-			return call, err // Prepare has decoded it before, so this is a bug in the gateway
+			return call, err // Prepare has already decoded it, so this is a bug
 		}
 		setNeeds(&call.Needs, in.needs)
 		return call, nil
@@ -157,11 +146,10 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	return h
 }
 
-// passed is the data of a check that has found nothing wrong: it is no answer, and no output describes it.
+// passed is the data of a successful check, which isn't an answer.
 type passed struct{}
 
-// fits reports the properties of the schema that the handler's arguments lack: they would
-// be dropped silently.
+// fits reports schema properties that the handler's arguments lack, because they would be silently dropped.
 func (h Handler) fits(root *schema.Node) []document.Problem {
 	f := fitter{seen: map[fitted]bool{}}
 	f.walk(root, h.args, document.Pointer{"parameters"})
@@ -216,7 +204,7 @@ func (f *fitter) walk(n *schema.Node, t reflect.Type, place document.Pointer) {
 	}
 }
 
-// jsonFields returns the fields that encoding/json fills, by name.
+// jsonFields returns the fields of encoding/json, by name.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(t) {

@@ -9,61 +9,59 @@ import (
 	"voicegw/registry/spec"
 )
 
-// IntentType names a change that a tool requests for the session.
+// IntentType is a kind of change to the session that a tool requests.
 type IntentType string
 
-// The intents. Only the state controller applies them, and only on success.
+// Intents. Only the state controller applies them, and only on success.
 const (
-	// IntentEndVoiceSession ends the voice session; After says when.
+	// IntentEndVoiceSession ends the voice session at the time in After.
 	IntentEndVoiceSession IntentType = "END_VOICE_SESSION"
-	// IntentSuppressAudio turns the model's audio off (Value true) or on again.
+	// IntentSuppressAudio disables the model's audio (Value true) or enables it again.
 	IntentSuppressAudio IntentType = "SUPPRESS_AUDIO"
-	// IntentSuppressTranscript turns transcripts off (Value true) or on again.
+	// IntentSuppressTranscript disables transcripts (Value true) or enables them again.
 	IntentSuppressTranscript IntentType = "SUPPRESS_TRANSCRIPT"
 	// IntentSetPendingMessage queues Message for the next turn.
 	IntentSetPendingMessage IntentType = "SET_PENDING_MESSAGE"
-	// IntentSwitchAgent lets another agent go on with the conversation.
+	// IntentSwitchAgent switches the conversation to another agent.
 	IntentSwitchAgent IntentType = "SWITCH_AGENT"
 )
 
-// EndAfter says when a voice session ends.
+// EndAfter is when a voice session ends.
 type EndAfter string
 
-// The moments at which END_VOICE_SESSION takes effect.
 const (
 	EndAfterCurrentTurn    EndAfter = "current_turn"
 	EndAfterFarewellSpoken EndAfter = "farewell_spoken"
 	EndNow                 EndAfter = "now"
 )
 
-// Intent is one change that a tool requests for the session. Make one with
-// [EndVoiceSession], [SuppressAudio], [SuppressTranscript], [SetPendingMessage] or [SwitchAgent]; a field
-// that the type does not have must be zero. Its JSON has only the fields of its type.
+// Intent is a change to the session that a tool requests. Make one with [EndVoiceSession], [SuppressAudio],
+// [SuppressTranscript], [SetPendingMessage] or [SwitchAgent]; fields of other types must be zero. Its JSON has only
+// the fields of its type.
 type Intent struct {
 	Type    IntentType `json:"type"`
-	After   EndAfter   `json:"after,omitempty"`   // of END_VOICE_SESSION
-	Message string     `json:"message,omitempty"` // of SET_PENDING_MESSAGE and SWITCH_AGENT, at most MaxPendingMessage characters
-	Agent   string     `json:"agent,omitempty"`   // of SWITCH_AGENT: the agent's name, at most MaxAgent bytes
-	Reason  string     `json:"reason,omitempty"`  // of SWITCH_AGENT, at most MaxReason characters
-	Value   bool       `json:"value,omitempty"`   // of the SUPPRESS ones
+	After   EndAfter   `json:"after,omitempty"`   // for END_VOICE_SESSION
+	Message string     `json:"message,omitempty"` // for SET_PENDING_MESSAGE and SWITCH_AGENT, at most MaxPendingMessage characters
+	Agent   string     `json:"agent,omitempty"`   // for SWITCH_AGENT: the agent's name, at most MaxAgent bytes
+	Reason  string     `json:"reason,omitempty"`  // for SWITCH_AGENT, at most MaxReason characters
+	Value   bool       `json:"value,omitempty"`   // for SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT
 }
 
-// MaxPendingMessage is the longest message of SET_PENDING_MESSAGE, in characters.
+// MaxPendingMessage limits the message of SET_PENDING_MESSAGE, in characters.
 const MaxPendingMessage = 2000
 
-// MaxAgent is the longest name in SWITCH_AGENT, in bytes, and MaxReason its longest reason, in
-// characters.
+// MaxAgent and MaxReason limit the name, in bytes, and the reason, in characters, of SWITCH_AGENT.
 const (
 	MaxReason = 300
 )
 
-// EndVoiceSession ends the voice session at the moment that after names.
+// EndVoiceSession ends the voice session.
 func EndVoiceSession(after EndAfter) Intent { return Intent{Type: IntentEndVoiceSession, After: after} }
 
-// SuppressAudio turns the model's audio off, or on again with false.
+// SuppressAudio disables the model's audio, or enables it again.
 func SuppressAudio(off bool) Intent { return Intent{Type: IntentSuppressAudio, Value: off} }
 
-// SuppressTranscript turns transcripts off, or on again with false.
+// SuppressTranscript disables transcripts, or enables them again.
 func SuppressTranscript(off bool) Intent { return Intent{Type: IntentSuppressTranscript, Value: off} }
 
 // SetPendingMessage queues message for the next turn.
@@ -71,13 +69,12 @@ func SetPendingMessage(message string) Intent {
 	return Intent{Type: IntentSetPendingMessage, Message: message}
 }
 
-// SwitchAgent lets the agent of that name go on with the conversation. reason says why; message is what
-// the agent is told, and may be empty.
+// SwitchAgent switches the conversation to the agent of that name. message is for that agent and may be empty.
 func SwitchAgent(agent, reason, message string) Intent {
 	return Intent{Type: IntentSwitchAgent, Agent: agent, Reason: reason, Message: message}
 }
 
-// MarshalJSON writes the fields of the intent's type; a SUPPRESS intent has Value even if false.
+// MarshalJSON encodes the fields of the intent's type; a SUPPRESS intent always has Value.
 func (i Intent) MarshalJSON() ([]byte, error) {
 	type plain Intent
 	if i.Type == IntentSuppressAudio || i.Type == IntentSuppressTranscript {
@@ -89,7 +86,7 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(i))
 }
 
-// check says why a handler may not return i.
+// check returns the reason why a handler may not return i.
 func (i Intent) check() error {
 	var want Intent
 	switch i.Type {

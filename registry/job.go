@@ -13,46 +13,45 @@ import (
 	"voicegw/registry/document"
 )
 
-// The limits of what a job holds, in bytes of JSON.
+// Limits of a job, in bytes of JSON.
 const (
 	MaxJobPayload = 32 << 10
 	MaxJobData    = 64 << 10
 )
 
-// NewJob is long work that a call begins: the answer of an Execute that has done nothing yet.
+// NewJob requests a background job. Execute returns it without having side effects.
 type NewJob struct {
-	// Payload is all that Work needs to do the work, whenever and in whatever process that is: it is kept as
-	// JSON of at most MaxJobPayload bytes, so it must hold no secret.
+	// Payload is everything that Work needs, at any time and in any process. It is stored as JSON of at most
+	// MaxJobPayload bytes, so it must not contain secrets.
 	Payload any
-	// Told is the sentence that the model is told at once, as the answer of the call.
+	// Told is the call's immediate answer for the model.
 	Told string
 }
 
-// BegunJob is a NewJob in its final form.
+// BegunJob is a NewJob with its payload encoded.
 type BegunJob struct {
 	Payload json.RawMessage
 	Told    string
 }
 
-// Work is the input of a tool's Work function, which does what a call has begun. P is the tool's Payload, N
-// its Needs. Capabilities of one conversation, such as a [Gallery], are missing; [Messenger] reaches nobody.
+// Work is the input of a tool's Work function, which runs a background job. P is the tool's Payload, N its Needs.
+// Capabilities of a conversation, such as a [Gallery], are missing, and [Messenger] does nothing.
 type Work[P, N any] struct {
 	Payload P
 	Needs   N
-	// Session is a snapshot of the session at the time of the call. Its Now is the time of this attempt.
+	// Session is the session at the time of the call, with the Now of this attempt.
 	Session Session
-	// Tool is the tool's id, Job the job's.
+	// Tool and Job are ids.
 	Tool, Job string
-	// Attempt counts from 1. A later one follows if the process of the one before has died, or if its error
-	// said that it may be repeated.
+	// Attempt counts from 1. Another one follows if the process has died or the error was repeatable.
 	Attempt int
-	// IdempotencyKey is the same in all attempts, and no other job has it: hand it on to the system that the
-	// work writes to, so that two attempts do one deed.
+	// IdempotencyKey is unique to the job and equal in all attempts: pass it to the system that the job writes to, so
+	// that attempts have a single effect.
 	IdempotencyKey string
 }
 
-// BindWork adds the tool's Work function to its handler. P must be what encoding/json can write and read. N
-// must be the type of Needs that Execute has.
+// BindWork adds the tool's Work function to its handler. encoding/json must encode and decode P. N must be Execute's
+// type of Needs.
 func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Result, error)) Handler {
 	h.workNeeds = reflect.TypeFor[N]()
 	h.readable = func(payload json.RawMessage) error { return json.Unmarshal(payload, new(P)) }
@@ -71,7 +70,7 @@ func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Resul
 	return h
 }
 
-// setNeeds puts values into the fields of needs, a pointer to a struct.
+// setNeeds sets the fields of needs, a pointer to a struct.
 func setNeeds(needs any, values []reflect.Value) {
 	fields := reflect.ValueOf(needs).Elem()
 	for i, v := range values {
@@ -81,7 +80,7 @@ func setNeeds(needs any, values []reflect.Value) {
 	}
 }
 
-// checkWork reports what is wrong between a tool's declaration of long work and its handler.
+// checkWork compares a tool's declared job with its handler.
 func (t *Tool) checkWork() (problems []string) {
 	h := t.handler
 	switch {
@@ -106,7 +105,7 @@ func (t *Tool) checkWork() (problems []string) {
 	return slices.Compact(problems)
 }
 
-// begun puts the long work that an Execute asks for into its final form.
+// begun encodes the job that an Execute requests.
 func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
 	switch {
 	case t.Job == nil:

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// maxLiveValues is how many values one enum is filled with, maxLiveValue the longest, in bytes.
-	// Others are left out.
+	// maxLiveValues limits an enum's values, and maxLiveValue a value's length in bytes. Others are dropped.
 	maxLiveValues = 500
 	maxLiveValue  = 200
-	// maxFillings is how many fillings of one snapshot are kept. Sessions with the same values share one.
+	// maxFillings limits a snapshot's cached fillings. Sessions with the same values share one.
 	maxFillings = 1024
 )
 
-// LiveValues returns the values of a source for a session, in any order. Fill calls it for each source
-// that a tool names, except LiveTools.
+// LiveValues returns a source's values for a session, in any order. Fill calls it for each source in use, except
+// LiveTools.
 type LiveValues func(source string, session Session) []string
 
-// Fill returns the snapshot that a session keeps: the enums that schema.json calls dynamic hold the values
-// that live returns now, both in the forms of the providers and where calls are checked. A tool with an
-// enum for which there is no value is left out, and the log says so. live may be nil: then all sources but
-// LiveTools are empty. A nil snapshot stays nil. Sessions with the same tools and values share one snapshot.
+// Fill returns the snapshot for a session: the enums that schema.json calls dynamic get the current values of live,
+// in the providers' forms and in validation. A tool with an empty enum is dropped and logged. If live is nil, all
+// sources except LiveTools are empty. A nil snapshot stays nil. Sessions with the same tools and values share a
+// snapshot.
 func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	if s == nil {
 		return nil
@@ -57,8 +56,8 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	return filled
 }
 
-// ToolsVersion returns the version of the tools as a session has them: that of the file and, if enums were
-// filled or versions beside the main ones were drawn, "+" and the first 8 hex digits of SHA-256 over these.
+// ToolsVersion returns the version of a session's tools: the file's version and, if enums were filled or variants
+// drawn, "+" and the first 8 hex digits of their SHA-256.
 func (s *Snapshot) ToolsVersion() string {
 	switch others := s.drawn.others(); {
 	case others != "":
@@ -70,14 +69,13 @@ func (s *Snapshot) ToolsVersion() string {
 	return s.version
 }
 
-// filling fills one snapshot.
 type filling struct {
 	from   *Snapshot
-	tools  map[string]*Tool               // those that stay, as they were
+	tools  map[string]*Tool               // the remaining tools, unfilled
 	values map[string]map[string][]string // by tool and place; nil for a tool that is left out
 }
 
-// choose finds the values of each tool with live values, and leaves out those that have none.
+// choose finds the values of tools with live values, and drops tools without values.
 func (f *filling) choose(session Session, live LiveValues) {
 	known := map[string][]string{}
 	for _, t := range f.from.sorted {
@@ -89,7 +87,7 @@ func (f *filling) choose(session Session, live LiveValues) {
 		for _, place := range slices.Sorted(maps.Keys(t.Dynamic)) {
 			source := t.Dynamic[place]
 			if source == spec.LiveTools {
-				continue // known when all others are
+				continue // known after all others
 			}
 			if _, asked := known[source]; !asked && live != nil {
 				known[source] = f.usable(source, live(source, session))
@@ -111,7 +109,7 @@ func (f *filling) choose(session Session, live LiveValues) {
 	f.chooseTools(session.Mode)
 }
 
-// chooseTools is choose for the enums of tools' ids, when it is known which tools there are.
+// chooseTools is choose for enums of tool ids, once the tools are known.
 func (f *filling) chooseTools(mode spec.Mode) {
 	var ids []string
 	for id, t := range f.tools {
@@ -136,7 +134,7 @@ func (f *filling) chooseTools(mode spec.Mode) {
 	}
 }
 
-// usable returns the values of a source that an enum can hold, sorted.
+// usable returns the values that an enum can hold, sorted.
 func (f *filling) usable(source string, values []string) []string {
 	usable := make([]string, 0, len(values))
 	for _, v := range values {
@@ -152,7 +150,7 @@ func (f *filling) usable(source string, values []string) []string {
 	return usable[:min(len(usable), maxLiveValues)]
 }
 
-// canonical is what the hash and the cache know of the values.
+// canonical returns the values for the hash and the cache.
 func (f *filling) canonical() map[string]any {
 	all := map[string]any{}
 	for id, places := range f.values {
@@ -173,7 +171,7 @@ func (f *filling) canonical() map[string]any {
 	return all
 }
 
-// snapshot makes the filled snapshot; text is the canonical form of the values.
+// snapshot makes the filled snapshot; text is the values' canonical form.
 func (f *filling) snapshot(text []byte) *Snapshot {
 	var tools []*Tool
 	for id, t := range f.tools {
@@ -193,7 +191,6 @@ func (f *filling) snapshot(text []byte) *Snapshot {
 	return s
 }
 
-// fill returns the tool with its enums filled.
 func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	doc := document.Clone(t.compiled.Parameters.Doc)
 	for place, values := range places {
@@ -225,8 +222,8 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	return &filled, nil
 }
 
-// sharedFillings returns where the fillings of the snapshot are kept; nil if it has other tools than those
-// that were loaded, or is filled already.
+// sharedFillings returns the cache of the snapshot's fillings; nil if its tools aren't the loaded ones, or it is
+// already filled.
 func (s *Snapshot) sharedFillings() *kept[*Snapshot] {
 	if s.loaded == nil || s.filled != "" {
 		return nil
@@ -239,9 +236,9 @@ func (s *Snapshot) sharedFillings() *kept[*Snapshot] {
 	return s.loaded.fillings
 }
 
-// leaveOut logs that a tool is left out, once for each tool and source.
+// leaveOut logs a dropped tool, once for each tool and source.
 func (s *stats) leaveOut(tool, source string, logger *slog.Logger) {
-	key := tool + " " + source // of the file: there are not many
+	key := tool + " " + source // bounded by the file
 	if _, told := s.leftOut.LoadOrStore(key, true); !told {
 		logger.LogAttrs(context.Background(), slog.LevelWarn, "a tool is left out of sessions for which its source of live values is empty",
 			slog.String("tool", tool), slog.String("source", source))

@@ -14,7 +14,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// loader reads one tool_registry.json and collects its problems.
+// loader loads a tool_registry.json and collects its problems.
 type loader struct {
 	opts      *Options
 	problems  []document.Problem
@@ -22,8 +22,8 @@ type loader struct {
 	snapshot  *Snapshot
 	settings  map[string]ToolSettings
 	live      map[string]*liveSettings
-	values    map[string]reflect.Value // of the tools' own settings, not yet in live
-	versions  []candidate              // the tools that are versions of others
+	values    map[string]reflect.Value // tools' own settings, not yet in live
+	versions  []candidate              // the variants
 }
 
 func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader, error) {
@@ -103,7 +103,7 @@ func (l *loader) file(data []byte) {
 	}
 }
 
-// tool reads one entry, with its spec as strictly as its schema.json was read.
+// tool loads an entry, with its spec as strict as schema.json.
 func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	object, ok := entry.(map[string]any)
 	if !ok {
@@ -163,7 +163,7 @@ func (l *loader) text(place document.Pointer, object map[string]any, key string)
 	return s
 }
 
-// forms reads the providers' forms; bare means a tool without parameters, which has no Gemini form.
+// forms loads the providers' forms; bare means a tool without parameters, which has no Gemini form.
 func (l *loader) forms(place document.Pointer, tree any, data json.RawMessage, bare bool) Forms {
 	var forms Forms
 	byName, ok := tree.(map[string]any)
@@ -185,13 +185,11 @@ func (l *loader) forms(place document.Pointer, tree any, data json.RawMessage, b
 	return forms
 }
 
-// add adds a tool with its handler.
 func (l *loader) add(place document.Pointer, t *Tool, h Handler) {
 	l.snapshot.tools[t.ToolID] = t
 	l.bind(place, t, h)
 }
 
-// bind gives a tool its handler.
 func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 	if h.run == nil {
 		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and build the program again.", t.ToolID)
@@ -213,7 +211,6 @@ func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 	}
 }
 
-// handlers reports handlers without a tool.
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
 		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) && !l.isVersion(id) {

@@ -10,25 +10,23 @@ import (
 	"voicegw/registry/spec"
 )
 
-// source says where the value of one field of a handler's needs comes from: from the
-// process, or from the values that each call brings along. The zero source leaves the
-// field unset.
+// source is the source of a field of a handler's needs: the process, or a value of each call. The zero source leaves
+// the field unset.
 type source struct {
 	value   reflect.Value
 	perCall reflect.Type
-	live    *liveSettings // the tool's own settings, those of the time of the call
-	// optional is the need if it may be missing: then it is set to an Optional, also by the zero source.
+	live    *liveSettings // the tool's own settings at the time of the call
+	// optional is set if the need may be missing: it is then an Optional, also for the zero source.
 	optional optional
 }
 
-// provider is a value or type that may serve a need.
+// provider is a value or type that can satisfy a need.
 type provider struct {
 	typ reflect.Type
 	source
 }
 
-// providers lists what is available in mode: first the values a call brings along, then
-// those of the process and the snapshot itself.
+// providers lists what is available in a mode: values of a call first, then those of the process and the snapshot.
 func (o *Options) providers(mode spec.Mode, snapshot *Snapshot) []provider {
 	var all []provider
 	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode], CallCapabilities()) {
@@ -44,7 +42,6 @@ func (o *Options) providers(mode spec.Mode, snapshot *Snapshot) []provider {
 	return all
 }
 
-// check reports invalid capabilities.
 func (o *Options) check() []document.Problem {
 	var problems []document.Problem
 	for i, c := range o.Capabilities {
@@ -63,7 +60,7 @@ func (o *Options) check() []document.Problem {
 	return problems
 }
 
-// bindNeeds finds the source of each field of the handler's needs in each mode of the tool.
+// bindNeeds finds the source of each of the handler's needs in each mode of the tool.
 func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []document.Problem) {
 	if h.needs.Kind() != reflect.Struct {
 		return nil, []document.Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
@@ -107,11 +104,10 @@ func matchField(t reflect.Type, providers []provider) (source, string) {
 	return s, why
 }
 
-// nobodyProvides ends the sentence about a need that is missing.
+// nobodyProvides completes the sentence about a missing need.
 const nobodyProvides = "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
 
-// match finds the one provider whose type is t or, failing that, is assignable to
-// t; among equals it prefers one that comes with the call.
+// match finds the provider whose type is t or, otherwise, the only one assignable to t, preferring those of a call.
 func match(t reflect.Type, providers []provider) (source, string) {
 	var fitting []provider
 	for _, p := range providers {
@@ -135,7 +131,7 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
 }
 
-// gather finds the values of sources; those of the call are among caps.
+// gather returns the values of sources; caps are those of the call.
 func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, s := range sources {
@@ -157,8 +153,7 @@ func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	return values, nil
 }
 
-// ofCall finds the capability of that type among those that a call has brought along. A call without
-// a conversation has the capabilities of a call all the same.
+// ofCall finds a capability of the call. Without a conversation, the standard ones do nothing.
 func ofCall(t reflect.Type, caps []any) reflect.Value {
 	for _, c := range caps {
 		if v := reflect.ValueOf(c); v.IsValid() && v.Type().AssignableTo(t) {

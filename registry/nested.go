@@ -6,26 +6,26 @@ import (
 	"fmt"
 )
 
-// Tools lets a tool call other tools of its session, by the same rules as a model's calls. It is available in
-// every call, and refuses once the call is over.
+// Tools lets a tool call other tools of its session, with the rules for a model's calls. It is available in every
+// call, and refuses calls after the call.
 type Tools interface {
-	// Call calls a tool with arguments that encoding/json writes as an object (nil means none), and waits for its
-	// answer. It counts against the turn's budget. It is refused beyond MaxNested calls or MaxDepth levels, for a
-	// tool that is calling already, for one that writes if the caller does not, and with CONFIRMATION_REQUIRED for
-	// one that a person must approve if nobody has approved the calling call. Its intents are not applied.
+	// Call calls a tool with arguments that encode to a JSON object (nil means none), and waits for its answer. It
+	// counts against the turn's budget. It refuses more than MaxNested calls or MaxDepth levels, recursion, and a
+	// tool that writes if the caller doesn't. A tool that requires approval gets CONFIRMATION_REQUIRED unless the
+	// calling call was approved. Intents of the called tool are not applied.
 	Call(ctx context.Context, tool string, args any) Envelope
 }
 
-// The limits of calls within calls.
+// Limits of nested calls.
 const (
-	// MaxNested is how many calls one call of a model may lead to.
+	// MaxNested limits the nested calls of a model's call.
 	MaxNested = 8
-	// MaxDepth is how many calls may be within one another, that of the model included.
+	// MaxDepth limits the nesting, including the model's call.
 	MaxDepth = 3
 )
 
-// Into reads the data of an answer into v, or returns the error of one that has failed, for a handler to return:
-// a *[ToolError] of the same type, but PERMANENT for a tool that a person must approve.
+// Into decodes the answer's data into v, or returns the failure as an error for the handler to return: a *[ToolError]
+// of the same type, but PERMANENT for a tool that requires approval.
 func (e Envelope) Into(v any) error {
 	if e.OK {
 		if err := json.Unmarshal(e.Data, v); err != nil {

@@ -9,15 +9,15 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Only returns a snapshot of the same version that has no other tools than those with these ids, those of
-// the client, and the built-in ones, which work on what is left. Ids that it does not have are left out.
-// Without any of the tools with these ids there are no built-in ones either.
+// Only returns a snapshot of the same version with only the tools of these ids, the client's tools, and the built-in
+// ones, which then use this snapshot. Unknown ids are ignored. If none of the ids is known, the built-in tools are
+// dropped too.
 func (s *Snapshot) Only(ids []string) *Snapshot {
 	return s.having(func(t *Tool) bool { return slices.Contains(ids, t.ToolID) })
 }
 
-// having returns a snapshot of the same version with the tools that fit, those of the client and, if any
-// tool fits, the built-in ones.
+// having returns a snapshot of the same version with the matching tools, the client's and, if any tool matches, the
+// built-in ones.
 func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })
 	var tools []*Tool
@@ -32,8 +32,8 @@ func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	return sub
 }
 
-// holding returns a snapshot of the same version with these tools, in any order, and no versions to draw from.
-// A tool that needs the snapshot that it is in has the new one.
+// holding returns a snapshot of the same version with these tools, in any order, and without variants. Tools that
+// need their snapshot get the new one.
 func (s *Snapshot) holding(tools []*Tool) *Snapshot {
 	sub := *s
 	sub.variants, sub.tools = nil, make(map[string]*Tool, len(tools))
@@ -45,11 +45,9 @@ func (s *Snapshot) holding(tools []*Tool) *Snapshot {
 	return &sub
 }
 
-// isBuiltin reports whether every registry has the tool.
 func isBuiltin(id string) bool { return id == spec.DescribeTool }
 
-// within returns the tool for another snapshot: where it needs the snapshot that it is in, it gets that
-// one.
+// within returns the tool for another snapshot: if it needs its snapshot, it gets that one.
 func (t *Tool) within(was, now *Snapshot) *Tool {
 	old, is := reflect.ValueOf(was), reflect.ValueOf(now)
 	var changed map[spec.Mode][]source

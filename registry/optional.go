@@ -2,25 +2,24 @@ package registry
 
 import "reflect"
 
-// Optional is a capability that may be missing: in a mode of the tool that does not have it, or in a
-// gateway that is built without it. A tool names it as a field of its Needs, and finds out at each
-// call. The zero Optional is a missing one.
+// Optional is a capability that may be missing in a mode of the tool or in a gateway. A tool has it as a field of its
+// Needs and checks it at each call. The zero Optional is missing.
 type Optional[T any] struct {
 	value T
 	ok    bool
 }
 
-// Some returns an Optional that is there, for tests of handlers.
+// Some returns an Optional with a value, for tests of handlers.
 func Some[T any](value T) Optional[T] { return Optional[T]{value: value, ok: true} }
 
-// Get returns the capability, and whether it is there.
+// Get returns the capability, and whether it exists.
 func (o Optional[T]) Get() (T, bool) { return o.value, o.ok }
 
 // optional is any Optional.
 type optional interface {
-	// wants is the type of the capability.
+	// wants is the capability's type.
 	wants() reflect.Type
-	// holding returns an Optional of the same type that holds v.
+	// holding returns an Optional of the same type with the value v.
 	holding(v reflect.Value) reflect.Value
 }
 
@@ -30,7 +29,7 @@ func (o Optional[T]) holding(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(Some(v.Interface().(T)))
 }
 
-// asOptional returns the zero value of a type, if that is an Optional; otherwise nil.
+// asOptional returns t's zero value if t is an Optional, otherwise nil.
 func asOptional(t reflect.Type) optional {
 	o, _ := reflect.Zero(t).Interface().(optional)
 	return o

@@ -11,13 +11,12 @@ import (
 	"voicegw/registry/schema"
 )
 
-// errOutput says that a result is not what the tool's own schema says; only for the log.
+// errOutput means that a result doesn't match the tool's output schema; only for the log.
 var errOutput = errors.New("the handler's result breaks the tool's own output schema")
 
-// fitOutput returns the data as the tool's output schema has it: a nil slice of Go is an empty list, and a
-// nil map an empty object. If
-// it does not fit, the outcome is the answer instead: INTERNAL, with the places in its details. The log
-// gets the places and no values.
+// fitOutput checks data against the tool's output schema, after replacing Go's nil slices and maps with empty lists
+// and objects. If it doesn't match, the outcome is INTERNAL, with the places in its details. The log gets the places
+// without values.
 func (t *Tool) fitOutput(data json.RawMessage) (json.RawMessage, *outcome) {
 	form := t.compiled.Output
 	if form == nil {
@@ -38,7 +37,7 @@ func (t *Tool) fitOutput(data json.RawMessage) (json.RawMessage, *outcome) {
 	return data, nil
 }
 
-// brokenOutput is the outcome of a call whose data does not fit.
+// brokenOutput is the outcome of a call with data that doesn't match.
 func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
 	more := max(0, len(problems)-schema.MaxProblems)
 	problems = problems[:len(problems)-more]
@@ -54,7 +53,7 @@ func (t *Tool) brokenOutput(problems []document.Problem) *outcome {
 		places = append(places, fmt.Sprintf("and %d more", more))
 	}
 	told := NewError(ErrorInternal, prompts.BrokenOutput(t.ToolID))
-	told.Details, _ = document.Marshal(struct { // it holds only strings: it cannot fail
+	told.Details, _ = document.Marshal(struct { // strings only: cannot fail
 		Errors []document.Problem `json:"errors"`
 		More   int                `json:"more,omitempty"`
 	}{problems, more})

@@ -11,11 +11,11 @@ import (
 	"voicegw/registry/schema"
 )
 
-// dropInvalid removes from the lists in value, in place, the items that problems are about,
-// and returns those problems: the ones of items, at every depth. ok is false if a list would
-// become empty, or if no problem is about a list item; then value may have been changed.
+// dropInvalid removes, in place, the list items in value that problems are about, at all depths, and returns those
+// problems. ok is false if a list would become empty, or if no problem is about a list item; value may then have
+// changed.
 func dropInvalid(value map[string]any, problems []document.Problem) (dropped []document.Problem, ok bool) {
-	items := map[string]map[int]bool{} // the items to drop, by the pointer to their list
+	items := map[string]map[int]bool{} // the items to drop, by their list's pointer
 	for _, p := range problems {
 		list, index, found := innermostItem(value, p.Path)
 		if !found {
@@ -27,7 +27,7 @@ func dropInvalid(value map[string]any, problems []document.Problem) (dropped []d
 		items[list][index] = true
 		dropped = append(dropped, p)
 	}
-	// Remove from the inside out, so that every pointer is still right when it is used.
+	// Innermost first, so that the remaining pointers stay valid.
 	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
 	for _, list := range lists {
 		place, _ := document.ParsePointer(list)
@@ -47,15 +47,14 @@ func dropInvalid(value map[string]any, problems []document.Problem) (dropped []d
 		case map[string]any:
 			parent[place[len(place)-1]] = kept
 		case []any:
-			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has followed it
+			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has checked it
 			parent[i] = kept
 		}
 	}
 	return dropped, len(dropped) > 0
 }
 
-// innermostItem finds the list item to or into which a path leads: the list's pointer and
-// the item's index.
+// innermostItem finds the innermost list item on a path: the list's pointer and the item's index.
 func innermostItem(value any, path string) (list string, index int, found bool) {
 	place, _ := document.ParsePointer(path)
 	for i, token := range place {
@@ -68,7 +67,7 @@ func innermostItem(value any, path string) (list string, index int, found bool) 
 	return list, index, found
 }
 
-// toldItems bounds how many of the left-out items are reported to a model.
+// toldItems limits the dropped items that are reported to a model.
 func toldItems(dropped []document.Problem) []document.Problem {
 	if more := len(dropped) - schema.MaxProblems; more > 0 {
 		dropped = append(slices.Clone(dropped[:schema.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})

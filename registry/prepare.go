@@ -19,15 +19,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Prepared is a call that is ready to run. Clamp and SetIdempotencyKey must not be called
-// while any other method or Run is running.
+// Prepared is a call that is ready to run. Clamp and SetIdempotencyKey must not run concurrently with other methods.
 type Prepared struct {
 	// Fixed after Prepare.
 	tool     *Tool
 	snapshot *Snapshot
 	mode     spec.Mode
-	closed   bool     // the tool's time was not now when its snapshot was made
-	defaults []string // JSON pointers to the arguments that the model left out and a default filled in, sorted
+	closed   bool     // the tool was outside its times when the snapshot was made
+	defaults []string // sorted JSON Pointers to arguments filled in from defaults
 	invalid  []document.Problem
 
 	// Owned by the caller.
@@ -38,17 +37,15 @@ type Prepared struct {
 	zone    *time.Location // of the user; nil if unknown
 }
 
-// Prepare takes a call as the model sent it to the point where only policy and
-// execution are left: it finds the tool, checks the mode, decodes raw strictly
-// (empty is {}), applies defaults at every depth and validates. If some items of a list
-// are invalid it keeps the others, unless the tool writes: see Invalid. Otherwise the
-// Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
-// error (at most 20 of them) and its path.
+// Prepare prepares a model's call for policy and execution: it finds the tool, checks the mode, decodes raw strictly
+// (empty is {}), applies defaults and validates. Invalid list items are dropped unless the tool writes: see Invalid.
+// If it fails, the Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with at most 20 errors and their
+// paths.
 func (s *Snapshot) Prepare(id string, mode spec.Mode, raw json.RawMessage) (*Prepared, *Envelope) {
 	return s.PrepareDecoded(id, mode, Decode(raw))
 }
 
-// PrepareDecoded is [Snapshot.Prepare] for arguments that are already decoded.
+// PrepareDecoded is [Snapshot.Prepare] for decoded arguments.
 func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*Prepared, *Envelope) {
 	start := time.Now()
 	t, ok := s.Tool(id)
@@ -78,9 +75,8 @@ func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*P
 	return p, nil
 }
 
-// arguments completes and validates a call's arguments. A tool that writes nothing works with
-// the valid part of its lists: for that, the raw arguments are decoded again, without the
-// defaults already filled in.
+// arguments completes and validates arguments. A tool without side effects gets the valid part of lists; for that,
+// raw is decoded again without the defaults.
 func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Problem) {
 	p, problems := s.whole(t, args, nil)
 	if p != nil || t.SideEffects == spec.SideEffectsWrites || len(args.problems) > 0 {
@@ -92,7 +88,7 @@ func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Pro
 	return nil, problems
 }
 
-// whole returns the arguments without the list items that the problems in without are about.
+// whole returns the arguments without the list items of the problems in without.
 func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*Prepared, []document.Problem) {
 	if len(args.problems) > 0 {
 		return nil, args.problems
@@ -126,8 +122,8 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*
 	return p, nil
 }
 
-// unreadable describes a value that the schema accepts and the handler's struct cannot hold,
-// such as a whole number beyond 64 bits.
+// unreadable describes a value that the schema accepts but the handler's struct cannot hold, such as an integer above
+// 64 bits.
 func unreadable(err error) document.Problem {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -148,7 +144,7 @@ func modeNames(modes []spec.Mode) string {
 	return strings.Join(names, " and ")
 }
 
-// suggestName suggests existing tools in place of id; empty if no name is similar.
+// suggestName suggests tools with similar names, or returns an empty string.
 func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
@@ -160,7 +156,6 @@ func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	return prompts.UseAnotherTool(document.DidYouMean(document.Shorten(id, 100), names), document.Shorten(strings.Join(names, ", "), 1000))
 }
 
-// failure returns an envelope with an error.
 func (s *Snapshot) failure(t *Tool, start time.Time, e *Error) Envelope {
 	return Envelope{Error: e, Meta: s.meta(t, time.Since(start))}
 }
@@ -172,8 +167,7 @@ func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
 	}
 }
 
-// invalidArguments describes problems to the model: the first three in the message,
-// all reported ones in the details.
+// invalidArguments describes problems to the model: the first three in the message, all in the details.
 func invalidArguments(tool string, problems []document.Problem) *Error {
 	more := max(0, len(problems)-schema.MaxProblems)
 	problems = problems[:len(problems)-more]
@@ -186,7 +180,7 @@ func invalidArguments(tool string, problems []document.Problem) *Error {
 		place := cmp.Or(p.Path, "the arguments")
 		said = append(said, document.Shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
-	details, _ := document.Marshal(struct { // it holds only strings: it cannot fail
+	details, _ := document.Marshal(struct { // strings only: cannot fail
 		Errors []document.Problem `json:"errors"`
 		More   int                `json:"more,omitempty"`
 	}{problems, more})
@@ -195,38 +189,34 @@ func invalidArguments(tool string, problems []document.Problem) *Error {
 	return e
 }
 
-// Tool returns the tool to be called.
+// Tool returns the call's tool.
 func (p *Prepared) Tool() *Tool { return p.tool }
 
-// Mode returns the mode for which the call was prepared.
+// Mode returns the call's mode.
 func (p *Prepared) Mode() spec.Mode { return p.mode }
 
-// Args returns the arguments, defaults applied, in canonical JSON (see [Arguments.Text]). The
-// caller must not change them.
+// Args returns the arguments with defaults, in canonical JSON (see [Arguments.Text]). The caller must not change
+// them.
 func (p *Prepared) Args() json.RawMessage { return p.args }
 
-// RegistryVersion returns the version of the registry with which the call was prepared.
+// RegistryVersion returns the registry version of the call.
 func (p *Prepared) RegistryVersion() string { return p.snapshot.version }
 
-// Refuse returns the answer to the call if the caller does not let it run; it names the
-// lowered arguments.
+// Refuse returns the caller's refusal of the call, with the lowered arguments.
 func (p *Prepared) Refuse(e *Error) Envelope {
 	env := p.snapshot.Refuse(p.tool.ToolID, e)
 	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	return env
 }
 
-// Invalid returns the list items that were left out because they are invalid, with their
-// places in what the model sent; nil if there were no such places. At most 20 are named. If each such
-// list still has items, the call continues without the invalid ones, provided that its tool
-// writes nothing: writing a part of what was requested would be a different operation. The
-// caller must not change the result.
+// Invalid returns the invalid list items that were dropped (at most 20), with their places in the model's arguments.
+// A call continues without them if all lists still have items and the tool doesn't write: a partial write would be a
+// different operation. The caller must not change the result.
 func (p *Prepared) Invalid() []document.Problem { return p.invalid }
 
-// Clamp lowers top-level numbers that are above the tool's own limits of the mode or above
-// limits, whichever is lower, and returns them; nil if nothing was lowered. It changes Args, and
-// the envelope of Run reports it too. It may be called again with lower limits. A limit
-// below the argument's own minimum is applied anyway.
+// Clamp lowers top-level numbers above the tool's own limits of the mode, or above limits, and returns them; nil if
+// none. It changes Args, and Run's envelope reports it. It may be called again with lower limits. A limit below the
+// argument's minimum still applies.
 func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
 	all := maps.Clone(p.tool.Clamp[p.mode])
 	for name, limit := range limits {
@@ -260,15 +250,14 @@ func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
 	return maps.Clone(p.clamped)
 }
 
-// BusinessKey fills the tool's idempotencyKey template with the current arguments, as
-// canonical JSON, so that different ones never give one key; empty if the tool has no
-// template. It is unique within the tool.
+// BusinessKey fills the tool's idempotencyKey template with the arguments, as canonical JSON, so that different
+// arguments give different keys; empty without a template. It is unique within the tool.
 func (p *Prepared) BusinessKey() string {
 	return p.tool.compiled.BusinessKey(p.value)
 }
 
-// Preview fills the tool's preview template with the current arguments; without a template
-// it is the tool's name and its arguments as JSON.
+// Preview fills the tool's preview template with the arguments; without one it is the tool's name and its arguments
+// as JSON.
 func (p *Prepared) Preview() string {
 	if text, has := p.tool.compiled.Preview(p.value, p.zone); has {
 		return text
@@ -276,8 +265,8 @@ func (p *Prepared) Preview() string {
 	return p.tool.ToolID + " " + string(p.args)
 }
 
-// SetZone sets the user's time zone, for the preview.
+// SetZone sets the user's time zone for the preview.
 func (p *Prepared) SetZone(zone *time.Location) { p.zone = zone }
 
-// SetIdempotencyKey sets the handler's Call.IdempotencyKey; the default is BusinessKey.
+// SetIdempotencyKey sets Call.IdempotencyKey; the default is BusinessKey.
 func (p *Prepared) SetIdempotencyKey(key string) { p.key = key }

@@ -18,43 +18,39 @@ import (
 )
 
 const (
-	// maxLeftBehind is how many handlers of one tool may run on after their deadline
-	// before calls of that tool are refused: each holds a goroutine.
+	// maxLeftBehind limits the abandoned handlers of a tool, each of which holds a goroutine. Above it, calls are
+	// refused.
 	maxLeftBehind = 64
-	// maxIntents, maxMessage and maxDetailsBytes bound a handler's answer.
+	// maxIntents, maxMessage and maxDetailsBytes limit a handler's answer.
 	maxIntents      = 8
 	maxMessage      = 2000
 	maxDetailsBytes = 64 << 10
 )
 
-// outcome is the result of a handler in its final form: once it is made, nothing that
-// belongs to the handler is touched again.
+// outcome is a handler's result in its final form, independent of the handler's memory.
 type outcome struct {
 	data     json.RawMessage
 	intents  []Intent
 	job      *BegunJob
 	evidence []string
 	err      error
-	told     *Error // err as the model gets it; nil if the handler did not name it
-	// cancelled says that the caller caused err: the result is no longer wanted.
+	told     *Error // err for the model; nil if the handler returned another error
+	// cancelled means that the caller cancelled the call.
 	cancelled bool
-	// unnamed says that the handler returned err without naming it.
+	// unnamed means that err isn't a ToolError of the handler.
 	unnamed bool
-	// late says that the tool, or a service it called, ran out of time.
+	// late means that the tool, or a service that it called, timed out.
 	late bool
-	// unbegun says that the handler's Execute was not called: nothing has been changed.
+	// unbegun means that Execute was not called, so nothing has changed.
 	unbegun bool
 }
 
-// Run executes the call and always returns an envelope, at the latest when the tool's
-// TimeoutMS has passed or ctx is done. session.Mode is replaced by the mode for which the
-// call was prepared. caps are the values of Options.SessionCapabilities and of the mode's
-// capabilities. A handler that does not return by then is left behind: it keeps its goroutine,
-// its result is dropped, and when 64 of them are left behind the tool answers TRANSIENT. A
-// deadline is TRANSIENT, whether or not the handler obeys it, and whoever set it. Calls, also
-// of one Prepared, may run concurrently.
+// Run executes the call and returns an envelope when TimeoutMS has passed or ctx is done at the latest. session.Mode
+// is replaced by the call's mode. caps are the values of Options.SessionCapabilities and ModeCapabilities. A handler
+// that ignores its deadline is abandoned: its result is dropped, and with 64 abandoned handlers the tool answers
+// TRANSIENT. Timeouts are TRANSIENT, whoever set them. Calls, even of one Prepared, may run concurrently.
 func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
-	s, start := p.snapshot, time.Now() // a call always runs in the version with which it was prepared
+	s, start := p.snapshot, time.Now() // a call runs in the version with which it was prepared
 	ctx, cancel := within(ctx, p.tool)
 	defer cancel()
 	o, left := s.vet(ctx, p, session, caps)
@@ -76,9 +72,8 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 	return env
 }
 
-// Check runs the tool's own check of its arguments, where it has one, as [Prepared.Run]
-// runs a handler. It returns the answer to a call that cannot be done, and nil where
-// nothing is known against it. It changes nothing, so it is asked before a person is.
+// Check runs the tool's own check of the arguments, like Run. It returns the answer if the call is impossible,
+// otherwise nil. It changes nothing, so it runs before a person is asked for approval.
 func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Envelope {
 	if p.tool.handler.vet == nil {
 		return nil
@@ -97,12 +92,11 @@ func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Env
 	return &env
 }
 
-// within bounds a call by its tool's timeout.
 func within(ctx context.Context, t *Tool) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, time.Duration(t.TimeoutMS)*time.Millisecond, errDeadline)
 }
 
-// vet returns the outcome of the tool's own check; a tool without one passes.
+// vet runs the tool's check; a tool without one passes.
 func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
 	if p.tool.handler.vet == nil {
 		return outcome{}, false
@@ -110,14 +104,13 @@ func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps [
 	o, left = s.handle(ctx, p, session, caps, p.tool.handler.vet)
 	o.unbegun = true
 	if o.told != nil {
-		o.told.PartialSideEffects = false // whatever the error claims: a check changes nothing
+		o.told.PartialSideEffects = false // a check changes nothing
 		o.told.Retryable = o.told.Retryable || o.late
 	}
 	return o, left
 }
 
-// handle runs a part of the handler in its own goroutine and waits for it or for the end of
-// ctx.
+// handle runs part of the handler in a new goroutine and waits for it, or for the end of ctx.
 func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any, part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
 	needs, err := gather(p.tool.sources[p.mode], caps)
 	if err != nil {
@@ -135,10 +128,10 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	if in.key == "" {
 		in.key = p.BusinessKey()
 	}
-	done := make(chan outcome, 1) // from the handler's goroutine to this one; not closed
+	done := make(chan outcome, 1) // from the handler's goroutine; not closed
 	go func() {
 		o := outcome{err: errGoexit}
-		defer func() { // also if the handler ends the goroutine
+		defer func() { // runs even if the handler ends its goroutine
 			s.stats.end(r)
 			done <- o
 		}()
@@ -150,18 +143,17 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		if s.stats.leave(r) {
 			return p.tool.stopped(ctx), true
 		}
-		o = <-done // it has ended at the same moment
+		o = <-done // ended at the same moment
 	}
 	return p.tool.late(ctx, o), false
 }
 
-// late turns a handler's error into a deadline error if it is one. An error that the handler
-// has named stays as it is.
+// late converts an unnamed error to a deadline error if it is one.
 func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	switch {
 	case !o.unnamed:
 	case ctx.Err() != nil:
-		// A handler that obeys its context reports that in many ways; to the model they are the same.
+		// Handlers report the end of their context in various ways; the model gets one error.
 		stopped := t.stopped(ctx)
 		stopped.err = fmt.Errorf("%w: %w", stopped.err, o.err)
 		return stopped
@@ -172,18 +164,17 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	return o
 }
 
-// isTimeout reports whether err is a deadline: of a context, of a connection or file, or of
-// an HTTP client, whose errors have a method Timeout.
+// isTimeout reports whether err is a deadline: of a context, a connection or file, or an HTTP client.
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// mayRepeat reports whether calling the tool again does no harm, whatever the first call did.
+// mayRepeat reports whether repeating a call is harmless.
 func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.SideEffectsWrites }
 
-// notBegun is the outcome of a call whose context was done before its handler began.
+// notBegun is the outcome if the context ended before the handler started.
 func (t *Tool) notBegun(ctx context.Context) outcome {
 	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -194,7 +185,7 @@ func (t *Tool) notBegun(ctx context.Context) outcome {
 	return o
 }
 
-// stopped is the outcome of a call whose context is done.
+// stopped is the outcome if the context ended.
 func (t *Tool) stopped(ctx context.Context) outcome {
 	cause := context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -209,8 +200,8 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, prompts.CancelledMidway())}
 }
 
-// call runs a part of the handler and puts its result into its final form. It runs on the
-// handler's goroutine, because encoding the result runs code of the handler as well.
+// call runs part of the handler and converts its result, on the handler's goroutine, because encoding the result also
+// runs its code.
 func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation, part func(context.Context, invocation) (Result, error)) (o outcome) {
 	defer func() {
 		cause := recover()
@@ -264,8 +255,7 @@ func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 	return o
 }
 
-// failed takes a handler's error apart. A deadline that the handler calls INTERNAL counts as
-// unnamed.
+// failed converts a handler's error. A deadline that the handler calls INTERNAL counts as unnamed.
 func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	var named *ToolError
 	late := isTimeout(err)
@@ -293,8 +283,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	return outcome{err: err, told: told}
 }
 
-// told returns the error as the model gets it. The text of an error that the handler
-// did not name appears only in the log.
+// told returns the error for the model. Only the log gets the text of an unnamed error.
 func (t *Tool) told(o outcome) *Error {
 	e := o.told
 	if e == nil {
@@ -312,7 +301,7 @@ func (t *Tool) told(o outcome) *Error {
 	return e
 }
 
-// harmless says that the handler's Execute was never begun.
+// harmless means that Execute was never called.
 func (o outcome) harmless() bool {
 	return o.unbegun || errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
 }
@@ -321,7 +310,7 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	err := o.err
 	level, message := slog.LevelWarn, "tool over its latency budget"
 	switch {
-	// The user went on speaking: the tool did not fail, unless its work may be half done.
+	// The user interrupted: not a failure, unless the work may be half done.
 	case o.cancelled && !env.Error.PartialSideEffects:
 		level, message = slog.LevelInfo, "tool cancelled"
 	case o.late:

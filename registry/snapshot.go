@@ -7,47 +7,46 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Tool is one tool of a [Snapshot]; immutable.
+// Tool is a tool of a [Snapshot]; immutable.
 type Tool struct {
 	Entry
 	compiled *spec.Compiled
 	handler  Handler
 	sources  map[spec.Mode][]source
-	client   bool // the client runs it; see Declare
-	// variant is the id of its own folder if it is a version beside another tool, whose ToolID it then has; share
-	// is how many of 100 users get it.
+	client   bool // run by the client; see Declare
+	// variant is the tool's own id if it is a variant, which has the ToolID of another tool; share is the percentage
+	// of users who get it.
 	variant string
 	share   int
 }
 
-// Variant returns the id of the tool's own folder if it is a version beside another tool, whose ToolID it
-// has; empty otherwise.
+// Variant returns the tool's own id if it is a variant of another tool, otherwise an empty string.
 func (t *Tool) Variant() string { return t.variant }
 
-// Snapshot holds the tools of one version; immutable, and safe for concurrent use.
+// Snapshot holds the tools of a version; immutable, and safe for concurrent use.
 type Snapshot struct {
 	version string
 	tools   map[string]*Tool
 	sorted  []*Tool
-	closed  map[string]*Tool // withheld only because of the time, see Available; nil if nothing is
-	off     []string         // left out by the configuration, sorted
-	unset   []Unset          // those of them that lack settings, sorted
+	closed  map[string]*Tool // outside their times, see Available; may be nil
+	off     []string         // disabled by the configuration, sorted
+	unset   []Unset          // those in off that lack settings, sorted
 
-	variants *variants // of a loaded snapshot; nil if no tool has several versions
+	variants *variants // of a loaded snapshot; nil without variants
 	drawn    *drawn    // nil before Draw
 
-	loaded   *Snapshot        // the whole one that was loaded, of which this has tools
-	fillings *kept[*Snapshot] // of loaded and all snapshots of its tools
-	filled   string           // the hash of what enums were filled with; empty before Fill
+	loaded   *Snapshot        // the loaded snapshot that contains these tools
+	fillings *kept[*Snapshot] // shared by loaded and all its subsets
+	filled   string           // hash of the filled values; empty before Fill
 	switches *kept[*Tool]     // of the registry, see Switching
 	opts     *Options
 	stats    *stats
 }
 
-// Version returns the version of the registry file.
+// Version returns the registry file's version.
 func (s *Snapshot) Version() string { return s.version }
 
-// Tools returns the tools allowed in mode, sorted by id. The caller owns the slice.
+// Tools returns the tools of a mode, sorted by id. The caller owns the slice.
 func (s *Snapshot) Tools(mode spec.Mode) []*Tool {
 	var tools []*Tool
 	for _, t := range s.sorted {
@@ -61,7 +60,7 @@ func (s *Snapshot) Tools(mode spec.Mode) []*Tool {
 // All returns the tools of all modes, sorted by id. The caller owns the slice.
 func (s *Snapshot) All() []*Tool { return slices.Clone(s.sorted) }
 
-// Tool returns the tool with that id, in whatever modes it is allowed, also if its time is not now.
+// Tool returns a tool in any mode, even outside its times.
 func (s *Snapshot) Tool(id string) (*Tool, bool) {
 	t, ok := s.tools[id]
 	if !ok {
@@ -70,8 +69,7 @@ func (s *Snapshot) Tool(id string) (*Tool, bool) {
 	return t, ok
 }
 
-// Refuse returns the answer to a call of the tool that the caller's own policy refuses; the
-// statistics count it. For an unknown tool the answer has no version.
+// Refuse returns the caller's refusal of a call and counts it. For an unknown tool the answer has no version.
 func (s *Snapshot) Refuse(id string, e *Error) Envelope {
 	env := Envelope{Error: e, Meta: Meta{Tool: document.Shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
 	name := UnknownTool

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// UnknownTool is the name under which Stats counts calls of tools that do not exist.
+// UnknownTool is the name of all unknown tools in Stats.
 const UnknownTool = "(unknown)"
 
 // ToolStats are the counters of one tool.
@@ -16,35 +16,33 @@ type ToolStats struct {
 	Calls int64
 	// OK counts successes.
 	OK int64
-	// Errors counts failures by type; it may be nil.
+	// Errors counts failures by type; may be nil.
 	Errors map[ErrorType]int64
 	// Duration and Slowest are the sum and the maximum for the calls that ran.
 	Duration time.Duration
 	Slowest  time.Duration
 	// OverBudget counts runs longer than the latency budget.
 	OverBudget int64
-	// Running is how many handlers are running now, LeftBehind how many of them are past
-	// their deadline or cancelled.
+	// Running counts running handlers, and LeftBehind those past their deadline or cancelled.
 	Running    int64
 	LeftBehind int64
-	// Abandoned counts all handlers that were ever left behind.
+	// Abandoned counts all handlers ever left behind.
 	Abandoned int64
 }
 
-// stats holds the counters of a registry. Tools that were never loaded share one entry, so
-// that the map does not grow with names that models invent.
+// stats holds a registry's counters. Unknown tools share an entry, so that models' invented names don't grow the map.
 type stats struct {
 	mu      sync.Mutex // guards the fields below
 	tools   map[string]*ToolStats
 	running int
-	idle    chan struct{} // for Wait, closed when the last handler ends; nil while nothing waits
+	idle    chan struct{} // for Wait, closed when the last handler ends; nil while no Wait runs
 
-	leftOut sync.Map // of strings: tools and the empty sources of live values that were logged
+	leftOut sync.Map // of strings: logged tools and empty sources of live values
 }
 
 func newStats() *stats { return &stats{tools: map[string]*ToolStats{}} }
 
-// of must be called with mu held.
+// of requires mu.
 func (s *stats) of(tool string) *ToolStats {
 	t := s.tools[tool]
 	if t == nil {
@@ -89,13 +87,12 @@ type running struct {
 	ended bool
 }
 
-// begin counts a handler as running; nil if too many of this tool were left
-// behind and still run.
+// begin counts a handler as running; nil if too many of this tool's handlers are left behind.
 func (s *stats) begin(tool string) *running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.of(tool)
-	if t.LeftBehind >= maxLeftBehind && tool != ClientTool { // what waits for a client obeys its deadline
+	if t.LeftBehind >= maxLeftBehind && tool != ClientTool { // clients' tools obey their deadline
 		return nil
 	}
 	t.Running++

@@ -5,36 +5,33 @@ import (
 	"fmt"
 )
 
-// Stream lets a tool hand out parts of its data while it works, for the client of a conversation in text to show. It is
-// available to calls in text mode, and does nothing once the call is over. No model reads a part: the answer is the
-// Result, as of any other call, and the only thing that is checked against the tool's output.
+// Stream sends parts of a tool's data to the client of a text conversation while the tool works. It is available in text
+// mode, and does nothing after the call. Models get only the Result, which alone is checked against the output schema.
 type Stream interface {
-	// Part gives the client the next part (tool.message of the name PartName, with a [Part]), written as JSON. It
-	// never waits. Nothing is sent if the error is not nil: it wraps ErrNotTaken if the data cannot be written or has
-	// more than MaxAside bytes, or if the call has given MaxParts parts or MaxStream bytes.
+	// Part sends the next part as JSON (a tool.message named PartName with a [Part]). It never blocks. An error wraps
+	// ErrNotTaken: the data has no JSON or more than MaxAside bytes, or the call has sent MaxParts parts or MaxStream bytes.
 	Part(data any) error
 }
 
-// PartName is the name of the messages that carry parts; [Messenger.Send] refuses it.
+// PartName is the name of messages with parts, which [Messenger.Send] rejects.
 const PartName = "result.part"
 
-// The limits of the parts of one call.
+// Limits of a call's parts.
 const (
-	// MaxParts is how many parts one call may give.
+	// MaxParts is the maximum number.
 	MaxParts = 64
-	// MaxStream bounds the JSON of all of them, in bytes.
+	// MaxStream limits their total JSON, in bytes.
 	MaxStream = 256 << 10
 )
 
-// Part is one part of a tool's data.
+// Part is a part of a tool's data.
 type Part struct {
-	// Part counts from 1. A 1 begins anew: the call was made again, and what came before it does not count.
+	// Part counts from 1. Another 1 means that the call was repeated, and replaces the earlier parts.
 	Part int             `json:"part"`
 	Data json.RawMessage `json:"data"`
 }
 
-// NewPart checks the next part of a call that has given that many parts and bytes before, by the rules of
-// [Stream.Part].
+// NewPart checks the next part of a call that has sent that many parts and bytes, by the rules of [Stream.Part].
 func NewPart(data any, parts, bytes int) (Part, error) {
 	encoded, err := aside(PartName, data)
 	switch {

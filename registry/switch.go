@@ -12,15 +12,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// SwitchTarget is an agent that another one may hand its user over to.
+// SwitchTarget is an agent that another one may hand the user over to.
 type SwitchTarget struct {
-	// ID is the agent's name for the model, at most MaxAgent bytes. Name and Description say what it is
-	// for, and may be empty.
+	// ID is the agent's name for the model, at most MaxAgent bytes. Name and Description explain its purpose; may be empty.
 	ID, Name, Description string
 }
 
-// maxTargetWords is how many characters the model is told of one target, maxTargets of all. maxSwitches is how many
-// sets of targets a tool is kept for, because sessions of one agent have the same.
+// maxTargetWords limits the description of a target, and maxTargets that of all, in characters. maxSwitches limits the
+// cached tools, one for each set of targets.
 const (
 	maxTargetWords = 200
 	maxTargets     = 6000
@@ -38,9 +37,8 @@ type switched struct {
 	Note  string `json:"note"`
 }
 
-// Switching returns a snapshot of the same version that has the built-in tool [toolname.AgentSwitch] as well,
-// with these agents for the values of its parameter agent. Snapshots of a registry that have the same targets share
-// the tool. Without targets it returns s.
+// Switching returns a snapshot of the same version that also has the built-in tool [spec.AgentSwitch], with these agents
+// as the values of its parameter agent. Snapshots with the same targets share the tool. Without targets it returns s.
 func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if s == nil || len(targets) == 0 {
 		return s
@@ -58,7 +56,7 @@ func switchTool(targets []SwitchTarget) *Tool {
 	entry := switchEntry(targets)
 	params, problems := schema.CompileParameters(entry.Parameters)
 	if len(problems) > 0 {
-		panic(fmt.Sprint("registry: the schema of "+spec.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
+		panic(fmt.Sprint("registry: the schema of "+spec.AgentSwitch+": ", problems)) // cannot happen: the schema is made here
 	}
 	return &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
 }
@@ -82,7 +80,7 @@ func switchEntry(targets []SwitchTarget) Entry {
 		ids[i] = t.ID
 	}
 	quoted := func(v any) []byte {
-		text, _ := document.Marshal(v) // only texts: it cannot fail
+		text, _ := document.Marshal(v) // strings only: cannot fail
 		return text
 	}
 	parameters := fmt.Appendf(nil, `{"type":"object","properties":{"agent":{"type":"string","enum":%s,"description":%s},`+
@@ -102,7 +100,7 @@ func switchEntry(targets []SwitchTarget) Entry {
 	}
 }
 
-// targetWords says in a line for each target what it is for.
+// targetWords describes each target in a line.
 func targetWords(targets []SwitchTarget) string {
 	var b strings.Builder
 	for _, t := range targets {

@@ -12,18 +12,18 @@ import (
 	"voicegw/registry/spec"
 )
 
-// errJobTime is the cause of the end of work that takes longer than its tool allows.
+// errJobTime is the cause of a job's cancellation after its time limit.
 var errJobTime = errors.New("the job took longer than its schema.json allows")
 
-// JobRun is one attempt at a job.
+// JobRun is an attempt at a job.
 type JobRun struct {
-	// ID is the job's, Tool its tool's; Attempt counts from 1.
+	// ID and Tool are the ids of the job and its tool; Attempt counts from 1.
 	ID, Tool string
 	Attempt  int
 	Payload  json.RawMessage
 	// Key is the IdempotencyKey.
 	Key string
-	// Session is the one in which the job was begun.
+	// Session is the session that started the job.
 	Session Session
 }
 

@@ -1,7 +1,7 @@
 package adapter
 
-// canonical reads, vets and inlines a schema: every form starts with it. It returns nil if the
-// text is not a schema of an object.
+// canonical parses, vets and inlines a schema, which every form starts with. It returns nil if the text isn't an
+// object schema.
 func canonical(text []byte, p *problems) *object {
 	root := parse(text, p)
 	if root == nil {

@@ -4,8 +4,7 @@ import (
 	"math/big"
 )
 
-// disjoint reports that certainly no instance satisfies both schemas; false may also mean
-// that it cannot be determined here.
+// disjoint reports whether certainly no instance satisfies both schemas; false may mean unknown.
 func disjoint(a, b any) bool {
 	if a == false || b == false {
 		return true
@@ -35,7 +34,7 @@ func disjoint(a, b any) bool {
 	return true
 }
 
-// disjointAs considers the instances of one type.
+// disjointAs compares the instances of one type.
 func disjointAs(a, b *object, t typeSet) bool {
 	switch t {
 	case typeObject:
@@ -51,7 +50,7 @@ func disjointAs(a, b *object, t typeSet) bool {
 	}
 }
 
-// requiresApart looks for a property that a requires and b cannot have in that form.
+// requiresApart finds a property that a requires and b excludes in that form.
 func requiresApart(a, b *object) bool {
 	pa, pb := a.sub("properties"), b.sub("properties")
 	for _, name := range a.names("required") {
@@ -67,7 +66,7 @@ func requiresApart(a, b *object) bool {
 	return false
 }
 
-// below reports whether every number of a is less than every number of b.
+// below reports whether all numbers of a are below all numbers of b.
 func below(a, b *object) bool {
 	high, highOpen := tightest(a, "maximum", "exclusiveMaximum", -1)
 	low, lowOpen := tightest(b, "minimum", "exclusiveMinimum", 1)
@@ -78,8 +77,8 @@ func below(a, b *object) bool {
 	return c < 0 || c == 0 && (highOpen || lowOpen)
 }
 
-// tightest returns the stricter of an inclusive and an exclusive bound, and whether it is
-// exclusive; nil if there is no bound. Sign is 1 for lower bounds, -1 for upper.
+// tightest returns the stricter of an inclusive and an exclusive bound, and whether it is exclusive; nil without a
+// bound. sign is 1 for lower bounds, -1 for upper.
 func tightest(o *object, inclusive, exclusive string, sign int) (*big.Rat, bool) {
 	switch {
 	case !o.has(inclusive) && !o.has(exclusive):

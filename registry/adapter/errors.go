@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Problem is one reason why a schema has no form.
+// Problem is a reason why a schema has no form.
 type Problem struct {
-	// Path is the JSON pointer (RFC 6901) of the schema at fault, inside the canonical
-	// parameters; "" is their root.
+	// Path is the JSON Pointer (RFC 6901) of the schema within the canonical parameters; "" is the root.
 	Path string `json:"path"`
-	// Keyword is the JSON Schema keyword at fault, or "" for the text as a whole.
+	// Keyword is the wrong JSON Schema keyword, or "" for the whole text.
 	Keyword string `json:"keyword"`
-	// Message says what is wrong, why, and how to fix it.
+	// Message explains the problem and its fix.
 	Message string `json:"message"`
 }
 
@@ -27,11 +26,11 @@ func (p Problem) String() string {
 	return where + ": " + p.Keyword + ": " + p.Message
 }
 
-// Problems is the error of every function in this package: everything that is wrong, sorted
-// by path, keyword and message, without repeats. Extract it with [errors.As].
+// Problems is the error of this package's functions: all distinct problems, sorted by path, keyword and message.
+// Extract it with [errors.As].
 type Problems []Problem
 
-// Error returns one line for each problem.
+// Error returns a line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, 0, len(p)+1)
 	lines = append(lines, fmt.Sprintf("the tool's parameters have %d problem(s)", len(p)))
@@ -41,8 +40,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n\t")
 }
 
-// sorted puts problems in their documented order and drops repeats: an inlined
-// definition is visited once for each reference to it.
+// sorted sorts the problems and drops duplicates, because an inlined definition is visited for each reference.
 func (p Problems) sorted() Problems {
 	slices.SortFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
@@ -50,7 +48,7 @@ func (p Problems) sorted() Problems {
 	return slices.Compact(p)
 }
 
-// asError returns p sorted, or nil if it is empty: a nil Problems in an error is not nil.
+// asError returns p sorted, or a nil error if it is empty.
 func (p Problems) asError() error {
 	if len(p) == 0 {
 		return nil
@@ -58,7 +56,7 @@ func (p Problems) asError() error {
 	return p.sorted()
 }
 
-// problems collects problems; every stage adds to it and continues as far as it can.
+// problems collects the problems of all stages.
 type problems struct{ list Problems }
 
 func (p *problems) add(path, keyword, format string, args ...any) {

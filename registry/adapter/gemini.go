@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// schema is Gemini's Schema, with the fields used here.
+// schema is Gemini's Schema with the fields used here.
 type schema struct {
 	typ         string
 	title       string
@@ -25,7 +25,7 @@ type schema struct {
 	properties  []property
 	required    []string
 	anyOf       []*schema
-	// notes are sentences for the description: constraints for which the form has no keyword.
+	// notes are sentences for the description, for constraints without a keyword.
 	notes []string
 }
 
@@ -39,32 +39,30 @@ var typeUpper = map[typeSet]string{
 	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
 }
 
-// gemini makes Gemini's form from an inlined schema.
+// gemini converts an inlined schema to Gemini's form.
 type gemini struct {
 	p    *problems
 	made int
 	full bool
-	// looser names the keywords whose constraint the form does not express.
+	// looser lists keywords with constraints that the form doesn't express.
 	looser []string
-	// gaps is set if a part has no form; a problem must give the reason.
+	// gaps means that a part has no form; a problem must explain it.
 	gaps bool
 }
 
 func (g *gemini) gap() { g.gaps = true }
 
-// GeminiParameters returns a Schema of Gemini: upper-case types, propertyOrdering in the
-// order of the schema's text. Members come as type, title, description, nullable, format,
-// enum, default, example, pattern, minLength, maxLength, minimum, maximum, minItems,
-// maxItems, items, minProperties, maxProperties, properties, propertyOrdering, required;
-// a schema of alternatives has anyOf and no other member, since the server accepts no
-// others beside it. It is nil, without error, for an object without properties. The
-// error is [Problems].
+// GeminiParameters returns a Gemini Schema with upper-case types, and propertyOrdering in the order of the schema's
+// text. Members are ordered as type, title, description, nullable, format, enum, default, example, pattern,
+// minLength, maxLength, minimum, maximum, minItems, maxItems, items, minProperties, maxProperties, properties,
+// propertyOrdering, required; a schema of alternatives has only anyOf, because the server accepts nothing next to it.
+// It is nil without an error for an object without properties. The error is [Problems].
 func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
 	form, _, err := makeGemini(text)
 	return form, err
 }
 
-// makeGemini also returns which keywords made the form looser than the canonical schema.
+// makeGemini also returns the keywords that made the form looser.
 func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	var p problems
 	o := canonical(text, &p)
@@ -91,7 +89,7 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	return form.layOut().encode(), g.looser, nil
 }
 
-// schema returns nil if a problem explains why there is no form.
+// schema returns nil if a problem explains the missing form.
 func (g *gemini) schema(o *object) *schema {
 	g.made++
 	if o.unknown || g.full {
@@ -113,7 +111,7 @@ func (g *gemini) schema(o *object) *schema {
 	case o.has("oneOf"):
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
-		// The registry refuses one that is open and has no type.
+		// The registry rejects an open one without a type.
 		if g.gap(); closed(o) {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
 		}
@@ -146,17 +144,17 @@ func (g *gemini) refuse(o *object) bool {
 	return len(g.p.list) == before
 }
 
-// annotations stay with the schema of alternatives; everything else goes into each of them.
+// annotations stay with the schema of alternatives; other keywords go into each alternative.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// branch is one alternative of anyOf or oneOf, together with what stands beside the list.
+// branch is an alternative of anyOf or oneOf, with the keywords next to the list.
 type branch struct {
-	at     string // the pointer of the alternative
+	at     string // the alternative's pointer
 	schema any
-	err    error // why nothing at all is accepted
+	err    error // why nothing is accepted
 }
 
-// branches pushes the keywords beside anyOf or oneOf into each alternative.
+// branches merges the keywords next to anyOf or oneOf into each alternative.
 func branches(o *object, key string) []branch {
 	base := o.without(append([]string{key}, annotations...)...)
 	var all []branch
@@ -175,8 +173,8 @@ func branches(o *object, key string) []branch {
 	return all
 }
 
-// alternatives returns the branches of anyOf or oneOf: the server accepts nothing beside anyOf
-// ("it must be the only field set"). Branches that accept nothing are left out.
+// alternatives returns the branches of anyOf or oneOf that accept anything. The server accepts nothing next to anyOf
+// ("it must be the only field set").
 func (g *gemini) alternatives(o *object, key string) []*object {
 	var all []*object
 	for _, b := range branches(o, key) {
@@ -186,7 +184,7 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 		made, ok := b.schema.(*object)
 		if !ok || made.unknown {
 			g.gap()
-			return nil // true beside nothing: the registry refuses it
+			return nil // cannot happen: the registry rejects it
 		}
 		all = append(all, made)
 	}
@@ -212,7 +210,7 @@ func (g *gemini) exclusive(o *object, all []*object) {
 	}
 }
 
-// byType splits a schema of several types; null stays with each of them.
+// byType splits a schema by type; each part keeps null.
 func byType(o *object, t typeSet) []*object {
 	base := o.without(annotations...)
 	var all []*object
@@ -236,8 +234,8 @@ func byType(o *object, t typeSet) []*object {
 	return all
 }
 
-// union makes one schema of alternatives: nested ones are flattened, null becomes
-// nullable, a single one stands alone.
+// union makes a schema of alternatives: nested ones are flattened, null becomes nullable, and a single one is
+// returned directly.
 func (g *gemini) union(all []*object) *schema {
 	var out []*schema
 	null := false
@@ -296,7 +294,7 @@ func (g *gemini) one(o *object, t typeSet) *schema {
 func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
-		// The registry refuses an open one.
+		// The registry rejects an open one.
 		if g.gap(); !closed(o) {
 			return nil
 		}
@@ -332,14 +330,14 @@ func (g *gemini) any(v any, path string) *schema {
 	if v == false {
 		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
 	}
-	return nil // the registry refuses true
+	return nil // the registry rejects true
 }
 
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
 		g.gap()
-		return nil // the registry refuses a list of anything
+		return nil // the registry rejects a list of anything
 	}
 	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {
 		return nil
@@ -354,8 +352,8 @@ func (g *gemini) array(s *schema, o *object) *schema {
 func (g *gemini) str(s *schema, o *object) {
 	g.sizes(s, o, "minLength", "maxLength")
 	s.pattern = o.text("pattern")
-	// The servers answer other formats with "only 'enum' and 'date-time' are supported for
-	// STRING type" (public issue reports, 2025), although the reference lists more.
+	// Servers reject other formats with "only 'enum' and 'date-time' are supported for STRING type" (public issue
+	// reports, 2025), although the reference lists more.
 	if f := o.text("format"); f == "date-time" {
 		s.format = f
 	} else if f != "" {
@@ -369,7 +367,7 @@ func (g *gemini) str(s *schema, o *object) {
 	}
 }
 
-// sizes copies the keywords that bound sizes.
+// sizes copies size limits.
 func (g *gemini) sizes(s *schema, o *object, keys ...string) {
 	for _, key := range keys {
 		v, ok := o.get(key)
@@ -389,13 +387,13 @@ func (g *gemini) sizes(s *schema, o *object, keys ...string) {
 	}
 }
 
-// say puts a constraint into words.
+// say describes a constraint in a note.
 func (g *gemini) say(s *schema, keyword, format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 	g.looser = append(g.looser, keyword)
 }
 
-// annotate adds o's own annotations to s, in front of those of its parts.
+// annotate adds o's annotations to s, before those of its parts.
 func (g *gemini) annotate(s *schema, o *object) {
 	notes := s.notes
 	if v, _ := o.get("deprecated"); v == true {
@@ -427,7 +425,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 	}
 }
 
-// taking finds the alternative that accepts the type of a value.
+// taking finds the alternative that accepts a value's type.
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
@@ -453,8 +451,7 @@ func floats(v any) bool {
 	}
 }
 
-// sentences joins texts into one, each ended with a punctuation mark, without repeats:
-// alternatives share the keywords around them.
+// sentences joins distinct texts, each with final punctuation; alternatives share the keywords around them.
 func sentences(texts ...string) string {
 	var kept []string
 	for _, t := range texts {

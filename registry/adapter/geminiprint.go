@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// layOut lays a Schema out in the order that GeminiParameters documents.
+// layOut orders a Schema as GeminiParameters documents.
 func (s *schema) layOut() *object {
 	o := &object{}
 	if s.anyOf != nil {
@@ -81,11 +81,11 @@ func (o *object) setTexts(key string, values []string) {
 	o.set(key, list)
 }
 
-// floatText writes a float as Go's encoder does, so that a form that was decoded into
-// genai's types and encoded again has the same bytes.
+// floatText formats a float like Go's encoder, so that decoding and encoding a form with genai's types keeps its
+// bytes.
 func floatText(f float64) json.RawMessage {
 	text, err := json.Marshal(f)
-	if err != nil { // not finite: parse accepts no such number
+	if err != nil { // not finite: cannot happen, parse rejects it
 		return json.RawMessage("0")
 	}
 	return text

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// enum makes the form of a list of values, all of type t or null: Gemini's own enum is
-// for strings.
+// enum makes the form of a list of values of type t or null; Gemini's own enum is for strings.
 func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	values := slices.DeleteFunc(slices.Clone(o.list("enum")), func(v any) bool { return v == nil })
 	switch t {
@@ -37,8 +36,8 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	return s
 }
 
-// numbers turns a list of numbers into bounds: one pair for each run of integers or for
-// each other number. The result accepts exactly the list.
+// numbers converts a list of numbers to bounds that accept exactly the list: a pair for each run of integers or other
+// number.
 func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	var all []*big.Rat
 	for _, v := range values {
@@ -81,7 +80,6 @@ func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	return &schema{anyOf: made}
 }
 
-// within reports whether a number satisfies the numeric keywords of o.
 func within(r *big.Rat, o *object) bool {
 	low, lowOpen := tightest(o, "minimum", "exclusiveMinimum", 1)
 	high, highOpen := tightest(o, "maximum", "exclusiveMaximum", -1)
@@ -96,7 +94,6 @@ func within(r *big.Rat, o *object) bool {
 	return true
 }
 
-// number makes the bounds of a number.
 func (g *gemini) number(s *schema, o *object, t typeSet) {
 	low, lowOpen := tightest(o, "minimum", "exclusiveMinimum", 1)
 	high, highOpen := tightest(o, "maximum", "exclusiveMaximum", -1)
@@ -130,15 +127,14 @@ func source(open bool, exclusive, inclusive string) string {
 	return inclusive
 }
 
-// number returns a numeric keyword as it is written.
+// number returns a numeric keyword as written.
 func number(o *object, key string) string {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)
 	return n.String()
 }
 
-// next returns the first integer at or after a bound, in the direction of sign; after it
-// if the bound is open.
+// next returns the first integer at a bound or, if it is open, after it, in the direction of sign.
 func next(r *big.Rat, open bool, sign int64) *big.Rat {
 	n := new(big.Int).Div(r.Num(), r.Denom()) // rounds down, because the denominator is positive
 	if !r.IsInt() && sign > 0 {

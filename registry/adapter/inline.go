@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// inliner turns a vetted schema into one tree without references, definitions, const and
-// (as far as it merges) allOf, that accepts exactly the same instances.
+// inliner converts a vetted schema to an equivalent tree without references, definitions, const and, where it merges,
+// allOf.
 type inliner struct {
 	vetted vetted
 	p      *problems
@@ -17,7 +17,7 @@ func inline(v vetted, p *problems) *object {
 	n := &inliner{vetted: v, p: p}
 	o, ok := n.schema(v.root, 0).(*object)
 	if !ok {
-		return &object{unknown: true} // a contradiction, which has been reported
+		return &object{unknown: true} // a contradiction that was already reported
 	}
 	return o
 }
@@ -57,7 +57,7 @@ func (n *inliner) schema(v any, depth int) any {
 	return merged
 }
 
-// blame names the keyword that caused a contradiction.
+// blame returns the keyword that caused a contradiction.
 func blame(o *object) string {
 	for _, key := range []string{"allOf", "$ref", "required", "enum", "const"} {
 		if o.has(key) {
@@ -67,7 +67,7 @@ func blame(o *object) string {
 	return "type"
 }
 
-// own returns o's own keywords, and the schemas that must also apply.
+// own returns o's own keywords, and the schemas that also apply.
 func (n *inliner) own(o *object, depth int) (*object, []any) {
 	own := &object{path: o.path}
 	var parts []any
@@ -97,7 +97,6 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 	return own, parts
 }
 
-// distinct removes repeats of equal values.
 func distinct(list []any) []any {
 	kept := make([]any, 0, len(list))
 	seen := map[string]bool{}
@@ -142,7 +141,7 @@ func (n *inliner) subschemas(v any, h holding, depth int) any {
 	}
 }
 
-// follow inlines the target of a reference. The registry refuses references without an end.
+// follow inlines the target of a reference. The registry rejects endless references.
 func (n *inliner) follow(o *object, depth int) any {
 	if target, ok := n.vetted.refer(o.text("$ref")); ok {
 		return n.schema(target, depth+1)

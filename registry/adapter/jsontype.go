@@ -2,12 +2,11 @@ package adapter
 
 import "strings"
 
-// typeSet is a set of the types of JSON Schema (draft 2020-12, validation, section 6.1.1). A number is an
-// integer or a fraction, so typeNumber includes typeInteger.
-// Its methods may be called concurrently.
+// typeSet is a set of JSON Schema types (draft 2020-12, validation, section 6.1.1). A number is an integer or a
+// fraction, so typeNumber includes typeInteger.
 type typeSet uint8
 
-// typeFraction is the numbers that are not integers; JSON Schema has no name for it.
+// typeFraction is the numbers that aren't integers; JSON Schema has no name for it.
 const (
 	typeNull typeSet = 1 << iota
 	typeBoolean
@@ -21,19 +20,19 @@ const (
 	typeAny    = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
 )
 
-// namedType is a type that a schema can name.
+// namedType is a type with a name in schemas.
 type namedType struct {
 	Name string
 	Set  typeSet
 }
 
-// namedTypes are the named types, in the order in which they are printed. It must not be changed.
+// namedTypes are all named types in printing order; read-only.
 var namedTypes = []namedType{
 	{"object", typeObject}, {"array", typeArray}, {"string", typeString}, {"number", typeNumber},
 	{"integer", typeInteger}, {"boolean", typeBoolean}, {"null", typeNull},
 }
 
-// parseType reads the value of "type", a name or a list of names. It ignores unknown names.
+// parseType parses "type", a name or a list of names. It ignores unknown names.
 func parseType(value any) typeSet {
 	list, ok := value.([]any)
 	if !ok {
@@ -50,7 +49,7 @@ func parseType(value any) typeSet {
 	return t
 }
 
-// Names returns the fewest names that make up the set, without "integer" beside "number".
+// Names returns the fewest names for the set, without "integer" next to "number".
 func (t typeSet) Names() []string {
 	var all []string
 	for _, n := range namedTypes {
@@ -61,10 +60,10 @@ func (t typeSet) Names() []string {
 	return all
 }
 
-// String returns the names for a message: "object or null".
+// String returns the names for a message, such as "object or null".
 func (t typeSet) String() string { return strings.Join(t.Names(), " or ") }
 
-// Value returns the set as the value of "type": a name, or a list of names.
+// Value returns the value of "type": a name, or a list of names.
 func (t typeSet) Value() any {
 	names := t.Names()
 	if len(names) == 1 {

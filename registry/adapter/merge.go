@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// groups are keywords that have a meaning only together: a whole group is taken from one
-// side or stays separate.
+// groups are keywords that belong together: a group comes from one side as a whole, or stays separate.
 var groups = [][]string{
 	{"properties", "additionalProperties"},
 }
@@ -22,9 +21,8 @@ func groupOf(key string) []string {
 	return []string{key}
 }
 
-// merge returns a schema (bool or *object) that accepts exactly what both accept. What
-// cannot be expressed in one schema stays in its allOf. An error says why nothing at all is
-// accepted. Annotations of a have precedence.
+// merge returns a schema (bool or *object) that accepts exactly what both accept. The inexpressible rest stays in its
+// allOf. An error explains why nothing is accepted. a's annotations win.
 func merge(a, b any) (any, error) {
 	if a == false || b == false {
 		return nil, fmt.Errorf("the schema false accepts nothing")
@@ -48,7 +46,7 @@ func merge(a, b any) (any, error) {
 			continue
 		}
 		if first := slices.IndexFunc(group, y.has); group[first] != m.key {
-			continue // the group was handled with its first member
+			continue // handled with the group's first member
 		}
 		if err := out.combine(x, y, m.key, group); err != nil {
 			return nil, err
@@ -57,7 +55,7 @@ func merge(a, b any) (any, error) {
 	return out, nil
 }
 
-// combine puts into out the values of a and b for one keyword or group, which both have.
+// combine merges a keyword or group of a and b, which both have, into out.
 func (o *object) combine(a, b *object, key string, group []string) error {
 	va, _ := a.get(key)
 	vb, _ := b.get(key)
@@ -95,12 +93,12 @@ func (o *object) combine(a, b *object, key string, group []string) error {
 	return nil
 }
 
-// replace sets the value of a member and keeps the place it came from.
+// replace sets a member's value and keeps its origin.
 func (o *object) replace(key string, value any) {
 	o.put(member{key: key, value: value, path: o.at(key)})
 }
 
-// apart keeps a group of b as a part of its own.
+// apart keeps a group of b as a separate part.
 func (o *object) apart(b *object, group []string) {
 	part := &object{path: b.path}
 	for _, m := range b.members {
@@ -139,7 +137,7 @@ func (o *object) pick(a, b *object, key string, sign int) {
 	}
 }
 
-// bound reads a numeric keyword that is present.
+// bound returns a numeric keyword that is present.
 func bound(o *object, key string) *big.Rat {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)
@@ -207,14 +205,14 @@ func (o *object) combineProperties(a, b *object, group []string) error {
 	return nil
 }
 
-// simpleObject reports that only listed properties have schemas of their own.
+// simpleObject reports whether only listed properties have schemas.
 func simpleObject(o *object) bool {
 	v, ok := o.get("additionalProperties")
 	_, isBool := v.(bool)
 	return !ok || isBool
 }
 
-// closed reports that only the listed properties are allowed.
+// closed reports whether only the listed properties are allowed.
 func closed(o *object) bool {
 	v, _ := o.get("additionalProperties")
 	return v == false
@@ -233,9 +231,8 @@ func (o *object) combineItems(a, b *object) {
 	o.replace("items", v)
 }
 
-// finish removes from a merged schema what can have no effect: enum values of another
-// type, constraints of another type, properties that are false. An error says why
-// nothing is accepted.
+// finish removes the ineffective parts of a merged schema: enum values and constraints of other types, and properties
+// that are false. An error explains why nothing is accepted.
 func finish(v any) (any, error) {
 	o, ok := v.(*object)
 	if !ok || o.unknown {
@@ -268,7 +265,7 @@ func finish(v any) (any, error) {
 	return o, nil
 }
 
-// narrow reconciles type and enum, in a copy.
+// narrow reconciles type and enum in a copy.
 func narrow(o *object) (*object, error) {
 	t := typesOf(o)
 	out := o.without()
@@ -282,7 +279,7 @@ func narrow(o *object) (*object, error) {
 			have |= typeOf(v)
 		}
 		if have&typeFraction != 0 {
-			have |= typeInteger // JSON Schema has no type for fractions alone
+			have |= typeInteger // JSON Schema has no type for only fractions
 		}
 		t &= have
 		out.replace("enum", values)

@@ -10,10 +10,9 @@ var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum"}
 
 const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
 
-// OpenAIParameters returns the parameter schema of both OpenAI forms: plain JSON Schema
-// that accepts exactly the same values as the canonical one, with references inlined and
-// allOf merged if that is possible. Keywords come in the order of [Keywords]; members of
-// properties in the order of the schema's text. The error is [Problems].
+// OpenAIParameters returns the parameter schema of both OpenAI forms: an equivalent JSON Schema with references
+// inlined and allOf merged where possible. Keywords have the order of [Keywords], properties that of the schema's
+// text. The error is [Problems].
 func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	var p problems
 	o := canonical(text, &p)
@@ -44,7 +43,7 @@ func residue(o *object, key string) string {
 	return ""
 }
 
-// printSchema puts the keywords in the order of the table.
+// printSchema orders the keywords like the table.
 func printSchema(o *object) *object {
 	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, k := range table {

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// The limits of a canonical schema. A tool is a few kilobytes; a schema at a limit is a
-// mistake or an attack, and no model would read it.
+// Limits of a canonical schema. A tool has a few kilobytes; a schema at a limit is a mistake or an attack.
 const (
 	MaxBytes = 64 << 10 // of the schema's text
-	MaxDepth = 64       // objects and arrays inside each other, in the text and after inlining
-	// MaxSchemas bounds the schemas and subschemas of one form: references that each refer
-	// twice double the form with every level.
+	MaxDepth = 64       // nesting of objects and arrays, in the text and after inlining
+	// MaxSchemas limits the schemas and subschemas of a form: references that each refer twice double the form at
+	// every level.
 	MaxSchemas = 4096
-	// MaxAlternatives bounds the anyOf of Gemini's form for an enum of numbers.
+	// MaxAlternatives limits the anyOf of Gemini's form for an enum of numbers.
 	MaxAlternatives = 16
-	// maxDigits bounds the text of a number, maxExponent the digits of its exponent: exact
-	// arithmetic on 1e999999999 would take all memory.
+	// maxDigits limits a number's text, and maxExponent the digits of its exponent: exact arithmetic on 1e999999999
+	// would exhaust memory.
 	maxDigits, maxExponent = 64, 3
 )
 
 var errTooDeep = errors.New("it is nested too deeply; flatten it")
 
-// parse reads the text of a schema into a tree that keeps order and digits. If the text
-// cannot be a schema, it adds a problem and returns nil.
+// parse parses a schema's text into a tree that keeps order and digits. If it cannot be a schema, it adds a problem
+// and returns nil.
 func parse(text []byte, p *problems) *object {
 	r := reader{dec: json.NewDecoder(bytes.NewReader(text)), problems: p}
 	r.dec.UseNumber()
@@ -47,8 +46,7 @@ func parse(text []byte, p *problems) *object {
 	return o
 }
 
-// reader builds the tree from the decoder's tokens: the decoder's own maps would lose the
-// order of members.
+// reader builds the tree from tokens, because maps would lose the order of members.
 type reader struct {
 	dec      *json.Decoder
 	problems *problems
@@ -83,7 +81,7 @@ func (r *reader) object(path string, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, _ := t.(string) // the decoder takes no other keys
+		key, _ := t.(string) // the decoder rejects other keys
 		v, err := r.value(pointer(path, key), depth+1)
 		if err != nil {
 			return nil, err

@@ -4,37 +4,35 @@ import (
 	"slices"
 )
 
-// Treatment is what a form does with a keyword.
+// Treatment is how a form treats a keyword.
 type Treatment string
 
-// The treatments, from the best to the worst for an author.
+// Treatments, from best to worst for an author.
 const (
-	// Kept as it is.
+	// Kept unchanged.
 	Kept Treatment = "kept"
 	// Rewritten with other keywords that accept the same.
 	Rewritten Treatment = "rewritten"
-	// Said in words in the description: the form is looser, the model still knows, and the
-	// registry enforces it.
+	// Said in the description: the form is looser, but the model knows, and the registry enforces it.
 	Said Treatment = "said"
-	// Dropped: it only annotates, or the form is looser in a way that cannot mislead the model.
+	// Dropped because it only annotates, or the form is looser without misleading the model.
 	Dropped Treatment = "dropped"
 )
 
-// Keyword is one row of the table of keywords.
+// Keyword is a row of the table of keywords.
 type Keyword struct {
 	Name   string
 	OpenAI Treatment
 	Gemini Treatment
-	// Reason says why, and what the treatment does; Mend says what an author should write
-	// instead of the refused keyword.
+	// Reason explains the treatment; Mend tells an author what to write instead of a refused keyword.
 	Reason string
 	Mend   string
 
 	holds   holding // the places of subschemas in its value
-	applies typeSet // the types it constrains; 0: all, or it is not a constraint
+	applies typeSet // the types it constrains; 0 for all, or for no constraint
 }
 
-// holding says which places in the value of a keyword hold subschemas.
+// holding is where a keyword's value has subschemas.
 type holding uint8
 
 const (
@@ -44,9 +42,8 @@ const (
 	holdsMap
 )
 
-// Keywords returns the table: every keyword that a canonical schema may use, in the order
-// in which OpenAI's form prints them. A keyword that is not in it is refused in every
-// form, since nothing would check it; names that begin with "x-" are dropped.
+// Keywords returns all keywords that a canonical schema may use, in the order of OpenAI's form. Other keywords are
+// refused in every form, because nothing would check them; names that start with "x-" are dropped.
 func Keywords() []Keyword { return slices.Clone(table) }
 
 func keyword(name string) (Keyword, bool) {

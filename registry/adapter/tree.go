@@ -8,25 +8,23 @@ import (
 	"voicegw/registry/document"
 )
 
-// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a
-// bool or an *object; for printing, a json.RawMessage may stand for any value.
+// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a bool or an *object. For
+// printing, a json.RawMessage may replace any value.
 
-// object is a JSON object that keeps the order of its text. Schemas share subtrees, so a
-// value that is already inside a tree must not be changed.
+// object is a JSON object in the order of its text. Schemas share subtrees, so values in a tree must not be changed.
 type object struct {
-	// path is the JSON pointer of the object in the canonical text.
+	// path is the object's JSON Pointer in the canonical text.
 	path    string
 	members []member
-	// unknown marks a schema that could not be read and has been reported: later stages report
-	// nothing more about it.
+	// unknown marks an unreadable schema, which was already reported.
 	unknown bool
 }
 
-// member is one member and its origin: a merged schema has members of several schemas.
+// member is a member and its origin: a merged schema has members of several schemas.
 type member struct {
 	key   string
 	value any
-	path  string // path of the schema that contains it
+	path  string // of the containing schema
 }
 
 // newObject makes an object from alternating keys and values.
@@ -60,7 +58,7 @@ func (o *object) at(key string) string {
 	return o.path
 }
 
-// set adds or replaces a member; the origin of a new one is o itself.
+// set adds or replaces a member; o is the origin of a new one.
 func (o *object) set(key string, value any) { o.put(member{key: key, value: value, path: o.path}) }
 
 func (o *object) put(m member) {
@@ -71,7 +69,7 @@ func (o *object) put(m member) {
 	o.members = append(o.members, m)
 }
 
-// without returns a shallow copy of o without the named members.
+// without returns a shallow copy without the named members.
 func (o *object) without(keys ...string) *object {
 	c := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, m := range o.members {
@@ -122,8 +120,8 @@ func (o *object) encode() json.RawMessage {
 	return b.Bytes()
 }
 
-// encode prints without white space. Numbers keep the digits of the text, and <, > and & stay as they are: the
-// result is read by a model, not as HTML.
+// encode prints without white space. Numbers keep their digits, and <, > and & aren't escaped, because models read
+// the result.
 func encode(b *bytes.Buffer, v any) {
 	switch v := v.(type) {
 	case *object:
@@ -150,11 +148,11 @@ func encode(b *bytes.Buffer, v any) {
 		b.Write(v)
 	case json.Number:
 		b.WriteString(v.String())
-	default: // a string, a boolean or null: they can be encoded
+	default: // a string, boolean or null: cannot fail
 		text, _ := document.Marshal(v)
 		b.Write(text)
 	}
 }
 
-// pointer appends tokens to a JSON pointer.
+// pointer appends tokens to a JSON Pointer.
 func pointer(path string, tokens ...string) string { return path + document.Pointer(tokens).String() }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// typesOf reads "type" of a schema; a schema without it allows all types.
+// typesOf returns a schema's types; all if it has no "type".
 func typesOf(o *object) typeSet {
 	v, ok := o.get("type")
 	if !ok {
@@ -15,7 +15,6 @@ func typesOf(o *object) typeSet {
 	return parseType(v)
 }
 
-// typeOf returns the type of an instance.
 func typeOf(v any) typeSet {
 	switch v := v.(type) {
 	case bool:
@@ -36,7 +35,7 @@ func typeOf(v any) typeSet {
 	}
 }
 
-// rat returns the exact value; parse has bounded the digits.
+// rat returns the exact value; parse has limited the digits.
 func rat(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {
@@ -45,7 +44,7 @@ func rat(n json.Number) *big.Rat {
 	return r
 }
 
-// equal compares two instances as JSON Schema does: numbers by value, objects without order.
+// equal compares instances like JSON Schema: numbers by value, objects without order.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -82,7 +81,6 @@ func equal(a, b any) bool {
 	}
 }
 
-// contains reports whether a list contains an instance.
 func contains(list []any, v any) bool {
 	for _, one := range list {
 		if equal(one, v) {
@@ -92,8 +90,8 @@ func contains(list []any, v any) bool {
 	return false
 }
 
-// count reads a size keyword (minLength, maxItems, …): 3, 3.0 and 3e0 are the same.
-// It returns false if the size is beyond what a provider can count.
+// count returns a size keyword (minLength, maxItems, …), where 3, 3.0 and 3e0 are equal; false if providers cannot
+// count it.
 func count(n json.Number) (int64, bool) {
 	r := rat(n)
 	if !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > 1<<53 {
@@ -102,9 +100,8 @@ func count(n json.Number) (int64, bool) {
 	return r.Num().Int64(), true
 }
 
-// float returns the number as a float64, and whether that is exactly the written number:
-// either the float has the same value, as for 2^60, or its shortest text is the same, as
-// for 0.1.
+// float returns the number as a float64, and whether that is exact: it has the same value, as for 2^60, or its
+// shortest text is the same, as for 0.1.
 func float(r *big.Rat) (float64, bool) {
 	f, exact := r.Float64()
 	if exact {

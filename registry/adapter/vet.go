@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// vetted is a canonical schema in which every keyword has been checked that the registry takes
-// and no form carries.
+// vetted is a canonical schema without keywords that the registry accepts but no form supports.
 type vetted struct {
 	root *object
-	// schemas has every schema and subschema by its JSON pointer: these are the only possible
-	// targets of a reference.
+	// schemas has all schemas and subschemas by JSON Pointer: the possible targets of references.
 	schemas map[string]any
 }
 
@@ -21,7 +19,7 @@ func vet(root *object, p *problems) vetted {
 	return v
 }
 
-// walk is as deep as the text, which parse has bounded.
+// walk is as deep as the text, which parse has limited.
 func (v *vetted) walk(path string, schema any, p *problems) {
 	v.schemas[path] = schema
 	o, ok := schema.(*object)
@@ -37,7 +35,7 @@ func (v *vetted) walk(path string, schema any, p *problems) {
 	}
 }
 
-// inside walks the subschemas of one keyword.
+// inside walks the subschemas of a keyword.
 func (v *vetted) inside(path string, value any, holds holding, p *problems) {
 	switch holds {
 	case holdsSchema:
@@ -63,8 +61,8 @@ func checkPattern(path, pattern string, p *problems) {
 	}
 }
 
-// dialect finds the index at which a pattern of RE2 has another meaning, or none, in
-// ECMA-262, the dialect of JSON Schema and of the providers; -1 if there is no such place.
+// dialect returns the index at which an RE2 pattern has another meaning, or none, in ECMA-262, the dialect of JSON
+// Schema and the providers; -1 if there is none.
 func dialect(pattern string) int {
 	class := false
 	for i := 0; i < len(pattern); i++ {
@@ -92,8 +90,7 @@ func dialect(pattern string) int {
 	return -1
 }
 
-// refer returns the target of a reference; it never opens anything. It returns false if the
-// registry would refuse the reference.
+// refer returns the target of a reference inside the schema; false if the registry would reject the reference.
 func (v *vetted) refer(ref string) (target any, ok bool) {
 	fragment, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil {

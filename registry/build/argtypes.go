@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// shape is what an inlined schema says about a value's type.
+// shape describes a value's type as an inlined schema does.
 type shape struct {
 	types       []string // without null
 	nullable    bool
 	properties  []member
-	values      *node // of a map, whose names nobody knows beforehand; true for any
+	values      *node // of a map with arbitrary names; true for any
 	required    map[string]bool
 	items       *node
 	enum        []*node
@@ -25,10 +25,9 @@ type shape struct {
 // has reports whether t is the only type.
 func (sh *shape) has(t string) bool { return len(sh.types) == 1 && sh.types[0] == t }
 
-// errTypes is wrapped by the error for a schema that cannot become a Go type.
+// errTypes is wrapped by the error for a schema without a Go type.
 var errTypes = errors.New("the parameters have no Go type")
 
-// shapeOf reads a schema.
 func shapeOf(n *node) *shape {
 	sh := &shape{required: map[string]bool{}}
 	sh.merge(n)
@@ -39,7 +38,7 @@ func shapeOf(n *node) *shape {
 	return sh
 }
 
-// merge adds n's constraints to sh. Those that sh already has stay.
+// merge adds n's constraints to sh, without replacing existing ones.
 func (sh *shape) merge(n *node) {
 	sh.annotate(n)
 	sh.mergeTypes(n)
@@ -53,7 +52,7 @@ func (sh *shape) merge(n *node) {
 	sh.alternatives(n)
 }
 
-// mergeValues finds the values of a map.
+// mergeValues finds the values of a map. Those of patternProperties may have several kinds.
 func (sh *shape) mergeValues(n *node) {
 	extra := n.get("additionalProperties")
 	if sh.values == nil && extra != nil && (extra.kind != kindBool || extra.text != "false") {
@@ -61,8 +60,7 @@ func (sh *shape) mergeValues(n *node) {
 	}
 }
 
-// alternatives understands one kind: a schema or null. Other kinds have no Go type of
-// their own, and their values stay raw JSON.
+// alternatives supports a schema or null. Other kinds have no Go type, so their values stay raw JSON.
 func (sh *shape) alternatives(n *node) {
 	list := n.get("anyOf")
 	if list == nil {
@@ -97,7 +95,7 @@ func (sh *shape) annotate(n *node) {
 	}
 }
 
-// ranges describes in sentences how large a value may be.
+// ranges describes the limits of a value.
 func ranges(n *node) []string {
 	var all []string
 	for _, b := range [...]struct{ low, high, unit string }{
@@ -139,7 +137,7 @@ func (sh *shape) mergeTypes(n *node) {
 	}
 }
 
-// integer reads a JSON number that is whole and fits an int64.
+// integer parses a JSON integer that fits an int64.
 func integer(text string) (int64, bool) {
 	const longest = 40 // 1e999999999 is a short text and a long number
 	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); len(text) > longest || ok && len(exponent) > 3 {

@@ -18,29 +18,27 @@ import (
 	"voicegw/registry/spec"
 )
 
-// RegistryFile is the path of the registry in the project.
+// RegistryFile is the registry's path in the project.
 const RegistryFile = "registry/tool_registry.json"
 
 // defaultModule is the module of a project without a go.mod.
 const defaultModule = "voicegw"
 
-// Options say what to build.
+// Options configures a build.
 type Options struct {
-	// Dir is the project: the directory that holds tools. Empty means the current one.
+	// Dir is the project, the directory that contains tools. Empty means the working directory.
 	Dir string
-	// Check writes nothing and reports generated Go files that are out of date. It ignores the
-	// registry file, which is not committed.
+	// Check writes nothing and reports outdated generated Go files. It ignores the registry file, which isn't
+	// committed.
 	Check bool
-	// Time and Commit are written into the registry, outside its version. A zero Time is
-	// written as it is; Commit may be empty.
+	// Time and Commit are written into the registry, outside its version. Commit may be empty.
 	Time   time.Time
 	Commit string
 }
 
-// Build checks all tools and writes the registry and the generated Go files. If any finding
-// is an error it writes nothing. A file whose content would not change is not written, nor
-// is a registry of the same version and commit. If Build itself fails there is no report:
-// the error is [ErrNoTools], or an error of the file system.
+// Build checks all tools and writes the registry and the generated Go files, unless a finding is an error. Unchanged
+// files, and a registry of the same version and commit, aren't written. If Build itself fails, the error is
+// [ErrNoTools] or a file system error, and there is no report.
 func Build(o Options) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
@@ -50,8 +48,8 @@ func Build(o Options) (*Report, error) {
 	return report, errors.Join(err, p.root.Close())
 }
 
-// Lint checks the named tools, or all if there are no names, and writes nothing. A
-// name is a directory's name or an id. Lint ignores generated files, and uses only the Dir of o.
+// Lint checks the named tools (directory names or ids), or all, and writes nothing. It ignores generated files and
+// uses only o's Dir and Provided.
 func Lint(o Options, names ...string) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
@@ -70,7 +68,7 @@ func Lint(o Options, names ...string) (*Report, error) {
 	return p.report(names), nil
 }
 
-// project is one run over a project.
+// project is a run over a project.
 type project struct {
 	linter
 	dir  string
@@ -98,7 +96,6 @@ func open(dir string) (*project, error) {
 	return p, nil
 }
 
-// check checks the named directories.
 func (p *project) check(names []string) []*tool {
 	if all, err := toolNames(p.root.FS()); err == nil { // a missing directory is reported elsewhere
 		ids := make([]string, len(all))
@@ -164,7 +161,6 @@ func (p *project) build(o Options) (*Report, error) {
 	return r, p.write(r, generated, file)
 }
 
-// output is a generated file.
 type output struct {
 	name      string // in the project
 	want, now []byte
@@ -190,7 +186,7 @@ func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	return append(all, handlers), nil
 }
 
-// stale reports the generated files that are out of date.
+// stale reports outdated generated files.
 func (p *project) stale(files []output) {
 	for _, f := range files {
 		if !bytes.Equal(f.want, f.now) {
@@ -199,7 +195,7 @@ func (p *project) stale(files []output) {
 	}
 }
 
-// write writes the files that have changed, the registry last.
+// write writes the changed files, the registry last.
 func (p *project) write(r *Report, files []output, file registry.File) error {
 	data, err := file.Encode()
 	if err != nil {
@@ -211,7 +207,7 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 	}
 	var before registry.File
 	if json.Unmarshal(old, &before) == nil {
-		file.GeneratedAt = before.GeneratedAt // if only that differs, the file stays as it is
+		file.GeneratedAt = before.GeneratedAt // if only that differs, the file doesn't change
 		if same, err := file.Encode(); err == nil && bytes.Equal(same, old) {
 			data = old
 		}
@@ -228,7 +224,7 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 	return nil
 }
 
-// replace writes a file atomically: no reader ever sees half of it.
+// replace writes a file atomically.
 func replace(name string, data []byte) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -25,7 +25,7 @@ func ToolDir(dir string) (project, name string, err error) {
 	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
-// NextSteps tells an author which files New has written, and what to do next.
+// NextSteps lists the files that New has written, and the author's next steps.
 func NextSteps(name string, category spec.Category, files []string) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -40,8 +40,8 @@ func NextSteps(name string, category spec.Category, files []string) string {
 	return b.String()
 }
 
-// TimeOf returns the time of a build: epoch, the value of SOURCE_DATE_EPOCH, which makes
-// builds reproducible (reproducible-builds.org/specs/source-date-epoch), or now if it is empty.
+// TimeOf returns the time of a build: epoch, the value of SOURCE_DATE_EPOCH for reproducible builds
+// (reproducible-builds.org/specs/source-date-epoch), or now if it is empty.
 func TimeOf(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Now(), nil
@@ -53,8 +53,8 @@ func TimeOf(epoch string) (time.Time, error) {
 	return time.Unix(s, 0), nil
 }
 
-// CommitOf returns the last commit that changed the tools of the project in dir; it may be empty. A
-// commit that changes something else gives the same registry, so that nothing is compiled again.
+// CommitOf returns the last commit that changed the project's tools; may be empty. Other commits don't change the
+// registry, so nothing is recompiled.
 func CommitOf(ctx context.Context, dir string) string {
 	out, err := exec.CommandContext(ctx, "git", "-C", dir, "log", "-1", "--format=%H", "--", toolsDir).Output()
 	if err != nil {

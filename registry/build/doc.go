@@ -1,15 +1,11 @@
-// Package build is the author's side of the tools: it checks the directories of
-// tools/, makes registry/tool_registry.json of them and the Go code that binds
-// their handlers, and creates new tools.
+// Package build is for authors of tools: it checks the directories in tools/, generates registry/tool_registry.json
+// and the Go code that binds the handlers, and creates new tools.
 //
-// A tool is a directory tools/<dash-name>/ with schema.json, guide.md and
-// handler.go. [Build] reads all of them and reports everything that is wrong at once
-// as [Finding] values with file, line, JSON path and a link into docs/tools-reference.md. Only if
-// nothing is wrong it writes three kinds of files: the registry, an Args struct for
-// each tool (zz_args.go), and the table of handlers (tools/zz_tools.go). [New]
-// writes a tool to start from.
+// A tool is a directory tools/<dash-name>/ with schema.json, guide.md and handler.go. [Build] reports all problems as
+// [Finding]s with file, line, JSON path and a link into docs/tools-reference.md. Without errors it writes the
+// registry, an Args struct for each tool (zz_args.go), and the table of handlers (tools/zz_tools.go). [New] creates a
+// tool from a template.
 //
-// It reads regular files below the tool directories and go.mod, nothing else: it follows
-// no symbolic link, opens no reference of a schema, and runs no program.
-// It does not import the tools, so that it works even if they do not compile.
+// It reads only regular files in the tool directories and go.mod: it follows no symbolic links and no references of
+// schemas, and runs no programs. It doesn't import the tools, so it works even if they don't compile.
 package build

@@ -10,11 +10,10 @@ import (
 	"voicegw/registry/spec"
 )
 
-// exampleChecker checks the arguments of examples as a call of the tool would be checked.
+// exampleChecker checks arguments of examples like those of a call.
 type exampleChecker struct{ snapshot *registry.Snapshot }
 
-// exampleTool is the name of the tool that stands in for the real one, whose other
-// fields may still be invalid.
+// exampleTool is the name of a stand-in for the tool, because its other fields may still be invalid.
 const exampleTool = "example"
 
 func newExampleChecker(t *tool) (*exampleChecker, error) {
@@ -40,7 +39,7 @@ func newExampleChecker(t *tool) (*exampleChecker, error) {
 	return &exampleChecker{loaded.Snapshot()}, nil
 }
 
-// check reports how a call with these arguments would be refused.
+// check returns the reasons to reject a call with these arguments.
 func (c *exampleChecker) check(args json.RawMessage) []document.Problem {
 	p, refused := c.snapshot.Prepare(exampleTool, spec.ModeText, args)
 	if refused == nil {

@@ -12,53 +12,53 @@ import (
 	"voicegw/registry"
 )
 
-// Severity says whether a finding keeps the registry from being built.
+// Severity is a finding's severity.
 type Severity string
 
-// The severities. Warnings keep nothing from being built.
+// Severities. Warnings don't prevent a build.
 const (
 	SeverityError   Severity = "error"
 	SeverityWarning Severity = "warning"
 )
 
-// Docs is the page that findings link to, and Tutorial the one that a new author reads first, relative to the project.
+// Docs is the page that findings link to, and Tutorial the page for new authors, relative to the project.
 const (
 	Docs     = "docs/tools-reference.md"
 	Tutorial = "docs/tools.md"
 )
 
-// Finding is one error in a tool, or one point that its author should reconsider.
+// Finding is an error in a tool, or a point that its author should reconsider.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Tool is the tool's directory name; empty if the finding is not about a single tool.
+	// Tool is the tool's directory name; empty if the finding isn't about a single tool.
 	Tool string `json:"tool,omitempty"`
 	// File is relative to the project, with slashes.
 	File string `json:"file"`
-	// Line counts from 1; 0 means the file as a whole.
+	// Line counts from 1; 0 means the whole file.
 	Line int `json:"line,omitempty"`
-	// Path is a JSON pointer (RFC 6901) into a JSON file.
+	// Path is a JSON Pointer (RFC 6901) into a JSON file.
 	Path string `json:"path,omitempty"`
-	// Rule names the heading of [Docs] to which Link leads.
+	// Rule is the heading of [Docs] that Link leads to.
 	Rule string `json:"rule"`
-	// Message says what is wrong and how to fix it.
+	// Message explains the problem and its fix.
 	Message string `json:"message"`
 	Link    string `json:"link"`
 }
 
 // Report lists all findings, sorted by file, line and path.
 type Report struct {
-	// Version is the registry's version; empty if there are errors.
+	// Version is the registry's version; empty after errors.
 	Version string `json:"version,omitempty"`
-	// Tools are the ids of the tools that were read, sorted.
+	// Tools are the sorted ids of the tools.
 	Tools    []string  `json:"tools"`
 	Findings []Finding `json:"findings"`
-	// Written are the files whose content changed, relative to the project.
+	// Written are the changed files, relative to the project.
 	Written []string `json:"written,omitempty"`
 
-	registry registry.File // what was built; no tools if there are errors
+	registry registry.File // the result; without tools after errors
 }
 
-// Errors counts the findings that are errors.
+// Errors counts the errors.
 func (r *Report) Errors() int {
 	n := 0
 	for _, f := range r.Findings {
@@ -69,7 +69,7 @@ func (r *Report) Errors() int {
 	return n
 }
 
-// WriteJSON writes the report as one JSON object, for editors and scripts.
+// WriteJSON writes the report as a JSON object, for editors and scripts.
 func (r *Report) WriteJSON(w io.Writer) error {
 	if err := writeJSON(w, r); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -77,7 +77,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// writeJSON writes a value for a person or an editor to read.
+// writeJSON writes readable JSON.
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -85,8 +85,8 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Summary returns the outcome of a build or a check: a line of counts, and a line for each
-// written file. otherwise ends the first line if there are errors; it may be empty.
+// Summary returns the result: a line of counts, and a line for each written file. After errors, otherwise ends the
+// first line; it may be empty.
 func (r *Report) Summary(otherwise string) string {
 	counts := []string{textutil.Count(len(r.Tools), "tool"), textutil.Count(r.Errors(), "error"), textutil.Count(len(r.Findings)-r.Errors(), "warning")}
 	if r.Errors() > 0 {
@@ -104,8 +104,7 @@ func (r *Report) Summary(otherwise string) string {
 	return strings.Join(counts, "\n  ")
 }
 
-// WriteFindings writes one paragraph for each finding, in the form file:line:
-// message that editors understand.
+// WriteFindings writes a paragraph for each finding, in the format file:line: message that editors parse.
 func (r *Report) WriteFindings(w io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Findings {
@@ -136,8 +135,7 @@ func (r *Report) sort() {
 	r.Findings = slices.Compact(r.Findings)
 }
 
-// The rules that are not named after a field of schema.json. A field's rule is its name in
-// lower-case letters.
+// Rules that aren't fields of schema.json. A field's rule is its name in lower case.
 const (
 	ruleDirectory  = "the-directory"
 	ruleFiles      = "the-files"
@@ -153,14 +151,14 @@ const (
 	ruleWrites     = "an-action-that-writes-without-confirmation"
 )
 
-// fields are the fields of schema.json, as written.
+// fields are the fields of schema.json.
 var fields = [...]string{
 	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "confirmWhen",
 	"allowedModes", "requires", "rateLimit", "availability", "job", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }
 
-// ruleOf returns the rule for a pointer into schema.json: that of its field.
+// ruleOf returns the rule for a pointer into schema.json.
 func ruleOf(path string) string {
 	field, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if slices.Contains(fields[:], field) {

@@ -6,20 +6,18 @@ import (
 
 // guide is a parsed guide.md.
 type guide struct {
-	title     string // of the first line that is a heading of level 1
+	title     string // of the first line, a heading of level 1
 	titleLine int
-	// summary is the first line that is neither blank nor a heading, before the first
-	// heading of level 2; empty if there is no such line.
+	// summary is the first nonblank line before a heading of level 2 that isn't a heading; may be empty.
 	summary     string
 	summaryLine int
-	// continues says that the paragraph of the summary has a second line.
+	// continues means that the summary's paragraph has a second line.
 	continues bool
 	sections  []section
-	// unclosed is the line of a code block that does not end; 0 if all do.
+	// unclosed is the line of an unclosed code block, or 0.
 	unclosed int
 }
 
-// section is the text below a heading of level 2.
 type section struct {
 	heading string
 	line    int
@@ -27,14 +25,13 @@ type section struct {
 	blocks  []block
 }
 
-// block is a fenced block of code.
 type block struct {
 	info string // the text after the fence, in lower case
 	line int    // of the first line inside
 	text string
 }
 
-// section returns the first section with that heading, ignoring case; nil without such a section.
+// section returns the first section with that heading, ignoring case, or nil.
 func (g *guide) section(heading string) *section {
 	for i := range g.sections {
 		if strings.EqualFold(g.sections[i].heading, heading) {
@@ -44,7 +41,6 @@ func (g *guide) section(heading string) *section {
 	return nil
 }
 
-// count returns how many sections have that heading.
 func (g *guide) count(heading string) int {
 	n := 0
 	for _, s := range g.sections {
@@ -55,15 +51,13 @@ func (g *guide) count(heading string) int {
 	return n
 }
 
-// guideReader goes through the lines of a guide.
 type guideReader struct {
 	guide
-	fence string // the fence that opened the current block; empty outside a block
+	fence string // the current block's opening fence; empty outside a block
 	block block
 }
 
-// parseGuide reads a guide.md: ATX headings and fenced blocks as in CommonMark 0.31
-// (sections 4.2 and 4.5). It accepts any text.
+// parseGuide parses any guide.md: ATX headings and fenced blocks as in CommonMark 0.31 (sections 4.2 and 4.5).
 func parseGuide(text string) *guide {
 	var r guideReader
 	line := 0
@@ -112,14 +106,12 @@ func (r *guideReader) line(l string, number int) {
 	r.add(l)
 }
 
-// add adds a line to the current section.
 func (r *guideReader) add(l string) {
 	if n := len(r.sections); n > 0 {
 		r.sections[n-1].text += l + "\n"
 	}
 }
 
-// close ends the current block.
 func (r *guideReader) close() {
 	if n := len(r.sections); n > 0 {
 		r.sections[n-1].blocks = append(r.sections[n-1].blocks, r.block)
@@ -148,7 +140,7 @@ func headingOf(l string) (int, string) {
 	return level, text
 }
 
-// opensFence returns the fence with which a line opens a block, and the text after it.
+// opensFence returns the fence that opens a block, and the text after it.
 func opensFence(l string) (fence, info string) {
 	rest, ok := indented(l)
 	if !ok || rest == "" || rest[0] != '`' && rest[0] != '~' {

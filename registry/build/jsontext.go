@@ -13,10 +13,9 @@ import (
 	"voicegw/registry/document"
 )
 
-// maxDepth is how deep the values of a schema.json may be nested.
+// maxDepth limits the nesting of a schema.json.
 const maxDepth = 100
 
-// The kinds of nodes.
 const (
 	kindObject = '{'
 	kindArray  = '['
@@ -26,7 +25,7 @@ const (
 	kindNull   = 'n'
 )
 
-// node is a JSON value that remembers its line and the order of its members.
+// node is a JSON value with its line and ordered members.
 type node struct {
 	kind    byte
 	line    int
@@ -41,7 +40,6 @@ type member struct {
 	value *node
 }
 
-// syntaxError reports invalid JSON.
 type syntaxError struct {
 	line int
 	text string
@@ -49,13 +47,12 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.text) }
 
-// jsonReader reads JSON into nodes.
 type jsonReader struct {
 	dec   *json.Decoder
-	lines []int // offsets at which lines end
+	lines []int // offsets of line ends
 }
 
-// parseJSON reads one JSON value. The error is a *syntaxError.
+// parseJSON parses a JSON value. The error is a *syntaxError.
 func parseJSON(data []byte) (*node, error) {
 	p := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
@@ -74,7 +71,7 @@ func parseJSON(data []byte) (*node, error) {
 	return n, nil
 }
 
-// line returns the line of the token that was read last.
+// line returns the line of the last token.
 func (p *jsonReader) line() int {
 	return 1 + sort.SearchInts(p.lines, int(p.dec.InputOffset()))
 }
@@ -129,7 +126,7 @@ func (p *jsonReader) fill(n *node, depth int) error {
 			if err != nil {
 				return err
 			}
-			m.key, _ = key.(string) // the decoder accepts no other key
+			m.key, _ = key.(string) // the decoder rejects other keys
 			m.line = p.line()
 		}
 		value, err := p.value(depth + 1)
@@ -146,7 +143,7 @@ func (p *jsonReader) fill(n *node, depth int) error {
 	return err
 }
 
-// get returns the value of a member; nil if it is missing or n is not an object.
+// get returns the value of a member; nil if it is missing or n isn't an object.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -159,7 +156,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// str returns a member that is a string; otherwise "".
+// str returns a string member, or "".
 func (n *node) str(key string) string {
 	if v := n.get(key); v != nil && v.kind == kindString {
 		return v.text
@@ -167,7 +164,7 @@ func (n *node) str(key string) string {
 	return ""
 }
 
-// at follows a JSON pointer; nil if it leads nowhere.
+// at follows a JSON Pointer; nil if it leads nowhere.
 func (n *node) at(pointer string) *node {
 	place, ok := document.ParsePointer(pointer)
 	if !ok {
@@ -192,8 +189,8 @@ func (n *node) child(token string) *node {
 	return n.items[i]
 }
 
-// lineOf returns the line of the value to which a pointer leads, or of the nearest value
-// around it. For a member it is the line of its key.
+// lineOf returns the line of a pointer's target, or of the nearest value around it. For a member it is the key's
+// line.
 func (n *node) lineOf(pointer string) int {
 	line := n.line
 	place, _ := document.ParsePointer(pointer)
@@ -214,7 +211,7 @@ func (n *node) lineOf(pointer string) int {
 	return line
 }
 
-// compact writes the value on one line, for a comment.
+// compact formats the value on one line, for a comment.
 func (n *node) compact() string {
 	switch n.kind {
 	case kindObject:
@@ -238,8 +235,8 @@ func (n *node) compact() string {
 	}
 }
 
-// quote writes a JSON string without HTML escapes.
+// quote encodes a JSON string without HTML escapes.
 func quote(s string) string {
-	text, _ := document.Marshal(s) // a string can always be encoded
+	text, _ := document.Marshal(s) // cannot fail
 	return string(text)
 }

@@ -17,9 +17,9 @@ import (
 	"voicegw/registry/spec"
 )
 
-// linter collects the findings of one run.
+// linter collects the findings of a run.
 type linter struct {
-	module   string            // the path of the project's module
+	module   string            // the project's module path
 	twins    map[string]string // ids that are too similar to an earlier one
 	tool     string            // the tool that is being checked
 	beside   []*version
@@ -30,13 +30,13 @@ type linter struct {
 type tool struct {
 	name    string
 	entry   registry.Entry
-	args    []byte // zz_args.go as it must be
-	current []byte // zz_args.go as it is now
+	args    []byte // the required zz_args.go
+	current []byte // the current zz_args.go
 	has     functions
-	output  []byte // its output in OpenAI's form; empty without one
+	output  []byte // the output schema in OpenAI's form; may be empty
 }
 
-// bare reports whether the tool takes no arguments, so that its Gemini form is empty.
+// bare reports whether the tool takes no arguments, so that it has no Gemini form.
 func (t *tool) bare() bool { return len(t.entry.Forms.OpenAI) > 0 && len(t.entry.Forms.Gemini) == 0 }
 
 func (l *linter) add(file string, line int, pointer, rule, format string, args ...any) {
@@ -56,18 +56,16 @@ func (l *linter) report(severity Severity, file string, line int, pointer, rule,
 	})
 }
 
-// errors counts the errors so far.
 func (l *linter) errors() int { return (&Report{Findings: l.findings}).Errors() }
 
-// check reads one directory and reports everything that is wrong with it. The tool is
-// nil if there were errors.
+// check checks a directory. It returns nil after errors.
 func (l *linter) check(root fs.FS, name string) *tool {
 	l.tool = name
 	defer func() { l.tool = "" }()
 	before := l.errors()
 	s := l.read(root, name)
 	t := &tool{name: name, current: s.args}
-	var parameters *node // only if it is reliable
+	var parameters *node // only if reliable
 	if s.schema != nil {
 		parameters = l.schema(s, t)
 	}
@@ -90,7 +88,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	return t
 }
 
-// schema checks schema.json. It returns the parameters if nothing is wrong with them.
+// schema checks schema.json. It returns the parameters if they are valid.
 func (l *linter) schema(s *source, t *tool) *node {
 	file := s.file(schemaFile)
 	tree, err := parseJSON(s.schema)
@@ -120,11 +118,11 @@ func (l *linter) schema(s *source, t *tool) *node {
 	l.output(file, tree, t, problems)
 	l.wording(file, tree)
 	if len(declared.Parameters) == 0 {
-		return nil // the file is not an object
+		return nil // the file isn't an object
 	}
 	parameters := tree.get("parameters")
 	if parameters == nil || parameters.kind == kindObject && len(parameters.members) == 0 {
-		if parameters, err = parseJSON(declared.Parameters); err != nil { // a schema of the registry's own
+		if parameters, err = parseJSON(declared.Parameters); err != nil { // built-in schema
 			l.add(file, tree.line, "/parameters", ruleParameters, "%v.", err)
 			return nil
 		}
@@ -139,7 +137,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 	return parameters
 }
 
-// fields checks what schema.json says outside the parameters and spec.Parse cannot know.
+// fields checks what spec.Parse cannot know, except the parameters.
 func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 	file := s.file(schemaFile)
 	if want := toolID(s.name); s.named && declared.ToolID != "" && declared.ToolID != want {
@@ -164,11 +162,11 @@ func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 	}
 }
 
-// bounds refuses a schema in which a lower bound exceeds the upper one: no value satisfies it.
+// bounds rejects a schema with a lower bound above the upper one, which no value satisfies.
 func (l *linter) bounds(file string, tree *node, field string, schema json.RawMessage) bool {
 	var doc any
 	if json.Unmarshal(schema, &doc) != nil {
-		return true // reported before
+		return true // already reported
 	}
 	found := len(l.findings)
 	l.boundsOf(file, tree, field, doc)
@@ -201,7 +199,7 @@ func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 	}
 }
 
-// forms makes the providers' forms of parameters that the registry accepts.
+// forms makes the providers' forms of valid parameters.
 func (l *linter) forms(file string, tree *node, t *tool) bool {
 	var err error
 	if t.entry.Forms, err = registry.FormsOf(t.entry.Spec.Parameters); err == nil {
@@ -222,7 +220,7 @@ func (l *linter) forms(file string, tree *node, t *tool) bool {
 	return false
 }
 
-// guide checks guide.md. Examples are checked if there are parameters to check them against.
+// guide checks guide.md, and its examples if there are parameters.
 func (l *linter) guide(s *source, t *tool, parameters *node) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
@@ -246,7 +244,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 		switch g.count(heading) {
 		case 0:
 			if bare {
-				continue // there is nothing to describe, and only one call
+				continue // nothing to describe, and only one call
 			}
 			l.add(file, 0, "", ruleGuide, "The section \"## %s\" is missing.", heading)
 		case 1:
@@ -264,7 +262,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 }
 
-// mentions warns of parameters that the guide does not mention.
+// mentions warns of parameters that the guide doesn't mention.
 func (l *linter) mentions(file string, s *section, parameters *node) {
 	if s == nil || parameters == nil {
 		return
@@ -276,7 +274,7 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 	}
 }
 
-// examples checks the JSON blocks: each holds the arguments of a call.
+// examples checks the JSON blocks, which contain arguments of calls.
 func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 	var checker *exampleChecker
 	if usable {
@@ -327,7 +325,7 @@ func (l *linter) exampleSyntax(file string, b block, err error) {
 	l.add(file, line, "", ruleExamples, "The example is not valid JSON: %s", strings.TrimPrefix(sentence(text), "This is not valid JSON: "))
 }
 
-// sentence gives a message a capital and a full stop.
+// sentence adds a capital and a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return s

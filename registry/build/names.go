@@ -9,16 +9,15 @@ import (
 	"unicode"
 )
 
-// maxName is the longest name of a tool's directory: the longest id, which the providers
-// limit.
+// maxName limits a tool's directory name, like the providers' limit for ids.
 const maxName = 64
 
 var dashName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// reserved are names that have a special meaning for the go command or in a Go file.
+// reserved are names with a special meaning in Go.
 var reserved = [...]string{"main", "internal", "vendor", "testdata", "documentation", "init", "tools", "registry"}
 
-// checkName says what is wrong with the name of a tool's directory; empty if it is valid.
+// checkName returns the problem with the name of a tool's directory, or an empty string.
 func checkName(name string) string {
 	pkg := packageName(name)
 	switch {
@@ -37,21 +36,18 @@ func checkName(name string) string {
 	}
 }
 
-// toolID returns the id of the tool in a directory of that name.
 func toolID(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// packageName returns the Go package of the tool in a directory of that name.
 func packageName(name string) string { return strings.ReplaceAll(name, "-", "") }
 
-// initialisms are written in one case, as is usual in Go.
+// initialisms are spelled as usual in Go.
 var initialisms = map[string]string{
 	"api": "API", "css": "CSS", "csv": "CSV", "html": "HTML", "http": "HTTP", "https": "HTTPS",
 	"id": "ID", "ids": "IDs", "ip": "IP", "json": "JSON", "kb": "KB", "ms": "MS", "pdf": "PDF", "sql": "SQL",
 	"ui": "UI", "uri": "URI", "url": "URL", "urls": "URLs", "utc": "UTC", "uuid": "UUID", "xml": "XML",
 }
 
-// goName makes an exported Go identifier of any text. Different texts may give the
-// same identifier: see scope.
+// goName makes an exported Go identifier from any text. Different texts may give the same one: see scope.
 func goName(text string) string {
 	name := camel(text)
 	if !token.IsIdentifier(name) || !token.IsExported(name) {
@@ -60,7 +56,6 @@ func goName(text string) string {
 	return name
 }
 
-// camel joins the words of a text and capitalises each.
 func camel(text string) string {
 	var b strings.Builder
 	for _, w := range words(text) {
@@ -74,8 +69,8 @@ func camel(text string) string {
 	return b.String()
 }
 
-// words splits a text at everything that is neither letter nor digit, and where an
-// upper-case letter follows a lower-case one.
+// words splits a text at other characters than letters and digits, and before an upper-case letter after a lower-case
+// one.
 func words(text string) []string {
 	var all []string
 	var word []rune
@@ -98,10 +93,10 @@ func words(text string) []string {
 	return all
 }
 
-// scope hands out distinct names.
+// scope provides unique names.
 type scope map[string]bool
 
-// take returns name, or name with the first number from 2 on that makes it unique.
+// take returns name, or name with the first number from 2 that makes it unique.
 func (s scope) take(name string) string {
 	unique := name
 	for i := 2; s[unique]; i++ {

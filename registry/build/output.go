@@ -9,8 +9,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// output makes of the schema of a tool's data what its Go type is made of. problems are those that were
-// found in schema.json.
+// output checks the output schema and prepares its Go type. problems are those of schema.json.
 func (l *linter) output(file string, tree *node, t *tool, problems []document.Problem) {
 	const field = "/output"
 	schema := t.entry.Output

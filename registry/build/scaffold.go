@@ -15,16 +15,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// templates are the files of a new tool.
+// templates are the files of new tools.
 //
 //go:embed template/*/*.tmpl
 var templates embed.FS
 
-// New writes the tool of that name into the project dir: a directory with the three
-// files, a test, and the generated types, so that it builds and runs immediately. What it
-// does is an example of its category; an empty one is that of retrieval. It
-// returns the files, relative to the project. The error wraps [ErrName], [ErrExists] or
-// [ErrNoTools], or is an error of the file system.
+// New creates a tool in the project dir that builds and runs immediately: the three files, a test, and the generated
+// types. It is an example of its category, by default retrieval. It returns the files, relative to the project. The
+// error wraps [ErrName], [ErrExists] or [ErrNoTools], or is a file system error.
 func New(dir, name string, category spec.Category) ([]string, error) {
 	text := checkName(name)
 	if text == "" {

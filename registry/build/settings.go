@@ -9,13 +9,13 @@ import (
 	"voicegw/registry/spec"
 )
 
-// settingTypes are the Go types of settings, those that spec.Setting.Value gives.
+// settingTypes are the Go types of settings, as in spec.Setting.Value.
 var settingTypes = map[spec.SettingType]string{
 	spec.SettingString: "string", spec.SettingInteger: "int", spec.SettingNumber: "float64",
 	spec.SettingBoolean: "bool", spec.SettingDuration: "time.Duration", spec.SettingList: "[]string",
 }
 
-// settings declares the type Settings of a tool's own settings.
+// settings declares the type Settings.
 func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 	name := w.names.take("Settings")
 	used := scope{}
@@ -43,7 +43,7 @@ func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 	w.decls = append(w.decls, b.String())
 }
 
-// imports writes what the declarations import.
+// imports generates the import declaration.
 func (w *argsWriter) imports(module string) string {
 	var std, own []string
 	if w.raw {

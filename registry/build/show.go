@@ -14,7 +14,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// WriteList writes the tools of a registry to w, as a table or as one JSON object.
+// WriteList writes a registry's tools as a table or as a JSON object.
 func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, struct {
@@ -34,8 +34,7 @@ func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 	return err
 }
 
-// WriteTool writes everything about one tool: its fields, its parameters and its guide, or
-// all of it as one JSON object.
+// WriteTool writes a tool's fields, parameters and guide, or a JSON object.
 func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, t)
@@ -88,7 +87,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	return err
 }
 
-// settingRows lists a tool's own settings by the keys of the configuration.
+// settingRows lists a tool's own settings by configuration key.
 func settingRows(id string, settings map[string]spec.Setting) [][]string {
 	rows := [][]string{{"SETTING", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -105,7 +104,6 @@ func settingRows(id string, settings map[string]spec.Setting) [][]string {
 	return rows
 }
 
-// toolLine is one tool of a list.
 type toolLine struct {
 	ToolID               string           `json:"toolId"`
 	Version              string           `json:"version"`
@@ -125,12 +123,12 @@ func toolLines(file registry.File) []toolLine {
 	return lines
 }
 
-// parameterRows lists the properties of a schema below a heading, those of nested objects with a dot.
+// parameterRows lists a schema's properties below a heading, nested ones with a dot.
 func parameterRows(heading string, schema json.RawMessage) [][]string {
 	rows := [][]string{{heading, "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
 	walk = func(prefix string, s schemaView, depth int) {
-		place := func(name string) string { // the required ones first
+		place := func(name string) string { // required ones first
 			return strconv.FormatBool(!slices.Contains(s.Required, name)) + name
 		}
 		names := slices.SortedFunc(maps.Keys(s.Properties), func(a, b string) int { return strings.Compare(place(a), place(b)) })
@@ -148,13 +146,13 @@ func parameterRows(heading string, schema json.RawMessage) [][]string {
 	}
 	var root schemaView
 	if err := json.Unmarshal(schema, &root); err != nil {
-		return rows // the registry has checked it, so this cannot happen
+		return rows // cannot happen: validated by the registry
 	}
 	walk("", root, 0)
 	return rows
 }
 
-// schemaView holds the parts of a schema that a table shows.
+// schemaView is the part of a schema in a table.
 type schemaView struct {
 	Type        json.RawMessage       `json:"type"`
 	Description string                `json:"description"`

@@ -19,40 +19,40 @@ import (
 	"unicode/utf8"
 )
 
-// The three files of a tool.
+// The files of a tool.
 const (
 	schemaFile  = "schema.json"
 	guideFile   = "guide.md"
 	handlerFile = "handler.go"
 )
 
-// The maximum sizes of the files, in bytes. A model reads the first two.
+// Maximum sizes of the files, in bytes. Models read the first two.
 const (
 	maxSchema  = 64 << 10
 	maxGuide   = 64 << 10
 	maxHandler = 1 << 20
 )
 
-// toolsDir is where the tools are, in the project.
+// toolsDir contains the tools.
 const toolsDir = "tools"
 
-// source is a tool's directory as it was read.
+// source is a tool's directory.
 type source struct {
 	name    string // of the directory
-	named   bool   // its name may be that of a tool
-	schema  []byte // nil if it could not be read; the same applies to the others
+	named   bool   // the name is valid
+	schema  []byte // nil if unreadable, like the others
 	guide   []byte
 	handler []byte
-	args    []byte            // zz_args.go as it is
-	others  map[string][]byte // the other Go files of the build
-	left    map[string][]byte // Go files outside the build: tests, and those that a constraint excludes
+	args    []byte            // the current zz_args.go
+	others  map[string][]byte // the build's other Go files
+	left    map[string][]byte // excluded Go files: tests, and those with unmet constraints
 }
 
 // file returns the path of one of the tool's files in the project.
 func (s *source) file(name string) string { return path.Join(toolsDir, s.name, name) }
 
-// toolNames lists the directories in the tools directory, sorted. Like the go command, it
-// ignores names that begin with a dot or an underscore. It ignores files, too.
+// toolNames lists the sorted directories in tools. Like the go command, it ignores names that start with a dot or an
+// underscore.
 func toolNames(root fs.FS) ([]string, error) {
 	entries, err := fs.ReadDir(root, toolsDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +74,8 @@ func toolNames(root fs.FS) ([]string, error) {
 	return names, nil
 }
 
-// read reads a tool's files. root is bounded by os.Root, so that no link leads out of
-// the project, and links inside it are refused as well.
+// read reads a tool's files. root is limited by os.Root, so links cannot leave the project; links inside are rejected
+// too.
 func (l *linter) read(root fs.FS, name string) *source {
 	s := &source{name: name, others: map[string][]byte{}, left: map[string][]byte{}}
 	dir := path.Join(toolsDir, name)
@@ -100,9 +100,9 @@ func (l *linter) read(root fs.FS, name string) *source {
 		switch n := e.Name(); {
 		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"):
 		case strings.HasSuffix(n, "_test.go"), strings.HasPrefix(n, "_"), strings.HasPrefix(n, "."):
-			s.left[n], _ = readFile(root, s.file(n), maxHandler) // for the names in it
+			s.left[n], _ = readFile(root, s.file(n), maxHandler) // only for hints, and for the names in it
 		case n == ArgsFile:
-			s.args, _ = readFile(root, s.file(n), maxHandler) // a file that cannot be read counts as out of date
+			s.args, _ = readFile(root, s.file(n), maxHandler) // an unreadable file counts as outdated
 		default:
 			switch text := l.file(root, s.file(n), maxHandler); {
 			case text == nil:
@@ -151,8 +151,7 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	return data
 }
 
-// isControl reports whether r is a control character that a text must not contain; the
-// caller reports line ends itself.
+// isControl reports whether r is a forbidden control character; the caller checks line ends.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f
 }
@@ -177,7 +176,7 @@ func readFile(root fs.FS, name string, most int64) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// openProject opens a project for reading. Close ends it.
+// openProject opens a project for reading.
 func openProject(dir string) (*os.Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -186,8 +185,8 @@ func openProject(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// names reports whether a Go file that a person has written, a test as well, has a name that begins like
-// that. The file may be no valid Go yet.
+// names reports whether a hand-written Go file, including tests, has a name with that prefix. The file may be
+// invalid.
 func (s *source) names(prefix string) bool {
 	has := func(text []byte) bool {
 		var words scanner.Scanner
@@ -204,8 +203,7 @@ func (s *source) names(prefix string) bool {
 	return has(s.handler) || slices.ContainsFunc(slices.Collect(maps.Values(s.others)), has) || slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
 }
 
-// handlerHash returns the first 16 hex digits of SHA-256 over the Go files of the build that a person has
-// written, with their names.
+// handlerHash returns the first 16 hex digits of a SHA-256 of the build's hand-written Go files and their names.
 func (s *source) handlerHash() string {
 	files := maps.Clone(s.others)
 	files[handlerFile] = s.handler

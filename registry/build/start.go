@@ -22,27 +22,26 @@ import (
 )
 
 const (
-	// programDir is where the program is that holds the tools, in the project.
+	// programDir contains the program with the tools.
 	programDir = "cmd/voicegw"
-	// startTime bounds the start of the program, without its compilation.
+	// startTime limits the start of the program, without its compilation.
 	startTime = time.Minute
-	// maxOutput is how much of what the compiler or the program says is shown, in characters.
+	// maxOutput limits the shown output of the compiler or program, in characters.
 	maxOutput = 2000
-	// maxCompileErrors is how many errors of the compiler become findings.
+	// maxCompileErrors limits the compiler errors that become findings.
 	maxCompileErrors = 50
 )
 
-// Started is what a program that was started only to be tried writes to its standard output, as JSON.
+// Started is the output of a program that is started only as a check, as JSON.
 type Started struct {
-	// Problems are those of registry.LoadError; empty if the tools can be loaded.
+	// Problems are those of registry.LoadError; empty if the tools load.
 	Problems []document.Problem `json:"problems"`
 }
 
-// Start compiles the program of the project in dir with the registry that was built, starts it with args,
-// which must make it write [Started] and end, and adds to the report what is wrong: errors of the compiler,
-// a panic while the program begins, needs that nothing provides. The registry's file need not exist, nor
-// need it be what was built: after a check it may be neither. A project without the program, or a machine
-// without the go command, has no findings. The error is one of ctx or of the file system.
+// Start compiles the project's program with the built registry, starts it with args, which must make it print
+// [Started] and exit, and adds findings: compiler errors, a panic at the start, and missing needs. The registry's
+// file needn't exist or be up to date. Without the program or the go command, there are no findings. The error is
+// ctx's or a file system error.
 func (r *Report) Start(ctx context.Context, dir string, args ...string) error {
 	found, err := r.start(ctx, dir, args)
 	r.add(found)
@@ -72,7 +71,7 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 	if err != nil {
 		return nil, err
 	}
-	// Not go run: if its time is over, the program would go on.
+	// Not go run: on a timeout, the program would continue.
 	if out, err := s.command(ctx, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", s.program, "./"+programDir); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -96,14 +95,13 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 	return s.ended(out.stderr, err), nil
 }
 
-// starter tries the program of one project.
 type starter struct {
 	dir      string
 	registry registry.File
 	program  string // the compiled program
 }
 
-// overlay writes the registry to tmp, and a file that tells the go command to take it for the project's.
+// overlay writes the registry to tmp, and an overlay file for the go command.
 func (s *starter) overlay(tmp string) (string, error) {
 	data, err := s.registry.Encode()
 	if err != nil {
@@ -124,7 +122,7 @@ func (s *starter) command(ctx context.Context, name string, args ...string) (sai
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, &stdout, &stderr
-	cmd.WaitDelay = time.Second // a program that leaves a child behind does not hold the build
+	cmd.WaitDelay = time.Second // a program's remaining child must not block the build
 	err := cmd.Run()
 	return said{stdout.Bytes(), stderr.Bytes()}, err
 }
@@ -138,14 +136,14 @@ func (s *starter) finding(file string, line int, pointer, format string, args ..
 		Message: fmt.Sprintf(format, args...), Link: Docs + "#" + ruleHandler}
 }
 
-// compileError matches a line of the compiler.
+// compileError matches a compiler error.
 var compileError = regexp.MustCompile(`(?m)^(?:\./)?([^\s:]+\.go):(\d+):(?:\d+:)? (.+)$`)
 
-// compiled makes findings of what the compiler says.
+// compiled converts compiler errors to findings.
 func (s *starter) compiled(stderr []byte) []Finding {
 	var all []Finding
 	for _, m := range compileError.FindAllSubmatch(stderr, maxCompileErrors) {
-		line, _ := strconv.Atoi(string(m[2])) // digits; a line too large for an int is 0, the whole file
+		line, _ := strconv.Atoi(string(m[2])) // digits; too large a line becomes 0, the whole file
 		all = append(all, s.finding(string(m[1]), line, "", "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
 	}
 	if len(all) == 0 {
@@ -154,13 +152,13 @@ func (s *starter) compiled(stderr []byte) []Finding {
 	return all
 }
 
-// ofTool matches a place in a tool's Go file, in the trace of a panic.
+// ofTool matches a position in a tool's Go file in a panic's trace.
 var ofTool = regexp.MustCompile(`(?m)\b` + toolsDir + `/([a-z0-9-]+)/([^\s/:]+\.go):(\d+)`)
 
-// panicked matches the first line of a panic or of a fatal error.
+// panicked matches the first line of a panic or a fatal error.
 var panicked = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.+)$`)
 
-// ended makes a finding of a program that ended before it could load its tools.
+// ended makes a finding for a program that exited before it loaded its tools.
 func (s *starter) ended(stderr []byte, err error) []Finding {
 	what := panicked.FindSubmatch(stderr)
 	if what == nil {
@@ -179,7 +177,7 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 	return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
 }
 
-// loaded makes findings of what keeps the registry from being loaded by the program.
+// loaded makes findings for problems of loading the registry.
 func (s *starter) loaded(problems []document.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
@@ -195,7 +193,7 @@ func (s *starter) loaded(problems []document.Problem) []Finding {
 	return all
 }
 
-// tail returns the end of an output, shortened.
+// tail returns the end of an output.
 func tail(output []byte) string {
 	r := []rune(strings.ToValidUTF8(strings.TrimSpace(string(output)), "?"))
 	if len(r) > maxOutput {
@@ -204,7 +202,7 @@ func tail(output []byte) string {
 	return string(r)
 }
 
-// add adds findings to the report; with an error it has no version.
+// add adds findings to the report; after errors it has no version.
 func (r *Report) add(findings []Finding) {
 	r.Findings = append(r.Findings, findings...)
 	r.sort()
@@ -213,7 +211,7 @@ func (r *Report) add(findings []Finding) {
 	}
 }
 
-// StartedOf returns what a program writes whose tools were loaded with that error, which may be nil.
+// StartedOf converts the error of loading the tools, which may be nil.
 func StartedOf(err error) Started {
 	if err == nil {
 		return Started{Problems: []document.Problem{}}

@@ -9,14 +9,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// version is a tool that is a version of another one, and that was read without problems.
+// version is a valid variant.
 type version struct {
 	folder, file string
 	tree         *node
 	spec         spec.Spec
 }
 
-// agree compares each version with the tool beside which it stands, which is read for that.
+// agree compares each variant with its main tool.
 func (l *linter) agree(root fs.FS) {
 	byVersion := map[string]string{} // of the tool and its version, the folder
 	for _, v := range l.beside {
@@ -25,7 +25,7 @@ func (l *linter) agree(root fs.FS) {
 		main := strings.ReplaceAll(of, "_", "-")
 		text, err := fs.ReadFile(root, path.Join(toolsDir, main, schemaFile))
 		if err != nil {
-			names, _ := toolNames(root) // without a folder there is nothing to suggest
+			names, _ := toolNames(root) // without a folder there are no suggestions
 			for i, name := range names {
 				names[i] = toolID(name)
 			}
@@ -34,7 +34,7 @@ func (l *linter) agree(root fs.FS) {
 		}
 		declared, problems := spec.Parse(text)
 		if len(problems) > 0 {
-			continue // its own check tells them
+			continue // its own check reports them
 		}
 		for _, p := range spec.Disagreements(&declared, &v.spec) {
 			l.add(v.file, v.tree.lineOf(p.Path), p.Path, ruleVariant, "%s", p.Message)

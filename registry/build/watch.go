@@ -10,22 +10,20 @@ import (
 	"voicegw/registry"
 )
 
-// Watch reloads a project's registry when its file has changed: for authors of tools.
-// Only one goroutine at a time may use it.
+// Watch reloads a project's registry when its file changes, for authors of tools. It isn't safe for concurrent use.
 type Watch struct {
 	// File is the project's tool_registry.json, Tools the registry loaded from it.
 	File  string
 	Tools *registry.Registry
-	// Logger gets a line for each reload, successful or not.
+	// Logger gets a line for each reload.
 	Logger *slog.Logger
-	// Seen is the file's content when it was last read; nil if the file did not exist.
+	// Seen is the file's last content; nil if it did not exist.
 	Seen []byte
 }
 
-// watchEvery is how often Run looks at the file.
 const watchEvery = time.Second
 
-// Run looks at the file until ctx ends.
+// Run checks the file until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -39,12 +37,11 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Look loads the file if it has changed. A file that cannot be loaded is logged once and
-// leaves the tools as they are.
+// Look reloads a changed file. An invalid file is logged once and changes nothing.
 func (w *Watch) Look() {
 	data, err := os.ReadFile(w.File)
 	if err != nil || bytes.Equal(data, w.Seen) {
-		return // not built, or just being replaced: the next Look will find it
+		return // not built, or being replaced: checked again later
 	}
 	w.Seen = data
 	if err := w.Tools.Reload(data); err != nil {

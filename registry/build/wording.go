@@ -8,14 +8,14 @@ import (
 	"voicegw/registry/document"
 )
 
-// placeholder matches what remains of a template or of an author's to-do note.
+// placeholder matches the rest of a template or an author's to-do note.
 var placeholder = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)
 
-// scaffolded is the line of a new handler that says that it does nothing yet.
+// scaffolded is a line of a handler that is still the template.
 const scaffolded = "TODO: do the work. Until then"
 
-// legible refuses invisible characters in the guide, and warns of placeholders in it. Control
-// characters and line ends were reported when the file was read.
+// legible rejects invisible characters in the guide, and warns of placeholders. read has already reported control
+// characters and line ends.
 func (l *linter) legible(file, text string) {
 	line := 0
 	for s := range strings.Lines(text) {
@@ -35,8 +35,7 @@ func (l *linter) legible(file, text string) {
 	}
 }
 
-// wording warns of texts in schema.json that tell a model nothing: placeholders, and
-// descriptions of parameters without a word.
+// wording warns of useless texts in schema.json: placeholders, and descriptions without words.
 func (l *linter) wording(file string, tree *node) {
 	var walk func(n *node, pointer string, data bool)
 	walk = func(n *node, pointer string, data bool) {
@@ -60,7 +59,7 @@ func (l *linter) wording(file string, tree *node) {
 	walk(tree, "", false)
 }
 
-// preview warns of a preview that is the same for all calls.
+// preview warns of a preview that is equal for all calls.
 func (l *linter) preview(file string, tree *node) {
 	text := tree.str("preview")
 	if text == "" || len(membersOf(tree.get("parameters").get("properties"))) == 0 {

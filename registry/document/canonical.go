@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// AppendCanonical writes a value that Decode returned in its canonical form, in which
-// equal values are equal bytes: no white space, keys sorted, strings with the fewest escapes,
-// numbers in their shortest exact form (1.0 and 1e0 are 1, -0 is 0).
+// AppendCanonical appends the canonical form of a value from Decode, which is equal for equal values: no white space,
+// sorted keys, minimal escapes, and the shortest exact numbers (1.0 and 1e0 are 1, -0 is 0).
 //
-// It follows RFC 8785 with two exceptions: numbers are written exactly instead of being
-// rounded to the nearest double (10000000000000000001 keeps its value), and keys are sorted
-// by their UTF-8 bytes instead of their UTF-16 units, which differs only beyond U+D7FF.
+// It follows RFC 8785 with two exceptions: numbers are exact instead of rounded to the nearest double
+// (10000000000000000001 keeps its value), and keys are sorted by UTF-8 bytes instead of UTF-16 units, which differs
+// only above U+D7FF.
 func AppendCanonical(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -52,7 +51,7 @@ func AppendCanonical(dst []byte, v any) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString escapes as RFC 8785 section 3.2.2.2.
+// appendString escapes like RFC 8785 section 3.2.2.2.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := range len(s) {
@@ -80,10 +79,9 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// AppendNumber writes a JSON number that checkNumber accepts. Its layout is that of
-// ECMAScript's Number.prototype.toString, as RFC 8785 section 3.2.2.3 requires, but with
-// all digits: a plain integer below 10^21, a plain fraction from 10^-6 on, otherwise an
-// exponent.
+// AppendNumber appends a JSON number that checkNumber accepts, in the layout of ECMAScript's
+// Number.prototype.toString (RFC 8785 section 3.2.2.3) but with all digits: a plain integer below 10^21, a plain
+// fraction from 10^-6, otherwise an exponent.
 func AppendNumber(dst []byte, s string) []byte {
 	if plainInteger(s) {
 		return append(dst, s...)
@@ -116,9 +114,8 @@ func AppendNumber(dst []byte, s string) []byte {
 	return dst
 }
 
-// decimal takes a JSON number apart: its value is 0.digits times ten to the power of point.
-// digits begins and ends with a digit other than 0, and is empty if the number is 0. An
-// exponent that does not fit an int counts as 0: checkNumber refuses such a number.
+// decimal parses a JSON number with the value 0.digits × 10^point. digits starts and ends with a nonzero digit, and
+// is empty for 0. An exponent beyond int counts as 0; checkNumber rejects such a number.
 func decimal(s string) (negative bool, digits string, point int) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
 	if exponent != "" {
@@ -132,8 +129,7 @@ func decimal(s string) (negative bool, digits string, point int) {
 	return negative, strings.TrimRight(trimmed, "0"), point
 }
 
-// plainInteger reports whether s is already in its canonical form, as nearly every
-// number is.
+// plainInteger reports whether s is already canonical, as nearly all numbers are.
 func plainInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || len(digits) > 21 || (digits[0] == '0' && len(s) > 1) {
@@ -147,7 +143,7 @@ func plainInteger(s string) bool {
 	return true
 }
 
-// Clone copies a decoded value, so that no caller writes into a shared default.
+// Clone copies a decoded value, so that callers don't change shared defaults.
 func Clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -177,7 +173,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-// Above reports whether a number is more than limit; false if it is no number.
+// Above reports whether a number exceeds limit; false if it isn't a number.
 func Above(number json.Number, limit int) bool {
 	r, ok := new(big.Rat).SetString(string(number))
 	return ok && r.Cmp(new(big.Rat).SetInt64(int64(limit))) > 0

@@ -11,27 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of decoding.
+// Limits of decoding.
 const (
-	// MaxArgsBytes is the largest arguments object of a call.
+	// MaxArgsBytes limits a call's arguments.
 	MaxArgsBytes = 64 << 10
-	// MaxArgsDepth is how deep the objects and arrays of arguments may nest.
+	// MaxArgsDepth limits the nesting of arguments.
 	MaxArgsDepth = 32
-	// MaxSpecDepth is how deep those of a schema.json, or of an answer, may nest.
+	// MaxSpecDepth limits the nesting of a schema.json or an answer.
 	MaxSpecDepth = 64
 
-	// A number is kept as it was written. Its size is bounded because every exact
-	// comparison needs as many digits as its exponent says. The bound applies to its value
-	// and not to its spelling, so that the canonical form of an accepted number is accepted, too.
+	// Numbers are kept as written. Their size is limited, because exact comparisons need as many digits as the
+	// exponent. The limit is for the value, not the spelling, so that canonical forms of accepted numbers are
+	// accepted too.
 	maxNumberDigits   = 100
 	maxNumberExponent = 400
 
 	maxDecodeProblems = 50
 )
 
-// Decode reads one JSON value and nothing after it: numbers become json.Number,
-// duplicate keys are refused (the first value stays), depth and size are bounded, UTF-8
-// must be valid. ok is false if there is no value to continue with.
+// Decode parses a single JSON value: numbers become json.Number, duplicate keys are reported (the first value
+// counts), depth and size are limited, and UTF-8 must be valid. ok is false if there is no usable value.
 func Decode(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok bool) {
 	if len(data) > maxBytes {
 		return nil, []Problem{{Message: fmt.Sprintf("This is %d bytes of JSON, and at most %d are allowed.", len(data), maxBytes)}}, false
@@ -134,7 +133,7 @@ func (d *decoder) array() (any, error) {
 	return list, err
 }
 
-// checkNumber says why a number is refused; empty if it is accepted.
+// checkNumber returns the reason to reject a number, or an empty string.
 func checkNumber(s string) string {
 	if plainInteger(s) {
 		return ""
@@ -156,7 +155,7 @@ func checkNumber(s string) string {
 
 func exponentOK(e int) bool { return -maxNumberExponent <= e && e <= maxNumberExponent }
 
-// syntaxMessage says what is wrong with data, and where, counting from 1.
+// syntaxMessage describes a syntax error with its position, counted from 1.
 func syntaxMessage(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {
@@ -170,7 +169,7 @@ func syntaxMessage(data []byte, err error) string {
 	return err.Error()
 }
 
-// Position names the line and the column of an offset, in words.
+// Position describes the line and column of an offset.
 func Position(data []byte, offset int64) string {
 	before := data[:min(max(int(offset)-1, 0), len(data))]
 	line := bytes.Count(before, []byte{'\n'}) + 1

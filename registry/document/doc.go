@@ -1,7 +1,6 @@
-// Package document reads JSON documents strictly, writes them in one canonical form, and names
-// places in them and what is wrong there: each [Problem] is told an author or a model in words.
-// It knows what no text for a model or a person may hold ([Hidden], [Wordless]), and nothing of tools.
+// Package document parses JSON documents strictly, writes their canonical form, and reports [Problem]s at places in
+// them. It also finds text that is invisible or meaningless to people ([Hidden], [Wordless]).
 //
-// A decoded value is nil, a bool, a string, a json.Number, a []any or a map[string]any. All functions may
-// be called concurrently.
+// A decoded value is nil, a bool, string, json.Number, []any or map[string]any. All functions are safe for concurrent
+// use.
 package document

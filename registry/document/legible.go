@@ -10,11 +10,10 @@ import (
 	"unicode"
 )
 
-// Hidden finds the first character of text that must not be in what a model reads, and says
-// what is wrong with it and at which byte it is: control characters, and characters that are
-// invisible or make a text look like another (zero-width ones, overrides of direction,
-// tags). The result is empty if there is no such character. Line feeds and tabs are allowed,
-// and so are joiners and marks of direction, which some scripts and emojis need.
+// Hidden finds the first character that must not be in text for a model, and describes it with its byte offset:
+// control characters, and invisible or misleading ones (zero-width characters, direction overrides, tags). The result
+// is empty if there is none. Line feeds, tabs, joiners and direction marks are allowed, because some scripts and
+// emojis need them.
 func Hidden(text string) (what string, at int) {
 	before := ' '
 	for i, r := range text {
@@ -32,9 +31,9 @@ func hidden(r, before rune) bool {
 		return false
 	case r == zeroWidthNonJoiner || r == zeroWidthJoiner: // they join letters of scripts, and emojis
 		return before < 0x300
-	case r == 0x200e || r == 0x200f || r == 0x61c: // marks, which move no letter but only neutral characters
+	case r == 0x200e || r == 0x200f || r == 0x61c: // marks move no letters, only neutral characters
 		return false
-	case unicode.Is(unicode.Cf, r): // except signs that stand before numbers
+	case unicode.Is(unicode.Cf, r): // except number signs
 		return !unicode.In(r, unicode.Arabic, unicode.Syriac) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r) || unicode.In(r, unicode.Zl, unicode.Zp) ||
@@ -59,7 +58,7 @@ func nameOf(r rune) string {
 	}
 }
 
-// Legible reports every string below v, keys included, that contains a hidden character.
+// Legible reports every string in v, including keys, with a hidden character.
 func Legible(v any, place Pointer) []Problem {
 	var problems []Problem
 	look := func(at Pointer, text string) {
@@ -87,8 +86,8 @@ func Legible(v any, place Pointer) []Problem {
 	return problems
 }
 
-// LoneSurrogate finds a \u escape of JSON that is half of a character, which decoders
-// replace silently, and returns its index or -1. data is JSON.
+// LoneSurrogate returns the index of a \u escape that is half of a character, which decoders silently replace, or -1.
+// data is JSON.
 func LoneSurrogate(data []byte) int {
 	unit := func(i int) (rune, bool) {
 		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
@@ -104,7 +103,7 @@ func LoneSurrogate(data []byte) int {
 		r, ok := unit(i)
 		switch {
 		case !ok:
-			i++ // another escape, of one character
+			i++ // another escape of one character
 		case r >= 0xd800 && r < 0xdc00:
 			low, ok := unit(i + 6)
 			if !ok || low < 0xdc00 || low > 0xdfff {
@@ -128,8 +127,7 @@ var (
 	markupTarget  = regexp.MustCompile(`\]\([^)]*\)|\]\[[^\]]*\]|<[a-z]+:[^>]*>|https?://\S+`)
 )
 
-// Wordless reports whether text contains no word outside its markup (Markdown's and HTML's,
-// pictures and the addresses of links included): it tells a model nothing.
+// Wordless reports whether text has no word outside its Markdown and HTML markup, including images and link targets.
 func Wordless(text string) bool {
 	for _, form := range []*regexp.Regexp{markupComment, markupImage, markupTarget, markupTag, markupEntity} {
 		text = form.ReplaceAllString(text, " ")

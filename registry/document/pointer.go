@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Pointer is a place in a JSON document during a walk: the tokens of a JSON
-// Pointer (RFC 6901), not yet escaped.
+// Pointer is a JSON Pointer (RFC 6901) as unescaped tokens.
 type Pointer []string
 
-// String returns the pointer as RFC 6901 writes it.
+// String returns the pointer in RFC 6901 syntax.
 func (p Pointer) String() string {
 	var b strings.Builder
 	for _, token := range p {
@@ -21,12 +20,12 @@ func (p Pointer) String() string {
 	return b.String()
 }
 
-// With returns p with more tokens, in its own memory.
+// With returns p with more tokens, in new memory.
 func (p Pointer) With(tokens ...string) Pointer {
 	return append(p[:len(p):len(p)], tokens...)
 }
 
-// Index returns p with the index of an item, in its own memory.
+// Index returns p with an item's index, in new memory.
 func (p Pointer) Index(i int) Pointer { return p.With(strconv.Itoa(i)) }
 
 func escapeToken(token string) string {
@@ -36,7 +35,7 @@ func escapeToken(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
-// ParsePointer reads a JSON pointer; ok is false if it is invalid.
+// ParsePointer parses a JSON Pointer.
 func ParsePointer(s string) (p Pointer, ok bool) {
 	if s == "" {
 		return nil, true
@@ -61,8 +60,7 @@ func ParsePointer(s string) (p Pointer, ok bool) {
 	return tokens, true
 }
 
-// ParseFragment reads a JSON pointer as it is written in a URL's fragment, which is
-// also how the schema library writes the places it reports.
+// ParseFragment parses a JSON Pointer in a URL fragment, the form that the schema library reports.
 func ParseFragment(s string) (p Pointer, ok bool) {
 	plain, err := url.PathUnescape(s)
 	if err != nil {
@@ -71,7 +69,7 @@ func ParseFragment(s string) (p Pointer, ok bool) {
 	return ParsePointer(plain)
 }
 
-// At returns the value at p; ok is false if it is missing.
+// At returns the value at p.
 func At(v any, p Pointer) (found any, ok bool) {
 	for _, token := range p {
 		switch in := v.(type) {
@@ -92,7 +90,7 @@ func At(v any, p Pointer) (found any, ok bool) {
 	return v, true
 }
 
-// Fragment writes a pointer as a URL's fragment.
+// Fragment encodes a pointer as a URL fragment.
 func Fragment(p Pointer) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/$"
 	var b strings.Builder

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Problem is one error in a document that a person wrote or a build made.
+// Problem is an error in a document.
 type Problem struct {
-	// Path is a JSON pointer (RFC 6901) into the document; empty means the whole document.
+	// Path is a JSON Pointer (RFC 6901); empty means the whole document.
 	Path string `json:"path"`
-	// Message says in a sentence or two what is wrong, why, and how to fix it.
+	// Message explains the problem and its fix in a sentence or two.
 	Message string `json:"message"`
 }
 
-// SortProblems sorts by path and removes repeats.
+// SortProblems sorts by path and removes duplicates.
 func SortProblems(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {

@@ -8,7 +8,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Show writes a value so that a person or a model recognises it, in about 60 characters.
+// Show formats a value recognisably in about 60 characters.
 func Show(v any) string {
 	const most = 60
 	if s, ok := v.(string); ok && utf8.RuneCountInString(s) > most {
@@ -17,7 +17,7 @@ func Show(v any) string {
 	return Shorten(string(AppendCanonical(nil, v)), most)
 }
 
-// Shorten keeps the first n characters, and ends in an ellipsis if there were more.
+// Shorten keeps the first n characters, with an ellipsis if there were more.
 func Shorten(s string, n int) string {
 	count := 0
 	for i := range s {
@@ -29,7 +29,7 @@ func Shorten(s string, n int) string {
 	return s
 }
 
-// Describe names a value's type and, if it is not an object or a list, the value.
+// Describe returns a value's type and, unless it is an object or a list, the value.
 func Describe(v any) string {
 	switch v.(type) {
 	case nil:
@@ -46,8 +46,7 @@ func Describe(v any) string {
 	return "an object"
 }
 
-// DidYouMean returns the end of a sentence, "; did you mean …?", with the nearest of the known names; empty if
-// none is near.
+// DidYouMean returns "; did you mean …?" with the most similar known name, or an empty string.
 func DidYouMean(name string, known []string) string {
 	best := textutil.Nearest(name, known)
 	if best == "" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// outputSchema is what Describes reads of an output.
+// outputSchema is the part of an output schema that Describes checks.
 type outputSchema struct {
 	Ref        string                   `json:"$ref"`
 	Defs       map[string]*outputSchema `json:"$defs"`
@@ -19,9 +19,9 @@ type outputSchema struct {
 	Items      *outputSchema            `json:"items"`
 }
 
-// Describes fails the test if the output of a tool of this project names other properties than the type T of
-// its data has, at any depth, or if it requires others than those that are always there. tool is its directory;
-// but are properties that this tool always has, or never.
+// Describes fails the test if the properties of a tool's output schema differ from those of its data type T, at any
+// depth, or if the required ones aren't those that are always present. tool is the tool's directory; but lists
+// exceptions.
 func Describes[T any](t testing.TB, tool string, but ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))

@@ -10,7 +10,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// knownKeywords are those of draft 2020-12 that a parameter schema may use.
+// knownKeywords are the keywords of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
 	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
 	"exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum",
@@ -18,7 +18,7 @@ var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, sc
 	"title", "type", "uniqueItems", "writeOnly",
 })))
 
-// refusedKeywords are refused with a message of their own.
+// refusedKeywords are refused with their own messages.
 var refusedKeywords = map[string]string{
 	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
 	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
@@ -52,7 +52,7 @@ var refusedKeywords = map[string]string{
 	"unevaluatedItems":      "depends on its neighbours, which the forms change; use items",
 }
 
-// schemaCheck looks for what the meta-schema allows and the gateway does not.
+// schemaCheck checks restrictions in addition to the meta-schema.
 type schemaCheck struct {
 	problems []document.Problem
 	closed   map[*Node]bool // results of node.closed, cached
@@ -95,7 +95,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 	c.unappliedDefaults(root, false)
 }
 
-// keywords refuses keywords that would be ignored.
+// keywords rejects keywords that would be ignored.
 func (c *schemaCheck) keywords(n *Node) {
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		place := n.at.With(keyword)
@@ -115,7 +115,7 @@ func (c *schemaCheck) keywords(n *Node) {
 	}
 }
 
-// patterns refuses regular expressions that RE2 does not support.
+// patterns rejects regular expressions that RE2 doesn't support.
 func (c *schemaCheck) patterns(n *Node) {
 	check := func(place document.Pointer, pattern string) {
 		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
@@ -130,10 +130,10 @@ func (c *schemaCheck) patterns(n *Node) {
 	}
 }
 
-// inSlashes matches a pattern written as in JavaScript and Perl.
+// inSlashes matches a pattern as in JavaScript and Perl.
 var inSlashes = regexp.MustCompile(`(?s)^/.*/[dgimsuvxy]*$`)
 
-// twice reports equal values of an enum; numbers are compared by value, not by spelling.
+// twice reports equal values of an enum; numbers are compared by value.
 func (c *schemaCheck) twice(n *Node) {
 	list, _ := n.Doc["enum"].([]any)
 	first := map[string]int{}
@@ -147,8 +147,7 @@ func (c *schemaCheck) twice(n *Node) {
 	}
 }
 
-// constrained gives the types that a keyword constrains; a keyword that is missing here
-// applies to all types.
+// constrained gives the types that a keyword constrains; missing keywords apply to all types.
 var constrained = map[string][]string{}
 
 func init() {
@@ -164,8 +163,7 @@ func init() {
 	}
 }
 
-// idle reports keywords that have no effect where they stand: they constrain values that the
-// type beside them does not accept, or depend on a keyword that is missing.
+// idle reports keywords without effect: they constrain types that aren't accepted, or depend on a missing keyword.
 func (c *schemaCheck) idle(n *Node) {
 	types := n.Types()
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
@@ -184,7 +182,7 @@ func (c *schemaCheck) idle(n *Node) {
 	}
 }
 
-// open reports the places below n at which a value may hold parts that no schema describes.
+// open reports the places below n where a value may have parts without a schema.
 func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 	if seen[n] {
 		return
@@ -214,19 +212,19 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 		c.open(n.Ref, seen)
 	}
 	if n.closedByItself() {
-		return // the other subschemas are about the same value, and can only restrict it further
+		return // the other subschemas can only restrict the same value
 	}
 	for _, part := range slices.Concat(n.AllOf, n.AnyOf, n.OneOf) {
 		c.open(part, seen)
 	}
 }
 
-// isMap reports whether n describes a map: an object whose names nobody knows beforehand.
+// isMap reports whether n describes an object with arbitrary names.
 func (c *schemaCheck) isMap(n *Node) bool {
 	return c.mayMap && len(n.at) > 0 && n.mapped()
 }
 
-// inMap reports what is open in the values of a map. They may be of any kind only if that is said: true.
+// inMap reports open values of a map. Arbitrary values must be declared with true.
 func (c *schemaCheck) inMap(values *Node, seen map[*Node]bool) {
 	if values.Doc == nil {
 		return
@@ -254,8 +252,7 @@ func (c *schemaCheck) value(n *Node) {
 	}
 }
 
-// isClosed reports whether no value that n accepts holds an object with properties
-// unknown to n, or an array with arbitrary items.
+// isClosed reports whether no value that n accepts has unknown properties or arbitrary items.
 func (c *schemaCheck) isClosed(n *Node) bool {
 	if known, ok := c.closed[n]; ok {
 		return known
@@ -290,7 +287,7 @@ func (c *schemaCheck) closes(n *Node) bool {
 		(!slices.Contains(types, "array") || n.Items != nil)
 }
 
-// unappliedDefaults refuses defaults at places where they are never applied.
+// unappliedDefaults rejects defaults that are never applied.
 func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
 	if unapplied && n.hasDefault {
 		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to where the property is described.")

@@ -2,20 +2,18 @@ package schema
 
 import "voicegw/registry/document"
 
-// MaxDefaults bounds how many values may be filled in for one call: a short list of
-// empty objects could require very many.
+// MaxDefaults limits the values filled in for a call: a short list of empty objects could need very many.
 const MaxDefaults = 1000
 
 // filler applies a schema's defaults to a decoded value.
 type filler struct {
 	applied  []document.Pointer
-	overflow bool // there were more than MaxDefaults; the value is incomplete
+	overflow bool // above MaxDefaults; the value is incomplete
 }
 
-// fill completes v, which is found at place, according to n: in objects and in the items of
-// arrays at every depth, through $ref and allOf, and, once the rest is filled in, in the
-// first choice of anyOf and oneOf that accepts the value. Each filled-in value is a copy, and
-// is completed in turn. Values that v already has are not changed.
+// fill fills defaults into v, at place, as n defines: in objects and array items at every depth, through $ref and
+// allOf, and then in the first choice of anyOf and oneOf that accepts the value. Filled-in values are copies and are
+// filled too. Existing values don't change.
 func (f *filler) fill(n *Node, v any, place document.Pointer) {
 	if !n.fills || f.overflow {
 		return
@@ -74,7 +72,7 @@ func (f *filler) property(child *Node, object map[string]any, name string, place
 	}
 }
 
-// ownDefault is the default of n: its own first, then the default of the schema it refers to.
+// ownDefault returns n's own default, or that of its $ref.
 func (n *Node) ownDefault() (v any, ok bool) {
 	if n.hasDefault {
 		return n.value, true
@@ -92,8 +90,7 @@ func (n *Node) ownDefault() (v any, ok bool) {
 	return nil, false
 }
 
-// Complete fills the defaults into a decoded value, in place, and returns where it did. full is false if there
-// are more than MaxDefaults, so that the value is not complete.
+// Complete fills the defaults into a decoded value, in place, and returns where. full is false above MaxDefaults.
 func (p *Schema) Complete(v any) (applied []document.Pointer, full bool) {
 	f := filler{}
 	f.fill(p.Root, v, nil)

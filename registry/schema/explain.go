@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// MaxProblems is how many errors of one value are told a model.
+	// MaxProblems limits a value's errors for a model.
 	MaxProblems = 20
-	// maxArgMessage bounds one of these messages, in characters.
+	// maxArgMessage limits such an error, in characters.
 	maxArgMessage = 300
 )
 
-// Validate returns what is wrong with a decoded value, defaults filled in, in words for the model that has
-// to write it again: one problem for each fact, sorted by path. Nil if it is valid.
+// Validate returns a problem for each error in a decoded value with defaults, for the model, sorted by path; nil if
+// it is valid.
 func (p *Schema) Validate(v any) []document.Problem {
 	if err := p.schema.Validate(v); err != nil {
 		return p.explain(err, v)
@@ -30,10 +30,8 @@ func (p *Schema) Validate(v any) []document.Problem {
 	return nil
 }
 
-// explain turns the result of Validate into one problem for each fact, at the offending
-// property itself, sorted by path. It never returns an empty list. v is the validated
-// value. The library's own texts address the schema's author; these address the model
-// that has to write the value again.
+// explain converts a validation error to problems at the offending properties, sorted by path; the list is never
+// empty. v is the value. The library's texts are for the schema's author; these are for the model.
 func (p *Schema) explain(err error, v any) []document.Problem {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -52,7 +50,7 @@ type explainer struct {
 	value any // the instance
 }
 
-// fact is one error of the library with the schema and the value it is about.
+// fact is an error of the library with its schema and value.
 type fact struct {
 	keyword string           // "" of a false schema
 	place   document.Pointer // of the instance
@@ -78,7 +76,7 @@ func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
 	return all
 }
 
-// fact finds the schema and the value that an error is about.
+// fact finds the schema and the value of an error.
 func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 	f := fact{message: ve.Message}
 	f.place, _ = document.ParseFragment(ve.InstanceLocation)
@@ -109,8 +107,7 @@ func isAssertion(keyword string) bool {
 	return comparisons[keyword] != "" || sizes[keyword] != ""
 }
 
-// choices reports the branch to which the value comes nearest or, if no branch is nearer
-// than the others, that the value fits none of them.
+// choices reports the errors of the nearest branch or, without one, that no branch matches.
 func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []document.Problem {
 	branches := make([][]document.Problem, 0, len(ve.Causes))
 	best, alone := 0, true
@@ -145,8 +142,7 @@ func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []document.P
 	return []document.Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
 }
 
-// far measures how far a value is from a branch: a value that is wrong as a
-// whole is farther than one with wrong parts.
+// far measures the distance of a value from a branch: a wrong value is farther than one with wrong parts.
 func (e *explainer) far(branch []document.Problem, place document.Pointer) int {
 	far := len(branch)
 	for _, p := range branch {
@@ -157,7 +153,7 @@ func (e *explainer) far(branch []document.Problem, place document.Pointer) int {
 	return far
 }
 
-// problems puts a fact into words. Its messages read as if they follow a path like "/top_k".
+// problems describes a fact. Messages continue a path such as "/top_k".
 func (e *explainer) problems(f fact) []document.Problem {
 	switch f.keyword {
 	case "required":
@@ -173,7 +169,7 @@ func (e *explainer) problems(f fact) []document.Problem {
 	return []document.Problem{{Path: f.place.String(), Message: message}}
 }
 
-// comparisons are the words for keywords that compare a value with their own.
+// comparisons are texts for keywords that compare values.
 var comparisons = map[string]string{
 	"const":            "must be %s, got %s",
 	"minimum":          "must be at least %s, got %s",
@@ -184,7 +180,7 @@ var comparisons = map[string]string{
 	"pattern":          "must match the regular expression %s, got %s",
 }
 
-// sizes are the words for keywords that bound a length or a count.
+// sizes are texts for keywords that limit a length or count.
 var sizes = map[string]string{
 	"minLength":     "must have at least %s characters, has %d",
 	"maxLength":     "must have at most %s characters, has %d",
@@ -194,7 +190,7 @@ var sizes = map[string]string{
 	"maxProperties": "must have at most %s properties, has %d",
 }
 
-// word puts a fact into words; empty if its keyword is unknown.
+// word describes a fact; empty for an unknown keyword.
 func (f *fact) word() string {
 	if words, ok := comparisons[f.keyword]; ok {
 		return fmt.Sprintf(words, document.Show(f.limit), document.Show(f.got))
@@ -217,7 +213,7 @@ func (f *fact) word() string {
 	return ""
 }
 
-// wordSize puts the bound of a length or a count into words.
+// wordSize describes the limit of a length or count.
 func (f *fact) wordSize(words string) string {
 	switch got := f.got.(type) {
 	case string:
@@ -234,8 +230,7 @@ func (f *fact) wordSize(words string) string {
 	return ""
 }
 
-// missing returns one problem for each missing required property, with the schema's
-// description of it.
+// missing returns a problem for each missing required property, with its description.
 func (e *explainer) missing(f fact) []document.Problem {
 	required, _ := f.limit.([]any)
 	object, _ := f.got.(map[string]any)
@@ -257,7 +252,7 @@ func (e *explainer) missing(f fact) []document.Problem {
 	return problems
 }
 
-// dependent returns one problem for each missing property that another one requires.
+// dependent returns a problem for each missing property that another one requires.
 func (e *explainer) dependent(f fact) []document.Problem {
 	byName, _ := f.limit.(map[string]any)
 	object, _ := f.got.(map[string]any)
@@ -277,7 +272,7 @@ func (e *explainer) dependent(f fact) []document.Problem {
 	return problems
 }
 
-// unknown returns one problem for each property that the schema does not know.
+// unknown returns a problem for each unknown property.
 func (e *explainer) unknown(f fact) []document.Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
@@ -331,7 +326,7 @@ func oneOf(limit any) string {
 	return "one of " + strings.Join(shown, ", ")
 }
 
-// formatNames are the formats in words.
+// formatNames describe the formats.
 var formatNames = map[string]string{
 	"date":      "a date such as 2006-01-02",
 	"time":      "a time with its zone such as 15:04:05Z",
@@ -343,7 +338,6 @@ var formatNames = map[string]string{
 	"ipv6":      "an IPv6 address",
 }
 
-// formatName describes a format in words.
 func formatName(limit any) string {
 	name, _ := limit.(string)
 	return cmp.Or(formatNames[name], "of the format "+document.Show(limit))

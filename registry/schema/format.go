@@ -18,9 +18,8 @@ var (
 	dateTime = regexp.MustCompile(`^` + dateForm + `[tT]` + timeForm + `$`)
 )
 
-// stricter holds the values of "format" that every provider and validator understands. Each has the
-// library's check; a function refuses texts that the library accepts and other parsers refuse, such as
-// the signs in 10:+5:00Z and +1.2.3.4.
+// stricter are the formats that all providers and validators understand. Each has the library's check, and a function
+// that rejects texts that other parsers reject, such as the signs in 10:+5:00Z and +1.2.3.4.
 var stricter = map[string]func(string) bool{
 	"date": nil, "email": nil, "ipv6": nil, "uri": nil, "uuid": nil,
 	"time":      timeOnly.MatchString,
@@ -31,7 +30,7 @@ var stricter = map[string]func(string) bool{
 	},
 }
 
-// formatChecks returns a check for each format; a value that is not a string passes every check.
+// formatChecks returns a check for each format; values other than strings pass.
 func formatChecks() map[string]func(any) bool {
 	checks := map[string]func(any) bool{}
 	for name, more := range stricter {

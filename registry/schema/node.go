@@ -9,8 +9,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// Node is one subschema of a [Schema], in a tree with links for $ref: defaults
-// and checks walk it. It is fixed once the schema is compiled.
+// Node is a subschema of a [Schema], in a tree with links for $ref. It is immutable once the schema is compiled.
 type Node struct {
 	at document.Pointer
 	// Doc is the schema as written; nil for true and false.
@@ -20,7 +19,7 @@ type Node struct {
 	// Props are the properties by name, Names their names, sorted.
 	Props map[string]*Node
 	Names []string
-	// Items and Ref are the schemas of the list's items and of $ref; nil without.
+	// Items and Ref are the schemas of list items and of $ref; may be nil.
 	Items, Ref *Node
 	// AllOf, AnyOf and OneOf are the schemas in the lists of that name.
 	AllOf, AnyOf, OneOf []*Node
@@ -31,18 +30,18 @@ type Node struct {
 	fills         bool // there are defaults at or below it
 	nodes, height int  // with every $ref replaced
 
-	// compiled is set for a property of the root, for a schema with a default or examples, and
-	// for every choice of an anyOf or oneOf that contains a default, to find the chosen one.
+	// compiled is set for properties of the root, schemas with a default or examples, and choices of anyOf or oneOf
+	// that contain a default.
 	compiled *jsonschema.Schema
 }
 
-// AllNames returns the names of the properties, those of references and of allOf included.
+// AllNames returns the properties' names, including those of references and allOf.
 func (n *Node) AllNames() (names []string) {
 	n.EachInPlace(func(n *Node) { names = append(names, n.Names...) })
 	return names
 }
 
-// Find returns the schema at a place; nil if the place has no schema.
+// Find returns the schema at a place, or nil.
 func (n *Node) Find(place string, seen map[*Node]bool) *Node {
 	if n.at.String() == place {
 		return n
@@ -59,7 +58,7 @@ func (n *Node) Find(place string, seen map[*Node]bool) *Node {
 	return nil
 }
 
-// EachInPlace visits n and the schemas it includes by $ref and allOf.
+// EachInPlace visits n and its schemas of $ref and allOf.
 func (n *Node) EachInPlace(visit func(*Node)) {
 	visit(n)
 	if n.Ref != nil {
@@ -70,16 +69,15 @@ func (n *Node) EachInPlace(visit func(*Node)) {
 	}
 }
 
-// examples returns the examples that the schema gives.
 func (n *Node) examples() []any {
 	list, _ := n.Doc["examples"].([]any)
 	return list
 }
 
-// Refuses reports whether the value cannot be one of n; false if n is not compiled on its own, as each argument is.
+// Refuses reports whether n certainly rejects a value; false if n isn't compiled separately.
 func (n *Node) Refuses(v any) bool { return n.compiled != nil && n.compiled.Validate(v) != nil }
 
-// filled returns the subschemas in which defaults are applied.
+// filled returns the subschemas that defaults are applied in.
 func (n *Node) filled() []*Node {
 	all := make([]*Node, 0, len(n.Names)+len(n.AllOf)+len(n.AnyOf)+len(n.OneOf)+2)
 	for _, name := range n.Names {
@@ -123,8 +121,7 @@ func (n *Node) Types() []string {
 	return nil
 }
 
-// closedByItself reports whether n is closed by keywords that consider only n's own
-// properties and items.
+// closedByItself reports whether n is closed by keywords about its own properties and items.
 func (n *Node) closedByItself() bool {
 	types := n.Types()
 	return len(types) > 0 &&
@@ -132,7 +129,7 @@ func (n *Node) closedByItself() bool {
 		(!slices.Contains(types, "array") || n.Items != nil)
 }
 
-// Property returns the schema of a property of the objects that n describes, or nil.
+// Property returns the schema of a property of n's objects, or nil.
 func (n *Node) Property(name string) *Node {
 	if child := n.Props[name]; child != nil {
 		return child
@@ -150,7 +147,7 @@ func (n *Node) Property(name string) *Node {
 	return nil
 }
 
-// ItemsOf returns the schema of a list's items; nil if n is not a list.
+// ItemsOf returns the schema of a list's items; nil if n isn't a list.
 func (n *Node) ItemsOf() (items *Node) {
 	n.EachInPlace(func(n *Node) {
 		if n.Items != nil && items == nil {
@@ -160,13 +157,13 @@ func (n *Node) ItemsOf() (items *Node) {
 	return items
 }
 
-// ItemTypes returns the types of the items of a list, which n must be.
+// ItemTypes returns the types of a list's items.
 func (n *Node) ItemTypes() (types []string) {
 	n.ItemsOf().EachInPlace(func(n *Node) { types = append(types, n.Types()...) })
 	return types
 }
 
-// IsTime reports whether n is a string with a date and a time: by its format, or by a pattern that accepts a local time.
+// IsTime reports whether n is a string with a date and time, by format or by a pattern that accepts a local time.
 func (n *Node) IsTime() (is bool) {
 	n.EachInPlace(func(n *Node) {
 		pattern, _ := n.Doc["pattern"].(string)

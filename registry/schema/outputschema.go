@@ -7,9 +7,9 @@ import (
 	"voicegw/registry/document"
 )
 
-// CompileOutput checks and compiles the schema of a tool's data; nil if there are problems. The rules are those
-// of [CompileParameters], except that nothing in it may have a default, and that an object below the root that
-// names no properties may be a map: its additionalProperties are a schema, or true.
+// CompileOutput compiles the schema of a tool's data; nil with problems. The rules are those of [CompileParameters],
+// but defaults are not allowed, and objects below the root without properties may be maps: additionalProperties is a
+// schema, or true.
 func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 	p, problems := compile(raw, true)
 	for i := range problems {
@@ -24,7 +24,7 @@ func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 	return p, nil
 }
 
-// findDefault returns the place of the first default at or below n; nil if nothing there has a default.
+// findDefault returns the place of the first default at or below n, or nil.
 func (n *Node) findDefault() document.Pointer {
 	if !n.fills {
 		return nil
@@ -40,16 +40,15 @@ func (n *Node) findDefault() document.Pointer {
 	return nil
 }
 
-// Emptied returns a decoded value in which an empty list stands where the schema wants a list and the value has
-// null, and an empty object where it wants a map. It changes v in place.
+// Emptied replaces null in a decoded value with an empty list or object where the schema wants a list or map, in
+// place.
 func (p *Schema) Emptied(v any) (filled any, changed bool) {
 	l := lister{}
 	filled = l.fill(p.Root, v)
 	return filled, l.changed
 }
 
-// lister puts an empty list into each place where a schema wants a list and null stands, and an empty object
-// where it wants a map: a slice and a map of Go that nothing was put in are encoded as null.
+// lister implements Emptied, because Go encodes nil slices and maps as null.
 type lister struct{ changed bool }
 
 func (l *lister) fill(n *Node, v any) any {

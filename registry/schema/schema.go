@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// draft202012 is the only value that $schema may have.
+	// draft202012 is the only allowed $schema.
 	draft202012 = "https://json-schema.org/draft/2020-12/schema"
-	// schemaURL is the address under which the compiler knows a parameter schema.
+	// schemaURL is the compiler's URL of a parameter schema.
 	schemaURL = "tool:///schema.json"
 
 	maxSchemaBytes = 64 << 10
-	// maxSchemaNodes and maxSchemaHeight bound a schema in which every $ref is replaced by its
-	// target: this is the size of a provider's form and of a walk by validation.
+	// maxSchemaNodes and maxSchemaHeight limit a schema with all $refs replaced, which is the size of a provider's
+	// form and of validation.
 	maxSchemaNodes  = 5000
 	maxSchemaHeight = 64
 )
 
 var errNothingOpened = errors.New("a schema refers to nothing outside itself")
 
-// formats are the values of "format" that a schema may name.
+// formats are the allowed formats.
 var formats = slices.Sorted(maps.Keys(stricter))
 
-// Schema is a compiled schema of arguments or of data. It is fixed, and safe for concurrent use.
+// Schema is a compiled schema of arguments or data. It is immutable and safe for concurrent use.
 type Schema struct {
-	// Doc is the schema as it was decoded, and must not be changed.
+	// Doc is the decoded schema, which must not be changed.
 	Doc any
 	// Root is the same as a tree.
 	Root *Node
@@ -43,15 +43,13 @@ type Schema struct {
 	schema *jsonschema.Schema
 }
 
-// CompileParameters checks and compiles the schema of a tool's arguments; nil if there are problems. It
-// reports a schema that does not compile as draft 2020-12, accepts unknown properties at some level, refers to
-// anything but its own parts, contains itself, uses a format other than format.Names, an unknown keyword or a
-// regular expression that RE2 does not support, is too deep or too large, or has a default that does not fit
-// or is never applied. Paths are pointers into the schema.
+// CompileParameters compiles the schema of a tool's arguments; nil with problems. It rejects schemas that are invalid
+// in draft 2020-12, accept unknown properties, have external or recursive references, use an unknown format or
+// keyword or a regular expression that RE2 doesn't support, are too deep or large, or have an invalid or unapplied
+// default. Paths point into the schema.
 func CompileParameters(raw json.RawMessage) (*Schema, []document.Problem) { return compile(raw, false) }
 
-// compile checks and compiles a schema; nil if there are problems. mayMap says that an object may let in
-// names that nobody knows beforehand.
+// compile compiles a schema; nil with problems. mayMap allows objects with arbitrary names.
 func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	doc, problems, ok := document.Decode(raw, maxSchemaBytes, document.MaxSpecDepth)
 	if !ok || len(problems) > 0 {
@@ -64,7 +62,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	root := tree.build(doc, nil)
 	tree.link()
 	tree.measure(root)
-	tree.measureAll() // also those to which nothing refers
+	tree.measureAll() // also unreferenced ones
 	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
 	check.all(tree, root)
 	compiler, schema, compileProblems := compileSchema(raw)
@@ -79,7 +77,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 	return p, nil
 }
 
-// compileSchema lets the library compile raw; it cannot open any other document.
+// compileSchema compiles raw with the library, which cannot open other documents.
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
@@ -106,7 +104,7 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 	return nil, nil, problems
 }
 
-// leaves returns the errors that have no causes of their own.
+// leaves returns the errors without causes.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -118,8 +116,8 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return all
 }
 
-// mergeProblems merges our problems with the library's: if both concern one place or
-// something inside it, only ours is kept, because it says how to fix it.
+// mergeProblems merges our problems with the library's. Ours replace the library's at or below the same place,
+// because they explain the fix.
 func mergeProblems(ours, theirs []document.Problem) []document.Problem {
 	if len(ours) > 0 {
 		theirs = slices.DeleteFunc(theirs, func(p document.Problem) bool {
@@ -172,7 +170,7 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []docu
 	return problems
 }
 
-// fits reports a default or example of n that n itself does not accept, defaults filled in.
+// fits reports a default or example that n rejects, with defaults.
 func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []document.Problem {
 	value := document.Clone(v)
 	f := filler{}
@@ -186,7 +184,7 @@ func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []doc
 		what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
 }
 
-// treeBuilder makes the nodes of a document, and then their links.
+// treeBuilder makes a document's nodes, and then their links.
 type treeBuilder struct {
 	nodes    map[string]*Node // by JSON pointer
 	problems []document.Problem

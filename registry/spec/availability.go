@@ -6,56 +6,56 @@ import (
 	"time"
 )
 
-// Availability says when, where and for whom a tool is there. Each field that is set must hold.
+// Availability limits a tool's availability. All set fields must hold.
 type Availability struct {
-	// Times are windows, of which one must hold, in the time of Zone, an IANA name.
+	// Times are windows in the time zone Zone, an IANA name; one must hold.
 	Times []TimeWindow `json:"times,omitempty"`
 	Zone  string       `json:"zone,omitempty"`
-	// Agents are ids, of which the conversation's agent must have one.
+	// Agents are the allowed agents' ids.
 	Agents []string `json:"agents,omitempty"`
-	// Scopes are those of which the conversation must have at least one; [Spec.Requires] are all needed.
+	// Scopes lists sufficient scopes; one must be granted. [Spec.Requires] are all needed.
 	Scopes []string `json:"scopes,omitempty"`
-	// Features are flags of the operator's, all of which must be on; see registry.Options.Feature.
+	// Features are operators' flags that must all be on; see registry.Options.Feature.
 	Features []string `json:"features,omitempty"`
 }
 
-// TimeWindow is a time of day on some days. A field that is empty bounds nothing.
+// TimeWindow is a time of day on some days. Empty fields set no limit.
 type TimeWindow struct {
-	// Weekdays are of mon, tue, wed, thu, fri, sat and sun.
+	// Weekdays are mon, tue, wed, thu, fri, sat or sun.
 	Weekdays []string `json:"weekdays,omitempty"`
-	// From and To are times such as 09:30; To may be 24:00, and is not part of the window.
+	// From and To are times such as 09:30. To is exclusive and may be 24:00.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Since and Until are dates such as 2026-12-24, both part of the window.
+	// Since and Until are inclusive dates such as 2026-12-24.
 	Since string `json:"since,omitempty"`
 	Until string `json:"until,omitempty"`
 }
 
 const (
-	// maxWindows is how many windows there may be, maxConditions how many entries each other list may have.
+	// maxWindows limits the windows, and maxConditions each other list.
 	maxWindows    = 32
 	maxConditions = 32
 )
 
-// hours is the compiled form of the times of an [Availability].
+// hours are the compiled times of an [Availability].
 type hours struct {
 	zone    *time.Location
 	windows []window
 }
 
-// window is a TimeWindow: minutes of the day, and dates as times in UTC, zero where nothing bounds.
+// window is a TimeWindow in minutes of the day, and dates in UTC; zero means no limit.
 type window struct {
 	days         [7]bool
 	from, to     int
 	since, until time.Time
 }
 
-// civil returns the date of t in its zone, as a time in UTC.
+// civil returns t's local date as a time in UTC.
 func civil(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// on reports whether the window is open at some time of a date.
+// on reports whether the window has times on a date.
 func (w window) on(date time.Time) bool {
 	return w.days[date.Weekday()] && (w.since.IsZero() || !date.Before(w.since)) && (w.until.IsZero() || !date.After(w.until))
 }
@@ -66,14 +66,14 @@ func (h *hours) open(now time.Time) bool {
 	return slices.ContainsFunc(h.windows, func(w window) bool { return w.on(date) && w.from <= minute && minute < w.to })
 }
 
-// opens returns when the tool is there next; zero if that never comes.
+// opens returns when the tool is available next; zero means never.
 func (h *hours) opens(now time.Time) (next time.Time) {
 	for _, w := range h.windows {
 		date := civil(now.In(h.zone))
 		if date.Before(w.since) {
 			date = w.since
 		}
-		for range 8 { // today may be over, so that the next such weekday is eight days away
+		for range 8 { // if today is over, the same weekday is eight days away
 			if w.on(date) {
 				at := time.Date(date.Year(), date.Month(), date.Day(), w.from/60, w.from%60, 0, 0, h.zone)
 				if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -89,7 +89,7 @@ func (h *hours) opens(now time.Time) (next time.Time) {
 	return next
 }
 
-// String returns the conditions in words, for people.
+// String describes the conditions for people.
 func (a Availability) String() string {
 	var all []string
 	for _, w := range a.Times {
@@ -107,7 +107,7 @@ func (a Availability) String() string {
 	return text
 }
 
-// String returns the window in words, such as "mon, fri from 09:00 to 17:00 since 2026-11-01".
+// String describes the window, such as "mon, fri from 09:00 to 17:00 since 2026-11-01".
 func (w TimeWindow) String() string {
 	parts := []string{joined(w.Weekdays, ", ")}
 	for _, bound := range [][2]string{{"from", w.From}, {"to", w.To}, {"since", w.Since}, {"until", w.Until}} {
@@ -118,7 +118,7 @@ func (w TimeWindow) String() string {
 	return joined(parts, " ")
 }
 
-// joined joins the texts that are not empty.
+// joined joins the nonempty texts.
 func joined(texts []string, with string) (all string) {
 	for _, text := range texts {
 		if text != "" && all != "" {

@@ -11,29 +11,28 @@ import (
 	"voicegw/registry/schema"
 )
 
-// ConfirmWhen is a condition over one argument under which a person is asked. Exactly one of the other fields
-// is set.
+// ConfirmWhen is a condition on an argument that requires approval. Exactly one field other than Argument is set.
 type ConfirmWhen struct {
-	// Argument is the name of an argument, or of a part of one: slot.start.
+	// Argument names an argument or a part of one, such as slot.start.
 	Argument string `json:"argument"`
-	// Above and Below compare numbers; the bound itself is neither.
+	// Above and Below compare numbers, excluding the bound.
 	Above *json.Number `json:"above,omitempty"`
 	Below *json.Number `json:"below,omitempty"`
-	// Is and Not compare with a text, a number, true or false, as JSON.
+	// Is and Not compare with a string, a number, true or false, as JSON.
 	Is  json.RawMessage `json:"is,omitempty"`
 	Not json.RawMessage `json:"not,omitempty"`
-	// Empty says whether the text, list or object must be empty. One that is missing is empty.
+	// Empty requires a text, list or object to be empty, or not. A missing one is empty.
 	Empty *bool `json:"empty,omitempty"`
 }
 
-// maxConfirmWhen is how many conditions a tool may have.
+// maxConfirmWhen limits a tool's conditions.
 const maxConfirmWhen = 32
 
 var confirmOps = []string{"above", "below", "empty", "is", "not"}
 
 // Asks reports whether the condition holds, or may hold.
 func (c ConfirmWhen) Asks(args any) bool {
-	v, _ := document.At(args, strings.Split(c.Argument, ".")) // nil if it is missing
+	v, _ := document.At(args, strings.Split(c.Argument, ".")) // nil if missing
 	if c.Empty != nil {
 		empty, sure := isBlank(v)
 		return !sure || empty == *c.Empty
@@ -55,8 +54,8 @@ func (c ConfirmWhen) Asks(args any) bool {
 	return true
 }
 
-// isBlank reports whether a text, a list or an object is empty; sure is false for any other value. A missing
-// one, which is nil, is empty.
+// isBlank reports whether a text, list or object is empty; sure is false for other values. A missing value (nil) is
+// empty.
 func isBlank(v any) (empty, sure bool) {
 	switch v.(type) {
 	case nil, string, []any, map[string]any:
@@ -86,7 +85,7 @@ func equals(v any, with json.RawMessage) (equal, sure bool) {
 	return string(document.AppendCanonical(nil, v)) == string(document.AppendCanonical(nil, other)), true
 }
 
-// kindOf returns the JSON type of a text, a number or a boolean; empty for another value.
+// kindOf returns the JSON type of a string, number or boolean; otherwise an empty string.
 func kindOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -99,7 +98,7 @@ func kindOf(v any) string {
 	return ""
 }
 
-// confirmWhen reads the conditions; c is nil if the parameters have problems.
+// confirmWhen parses the conditions; c is nil if the parameters have problems.
 func (r *specReader) confirmWhen(s *Spec, c *Compiled) (all []ConfirmWhen) {
 	v, has := r.object["confirmWhen"]
 	if !has {
@@ -164,7 +163,7 @@ func (r *specReader) condition(place document.Pointer, v any, c *Compiled) (one 
 	return one, len(r.problems) == before
 }
 
-// comparison reads what an argument is compared with; n is the argument's schema, nil if that is not known.
+// comparison parses the bound of an argument; n is its schema, or nil if unknown.
 func (r *specReader) comparison(place document.Pointer, v any, n *schema.Node, one *ConfirmWhen) {
 	var types []string
 	if n != nil {
@@ -202,7 +201,7 @@ func (r *specReader) comparison(place document.Pointer, v any, n *schema.Node, o
 	}
 }
 
-// equality reads the value of is or not.
+// equality parses the value of is or not.
 func (r *specReader) equality(place document.Pointer, v any, n *schema.Node, types []string, one *ConfirmWhen) {
 	key, kind := place[len(place)-1], kindOf(v)
 	fits := slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
@@ -224,7 +223,7 @@ func (r *specReader) equality(place document.Pointer, v any, n *schema.Node, typ
 	}
 }
 
-// String returns the condition in words, such as "amount above 100".
+// String describes the condition, such as "amount above 100".
 func (c ConfirmWhen) String() string {
 	switch {
 	case c.Above != nil:

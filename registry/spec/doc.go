@@ -1,7 +1,3 @@
-// Package spec is what a tool declares in its schema.json: a [Spec], read and checked by [Parse] without
-// any handler. [Read] also returns what it compiled on the way, for package registry, which loads and runs
-// the tools.
-//
-// A declaration says what is meant, and methods that need nothing else, such as [ConfirmWhen.Asks], say
-// whether it holds. Whoever has a session or a call applies them.
+// Package spec parses and checks what a tool declares in schema.json, a [Spec], without a handler: see [Parse].
+// [Read] also returns the compiled parts for package registry, which loads and runs the tools.
 package spec

@@ -9,26 +9,26 @@ import (
 	"voicegw/registry/schema"
 )
 
-// The sources of live values, from which an enum is filled when a session begins.
+// Sources of live values, which fill an enum when a session starts.
 const (
-	// LiveTools are the ids of the tools that the session has, without those that are built in.
+	// LiveTools are the ids of the session's tools, without built-in ones.
 	LiveTools = "tools"
-	// LiveAgents are the agents to which the session's agent may hand its user over.
+	// LiveAgents are the agents that the session's agent may hand the user over to.
 	LiveAgents = "agents.switchable"
-	// LiveCalendars are the names of the calendars that are configured.
+	// LiveCalendars are the configured calendars.
 	LiveCalendars = "calendars"
-	// LiveNamespaces are those of the knowledge base that may be read for the session.
+	// LiveNamespaces are the knowledge base namespaces that the session may read.
 	LiveNamespaces = "namespaces"
 )
 
 // LiveSources lists all sources, sorted.
 func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNamespaces, LiveTools} }
 
-// liveKeywords are the keywords that may stand beside an enum that is filled: each other one might
-// leave no value, and nobody could know before a session begins.
+// liveKeywords are the keywords allowed with a filled enum: others might exclude all values, which only sessions
+// would detect.
 var liveKeywords = []string{"$comment", "description", "title", "type"}
 
-// dynamic reads which enums of the parameters are filled; c is nil if the parameters have problems.
+// dynamic parses the filled enums of the parameters; c is nil if the parameters have problems.
 func (r *specReader) dynamic(c *Compiled) map[string]string {
 	v, has := r.object["dynamic"]
 	if !has {
@@ -58,7 +58,7 @@ func (r *specReader) dynamic(c *Compiled) map[string]string {
 	return dynamic
 }
 
-// fillable says why no enum can be filled at a place of the parameters; empty if it can.
+// fillable returns the reason why a place of the parameters isn't a fillable enum, or an empty string.
 func fillable(root *schema.Node, place string) string {
 	holder, ok := strings.CutSuffix(place, "/enum")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// The limits of a [Job].
+// Limits of a [Job].
 const (
 	minJobTime    = time.Second
 	maxJobTime    = 6 * time.Hour
@@ -17,18 +17,17 @@ const (
 	maxJobName    = 80 // in characters
 )
 
-// Job says that calls of the tool may begin long work, which goes on when they are answered.
+// Job means that calls may start background jobs.
 type Job struct {
-	// Name is what the work is called towards people and models, in at most 80 characters.
+	// Name is the job's name for people and models, at most 80 characters.
 	Name string `json:"name"`
-	// Longest is the longest time of one attempt, as the author wrote it, such as "30m"; [Job.Within]
-	// returns it.
+	// Longest limits an attempt, as the author wrote it, such as "30m"; see [Job.Within].
 	Longest string `json:"longest"`
-	// AtOnce is how many of the tool's jobs one user may have under way: 1 to 20.
+	// AtOnce limits a user's concurrent jobs of the tool, 1 to 20.
 	AtOnce int `json:"atOnce"`
 }
 
-// Within returns the longest time of one attempt; zero if it is not valid, which [Parse] reports.
+// Within returns the time limit of an attempt; zero if invalid, which [Parse] reports.
 func (j Job) Within() time.Duration {
 	d, err := time.ParseDuration(j.Longest)
 	if err != nil || d < minJobTime || d > maxJobTime {
@@ -37,12 +36,12 @@ func (j Job) Within() time.Duration {
 	return d
 }
 
-// String returns the limits in words.
+// String describes the limits.
 func (j Job) String() string {
 	return fmt.Sprintf("%s: at most %s, %d at once for each user", j.Name, j.Longest, j.AtOnce)
 }
 
-// job reads {"name": "Yearly report", "longest": "30m", "atOnce": 2}.
+// job parses {"name": "Yearly report", "longest": "30m", "atOnce": 2}.
 func (r *specReader) job() *Job {
 	v, has := r.object["job"]
 	if !has {

@@ -8,18 +8,18 @@ import (
 	"voicegw/registry/document"
 )
 
-// The limits of what people read of a tool.
+// Limits of a tool's texts for people.
 const (
-	// maxTitle is the longest title, in characters.
+	// maxTitle is in characters.
 	maxTitle = 80
-	// maxTags is how many tags a tool may have, maxTag the longest of them, in bytes.
+	// maxTags is the maximum number; maxTag is in bytes.
 	maxTags = 10
 	maxTag  = 40
 )
 
 var tagForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// title reads the name of a tool for people. No model gets it.
+// title parses the tool's name for people, which models don't get.
 func (r *specReader) title() string {
 	title := r.text("title", false, maxTitle)
 	if strings.ContainsAny(title, "\n\t") {
@@ -31,7 +31,7 @@ func (r *specReader) title() string {
 	return title
 }
 
-// tags reads the words by which people find a tool.
+// tags parses the search words for people.
 func (r *specReader) tags() []string {
 	v, has := r.object["tags"]
 	if !has {

@@ -17,12 +17,9 @@ import (
 	"voicegw/registry/schema"
 )
 
-// Parse reads a schema.json strictly and reports everything that is wrong with
-// it at once, in the order of the paths: JSON syntax, duplicate and unknown keys,
-// missing ones, types, enums, rules between fields (a retrieval tool neither writes
-// nor lacks idempotency), templates, clamps, and the parameters as
-// [schema.CompileParameters] does. The Spec is usable only if there are no problems;
-// otherwise it holds whatever could be read.
+// Parse parses a schema.json strictly and reports all problems, sorted by path: JSON syntax, duplicate, unknown and
+// missing keys, types, enums, rules between fields, templates, clamps, and those of [schema.CompileParameters]. With
+// problems, the Spec is incomplete.
 func Parse(data []byte) (Spec, []document.Problem) {
 	tree, problems, ok := document.Decode(data, maxSpecBytes, document.MaxSpecDepth)
 	if !ok {
@@ -33,7 +30,7 @@ func Parse(data []byte) (Spec, []document.Problem) {
 		return Spec{}, append(problems, document.Problem{Message: "schema.json holds one JSON object."})
 	}
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil { // everything that document.Decode accepts, this accepts
+	if err := json.Unmarshal(data, &raw); err != nil { // accepts everything that document.Decode accepts
 		return Spec{}, append(problems, document.Problem{Message: err.Error()})
 	}
 	if i := document.LoneSurrogate(data); i >= 0 {
@@ -53,11 +50,11 @@ var (
 	}
 )
 
-// Compiled holds the compiled parts of a spec. It is fixed once it is read, and safe for concurrent use.
+// Compiled holds the compiled parts of a spec. It is immutable and safe for concurrent use.
 type Compiled struct {
-	// Parameters is the compiled schema of the arguments.
+	// Parameters is the schema of the arguments.
 	Parameters *schema.Schema
-	// Output is nil if the tool does not describe its data.
+	// Output is nil if the tool has no output schema.
 	Output *schema.Schema
 
 	businessKey     template
@@ -66,10 +63,10 @@ type Compiled struct {
 	hasKey, hasView bool
 }
 
-// Open reports whether the times of the availability, if it names any, hold now.
+// Open reports whether now is in the availability's times, if any.
 func (c *Compiled) Open(now time.Time) bool { return c.hours == nil || c.hours.open(now) }
 
-// Opens returns when the tool is there next, in the zone of its times; zero if it is there now, or never again.
+// Opens returns when the tool is available next, in the zone of its times; zero if it is now, or never again.
 func (c *Compiled) Opens(now time.Time) time.Time {
 	if c.Open(now) {
 		return time.Time{}
@@ -77,7 +74,7 @@ func (c *Compiled) Opens(now time.Time) time.Time {
 	return c.hours.opens(now)
 }
 
-// BusinessKey fills the template of the business key with decoded arguments; empty without a template.
+// BusinessKey fills the template of the business key; empty without a template.
 func (c *Compiled) BusinessKey(args any) string {
 	if !c.hasKey {
 		return ""
@@ -85,8 +82,8 @@ func (c *Compiled) BusinessKey(args any) string {
 	return c.businessKey.key(args)
 }
 
-// Preview fills the template of the preview with decoded arguments; has is false without a template. Times are in zone, or
-// in the offset with which they are written if zone is nil.
+// Preview fills the template of the preview; has is false without a template. Times are in zone, or in their own
+// offset if zone is nil.
 func (c *Compiled) Preview(args any, zone *time.Location) (text string, has bool) {
 	if !c.hasView {
 		return "", false
@@ -94,14 +91,14 @@ func (c *Compiled) Preview(args any, zone *time.Location) (text string, has bool
 	return c.preview.text(args, zone), true
 }
 
-// specReader reads the fields of a schema.json one by one and collects problems.
+// specReader parses the fields of a schema.json and collects problems.
 type specReader struct {
 	object   map[string]any
 	problems []document.Problem
 }
 
-// Read reads the object of a schema.json; raw holds the same values as bytes.
-// compiled is nil if the parameters have problems.
+// Read parses the object of a schema.json; raw holds the same values as bytes. compiled is nil if the parameters have
+// problems.
 func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compiled, []document.Problem) {
 	r := &specReader{object: object}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -173,7 +170,7 @@ var fieldHelp = map[string]string{
 	"latencyBudgetMs":      "how long a call should take, in ms",
 }
 
-// value returns the value of a key, and reports one that is required and missing.
+// value returns the value of a key, and reports a missing required key.
 func (r *specReader) value(key string, required bool) (v any, has bool) {
 	if v, has = r.object[key]; !has && required {
 		r.problem(document.Pointer{key}, "The key %q is missing; add it: %s.", key, fieldHelp[key])
@@ -181,8 +178,8 @@ func (r *specReader) value(key string, required bool) (v any, has bool) {
 	return v, has
 }
 
-// words reads the words of a list, each of which fits and stands there once. An entry that does not fit is told
-// the form, and the known word that was probably meant; one begins the sentence about a word that stands twice.
+// words parses a list of distinct words that fit. form describes the required form in errors, known are suggestions,
+// and one starts the error about a duplicate.
 func (r *specReader) words(at document.Pointer, list []any, one, form string, fits func(string) bool, known ...string) (words []string) {
 	for i, v := range list {
 		word, _ := v.(string)
@@ -256,7 +253,7 @@ func (r *specReader) number(key string, required bool, most int) int {
 	return n
 }
 
-// wholeNumber returns v as an int, if it is a whole number that fits.
+// wholeNumber returns v as an int, if it is an integer in range.
 func wholeNumber(v any) (int, bool) {
 	number, ok := v.(json.Number)
 	if !ok {
@@ -342,7 +339,7 @@ func (r *specReader) template(key, text string, sections bool, root *schema.Node
 	return t, err == nil
 }
 
-// clamp reads {"voice": {"top_k": 3}}.
+// clamp parses {"voice": {"top_k": 3}}.
 func (r *specReader) clamp(s *Spec, c *Compiled) map[Mode]map[string]int {
 	v, has := r.object["clamp"]
 	if !has {
@@ -380,7 +377,7 @@ func (r *specReader) clamp(s *Spec, c *Compiled) map[Mode]map[string]int {
 	return clamp
 }
 
-// clampable says why the argument name cannot be lowered to limit; empty if it can.
+// clampable returns the reason why an argument cannot be lowered to limit, or an empty string.
 func clampable(root *schema.Node, name string, limit int) string {
 	n := root.Property(name)
 	if n == nil {
@@ -409,13 +406,12 @@ func clampable(root *schema.Node, name string, limit int) string {
 	return ""
 }
 
-// neverAbove reports whether n accepts no number above limit, so that a clamp to limit is useless.
+// neverAbove reports whether n accepts no number above limit, which makes a clamp useless.
 func neverAbove(n *schema.Node, limit int) bool {
 	number, ok := n.Doc["maximum"].(json.Number)
 	return ok && !document.Above(number, limit)
 }
 
-// output reads the schema of the tool's data.
 func (r *specReader) output(raw json.RawMessage) (json.RawMessage, *schema.Schema) {
 	if _, has := r.object["output"]; !has {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	weekdays    = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // as time.Weekday counts
+	weekdays    = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} // in the order of time.Weekday
 	clockForm   = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
 	featureForm = regexp.MustCompile(`^[a-z][a-z0-9]*([-_][a-z0-9]+)*$`)
 
@@ -21,14 +21,14 @@ var (
 	windowKeys       = []string{"from", "since", "to", "until", "weekdays"}
 )
 
-// maxFeature is the longest name of a feature, in bytes.
+// maxFeature limits a feature's name, in bytes.
 const maxFeature = 64
 
-// ValidFeature reports whether a feature may have that name: small letters, digits, and single - and _ between
-// them, a letter first, at most 64.
+// ValidFeature reports whether a feature may have that name: at most 64 lower-case letters, digits, and single - and
+// _ between them, starting with a letter.
 func ValidFeature(name string) bool { return len(name) <= maxFeature && featureForm.MatchString(name) }
 
-// availability reads the conditions under which the tool is there.
+// availability parses the conditions of the tool's availability.
 func (r *specReader) availability() (*Availability, *hours) {
 	v, has := r.object["availability"]
 	if !has {
@@ -52,7 +52,6 @@ func (r *specReader) availability() (*Availability, *hours) {
 	return a, h
 }
 
-// onlyKeys reports the keys of an object that are not known.
 func (r *specReader) onlyKeys(at document.Pointer, object map[string]any, what string, known []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, key) {
@@ -61,7 +60,7 @@ func (r *specReader) onlyKeys(at document.Pointer, object map[string]any, what s
 	}
 }
 
-// conditions reads a list of words, each of which fits.
+// conditions parses a list of words.
 func (r *specReader) conditions(at document.Pointer, v any, what string, fits func(string) bool) []string {
 	if v == nil && !r.there(at) {
 		return nil
@@ -81,7 +80,7 @@ func (r *specReader) conditions(at document.Pointer, v any, what string, fits fu
 	return r.words(at, list, "", "An entry is "+what, fits)
 }
 
-// there reports whether the object of an availability has a key at all.
+// there reports whether an availability has a key.
 func (r *specReader) there(at document.Pointer) bool {
 	object, _ := r.object["availability"].(map[string]any)
 	_, has := object[at[len(at)-1]]
@@ -186,7 +185,7 @@ func (r *specReader) weekdays(at document.Pointer, object map[string]any, w *win
 	return days
 }
 
-// clock reads a time of day as minutes; missing is that of a key that is not there.
+// clock parses a time of day as minutes; missing is the default.
 func (r *specReader) clock(at document.Pointer, object map[string]any, missing int) (string, int) {
 	v, has := object[at[len(at)-1]]
 	if !has {

@@ -7,23 +7,22 @@ import (
 	"voicegw/registry/document"
 )
 
-// The limits of a [RateLimit]. Calls are counted in memory, so a window is no longer than that is worth.
+// Limits of a [RateLimit]. Calls are counted in memory, so long windows make no sense.
 const (
 	maxRateCalls  = 1000
 	minRateWindow = time.Second
 	maxRateWindow = 24 * time.Hour
 )
 
-// RateLimit bounds how often the tool runs for one user: at most Calls times within each Window, which
-// slides along with the time.
+// RateLimit limits the calls of a user to Calls within each sliding Window.
 type RateLimit struct {
 	// Calls is 1 to 1000.
 	Calls int `json:"calls"`
-	// Window is a time as the author wrote it, such as "1h"; [RateLimit.Within] returns it.
+	// Window is a duration as the author wrote it, such as "1h"; see [RateLimit.Within].
 	Window string `json:"window"`
 }
 
-// Within returns the window; zero if it is not valid, which [Parse] reports.
+// Within returns the window; zero if invalid, which [Parse] reports.
 func (l RateLimit) Within() time.Duration {
 	d, err := time.ParseDuration(l.Window)
 	if err != nil || d < minRateWindow || d > maxRateWindow {
@@ -32,10 +31,10 @@ func (l RateLimit) Within() time.Duration {
 	return d
 }
 
-// String returns the limit in words, such as "5 in 1h".
+// String returns text such as "5 in 1h".
 func (l RateLimit) String() string { return fmt.Sprintf("%d in %s", l.Calls, l.Window) }
 
-// rateLimit reads {"calls": 5, "window": "1h"}.
+// rateLimit parses {"calls": 5, "window": "1h"}.
 func (r *specReader) rateLimit() *RateLimit {
 	v, has := r.object["rateLimit"]
 	if !has {

@@ -6,7 +6,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// requires reads the scopes that a conversation needs for the tool.
+// requires parses the scopes that the tool requires.
 func (r *specReader) requires() []string {
 	v, has := r.object["requires"]
 	if !has {

@@ -13,10 +13,10 @@ import (
 	"voicegw/registry/document"
 )
 
-// SettingType says which values a setting of a tool has.
+// SettingType is the type of a tool's setting.
 type SettingType string
 
-// The types of settings. A duration is written as Go does ("1m30s"), a list is one of texts.
+// Setting types. A duration is written as in Go ("1m30s"); a list contains strings.
 const (
 	SettingString   SettingType = "string"
 	SettingInteger  SettingType = "integer"
@@ -27,37 +27,37 @@ const (
 )
 
 const (
-	// maxSettings is how many settings a tool may declare.
+	// maxSettings limits a tool's settings.
 	maxSettings = 32
-	// maxSettingName is the longest name of one, in bytes.
+	// maxSettingName limits a setting's name, in bytes.
 	maxSettingName = 40
-	// settingEnabled is the setting that each tool has by itself.
+	// settingEnabled is a setting of all tools.
 	settingEnabled = "enabled"
 )
 
-// Setting is one setting of a tool's own. The operator gives its value under tools.<toolId>.<name>.
+// Setting is a tool's own setting. The operator sets it with tools.<toolId>.<name>.
 type Setting struct {
 	Type SettingType `json:"type"`
-	// Secret says that the value, a string, is shown nowhere.
+	// Secret means that the value, a string, is hidden everywhere.
 	Secret bool `json:"secret,omitempty"`
 	// Description is for operators.
 	Description string `json:"description"`
-	// Default is the value if the operator gives none; nil means that one must be given.
+	// Default is the default value; nil means that the operator must set it.
 	Default json.RawMessage `json:"default,omitempty"`
 }
 
-// Value returns the default: a string, [setting.Secret], int, float64, bool, time.Duration or []string; nil
-// without a default.
+// Value returns the default: a string, [setting.Secret], int, float64, bool, time.Duration or []string; nil without
+// one.
 func (s Setting) Value() any {
 	if len(s.Default) == 0 {
 		return nil
 	}
 	v, _, _ := document.Decode(s.Default, maxSpecBytes, document.MaxSpecDepth)
-	value, _ := s.read(v) // the reader of the spec has checked it
+	value, _ := s.read(v) // validated by the spec's reader
 	return value
 }
 
-// read returns a value as the handler gets it; why is the end of a sentence if it is not of the type.
+// read converts a value for the handler; why describes the expected type if it doesn't match.
 func (s Setting) read(v any) (value any, why string) {
 	switch s.Type {
 	case SettingString:
@@ -104,7 +104,7 @@ func (s Setting) read(v any) (value any, why string) {
 	return nil, "a value of the type " + string(s.Type)
 }
 
-// settingTypes are all types, as written.
+// settingTypes lists all types.
 var settingTypes = []string{
 	string(SettingString), string(SettingInteger), string(SettingNumber), string(SettingBoolean), string(SettingDuration), string(SettingList),
 }
@@ -114,7 +114,7 @@ var (
 	settingKeys = []string{"default", "description", "secret", "type"}
 )
 
-// settings reads the tool's own settings.
+// settings parses the tool's own settings.
 func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
 	v, has := r.object["settings"]
 	if !has {
@@ -126,7 +126,7 @@ func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
 		return nil
 	}
 	var texts map[string]map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &texts) // what is not an object is reported below
+	_ = json.Unmarshal(raw, &texts) // other values are reported below
 	settings := map[string]Setting{}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		place := document.Pointer{"settings", name}
@@ -142,7 +142,7 @@ func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
 	return settings
 }
 
-// setting reads one of them; byDefault is its default as it was written.
+// setting parses a setting; byDefault is its default as written.
 func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMessage) Setting {
 	object, ok := v.(map[string]any)
 	if !ok {

@@ -11,10 +11,9 @@ import (
 	"voicegw/registry/schema"
 )
 
-// template is the text of Spec.IdempotencyKey or Spec.Preview: {name} is replaced by an
-// argument, {name.part} by a property of one, {{ and }} by the braces themselves. In a
-// preview, [text in brackets] is left out if an argument in it is missing, empty or false,
-// [[ and ]] are replaced by the brackets themselves, and {name|form} writes an argument in a form.
+// template is the text of Spec.IdempotencyKey or Spec.Preview. {name} is replaced by an argument, {name.part} by a
+// property of one, and {{ and }} by braces. In a preview, [text in brackets] is dropped if an argument in it is
+// missing, empty or false, [[ and ]] are replaced by brackets, and {name|form} formats an argument.
 type template struct {
 	parts []templatePart
 }
@@ -22,8 +21,8 @@ type template struct {
 type templatePart struct {
 	literal string
 	path    []string // nil for a literal
-	form    *form    // how a preview writes the argument; nil for plainly
-	section int      // the number of its brackets, counted from 1; 0 if it is outside brackets
+	form    *form    // how a preview formats the argument; nil for plain text
+	section int      // the number of its brackets from 1; 0 outside brackets
 }
 
 var (
@@ -32,7 +31,7 @@ var (
 	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the brackets themselves")
 )
 
-// parseTemplate reads a template; sections says whether brackets have a meaning in it.
+// parseTemplate parses a template; sections enables brackets.
 func parseTemplate(s string, sections bool) (template, error) {
 	special := "{}"
 	if sections {
@@ -70,18 +69,17 @@ func parseTemplate(s string, sections bool) (template, error) {
 	return p.template, nil
 }
 
-// templateParser is the state of reading a template.
+// templateParser is the state of parseTemplate.
 type templateParser struct {
 	template
 
-	forms    bool            // arguments may have one
+	forms    bool            // arguments may have a form
 	literal  strings.Builder // not yet in parts
 	sections int             // opened so far
-	open     bool            // the last of them is still open
-	named    bool            // and it names an argument
+	open     bool            // the last section is open
+	named    bool            // and contains an argument
 }
 
-// flush adds the literal to the parts.
 func (p *templateParser) flush() {
 	p.add(templatePart{literal: p.literal.String()})
 	p.literal.Reset()
@@ -111,7 +109,7 @@ func (p *templateParser) bracket(sign byte) error {
 	return nil
 }
 
-// argument reads an argument's name, after its brace, and returns the rest.
+// argument parses an argument's name after its brace, and returns the rest.
 func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
 	name, rest, closed := strings.Cut(s, "}")
 	if p.forms {
@@ -138,7 +136,7 @@ func (p *templateParser) argument(brace byte, s string) (rest string, err error)
 	return rest, nil
 }
 
-// check reports names in the template that the parameters do not have.
+// check reports names that the parameters don't have.
 func (t template) check(root *schema.Node) error {
 	for _, part := range t.parts {
 		n := root
@@ -156,8 +154,8 @@ func (t template) check(root *schema.Node) error {
 	return nil
 }
 
-// key fills in args as JSON, missing ones as null; strings are quoted, so that
-// different arguments never give the same text.
+// key fills in args as JSON, and missing ones as null. Strings are quoted, so different arguments give different
+// texts.
 func (t template) key(args any) string {
 	var b strings.Builder
 	for _, part := range t.parts {
@@ -171,10 +169,10 @@ func (t template) key(args any) string {
 	return b.String()
 }
 
-// text fills in args for a person: missing arguments become empty, and sections with an
-// argument that is missing, empty or false are left out.
+// text fills in args for people: missing arguments are empty, and sections with a missing, empty or false argument
+// are dropped.
 func (t template) text(args any, zone *time.Location) string {
-	left := map[int]bool{} // the sections to leave out
+	left := map[int]bool{} // the sections to drop
 	for _, part := range t.parts {
 		if part.section > 0 && part.path != nil {
 			v, _ := document.At(args, part.path)
@@ -199,7 +197,7 @@ func (t template) text(args any, zone *time.Location) string {
 	return b.String()
 }
 
-// saysNothing reports whether a value needs no mention: it is missing, empty or false.
+// saysNothing reports whether a value is missing, empty or false.
 func saysNothing(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -216,7 +214,7 @@ func saysNothing(v any) bool {
 	return false
 }
 
-// plainText writes a value for a person: strings unquoted, lists with commas, yes or no.
+// plainText formats a value for people: strings unquoted, lists with commas, yes or no.
 func plainText(v any) string {
 	switch v := v.(type) {
 	case string:

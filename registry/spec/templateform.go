@@ -12,18 +12,18 @@ import (
 	"voicegw/registry/schema"
 )
 
-// form is how a preview writes an argument: {start|time}, {start..end|time in Europe/Oslo},
-// {guests|list}, {items|list: {count} x {name}}.
+// form is how a preview formats an argument: {start|time}, {start..end|time in Europe/Oslo}, {guests|list},
+// {items|list: {count} x {name}}.
 type form struct {
 	times bool           // otherwise a list
-	until []string       // the end of a span of time; nil without one
+	until []string       // the end of a time span, or nil
 	zone  *time.Location // nil for the user's zone
-	item  *template      // what is written of each item; nil for the item itself
+	item  *template      // the format of an item; nil for the item itself
 }
 
 var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and what to write of each item")
 
-// parseForm reads what stands behind the bar, and the end of a span in the name before it.
+// parseForm parses the form after the bar, and the end of a span in the name.
 func parseForm(name, text string) (string, *form, error) {
 	kind, rest := strings.TrimSpace(text), ""
 	if before, after, has := strings.Cut(kind, ":"); has && before == "list" {
@@ -56,7 +56,7 @@ func parseForm(name, text string) (string, *form, error) {
 	return name, f, nil
 }
 
-// cutArgument cuts what stands in a pair of braces, whose opening one is cut off already.
+// cutArgument cuts the content of braces, after the opening one.
 func cutArgument(s string) (inside, rest string, closed bool) {
 	depth := 0
 	for i := range len(s) {
@@ -72,7 +72,7 @@ func cutArgument(s string) (inside, rest string, closed bool) {
 	return s, "", false
 }
 
-// check reports a form that does not fit the argument's schema.
+// check reports a form that doesn't match the argument's schema.
 func (f *form) check(name string, n, root *schema.Node) error {
 	if !f.times {
 		items := n.ItemsOf()
@@ -104,7 +104,7 @@ func (f *form) check(name string, n, root *schema.Node) error {
 	return nil
 }
 
-// text writes a value for a person; args are all arguments, among which the end of a span is.
+// text formats a value for people; args are all arguments, including the end of a span.
 func (f *form) text(v, args any, zone *time.Location) string {
 	if f.times {
 		return timeText(v, args, f.until, cmp.Or(f.zone, zone))
@@ -129,8 +129,8 @@ func (f *form) text(v, args any, zone *time.Location) string {
 
 const dayAndTime = "Mon 2 Jan 2006, "
 
-// timeText writes "Tue 24 Nov 2026, 10:00 to 11:00 (Europe/Oslo, UTC+1)" for a span, or for a moment if until is nil. Without
-// a zone it writes the offset of the start, or none for a local time.
+// timeText formats a span as "Tue 24 Nov 2026, 10:00 to 11:00 (Europe/Oslo, UTC+1)", or a moment if until is nil.
+// Without a zone it shows the start's offset, or none for a local time.
 func timeText(v, args any, until []string, zone *time.Location) string {
 	start, local, ok := moment(v, zone)
 	if !ok {
@@ -159,7 +159,7 @@ func timeText(v, args any, until []string, zone *time.Location) string {
 	return text + " (" + offset(start) + ")"
 }
 
-// moment reads a time and converts it to zone, if that is not nil. A time without an offset is one of that zone.
+// moment parses a time and converts it to zone unless nil. A time without an offset is in that zone.
 func moment(v any, zone *time.Location) (t time.Time, local, ok bool) {
 	text, _ := v.(string)
 	text = strings.ToUpper(text)
@@ -177,7 +177,7 @@ func moment(v any, zone *time.Location) (t time.Time, local, ok bool) {
 	return time.Time{}, false, false
 }
 
-// clockOfDay is the layout of a time of day, with seconds only where there are some.
+// clockOfDay is the layout of a time of day, with seconds if nonzero.
 func clockOfDay(t time.Time) string {
 	if t.Second() != 0 {
 		return "15:04:05"
@@ -185,7 +185,7 @@ func clockOfDay(t time.Time) string {
 	return "15:04"
 }
 
-// offset writes UTC, UTC+1, UTC-3:30.
+// offset formats UTC, UTC+1, UTC-3:30.
 func offset(t time.Time) string {
 	_, seconds := t.Zone()
 	if seconds == 0 {

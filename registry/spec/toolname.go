@@ -6,28 +6,25 @@ import (
 	"strings"
 )
 
-// ConfirmAction is the tool with which a model reports the user's spoken answer to a
-// question for approval. The gateway declares it itself if spoken approval is allowed, and
-// handles its calls before any tool of the registry; no file may hold a tool of that name.
+// ConfirmAction is the tool by which a model reports the user's spoken approval. The gateway declares it if spoken
+// approval is allowed, and handles its calls before the registry's tools, which must not have that name.
 const ConfirmAction = "confirm_action"
 
-// AgentSwitch is the tool with which a model hands the conversation to another agent.
+// AgentSwitch is the tool by which a model hands the conversation over to another agent.
 const AgentSwitch = "agent_switch"
 
-// DescribeTool is the id of the built-in utility that gives a model the whole guide of a
-// tool it may use. It is in every snapshot and not in any file.
+// DescribeTool is the built-in tool that gives a model the full guide of a tool. It is in every snapshot and not in
+// files.
 const DescribeTool = "describe_tool"
 
-// ReservedNames lists the ids that the gateway itself declares to models, sorted: no tool
-// may have one of them. Every tool of the gateway's own must be added here; the build, the
-// registry's loading and the gateway read only this list.
+// ReservedNames lists the sorted ids of the gateway's own tools, which other tools must not have. Every own tool must
+// be here; the build, the registry's loading and the gateway use only this list.
 func ReservedNames() []string {
 	return []string{AgentSwitch, ConfirmAction, DescribeTool}
 }
 
-// Reserved says why no tool may be called id, as the end of a sentence; empty if the id is
-// allowed. A name that differs from a reserved one only in case, dashes or underscores is
-// reserved too: a model would confuse them.
+// Reserved returns the reason why no tool may have that id, as the end of a sentence, or an empty string. A name that
+// differs from a reserved one only in case, dashes or underscores is reserved too, because models would confuse them.
 func Reserved(id string) string {
 	for _, name := range ReservedNames() {
 		switch {
@@ -40,8 +37,8 @@ func Reserved(id string) string {
 	return ""
 }
 
-// Lookalikes finds ids that differ only in case, dashes or underscores: each except the
-// alphabetically first of them, mapped to that first.
+// Lookalikes finds ids that differ only in case, dashes or underscores, and maps each to the alphabetically first
+// one.
 func Lookalikes(ids []string) map[string]string {
 	first, twins := map[string]string{}, map[string]string{}
 	for _, id := range slices.Sorted(slices.Values(ids)) {
@@ -54,7 +51,7 @@ func Lookalikes(ids []string) map[string]string {
 	return twins
 }
 
-// Folded returns a name without the differences that Lookalikes ignores.
+// Folded removes the differences that Lookalikes ignores.
 func Folded(id string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(id))
 }

@@ -7,7 +7,7 @@ import (
 	"voicegw/registry/document"
 )
 
-// variantOf reads the id of the tool of which this is another version.
+// variantOf parses the id of the main tool.
 func (r *specReader) variantOf(id string) string {
 	of := r.text("variantOf", false, MaxToolID)
 	switch {
@@ -20,19 +20,18 @@ func (r *specReader) variantOf(id string) string {
 	return of
 }
 
-// settingShare is the setting that every version of another tool has.
+// settingShare is a setting of every variant.
 const settingShare = "share"
 
-// noShare refuses a setting of a version's own that would hide that of its share.
+// noShare rejects an own setting with that name.
 func (r *specReader) noShare(s *Spec) {
 	if _, has := s.Settings[settingShare]; has && s.VariantOf != "" {
 		r.problem(document.Pointer{"settings", settingShare}, "A version of another tool has a setting \"share\" that is not its own: how many of the users get it. Take another name.")
 	}
 }
 
-// Disagreements returns what keeps v from being a version of the tool of: one problem for each field in which they
-// must agree and do not. What a call may cost, do, and need must not depend on which of the two a user has drawn;
-// how it does it, what it takes and what it answers may.
+// Disagreements returns a problem for each field that must be equal for v to be a variant of the tool of. The cost, side
+// effects and requirements of a call must not depend on the drawn version; arguments and answers may.
 func Disagreements(of, v *Spec) []document.Problem {
 	var problems []document.Problem
 	differs := func(key, why string) {
@@ -69,7 +68,7 @@ func Disagreements(of, v *Spec) []document.Problem {
 	return problems
 }
 
-// sameSet reports whether two lists, in which nothing stands twice, have the same elements.
+// sameSet reports whether two lists of distinct elements have the same elements.
 func sameSet[T comparable](a, b []T) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(x T) bool { return !slices.Contains(b, x) })
 }
