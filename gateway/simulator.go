@@ -34,6 +34,7 @@ type FaultOrder struct {
 	Code int
 }
 
+// FaultMoment is when a fault happens.
 type FaultMoment string
 
 const (

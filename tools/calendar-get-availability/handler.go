@@ -36,6 +36,7 @@ type Answer struct {
 	Unread int `json:"unread_events,omitempty"`
 }
 
+// Event is an event of an answer.
 type Event struct {
 	Title      string   `json:"title"`
 	Start      string   `json:"start"`
@@ -50,6 +51,7 @@ type Event struct {
 	Attendees  []string `json:"attendees,omitempty"`
 }
 
+// Missing is a calendar that could not be read.
 type Missing struct {
 	Calendar string             `json:"calendar"`
 	Type     registry.ErrorType `json:"type"`

@@ -41,6 +41,7 @@ var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10
 // snippetBytes limits a snippet taken from the start of a text.
 const snippetBytes = 240
 
+// Execute gets the records.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	ids, invalid, problem := idsOf(call.Args)
 	if problem != nil {

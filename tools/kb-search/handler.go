@@ -51,6 +51,7 @@ func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Results) }
 // maxText limits full_text by mode, in bytes, to what a model can use.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
+// Execute searches the knowledge base.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
