@@ -122,7 +122,7 @@ func (t *turn) do(all []calls.Action) {
 			t.runs.Ask(a)
 		case calls.Permit:
 			t.runs.Permit(a)
-		case calls.Tell:
+		case calls.ToClient:
 			t.emit(a.Message)
 		case calls.Slow:
 			t.a.opts.Logger.Warn("slow tools in a turn", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", a.Taken.Milliseconds())

@@ -70,7 +70,7 @@ func (t *turn) isClients(name string) bool {
 
 // hand records a call that the client must run. handOver sends it once the gateway's own calls of the round are done.
 func (t *turn) hand(in calls.Called) {
-	name, record, refused := t.calls.Hand(time.Now(), in)
+	name, record, refused := t.calls.ClientCall(time.Now(), in)
 	if refused != nil {
 		t.do(refused)
 		return

@@ -227,7 +227,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 		Cluster: watchedCluster{n.elsewhere, n},
 		Logger:  lives,
 		Policy: orchestrator.Policy{
-			ResumeGrace: chaosGrace, NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
+			ResumeGrace: chaosGrace, NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second,
 		},
 	}); err != nil {
 		return err

@@ -43,7 +43,7 @@ func (m *callControl) carryOut(do []calls.Action) {
 			m.approved(a)
 		case calls.Declined:
 			m.do(Audit{Record: a.Record})
-			if !a.Told {
+			if !a.ByCall {
 				m.notify(notice{text: calls.OutcomeNotice(a.Tool, a.Reference, a.Outcome), now: a.Outcome == calls.OutcomeDenied})
 			}
 		case calls.Refused:

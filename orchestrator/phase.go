@@ -74,7 +74,7 @@ func (m *callControl) endAfter(after registry.EndAfter) (refusal string) {
 	if by := m.line.emptyBy(); by.After(from) {
 		from = by // earlier words play first
 	}
-	m.farewell.by = from.Add(m.policy.FarewellWait)
+	m.farewell.by = from.Add(farewellWait)
 	m.farewell.most = m.farewell.by.Add(maxFarewell)
 	m.do(Ending{Reason: m.endReason(), After: m.farewell.by.Sub(m.at)})
 	if after == registry.EndAfterFarewellSpoken {
@@ -83,9 +83,13 @@ func (m *callControl) endAfter(after registry.EndAfter) (refusal string) {
 	return ""
 }
 
-// maxFarewell is how much longer than Policy.FarewellWait a session lasts if the model keeps speaking or the client
-// keeps playing.
-const maxFarewell = time.Minute
+const (
+	// farewellWait is how long an ending session waits for the farewell, after the user has heard everything before
+	// it. A farewell that was sent is heard in full.
+	farewellWait = 12 * time.Second
+	// maxFarewell is how much longer a session lasts if the model keeps speaking or the client keeps playing.
+	maxFarewell = time.Minute
+)
 
 // endsAt returns when an ending session stops waiting for the farewell; zero if it is not ending.
 func (s State) endsAt() time.Time {

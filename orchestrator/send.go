@@ -341,7 +341,7 @@ func (s State) newsAt() (at time.Time) {
 	if s.phase != PhaseActive || !s.listens() {
 		return at
 	}
-	if at = s.calls.NewsAt(); at.IsZero() {
+	if at = s.calls.ProgressAt(); at.IsZero() {
 		return at
 	}
 	if until := s.entryAt(); until.After(at) {
@@ -363,7 +363,7 @@ func (m *sender) takeNews() {
 	if m.phase != PhaseActive {
 		return
 	}
-	for _, n := range m.calls.TakeNews(m.at) {
+	for _, n := range m.calls.TakeProgress(m.at) {
 		m.do(Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.Progress(n.Tool, n.Text, n.Fraction))}}})
 	}
 }

@@ -39,7 +39,7 @@ func show(a Action) string {
 			line += fmt.Sprintf(" queued=%dms ran=%dms", a.Queued.Milliseconds(), a.Took.Milliseconds())
 		}
 		return line
-	case calls.Tell:
+	case calls.ToClient:
 		return showTold(a.Message)
 	case calls.Cancel, calls.Resolve, calls.Slow:
 		name := map[string]string{"calls.Cancel": "CancelTool", "calls.Resolve": "ResolveConfirmation", "calls.Slow": "ToolsSlow"}[fmt.Sprintf("%T", a)]

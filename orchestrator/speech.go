@@ -17,6 +17,10 @@ type speechControl struct{ callControl }
 // minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
 const minSpeech = 400 * time.Millisecond
 
+// speechSilence ends speech whose end the model does not report, once the gateway's detector has heard nothing for this
+// long.
+const speechSilence = 15 * time.Second
+
 // quietTime is how long a notice waits after the user's speech, because the turn of that speech comes first.
 const quietTime = 1500 * time.Millisecond
 
@@ -107,7 +111,7 @@ func (s State) speechLostAt() time.Time {
 	if s.user.voice != speaking {
 		return time.Time{}
 	}
-	return s.user.earAt.Add(s.policy.SpeechSilence)
+	return s.user.earAt.Add(speechSilence)
 }
 
 // watchSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an

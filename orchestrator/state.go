@@ -24,16 +24,6 @@ type Policy struct {
 	// NudgeAfter is when a silent model is asked again; NoAnswerAfter is when the turn fails. Zero means 10 s and 15 s.
 	NudgeAfter    time.Duration
 	NoAnswerAfter time.Duration
-	// SpeechSilence ends speech whose end the model does not report, once the gateway's detector has heard nothing for
-	// this long. Zero means 15 s.
-	SpeechSilence time.Duration
-	// ReportWait is how long a truncation waits for the client's playback report. Zero means 250 ms.
-	ReportWait time.Duration
-	// FarewellWait is how long an ending session waits for the farewell, after the user has heard everything before it.
-	// A farewell that was sent is heard in full. Zero means 12 s.
-	FarewellWait time.Duration
-	// ProgressEvery is the interval of tool.progress once a tool has exceeded its latency budget. Zero means 5 s.
-	ProgressEvery time.Duration
 	// Relink lets the session replace its connection to the model; see [Replaceable]. Otherwise the session ends with
 	// the connection.
 	Relink bool
@@ -55,18 +45,6 @@ func (p Policy) withDefaults() Policy {
 	if p.NoAnswerAfter == 0 {
 		p.NoAnswerAfter = 15 * time.Second
 	}
-	if p.SpeechSilence == 0 {
-		p.SpeechSilence = 15 * time.Second
-	}
-	if p.ReportWait == 0 {
-		p.ReportWait = 250 * time.Millisecond
-	}
-	if p.FarewellWait == 0 {
-		p.FarewellWait = 12 * time.Second
-	}
-	if p.ProgressEvery == 0 {
-		p.ProgressEvery = 5 * time.Second
-	}
 	p.Tools.Mode = spec.ModeVoice
 	return p
 }
@@ -83,7 +61,7 @@ func NewRules(p Policy) *Rules {
 	p = p.withDefaults()
 	return &Rules{p, calls.Rules{
 		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Live: true,
-		MaxOpen: maxCalls, MaxQuestions: maxConfirmations, ProgressEvery: p.ProgressEvery,
+		MaxOpen: maxCalls, MaxQuestions: maxConfirmations,
 	}}
 }
 
@@ -262,6 +240,9 @@ type nudging uint8
 // cutting says whether and how an answer was cut off.
 type cutting uint8
 
+// reportWait is how long a truncation waits for the client's playback report.
+const reportWait = 250 * time.Millisecond
+
 // cut is a flushed item that waits for the client's playback report.
 type cut struct {
 	item     string
@@ -295,10 +276,10 @@ func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapsho
 }
 
 // As names the agent in whose name calls are audited from now on.
-func (s *State) As(a calls.Agent) { s.calls.Book().As(a) }
+func (s *State) As(a calls.Agent) { s.calls.Book().SetAgent(a) }
 
 // In sets the user's time zone; nil if it is unknown.
-func (s *State) In(zone *time.Location) { s.calls.Book().In(zone) }
+func (s *State) In(zone *time.Location) { s.calls.Book().SetZone(zone) }
 
 // Turn returns the number of the open turn, or 0 between turns.
 func (s State) Turn() int {

@@ -211,7 +211,7 @@ func (m *machine) ofOthers(in Input) {
 //	                            |                               | sent anything, the turn ends
 //	the end of an item          | its end, or another item      | NoAnswerAfter after the sent part was
 //	                            |                               | played, the item counts as complete
-//	the user's speech           | the model's report of its end | after SpeechSilence without speech
+//	the user's speech           | the model's report of its end | after speechSilence without speech
 //	                            |                               | in the gateway's ear, it is over
 //	speech that has ended       | the report that the model has | NudgeAfter after the end, its turn
 //	                            | taken it, or an answer        | begins, and the model is asked
@@ -220,8 +220,8 @@ func (m *machine) ofOthers(in Input) {
 //	                            |                               | releaseWait
 //	the answer to tool results  | the end of the response that  | NudgeAfter after the results, the
 //	                            | made the calls                | model is asked for it
-//	a truncation                | the client's report           | after ReportWait it is sent anyway
-//	the end of the session      | the end of the farewell       | after FarewellWait it ends
+//	a truncation                | the client's report           | after reportWait it is sent anyway
+//	the end of the session      | the end of the farewell       | after farewellWait it ends
 //	the client's credentials    | newer ones                    | at Lapse.At the session ends
 //	a client that is away       | its return                    | after ResumeGrace the session ends;
 //	                            |                               | meanwhile nobody waits for speech

@@ -94,7 +94,7 @@ func (p *voicePlayer) take(in Input) {
 			p.asked = append(p.asked, a)
 		case calls.Permit:
 			p.permit = a
-		case calls.Tell:
+		case calls.ToClient:
 			p.told = append(p.told, a.Message)
 		case ToolEnded:
 			p.told = append(p.told, a.Message())

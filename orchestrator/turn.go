@@ -311,7 +311,7 @@ func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cut
 			kept = append(kept, it)
 			continue
 		}
-		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(m.policy.ReportWait)}
+		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(reportWait)}
 		if it.ended {
 			c.audioMS = it.audioMS
 		}

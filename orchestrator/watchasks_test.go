@@ -76,7 +76,7 @@ func (w *watcher) askAction(in Input, a Action) {
 		}
 		w.asks.asking[a.Call] = a
 		w.oneQuestionEach()
-	case calls.Tell:
+	case calls.ToClient:
 		w.askTold(a.Message)
 	case calls.Resolve:
 		w.resolves(in, a)

@@ -75,7 +75,7 @@ func (w *watcher) toolInput(in Input) {
 
 func (w *watcher) toolAction(a Action) {
 	switch a := bare(a).(type) {
-	case calls.Tell:
+	case calls.ToClient:
 		w.toolTold(a.Message)
 	case ToolEnded:
 		w.toolEnded(a)
@@ -228,7 +228,7 @@ func (w *watcher) toolProgress(a *protocol.ToolProgress) {
 	if c == nil || c.ended || w.at.Before(c.progressAt) {
 		w.fail("progress of %s too early, too late or of nothing: %+v", a.CallID, c)
 	}
-	c.progressAt = w.at.Add(w.policy.ProgressEvery)
+	c.progressAt = w.at.Add(calls.ProgressEvery)
 }
 
 // toolAudited: once for each call, before its end, and it tells the truth.

@@ -28,7 +28,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 			s.calls.Permit(do)
 		case calls.Resolve:
 			s.calls.Resolve(do)
-		case calls.Tell:
+		case calls.ToClient:
 			s.send(do.Message)
 		case calls.Slow:
 			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())

@@ -149,7 +149,7 @@ func changes(actions []orchestrator.Action) bool {
 			switch do := a.Do.(type) {
 			case calls.Run:
 				return true
-			case calls.Tell:
+			case calls.ToClient:
 				switch do.Message.(type) {
 				case *protocol.ConfirmationRequest, *protocol.ConfirmationEnded:
 					return true

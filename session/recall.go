@@ -33,7 +33,7 @@ func (r *clientState) update(a orchestrator.Action) {
 	case orchestrator.ToolEnded:
 		r.calls = slices.DeleteFunc(r.calls, func(m *protocol.ToolStarted) bool { return m.CallID == a.Call })
 	case orchestrator.AboutCall:
-		if told, ok := a.Do.(calls.Tell); ok {
+		if told, ok := a.Do.(calls.ToClient); ok {
 			r.message(told.Message)
 		}
 	}

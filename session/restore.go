@@ -82,7 +82,7 @@ func (at *restoring) restore(s *session) {
 	}
 	for _, q := range at.saved.State.Calls.Questions {
 		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args, ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
-		if e := q.Told.Error; e != nil && e.ConfirmationRequest != nil {
+		if e := q.Answer.Error; e != nil && e.ConfirmationRequest != nil {
 			m.Preview = e.ConfirmationRequest.Preview
 		}
 		s.client.state.questions = append(s.client.state.questions, m)

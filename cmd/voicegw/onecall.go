@@ -84,7 +84,7 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	}
 	c.tools = whole.For(has)
 	c.calls = calls.New(c.tools, &calls.Rules{Tools: rules, Prefix: "call_"})
-	c.calls.Book().As(c.agent)
+	c.calls.Book().SetAgent(c.agent)
 	if known {
 		c.explain(tool, has)
 	} else {
@@ -229,7 +229,7 @@ func (c *oneCall) do(all []calls.Action) {
 			c.runs.Resolve(a)
 		case calls.Permit:
 			c.runs.Permit(a)
-		case calls.Tell:
+		case calls.ToClient:
 			c.tell(a.Message)
 			if q, ok := a.Message.(*protocol.ConfirmationRequest); ok {
 				c.question = q

@@ -85,7 +85,7 @@ func newCallBook() callBook {
 // did takes an action about a call. It returns a call that began with it; nil for others.
 func (b *callBook) did(now time.Time, do calls.Action, parent place) *call {
 	switch do := do.(type) {
-	case calls.Tell:
+	case calls.ToClient:
 		if m, ok := do.Message.(*protocol.ToolStarted); ok && b.open[m.CallID] == nil {
 			k := &call{id: m.CallID, tool: m.Tool, at: parent.below(), begun: now}
 			b.open[m.CallID] = k

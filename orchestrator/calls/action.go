@@ -9,8 +9,7 @@ import (
 	"voicegw/registry"
 )
 
-// Action is one thing that the caller must do about a call. The set is closed; the caller
-// carries actions out in the order given.
+// Action is one thing that the caller must do about a call, in the given order. The set is closed.
 type Action interface{ action() }
 
 // Run starts a call's tool. The caller reports Finished exactly once.
@@ -20,18 +19,17 @@ type Run struct {
 	Call     string
 	Prepared *registry.Prepared
 	Keys     Keys
-	// Reference is the short name of the question with which a person approved the call: such a
-	// call runs even if the conversation is over by now. It is empty for a call that needed no
-	// approval.
+	// Reference is the short name of the question that approved the call; empty if the call needed no approval. An
+	// approved call runs even after the conversation's end.
 	Reference string
 	// Message is the call's Called.Message.
 	Message string
-	// Repeats is the stored answer of an earlier call for the same action, if that answer began long work: nothing
-	// runs, and the result is that of the work or how far it is. It is nil for any other call.
+	// Repeats is the stored answer of an earlier call for the same action, if that answer started a job: nothing
+	// runs, and the result is the job's result or progress. Otherwise nil.
 	Repeats *registry.Envelope
 }
 
-// Ask records a question to the user about a call. The caller reports Recorded exactly once.
+// Ask records a question to the user. The caller reports Recorded exactly once.
 type Ask Run
 
 // Resolve records the answer to a question. The caller reports Resolved exactly once.
@@ -44,76 +42,74 @@ type Resolve struct {
 // Cancel stops a running call.
 type Cancel struct{ Call, Tool string }
 
-// Tell sends a message to the client.
-type Tell struct{ Message protocol.ServerMessage }
+// ToClient sends a message to the client.
+type ToClient struct{ Message protocol.ServerMessage }
 
-// Overtaken answers a call to the model because the user has moved on. The call itself goes on.
+// Overtaken answers a call to the model because the user has moved on. The call continues.
 type Overtaken struct {
 	Model    string
 	Envelope registry.Envelope
 }
 
-// Approved reports that a person has approved a call: the caller begins a turn for it and then
-// calls [Calls.Approve].
+// Approved reports an approval: the caller begins a turn for the call and then calls [Calls.Approve].
 type Approved struct {
 	Tool, Reference, Provider string
 	By                        By
-	// Agent is the agent that has asked, and Tools are its tools; nil for those of the present one.
+	// Agent asked the question, and Tools are its tools; nil for those of the current agent.
 	Agent Agent
 	Tools *registry.Snapshot
-	// Prepared is the call to run. If it is nil, the caller runs the call that is stored with the
-	// question, with these keys and arguments, and reports Finished. If it is nil and Asked is set,
-	// nothing is run, because the tool is not the one of which the user was asked, of version Asked.
+	// Prepared is the call to run. If it is nil, the caller runs the call stored with the question, with these keys
+	// and arguments, and reports Finished. If it is nil and Asked is set, the call does not run, because the tool has
+	// changed since its version Asked.
 	Prepared *registry.Prepared
 	Asked    string
 	Keys     Keys
 	Args     json.RawMessage
-	// Waited is how long the question was open; zero if that is not known.
+	// Waited is how long the question was open; zero if unknown.
 	Waited time.Duration
 }
 
-// Declined reports that a question ended without running a tool: the caller writes Record to
-// the audit and tells the model.
+// Declined reports a question that ended without a run: the caller writes Record to the audit and informs the model.
 type Declined struct {
 	Tool, Reference string
 	Outcome         Outcome
 	Record          audit.Record
-	// Told is true if the model learns of it from the answer to its own call.
-	Told bool
+	// ByCall means that the model learns of it from the answer to its own call.
+	ByCall bool
 }
 
 // Refused reports that the user's answer to a question was not accepted.
 type Refused struct {
 	Why Refusal
-	// Known is true if the question belongs to this conversation.
+	// Known means that the question belongs to this conversation.
 	Known bool
 }
 
-// Slow reports that the tools of a turn have together taken longer than they should. It comes
-// at most once a turn; no call is refused because of it.
+// Slow reports that the tools of a turn have exceeded their common time budget. It comes at most once a turn; no call
+// is refused because of it.
 type Slow struct {
 	Turn         int
 	Taken, Limit time.Duration
 }
 
-// Outcome is how a question to the user ended.
+// Outcome is the end of a question.
 type Outcome string
 
-// The outcomes.
+// Values of Outcome.
 const (
 	OutcomeApproved Outcome = "approved"
 	OutcomeDenied   Outcome = "denied"
 	OutcomeExpired  Outcome = "expired"
-	// OutcomeUsed: the question was already answered somewhere else.
+	// OutcomeUsed: the question was answered elsewhere.
 	OutcomeUsed Outcome = "used"
-	// OutcomeFailed: the answer could not be recorded; the question remains open.
+	// OutcomeFailed: the answer could not be recorded; the question stays open.
 	OutcomeFailed Outcome = "failed"
 )
 
-// Refusal is the error code that tells a client why its answer was not accepted.
+// Refusal is the client's error code for an answer that was not accepted.
 type Refusal string
 
-// The refusals.
+// Values of Refusal.
 const (
 	RefusedUnknown Refusal = "confirmation_unknown"
 	RefusedUsed    Refusal = "confirmation_used"
@@ -122,15 +118,15 @@ const (
 	RefusedStore Refusal = "store_unavailable"
 )
 
-// By is the source of the answer to a question.
+// By is the source of an answer.
 type By string
 
-// The sources of an answer.
+// Values of By.
 const (
 	ByClient By = "client"
 	ByAPI    By = "api"
 	BySpoken By = "spoken"
-	// ByClock: nobody answered in time, and the question expired.
+	// ByClock: the question expired.
 	ByClock By = "clock"
 )
 
@@ -138,7 +134,7 @@ func (Run) action()       {}
 func (Ask) action()       {}
 func (Resolve) action()   {}
 func (Cancel) action()    {}
-func (Tell) action()      {}
+func (ToClient) action()  {}
 func (Overtaken) action() {}
 func (Approved) action()  {}
 func (Declined) action()  {}

@@ -14,42 +14,38 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Keys identify a call (two calls with equal keys are the same call) and its deed.
+// Keys identify a call and its action. Calls with equal keys are the same call.
 type Keys struct {
 	// Idempotency is "provider:…", "hash:…" or "confirmation:…".
 	Idempotency string
-	// Business is the key that the tool itself makes of the arguments, unique within the tool;
-	// empty if the tool makes none.
+	// Business is the tool's own key of the arguments, unique within the tool; may be empty.
 	Business string
 }
 
-// Stored is a successful answer, kept for a call that asks for the same again.
+// Stored is a successful answer, kept for repetitions of the call.
 type Stored struct {
 	Keys Keys
 	Tool string
-	// Asked are the call's arguments as the model wrote them, in canonical form.
+	// Asked are the model's arguments in canonical form.
 	Asked    string
 	Envelope registry.Envelope
 	Turn     int
 }
 
-// maxAnswers and maxAnswerBytes bound the answers that a conversation keeps.
+// Limits of the answers that a conversation keeps.
 const (
 	maxAnswers     = 100
 	maxAnswerBytes = 4 << 20
 )
 
-// Book is what a conversation remembers of its tool calls: what the turn has used, the
-// successful answers, and the questions that nobody has approved. It is a value: changing one
-// copy does not change another. It is not safe for concurrent use.
+// Book holds the budget of the turn, the successful answers and the unapproved questions of a conversation. It is a
+// value: copies are independent. It is not safe for concurrent use.
 type Book struct {
-	rules *Policy // fixed after NewBook
-	// agent is the present one, and tools are its tools; nil if it has none.
-	agent Agent
+	rules *Policy // never changes
+	agent Agent   // the current agent
 	tools *registry.Snapshot
-	zone  *time.Location // of the user; nil if unknown
-	// budget is that of the turn, next that of the turns after it; nil means that of the rules, and no
-	// other one. Immutable.
+	zone  *time.Location // the user's; nil if unknown
+	// budget is the turn's, next the later turns'; nil means the rules' budget, or no change. Immutable.
 	budget, next *Budget
 
 	account Account
@@ -59,33 +55,33 @@ type Book struct {
 	switches   switches
 }
 
-// NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
-// The rules, which many conversations may share, must not change any more.
+// NewBook returns the Book of a conversation with these tools, which may be nil. Conversations may share rules, which
+// must not change.
 func NewBook(tools *registry.Snapshot, rules *Policy) Book { return Book{tools: tools, rules: rules} }
 
-// Agent is an agent in whose name calls are made. The zero Agent is one that nobody has named.
+// Agent makes calls. The zero Agent is unnamed.
 type Agent struct {
 	Name string `json:"name,omitempty"`
-	// Version is that of the agent's document; empty without one.
+	// Version is the version of the agent's document; may be empty.
 	Version string `json:"version,omitempty"`
 }
 
-// In sets the user's time zone, in which previews of calls write times; nil if it is unknown.
-func (b *Book) In(zone *time.Location) { b.zone = zone }
+// SetZone sets the user's time zone, for times in previews; nil if unknown.
+func (b *Book) SetZone(zone *time.Location) { b.zone = zone }
 
-// As names the agent with which the conversation begins, or goes on in another process.
-func (b *Book) As(a Agent) { b.agent = a }
+// SetAgent sets the agent that begins the conversation, or continues it in another process.
+func (b *Book) SetAgent(a Agent) { b.agent = a }
 
-// Agent returns the present agent; zero if nobody has named it.
+// Agent returns the current agent.
 func (b *Book) Agent() Agent { return b.agent }
 
-// Tools returns the conversation's snapshot of the tools; nil if there are no tools.
+// Tools returns the conversation's tools; may be nil.
 func (b *Book) Tools() *registry.Snapshot { return b.tools }
 
 // Mode returns the conversation's mode.
 func (b *Book) Mode() spec.Mode { return b.rules.Mode }
 
-// Budget returns what each turn may use.
+// Budget returns the budget of each turn.
 func (b *Book) Budget() Budget {
 	limit := b.rules.Budget
 	if b.budget != nil {
@@ -94,17 +90,17 @@ func (b *Book) Budget() Budget {
 	return limit.Or(DefaultBudget(b.rules.Mode))
 }
 
-// Account returns what the turn has used so far.
+// Account returns the turn's use.
 func (b *Book) Account() Account { return b.account }
 
-// Told returns the account and its budget in the form that the model and the audit get.
-func (b *Book) Told() json.RawMessage { return b.account.Encode(b.Budget()) }
+// Usage returns the account and its budget in JSON, for the model and the audit.
+func (b *Book) Usage() json.RawMessage { return b.account.Encode(b.Budget()) }
 
-// Slow reports whether the tools of the turn have together taken longer than they should.
+// Slow reports whether the turn's tools have exceeded their common time budget.
 func (b *Book) Slow() bool { return b.account.slow(b.Budget()) }
 
-// BeginTurn gives the following calls a new budget, because the user has said something. An
-// answer to a question does not begin such a turn: it continues with the previous budget.
+// BeginTurn gives later calls a new budget, because the user has spoken or typed. An answer to a question keeps the
+// previous budget.
 func (b *Book) BeginTurn() {
 	b.account = Account{}
 	if b.next != nil {
@@ -117,8 +113,8 @@ func (b *Book) BeginTurn() {
 	}
 }
 
-// Prepare finds the tool, checks the arguments and lowers those that exceed a limit. If the call
-// cannot run, it returns the Envelope that answers it.
+// Prepare finds the tool, checks the arguments and applies limits. If the call cannot run, it returns the answer
+// instead.
 func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
 	if b.tools == nil {
 		env := registry.NotFound(tool, "", 0)
@@ -137,22 +133,22 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	return p, nil
 }
 
-// PrepareOf is Prepare with the tools of another agent, which may be nil.
+// PrepareOf is Prepare with another agent's tools, which may be nil.
 func (b *Book) PrepareOf(tools *registry.Snapshot, tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
 	other := Book{rules: b.rules, budget: b.budget, tools: tools, zone: b.zone}
 	return other.Prepare(tool, args)
 }
 
-// Confirms reports whether a person must approve a call. The operator's list counts for every call of a tool,
-// whatever its conditions are.
+// Confirms reports whether a call needs approval. The operator's list covers every call of a tool, whatever the
+// tool's own conditions.
 func (b *Book) Confirms(p *registry.Prepared) bool {
 	return p.NeedsApproval() || slices.Contains(b.rules.Confirm, p.Tool().ToolID)
 }
 
-// Charge counts a call of the tool in the turn, whatever happens to it afterwards.
+// Charge counts a call of the tool in the turn, whatever its outcome.
 func (b *Book) Charge(tool string) { b.ChargeOf(b.tools, tool) }
 
-// ChargeOf is Charge for a call of another agent, with that agent's tools, which may be nil.
+// ChargeOf is Charge with another agent's tools, which may be nil.
 func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
 	b.account.Total++
 	if categoryOf(tools, tool) == spec.CategoryRetrieval {
@@ -160,11 +156,11 @@ func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
 	}
 }
 
-// Exceeded returns the answer to the call that was charged last, if it exceeds the turn's budget:
-// it tells the model to speak. It is nil within the budget.
+// Exceeded returns the answer to the last charged call if it exceeds the turn's budget; otherwise nil. The answer
+// asks the model to speak.
 func (b *Book) Exceeded(tool string) *registry.Envelope { return b.ExceededOf(b.tools, tool) }
 
-// ExceededOf is Exceeded for a call of another agent, with that agent's tools, which may be nil.
+// ExceededOf is Exceeded with another agent's tools, which may be nil.
 func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envelope {
 	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
@@ -175,7 +171,7 @@ func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envel
 		used, n = "retrieval calls", limit.Retrieval
 	}
 	env := b.Refuse(tool, registry.NewError(registry.ErrorBudgetExceeded, prompts.BudgetUsedUp(used, n, tool)))
-	env.Meta.Budget = b.Told()
+	env.Meta.Budget = b.Usage()
 	return &env
 }
 
@@ -192,7 +188,7 @@ func categoryOf(tools *registry.Snapshot, tool string) spec.Category {
 	return ""
 }
 
-// Refuse returns the answer to a call of the tool that is not run.
+// Refuse returns the error as the answer to a call that does not run.
 func (b *Book) Refuse(tool string, e *registry.Error) registry.Envelope {
 	if b.tools == nil {
 		env := registry.NotFound(tool, "", 0)
@@ -200,34 +196,32 @@ func (b *Book) Refuse(tool string, e *registry.Error) registry.Envelope {
 		return env
 	}
 	env := b.tools.Refuse(tool, e)
-	env.Meta.DurationMS = 0 // a decision takes no time, whatever the clock measured
+	env.Meta.DurationMS = 0 // a decision takes no time
 	return env
 }
 
-// Took adds the time that a tool ran. An answer from the store took no time.
-func (b *Book) Took(env registry.Envelope) {
+// AddToolTime adds the run time of a tool. A stored answer took no time.
+func (b *Book) AddToolTime(env registry.Envelope) {
 	if !env.Meta.CacheHit {
 		b.account.ToolTime += time.Duration(env.Meta.DurationMS) * time.Millisecond
 	}
 }
 
-// Warned returns an answer with the account added, if the budget is used up or the tools have
-// taken longer than they should.
-func (b *Book) Warned(env registry.Envelope) registry.Envelope {
+// WithUsage adds the account to an answer if the budget is used up or the tools are slow.
+func (b *Book) WithUsage(env registry.Envelope) registry.Envelope {
 	if b.account.spent(b.Budget()) {
-		env.Meta.Budget = b.Told()
+		env.Meta.Budget = b.Usage()
 	}
 	return env
 }
 
-// Known returns the answer stored under an idempotency key, for a call of the tool with the same
-// arguments.
-func (b *Book) Known(key, tool, asked string) (registry.Envelope, bool) {
+// ByKey returns the answer stored under an idempotency key, for a call of the tool with the same arguments.
+func (b *Book) ByKey(key, tool, asked string) (registry.Envelope, bool) {
 	return b.find(func(s Stored) bool { return s.Keys.Idempotency == key && s.Tool == tool && s.Asked == asked })
 }
 
-// Done returns the stored answer of a deed.
-func (b *Book) Done(tool, business string) (registry.Envelope, bool) {
+// ByBusinessKey returns the stored answer with a business key.
+func (b *Book) ByBusinessKey(tool, business string) (registry.Envelope, bool) {
 	return b.find(func(s Stored) bool { return business != "" && s.Tool == tool && s.Keys.Business == business })
 }
 
@@ -239,13 +233,12 @@ func (b *Book) find(is func(Stored) bool) (registry.Envelope, bool) {
 	return Again(b.stored[i].Envelope, b.stored[i].Turn), true
 }
 
-// Taken reports whether an answer is stored under an idempotency key.
-func (b *Book) Taken(key string) bool {
+// HasKey reports whether an answer is stored under an idempotency key.
+func (b *Book) HasKey(key string) bool {
 	return slices.ContainsFunc(b.stored, func(s Stored) bool { return s.Keys.Idempotency == key })
 }
 
-// Keep stores a successful answer; the oldest ones make room. An answer that came from a store
-// is not kept.
+// Keep stores a successful answer and drops the oldest beyond the limits. It ignores answers that came from a store.
 func (b *Book) Keep(s Stored) {
 	if !s.Envelope.OK || s.Envelope.Meta.CacheHit {
 		return
@@ -262,7 +255,7 @@ func (b *Book) Keep(s Stored) {
 	}
 }
 
-// Again marks an answer as a repetition of an earlier one, which was made in that turn.
+// Again marks an answer as the repetition of an earlier one of that turn.
 func Again(env registry.Envelope, turn int) registry.Envelope {
 	env.Meta.CacheHit = true
 	if env.Meta.OriginalTurn == 0 {
@@ -272,11 +265,10 @@ func Again(env registry.Envelope, turn int) registry.Envelope {
 	return env
 }
 
-// minProviderID is the minimum length of a provider's id that counts as unique, less one.
+// minProviderID is the longest provider id that is not trusted to be unique.
 const minProviderID = 8
 
-// ProviderKey returns the idempotency key made from a provider's id; empty if the id is not
-// reliably unique.
+// ProviderKey returns the idempotency key of a provider's id; empty if the id is not reliably unique.
 func ProviderKey(id string) string {
 	if !trusted(id) {
 		return ""
@@ -284,15 +276,13 @@ func ProviderKey(id string) string {
 	return "provider:" + id
 }
 
-// HashKey returns the idempotency key made from what a call asks for in its turn: asked is its
-// arguments in canonical form.
+// HashKey returns the idempotency key of a call's canonical arguments in its turn.
 func HashKey(tool, asked string, turn int) string {
 	n := strconv.Itoa(turn)
 	sum := sha256.Sum256([]byte(tool + asked + n))
 	return "hash:" + n + ":" + hex.EncodeToString(sum[:])[:16]
 }
 
-// trusted reports whether a provider's id reliably identifies one call.
 func trusted(id string) bool {
 	if len(id) <= minProviderID {
 		return false
@@ -302,4 +292,51 @@ func trusted(id string) bool {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	return !strings.HasPrefix(name, "tmp") && !strings.HasPrefix(name, "temp")
+}
+
+// MaxTurnSwitches and MaxSwitches limit the changes of agent in a turn and in a conversation.
+const (
+	MaxTurnSwitches = 2
+	MaxSwitches     = 12
+)
+
+// switches counts the conversation's changes of agent.
+type switches struct {
+	// Turn counts the changes since the user last spoke or typed, All those of the conversation.
+	Turn int `json:"turn,omitempty"`
+	All  int `json:"all,omitempty"`
+	// Left are the agents that have handed the user over since then, at most MaxTurnSwitches.
+	Left []string `json:"left,omitempty"`
+}
+
+// spoken records that the user has spoken or typed.
+func (s *switches) spoken() { s.Turn, s.Left = 0, nil }
+
+// MaySwitch returns why a tool may not switch to an agent now; nil if it may.
+func (b *Book) MaySwitch(to string) *registry.Error {
+	s := &b.switches
+	switch {
+	case s.All >= MaxSwitches:
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchedTooOften(MaxSwitches, "this conversation"))
+	case slices.Contains(s.Left, to):
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchBack(to))
+	case s.Turn >= MaxTurnSwitches:
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchedTooOften(MaxTurnSwitches, "this turn"))
+	}
+	return nil
+}
+
+// Switch continues as another agent, with its tools, which may be nil, and its budget, whose zero fields mean the
+// mode's defaults. The current turn keeps its budget. from is the previous agent.
+func (b *Book) Switch(from string, to Agent, tools *registry.Snapshot, budget Budget) {
+	b.agent, b.tools, b.next = to, tools, &budget
+	if b.budget == nil {
+		b.budget = &b.rules.Budget
+	}
+	s := &b.switches
+	s.Turn++
+	s.All++
+	if len(s.Left) < MaxTurnSwitches {
+		s.Left = append(slices.Clip(s.Left), from)
+	}
 }

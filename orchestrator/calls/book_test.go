@@ -32,7 +32,7 @@ func TestHundredAnswers(t *testing.T) {
 	for i := range maxAnswers + 1 {
 		keep(&b, fmt.Sprint(i), 4)
 	}
-	if len(b.stored) != maxAnswers || b.Taken("0") || !b.Taken("1") || !b.Taken(fmt.Sprint(maxAnswers)) {
+	if len(b.stored) != maxAnswers || b.HasKey("0") || !b.HasKey("1") || !b.HasKey(fmt.Sprint(maxAnswers)) {
 		t.Errorf("it keeps %d answers: %v", len(b.stored), kept(b))
 	}
 }
@@ -72,7 +72,7 @@ func TestRefuseWithoutTools(t *testing.T) {
 		t.Errorf("refused: %+v", env)
 	}
 	b.Charge("time")
-	if got := string(b.Told()); got != string(Account{Total: 1}.Encode(b.Budget())) || b.Tools() != nil {
+	if got := string(b.Usage()); got != string(Account{Total: 1}.Encode(b.Budget())) || b.Tools() != nil {
 		t.Errorf("charged: %s", got)
 	}
 }

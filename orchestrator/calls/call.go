@@ -11,54 +11,51 @@ import (
 	"voicegw/registry"
 )
 
-// call is one call that has not ended.
+// call is a call that has not ended.
 type call struct {
 	id       string // the gateway's name for the call
-	model    string // the name under which the model expects the answer; empty for an approved action
+	model    string // the model's name for the call; empty for an approved action
 	provider string // the provider's id of the call
-	tool     string // the tool that the client was told of
-	runs     string // the tool that runs; it differs from tool for ConfirmAction
+	tool     string // the tool as the client knows it
+	runs     string // the tool that runs; differs from tool for ConfirmAction
 	turn     int
-	by       Agent              // the agent that has made it
-	tools    *registry.Snapshot // the tools of that agent; nil without any
+	by       Agent              // the agent that made it
+	tools    *registry.Snapshot // that agent's tools; may be nil
 	state    state
 	reader   reader
-	unlinked bool   // the model asked for it on a connection that is gone
-	into     string // if joined: the call whose answer it gets
-	echo     bool   // if joined: the provider announced that same call again
+	unlinked bool   // the model's connection is gone
+	into     string // if joined: the call that answers it
+	echo     bool   // if joined: the provider repeated that call
 
-	written  json.RawMessage // its arguments as the model wrote them
+	written  json.RawMessage // the arguments as the model wrote them
 	asked    string          // written in canonical form
-	args     json.RawMessage // the arguments that the tool gets: with defaults, and lowered to the limits
+	args     json.RawMessage // the tool's arguments, with defaults and limits applied
 	prepared *registry.Prepared
 	keys     Keys
 	budget   json.RawMessage
 	message  string
-	approval *Approved // a person's approval; nil without one
+	approval *Approved // may be nil
 	repeats  *registry.Envelope
 	question *question // if waiting or resolving
-	version  string    // of the tool when the user was asked, if another process asked
+	version  string    // the tool's version at the time of the question, if another process asked
 
 	askedAt    time.Time
 	queuedAt   time.Time
-	progressAt time.Time // when the client is next told that the tool is still running
-	news       news
+	progressAt time.Time // when the client gets the next tool.progress
+	progress   progress
 }
 
-// prepares sets the prepared call that is to run.
-func (k *call) prepares(p *registry.Prepared) { k.prepared, k.args = p, p.Args() }
+func (k *call) setPrepared(p *registry.Prepared) { k.prepared, k.args = p, p.Args() }
 
 // hasTool reports whether a tool runs for the call, or will run unless the user declines.
 func (k *call) hasTool() bool {
 	return k.state == asking || k.state == queued || k.working()
 }
 
-// working reports whether the tool is running.
 func (k *call) working() bool { return k.state == running || k.state == stopping }
 
-// put reports whether the call's question has been put to the user. The model already has the
-// answer to such a call.
-func (k *call) put() bool { return k.state == waiting || k.state == resolving }
+// wasAsked reports whether the user was asked about the call, so that the model has its answer already.
+func (k *call) wasAsked() bool { return k.state == waiting || k.state == resolving }
 
 // joinable reports whether a call with the same key may join this one.
 func (k *call) joinable() bool { return k.hasTool() || k.state == joined && !k.echo }
@@ -76,7 +73,7 @@ func (k *call) run() Run {
 	return r
 }
 
-// find returns the open call with that name; nil if it is missing.
+// find returns the open call with that name, or nil.
 func (c *Calls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
@@ -90,8 +87,8 @@ func (c *Calls) first(is func(*call) bool) *call {
 	return nil
 }
 
-// take removes the open call with that name and returns it.
-func (c *Calls) take(id string) (k call) {
+// remove removes the open call with that name and returns it.
+func (c *Calls) remove(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
 			k = o
@@ -101,10 +98,10 @@ func (c *Calls) take(id string) (k call) {
 	return k
 }
 
-// UnderWay returns the number of open calls, not counting questions.
+// UnderWay returns the number of open calls without questions.
 func (c *Calls) UnderWay() (n int) {
 	for i := range c.open {
-		if !c.open[i].put() {
+		if !c.open[i].wasAsked() {
 			n++
 		}
 	}
@@ -113,63 +110,61 @@ func (c *Calls) UnderWay() (n int) {
 
 // Owed reports whether the model waits for the answer to a call of that turn.
 func (c *Calls) Owed(turn int) bool {
-	return c.first(func(k *call) bool { return k.turn == turn && !k.put() && k.reader.wants() }) != nil
+	return c.first(func(k *call) bool { return k.turn == turn && !k.wasAsked() && k.reader.wants() }) != nil
 }
 
 // Awaited returns the number of calls whose answer the model waits for.
 func (c *Calls) Awaited() (n int) {
 	for i := range c.open {
-		if k := &c.open[i]; !k.put() && k.reader.wants() {
+		if k := &c.open[i]; !k.wasAsked() && k.reader.wants() {
 			n++
 		}
 	}
 	return n
 }
 
-// Questions returns the number of questions that wait for the user.
+// Questions returns the number of open questions.
 func (c *Calls) Questions() int { return len(c.open) - c.UnderWay() }
 
-// wanted reports whether the model waits for the answer of a call or of one that joined it.
+// wanted reports whether the model waits for the answer to a call or to one that joined it.
 func (c *Calls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 
-// Answer ends a call: it carries the result that the call's reader gets.
+// Answer ends a call with its result.
 type Answer struct {
 	Turn int
 	Call string
 	Tool string
-	// Model is the name under which the model expects the answer. reader tells how the model
-	// gets it, or why it does not.
+	// Model is the model's name for the call. reader says how the model gets the answer, or why not.
 	Model    string
 	reader   reader
 	Envelope registry.Envelope
-	// Ran is true if this call itself produced the result, false if it repeats another call's.
+	// Ran is true if this call produced the result, false if it repeats another call's.
 	Ran bool
-	// OverBudget is true if the model must now answer without further tools.
+	// OverBudget means that the model must answer without further tools.
 	OverBudget bool
-	// Owed is true if the model still waits for other calls of the turn.
+	// Owed means that the model waits for other calls of the turn.
 	Owed bool
 	// Prepared is the call that ran or was about to run; nil if there was none.
 	Prepared *registry.Prepared
-	// Approval is a person's approval; nil for a call that needed none.
+	// Approval is nil for a call that needed none.
 	Approval *Approved
-	// Written is the arguments as the model wrote them, which may be invalid JSON.
+	// Written is the arguments as the model wrote them, possibly invalid JSON.
 	Written json.RawMessage
-	// Queued is the time from the model's call to the start of the handler, Took the handler's
-	// own time; both are zero if nothing ran.
+	// Queued is the time from the model's call to the start of the handler, Took the handler's time; both are zero if
+	// nothing ran.
 	Queued, Took time.Duration
 
 	category string
-	line     audit.Call // the audit's line, without the time and the answer's delivery
+	line     audit.Call // without the time and the answer's delivery
 }
 
-// answer ends a call with an answer.
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	if k.reader.wants() {
-		c.move(k, answered)
+		c.setState(k, answered)
 	} else {
-		c.move(k, withdrawn)
+		c.setState(k, withdrawn)
 	}
 	a := Answer{
 		Owed: c.Owed(k.turn),
@@ -192,12 +187,11 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 // Wanted reports whether the model waits for the answer.
 func (a Answer) Wanted() bool { return a.reader.wants() }
 
-// ByNotice reports whether the model is told in a separate turn, because its own call is
-// already answered or never existed.
+// ByNotice reports whether the model gets the answer in a separate turn, because its own call is already answered or
+// never existed.
 func (a Answer) ByNotice() bool { return a.reader == byNotice }
 
-// Intents returns what the tool asks of the conversation. A call that did not run itself asks
-// for nothing.
+// Intents returns the tool's intents. A call that did not run has none.
 func (a Answer) Intents() []registry.Intent {
 	if !a.Ran || !a.Envelope.OK || a.Envelope.Meta.CacheHit {
 		return nil
@@ -205,15 +199,15 @@ func (a Answer) Intents() []registry.Intent {
 	return a.Envelope.Intents
 }
 
-// Effect describes what happened to an answer: the intents that were applied, those that were
-// refused with the last reason, and why the model did not get it (empty if it did).
+// Effect describes the delivery of an answer: the applied intents, the refused ones with the last reason, and why the
+// model did not get the answer (empty if it did).
 type Effect struct {
 	Applied, Refused  []registry.Intent
 	Why, NotDelivered string
 }
 
-// Record returns the audit's line for the call. An answer that the model does not wait for
-// counts as not delivered, whatever e says.
+// Record returns the audit record of the call. An answer that the model does not wait for counts as not delivered,
+// whatever e says.
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	l := a.line
 	l.Queued = a.Queued
@@ -224,9 +218,8 @@ func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	return l.Record()
 }
 
-// Inside is what a client that looks inside is told about the call, right after Message. r is the
-// audit's line for the call, complete; its arguments are left out of the line. The error says why the
-// line cannot be written as JSON.
+// Inside returns the inspector's message about the call; it follows Message. r is the complete audit record; its
+// arguments are sent separately. The error means that the record cannot be encoded.
 func (a Answer) Inside(r audit.Record) (*protocol.InspectCall, error) {
 	args := r.Args
 	if args == nil {
@@ -244,8 +237,7 @@ func (a Answer) Inside(r audit.Record) (*protocol.InspectCall, error) {
 	}, nil
 }
 
-// askedFor returns a model's arguments as JSON: invalid JSON becomes a string, and missing
-// arguments become an empty object.
+// askedFor returns a model's arguments as JSON: invalid JSON becomes a string, missing arguments an empty object.
 func askedFor(raw json.RawMessage) json.RawMessage {
 	switch {
 	case len(raw) == 0:
@@ -257,7 +249,7 @@ func askedFor(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// Message is what the client is told about the end of the call.
+// Message returns the client's message about the end of the call.
 func (a Answer) Message() *protocol.ToolEnded {
 	m := &protocol.ToolEnded{Header: protocol.Header{Turn: a.Turn}, CallID: a.Call, Tool: a.Tool, Category: a.category,
 		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS, Deduplicated: a.Envelope.Meta.CacheHit}

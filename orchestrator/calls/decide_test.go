@@ -133,7 +133,7 @@ func TestRepeatedJob(t *testing.T) {
 		began.Meta.Job = "job-1"
 		if d := book.Decide(c.first); d.Verdict == asks {
 			book.book.Keep(Stored{Keys: d.Keys, Tool: c.first.Tool, Asked: string(c.first.Args), Envelope: began, Turn: 1})
-			book.take(book.names["1"])
+			book.remove(book.names["1"])
 		} else {
 			book.ended("1", began, 0)
 		}
@@ -390,7 +390,7 @@ func show(d desk) string {
 // storedIn says which answers are kept.
 func storedIn(d desk) (out string) {
 	for i := range 6 {
-		_, ok := d.book.Known(HashKey("get", fmt.Sprintf(`{"id":"r%d"}`, i), 1), "get", fmt.Sprintf(`{"id":"r%d"}`, i))
+		_, ok := d.book.ByKey(HashKey("get", fmt.Sprintf(`{"id":"r%d"}`, i), 1), "get", fmt.Sprintf(`{"id":"r%d"}`, i))
 		out += fmt.Sprint(ok, " ")
 	}
 	return out

@@ -130,8 +130,8 @@ func (d *desk) asked(mine, token string) []Answer {
 
 // over ends a question that nobody has approved.
 func (d *desk) over(name string) {
-	if k := d.first(func(k *call) bool { return k.put() && k.question.name == name }); k != nil {
-		d.take(k.id)
+	if k := d.first(func(k *call) bool { return k.wasAsked() && k.question.name == name }); k != nil {
+		d.remove(k.id)
 	}
 	d.book.Resolved(name)
 }

@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Input is the result of a Run, Ask or Resolve: Finished, Recorded or Resolved; or what a Run tells before: Nested or
+// Input is a result of a Run, Ask or Resolve: Finished, Recorded or Resolved; or a running tool's Nested or
 // Progressed. The set is closed.
 type Input interface{ input() }
 
@@ -25,15 +24,14 @@ type Finished struct {
 
 func (Finished) input() {}
 
-// Finished takes the result of a call that ran, and answers every call that waits for it. It
-// reports false if that call is not running.
+// Finished answers every call that waits for the result. ok is false if that call is not running.
 func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 	k := c.find(in.Call)
 	if k == nil || !k.working() {
 		return nil, false
 	}
 	slow := c.book.Slow()
-	c.book.Took(in.Envelope)
+	c.book.AddToolTime(in.Envelope)
 	if c.book.Slow() && !slow {
 		do = append(do, Slow{Turn: k.turn, Taken: c.book.Account().ToolTime, Limit: c.book.Budget().ToolTime})
 	}
@@ -44,13 +42,12 @@ func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 		a.Queued, a.Took = max(in.BegunAt.Sub(askedAt), 0), time.Duration(in.Envelope.Meta.DurationMS)*time.Millisecond
 		answers[0] = a
 	}
-	return slices.Concat(do, answers, c.places()), true
+	return slices.Concat(do, answers, c.startQueued()), true
 }
 
-// finish ends a call and all calls that have joined it, in the order in which the model made
-// them. A successful answer is kept for repetitions.
+// finish ends a call and the calls that joined it, in the model's order. A successful answer is kept for repetitions.
 func (c *Calls) finish(id string, env registry.Envelope) []Action {
-	k := c.take(id)
+	k := c.remove(id)
 	var others, echoes []call
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		switch {
@@ -64,7 +61,7 @@ func (c *Calls) finish(id string, env registry.Envelope) []Action {
 		return true
 	})
 	c.keep(k, others, env)
-	env = c.book.Warned(env)
+	env = c.book.WithUsage(env)
 	do := []Action{c.answer(&k, env, true)}
 	for _, j := range others {
 		do = append(do, c.answer(&j, Again(env, k.turn), false))
@@ -78,8 +75,7 @@ func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	return do
 }
 
-// owed sets Owed in each answer that is followed by another one, of the same turn, that the
-// model waits for.
+// owed sets Owed in each answer that precedes another wanted answer of the same turn.
 func (c *Calls) owed(answers []Action) {
 	waits := map[int]bool{}
 	for i, a := range slices.Backward(answers) {
@@ -90,7 +86,7 @@ func (c *Calls) owed(answers []Action) {
 	}
 }
 
-// keep stores a successful answer, for the call and for joined calls with keys of their own.
+// keep stores a successful answer for the call and for joined calls with their own keys.
 func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 	s := Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
 	c.book.Keep(s)
@@ -102,23 +98,23 @@ func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 	}
 }
 
-// cancelled answers a queued call that must no longer start.
+// cancelled answers a queued call that must not start.
 func (c *Calls) cancelled(k *call) []Action {
 	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, prompts.CancelledBefore())))
 }
 
-// stop stops a stoppable call, or prevents it from starting.
+// stop stops a stoppable call, or prevents its start.
 func (c *Calls) stop(id string) []Action {
 	k := c.find(id)
 	if k.state == queued {
 		return c.cancelled(k)
 	}
-	c.move(k, stopping)
+	c.setState(k, stopping)
 	return []Action{Cancel{Call: k.id, Tool: k.tool}}
 }
 
-// Interrupted stops the calls that an interruption ends: those that can be stopped, except calls
-// that a person has approved and calls for which the model does not pause (beside).
+// Interrupted stops the calls that an interruption ends: the stoppable ones, except approved calls and those that the
+// model does not pause for (beside).
 func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.stoppable() && k.approval == nil && !beside(k.prepared) {
@@ -128,17 +124,16 @@ func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) 
 	return do
 }
 
-// Withdrawn records that the model no longer wants answers to these calls; models holds the
-// names under which it expected them. A tool that cannot be stopped goes on, and its result is
-// not sent.
+// Withdrawn records that the model no longer wants answers to these calls; models holds its names for them. A tool
+// that cannot be stopped continues, and its result is not sent.
 func (c *Calls) Withdrawn(models []string) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
-		if k.model == "" || k.put() || !slices.Contains(models, k.model) {
+		if k.model == "" || k.wasAsked() || !slices.Contains(models, k.model) {
 			continue
 		}
 		open := c.find(k.id)
 		if open == nil {
-			continue // it was queued and has been answered already
+			continue // it was queued and is answered already
 		}
 		open.withdraw(cancelled)
 		runs := open
@@ -152,19 +147,18 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 	return do
 }
 
-// Unlinked records that the connection is gone on which the model asked for the open calls. Nothing
-// can be answered there: the results are told in a separate turn. Answers that the model was
-// already given, or does not want, stay so.
+// Unlinked records the loss of the model's connection: the model gets the results of its open calls in a separate
+// turn.
 func (c *Calls) Unlinked() {
 	for i := range c.open {
-		if k := &c.open[i]; !k.put() && k.reader == byCall {
+		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			k.reader, k.model, k.unlinked = byNotice, "", true
 		}
 	}
 }
 
-// withdraw records that the model has had its answer, or wants none. If a person has approved
-// the call, the model is still told about it, in a turn of its own.
+// withdraw records that the model was answered, or wants no answer. The result of an approved call still reaches it,
+// in a separate turn.
 func (k *call) withdraw(because reader) {
 	switch {
 	case k.approval != nil:
@@ -174,11 +168,11 @@ func (k *call) withdraw(because reader) {
 	}
 }
 
-// Superseded answers the calls of earlier turns, for a model that does not withdraw them
-// itself: all old calls must be answered before such a model begins its next answer.
+// Superseded answers the calls of earlier turns, for a model that does not withdraw them itself and begins its next
+// answer only then.
 func (c *Calls) Superseded() (do []Action) {
 	for i := range c.open {
-		if k := &c.open[i]; !k.put() && k.reader == byCall {
+		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			do = append(do, Overtaken{Model: k.model, Envelope: c.overtaken(k)})
 			k.withdraw(superseded)
 		}
@@ -192,7 +186,7 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 	switch first := c.find(k.into); {
 	case k.state == asking:
 		words = prompts.OvertakenQuestion(k.tool)
-	case k.approval != nil || first != nil && first.put():
+	case k.approval != nil || first != nil && first.wasAsked():
 		words = prompts.OvertakenApproved()
 	}
 	e := registry.NewError(registry.ErrorConflict, words)
@@ -200,8 +194,7 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 	return c.book.Refuse(k.tool, e)
 }
 
-// Over ends the conversation: queued calls do not start, except those that a person has
-// approved.
+// Over ends the conversation: queued calls do not start, except approved ones.
 func (c *Calls) Over() (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.state == queued && k.approval == nil {
@@ -211,27 +204,26 @@ func (c *Calls) Over() (do []Action) {
 	return do
 }
 
-// Tick tells the client about calls that exceed their latency budget, and ends questions that
-// nobody answered in time.
+// Tick reports calls beyond their latency budget to the client, and expires questions.
 func (c *Calls) Tick(at time.Time) (do []Action) {
 	for i := range c.open {
 		k := &c.open[i]
 		if !k.timed() || at.Before(k.progressAt) {
 			continue
 		}
-		k.progressAt = at.Add(cmp.Or(c.rules.ProgressEvery, 5*time.Second))
-		do = append(do, Tell{&protocol.ToolProgress{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
+		k.progressAt = at.Add(ProgressEvery)
+		do = append(do, ToClient{&protocol.ToolProgress{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
 	}
 	for i := range c.open {
 		if k := &c.open[i]; c.rules.Live && k.state == waiting && !at.Before(k.question.expiresAt) {
-			c.move(k, resolving)
+			c.setState(k, resolving)
 			do = append(do, Resolve{Token: k.question.token, By: ByClock})
 		}
 	}
 	return do
 }
 
-// timed reports whether the client is told regularly that the call is still running.
+// timed reports whether the client gets progress of the call.
 func (k *call) timed() bool { return k.prepared != nil && (k.state == queued || k.working()) }
 
 // Due calls sooner with each time at which Tick must be called.

@@ -8,9 +8,9 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Nested asks whether a tool that runs may call another one. The caller takes the Permit that follows.
+// Nested asks whether a running tool may call another one. The Permit that follows answers it.
 type Nested struct {
-	// Call is the call that runs, or the one of the model that has led to it; Caller is the tool that asks.
+	// Call is the model's call that runs; Caller is the tool that asks.
 	Call, Caller string
 	// ID is the gateway's name of the new call.
 	ID   string
@@ -31,9 +31,8 @@ type Permit struct {
 
 func (Permit) action() {}
 
-// Nested decides on a call that a tool makes. It is prepared with the tools of the agent that has made the calling
-// call, whoever speaks by now. It counts against the turn's budget, and needs the approval of a
-// person only if it is that of the call that has led to it.
+// Nested decides about a call by a tool. It uses the tools of the agent that made the model's call, even after a
+// switch, counts against the turn's budget, and has no approval but that of the model's call.
 func (c *Calls) Nested(in Nested) []Action {
 	k := c.find(in.Call)
 	if k == nil || !k.working() {
@@ -42,7 +41,7 @@ func (c *Calls) Nested(in Nested) []Action {
 	}
 	p, refusal := c.book.PrepareOf(k.tools, in.Tool, registry.Decode(in.Args))
 	c.book.ChargeOf(k.tools, in.Tool)
-	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Told()}
+	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Usage()}
 	exceeded := c.book.ExceededOf(k.tools, in.Tool)
 	switch {
 	case exceeded != nil:

@@ -61,7 +61,7 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 // does one that a person approves later; the tools of the next agent are for the calls of that one.
 func TestNestedCallsAfterASwitch(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 30}})
-	b.Book().As(Agent{Name: "support"})
+	b.Book().SetAgent(Agent{Name: "support"})
 	b.Decide(calling("before", "", "get", `{"id":"1"}`))
 	b.Decide(calling("asked", "", "pay", `{"amount":5}`))
 	b.asked("asked", "token")
@@ -95,7 +95,7 @@ func TestNestedCallsAfterASwitch(t *testing.T) {
 // one, although the agent that speaks now has no search.
 func TestNestedCallsCountAfterASwitch(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"get", "search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 2}})
-	b.Book().As(Agent{Name: "support"})
+	b.Book().SetAgent(Agent{Name: "support"})
 	b.Decide(calling("before", "", "get", `{"id":"1"}`))
 	b.Book().Switch("support", Agent{Name: "billing"}, toolbox().Only([]string{"time"}), Budget{})
 	var refused []registry.ErrorType
@@ -112,7 +112,7 @@ func TestNestedCallsCountAfterASwitch(t *testing.T) {
 // that speaks now has none.
 func TestApprovedCallCountsAsItsAgents(t *testing.T) {
 	b := newDesk(toolbox().Only([]string{"search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 5}, Confirm: []string{"search"}})
-	b.Book().As(Agent{Name: "support"})
+	b.Book().SetAgent(Agent{Name: "support"})
 	b.Decide(calling("asked", "", "search", `{"query":"x"}`))
 	b.asked("asked", "token")
 	b.Book().Switch("support", Agent{Name: "billing"}, toolbox().Only([]string{"time"}), Budget{})
@@ -123,7 +123,7 @@ func TestApprovedCallCountsAsItsAgents(t *testing.T) {
 			b.Approve(time.Time{}, 2, a)
 		}
 	}
-	if told := string(b.Book().Told()); !strings.Contains(told, `"retrieval":{"used":1,`) {
+	if told := string(b.Book().Usage()); !strings.Contains(told, `"retrieval":{"used":1,`) {
 		t.Errorf("the budget says %s", told)
 	}
 }

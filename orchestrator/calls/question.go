@@ -11,17 +11,17 @@ import (
 	"voicegw/registry/spec"
 )
 
-// question is the question of a call in the state waiting or resolving. It is immutable.
+// question belongs to a call in the state waiting or resolving. It is immutable.
 type question struct {
-	token     string // the secret that answers it; empty for a question from an earlier message
+	token     string // the secret that answers it; empty for a question of an earlier message
 	name      string // the book's name for it
-	reference string // the short name that the model knows
+	reference string // the model's short name for it
 	putAt     time.Time
 	expiresAt time.Time
-	told      registry.Envelope // the CONFIRMATION_REQUIRED answer that the model got
+	answer    registry.Envelope // the model's CONFIRMATION_REQUIRED answer
 }
 
-// waited returns how long the question has been open; zero if that is not known.
+// waited returns how long the question was open; zero if unknown.
 func (q *question) waited(at time.Time) time.Duration {
 	if q.putAt.IsZero() {
 		return 0
@@ -29,14 +29,14 @@ func (q *question) waited(at time.Time) time.Duration {
 	return max(at.Sub(q.putAt), 0)
 }
 
-// ask asks the user to approve a call, unless the same question is open or the user has been
-// asked often enough. The question must be recorded before the client or the model is told.
+// ask asks the user to approve a call, unless the same question is open or the user was asked often enough. The
+// question must be recorded before the client and the model learn of it.
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
-	about := c.first(func(o *call) bool { return o.put() && o.runs == k.tool && string(o.args) == string(p.Args()) })
+	about := c.first(func(o *call) bool { return o.wasAsked() && o.runs == k.tool && string(o.args) == string(p.Args()) })
 	if about != nil {
-		return c.decided(k, Again(about.question.told, about.turn))
+		return c.decided(k, Again(about.question.answer, about.turn))
 	}
-	var others []string // tools whose questions are being recorded
+	var others []string // tools with questions being recorded
 	for _, o := range c.open {
 		if o.state == asking {
 			others = append(others, o.runs)
@@ -48,8 +48,8 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 		return c.decided(k, env)
 	}
 	waiting := c.Questions() + len(others)
-	c.move(&k, asking)
-	k.prepares(p)
+	c.setState(&k, asking)
+	k.setPrepared(p)
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
 		full := registry.NewError(registry.ErrorRateLimit, prompts.TooManyQuestions())
@@ -62,20 +62,18 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 // Recorded is the result of an Ask.
 type Recorded struct {
 	Call string
-	// Refused is the call's answer if the tool's availability, its rate limit or its own check has
-	// refused it, in which case nobody is asked. It is nil otherwise.
+	// Refused is the call's answer if the tool's availability, rate limit or own check has refused it, so that the
+	// user is not asked; nil otherwise.
 	Refused *registry.Envelope
-	// Token is the secret that answers the question; empty if the question could not be recorded.
-	// Name may be kept with the conversation because it does not reveal the token. Reference is
-	// the question's short name.
+	// Token is the secret that answers the question; empty if the question could not be recorded. Name does not
+	// reveal the token and may be stored. Reference is the question's short name.
 	Token, Name, Reference string
 	ExpiresAt              time.Time
 }
 
 func (Recorded) input() {}
 
-// Recorded takes a question that was recorded, and tells the client and the model. It ignores a
-// call that no longer waits for its question to be recorded.
+// Recorded reports a recorded question to the client and the model. It ignores a call that no longer waits for it.
 func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	k := c.find(in.Call)
 	switch {
@@ -87,44 +85,44 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 		return c.finish(k.id, NotAsked(k.prepared))
 	}
 	q, p := *k, k.prepared
-	c.move(&q, waiting)
+	c.setState(&q, waiting)
 	q.written, q.question = nil, &question{
 		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
-		told: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
+		answer: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
 	}
 	c.book.Asked(q.runs, in.Name)
-	answers := c.finish(q.id, q.question.told)
+	answers := c.finish(q.id, q.question.answer)
 	c.open = append(c.open, q)
 	request := &protocol.ConfirmationRequest{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Args: q.args, Preview: p.Preview(), ExpiresAt: protocol.Time{Time: in.ExpiresAt}}
-	return append([]Action{Tell{request}}, answers...)
+	return append([]Action{ToClient{request}}, answers...)
 }
 
-// Recall restores a question of an earlier message that nobody has answered yet. env is the
-// CONFIRMATION_REQUIRED that the model got, as it was stored, without the token.
+// Recall restores an open question of an earlier message. env is the model's CONFIRMATION_REQUIRED as stored, without
+// the token.
 func (c *Calls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
-		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{told: env},
+		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{answer: env},
 	})
 }
 
-// put returns the open question with that token; nil if it is missing.
-func (c *Calls) put(token string) *call {
-	return c.first(func(k *call) bool { return k.put() && k.question.token == token && token != "" })
+// asked returns the open question with that token, or nil.
+func (c *Calls) asked(token string) *call {
+	return c.first(func(k *call) bool { return k.wasAsked() && k.question.token == token && token != "" })
 }
 
 // Knows reports whether the question with that token is open.
-func (c *Calls) Knows(token string) bool { return c.put(token) != nil }
+func (c *Calls) Knows(token string) bool { return c.asked(token) != nil }
 
 // Waits reports whether the question with that token waits for the user.
 func (c *Calls) Waits(token string) bool {
-	k := c.put(token)
+	k := c.asked(token)
 	return k != nil && k.state == waiting
 }
 
-// Answered takes the user's answer to a question from the client.
+// Answered handles the user's answer from the client.
 func (c *Calls) Answered(token string, approved bool) []Action {
-	k := c.put(token)
+	k := c.asked(token)
 	if k == nil {
 		why := RefusedUnknown
 		for _, r := range c.resolved {
@@ -141,11 +139,11 @@ func (c *Calls) Answered(token string, approved bool) []Action {
 	if k.state == resolving {
 		return []Action{Refused{Why: RefusedUsed, Known: true}}
 	}
-	c.move(k, resolving)
+	c.setState(k, resolving)
 	return []Action{Resolve{Token: token, Approved: approved, By: ByClient}}
 }
 
-// Resolved is the recorded answer to a question, from whatever source.
+// Resolved is the recorded answer to a question.
 type Resolved struct {
 	Token   string
 	Outcome Outcome
@@ -154,20 +152,20 @@ type Resolved struct {
 
 func (Resolved) input() {}
 
-// Resolved takes the recorded answer to a question.
+// Resolved handles the recorded answer to a question.
 func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
-	k := c.put(in.Token)
+	k := c.asked(in.Token)
 	if k == nil {
 		return []Action{Refused{Why: RefusedUsed, Known: true}}
 	}
-	var spoken *call // the ConfirmAction that brought the answer
+	var spoken *call // the ConfirmAction with the answer
 	if o := c.first(func(o *call) bool { return o.into == k.id }); o != nil {
-		said := c.take(o.id)
-		spoken, k = &said, c.put(in.Token)
+		confirm := c.remove(o.id)
+		spoken, k = &confirm, c.asked(in.Token)
 	}
 	if in.Outcome == OutcomeFailed {
 		if k.state == resolving {
-			c.move(k, waiting)
+			c.setState(k, waiting)
 		}
 		do := []Action{Refused{Why: RefusedStore, Known: true}}
 		if spoken != nil {
@@ -175,12 +173,12 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		return do
 	}
-	q := c.take(k.id)
-	c.move(&q, answered)
+	q := c.remove(k.id)
+	c.setState(&q, answered)
 	c.resolved = append(c.resolved, resolved{in.Token, in.Outcome})
 	c.resolved = c.resolved[max(len(c.resolved)-maxResolved, 0):]
 	c.book.Resolved(q.question.name)
-	do := []Action{Tell{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
+	do := []Action{ToClient{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
 		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Agent: q.by, Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
@@ -193,7 +191,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		return append(do, c.approve(at, *spoken, a)...)
 	}
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, Told: spoken != nil, Record: Decision{
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: Decision{
 		At: at, Agent: q.by, Tools: q.tools, Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
 		Reference: q.question.reference, Outcome: in.Outcome, By: in.By, Waited: q.question.waited(at),
 	}.Record()})
@@ -204,7 +202,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	return append(do, c.answer(spoken, env, false))
 }
 
-// Decision is an answer that ran nothing, as the audit records it.
+// Decision is an answer to a question that ran nothing.
 type Decision struct {
 	At                        time.Time
 	Agent                     Agent
@@ -215,10 +213,10 @@ type Decision struct {
 	Args                      json.RawMessage
 	Outcome                   Outcome
 	By                        By
-	Waited                    time.Duration // how long the question was open; zero if that is not known
+	Waited                    time.Duration // how long the question was open; zero if unknown
 }
 
-// Record returns the audit's line for the decision.
+// Record returns the audit record of the decision.
 func (d Decision) Record() audit.Record {
 	r := audit.Call{At: d.At, Agent: d.Agent.Name, AgentVersion: d.Agent.Version, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
@@ -226,8 +224,8 @@ func (d Decision) Record() audit.Record {
 	return r
 }
 
-// Approve runs a call that a person has approved, in a turn that the caller has begun for it.
-// The call counts in that turn, but is refused only if it would repeat a deed.
+// Approve runs an approved call in a turn that the caller has begun for it. The call counts in that turn, but is
+// refused only if it would repeat an action.
 func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
 	k, do := c.begin(at, Called{Turn: turn, Provider: a.Provider, Tool: a.Tool, Args: a.Args})
 	k.reader = byNotice
@@ -245,7 +243,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		}
 	}
 	c.book.ChargeOf(k.tools, a.Tool)
-	k.budget = c.book.Told()
+	k.budget = c.book.Usage()
 	switch {
 	case a.Prepared != nil:
 		return c.queue(at, k, a.Prepared)
@@ -253,13 +251,12 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		k.args = a.Args
 		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
 	}
-	c.move(&k, running)
+	c.setState(&k, running)
 	k.args = a.Args
 	c.open = append(c.open, k)
 	return nil
 }
 
-// version returns the version of a tool; empty if the tool does not exist.
 func (c *Calls) version(tool string) string {
 	if tools := c.book.Tools(); tools != nil {
 		if t, ok := tools.Tool(tool); ok {
@@ -269,42 +266,41 @@ func (c *Calls) version(tool string) string {
 	return ""
 }
 
-// ApprovedKeys returns the keys of an approved call, from the reference of its question and the
-// tool's business key.
+// ApprovedKeys returns the keys of an approved call.
 func ApprovedKeys(reference, business string) Keys {
 	return Keys{Idempotency: "confirmation:" + reference, Business: business}
 }
 
-// confirmAction takes the model's report that the user has agreed. It counts only for an open
-// question, and an approval only if the user has spoken since the question was put.
+// confirmAction handles the model's report of a spoken answer. It counts only for an open question, and an approval
+// only if the user has spoken since the question.
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	c.book.Charge(ConfirmAction)
-	k.budget = c.book.Told()
+	k.budget = c.book.Usage()
 	refuse := func(t registry.ErrorType, words prompts.Words) []Action {
 		return c.refuse(k, registry.NewError(t, words))
 	}
 	args := registry.Decode(k.written)
 	reference, _ := args.Value("reference").(string)
-	approved, said := args.Value("approved").(bool)
-	if reference == "" || !said {
+	approved, answered := args.Value("approved").(bool)
+	if reference == "" || !answered {
 		return refuse(registry.ErrorValidation, prompts.ConfirmActionArguments())
 	}
-	q := c.first(func(o *call) bool { return o.put() && o.question.reference == reference })
+	q := c.first(func(o *call) bool { return o.wasAsked() && o.question.reference == reference })
 	switch {
 	case q == nil || q.state == resolving:
 		return refuse(registry.ErrorNotFound, prompts.NoSuchQuestion())
 	case approved && !q.question.putAt.Before(spokenAt):
 		return refuse(registry.ErrorConfirmationRequired, prompts.UserHasNotSpoken())
 	}
-	c.move(q, resolving)
-	c.move(&k, joined)
+	c.setState(q, resolving)
+	c.setState(&k, joined)
 	k.into = q.id
 	do := []Action{Resolve{Token: q.question.token, Approved: approved, By: BySpoken}}
 	c.open = append(c.open, k)
 	return do
 }
 
-// OutcomeNotice returns the words that tell the model how a question ended that ran nothing.
+// OutcomeNotice returns the model's notice about a question that ran nothing.
 func OutcomeNotice(tool, reference string, o Outcome) string {
 	switch o {
 	case OutcomeDenied:
@@ -316,12 +312,11 @@ func OutcomeNotice(tool, reference string, o Outcome) string {
 	}
 }
 
-// ConfirmAction is the tool with which a model reports that the user has agreed aloud, if the
-// operator allows that.
+// ConfirmAction is the tool with which a model reports a spoken approval, if the operator allows that.
 const ConfirmAction = spec.ConfirmAction
 
-// Question returns the answer CONFIRMATION_REQUIRED, which a model gets for a call that a person
-// must approve. spoken means that the user may agree aloud.
+// Question returns the CONFIRMATION_REQUIRED answer to a call that needs approval. spoken means that the user may
+// agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
 	words := prompts.ApprovalNeeded(tool)
@@ -337,7 +332,7 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 	return p.Refuse(e)
 }
 
-// NotAsked returns the answer to a call whose question could not be recorded.
+// NotAsked answers a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
 	return p.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval()))
 }

@@ -184,7 +184,7 @@ func TestRandomCalls(t *testing.T) {
 			t.Fatalf("seed %d: a call has taken a way that the table of states does not have", seed)
 		}
 		for _, k := range l.calls.open {
-			if !k.put() {
+			if !k.wasAsked() {
 				t.Fatalf("seed %d: %s is %s in the end", seed, k.id, k.state)
 			}
 		}

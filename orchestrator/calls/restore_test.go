@@ -16,7 +16,7 @@ func TestQuestionOfAnAgentBefore(t *testing.T) {
 	support, billing := toolbox().Only([]string{"pay", "time"}), toolbox().Only([]string{"search"})
 	for name, tools := range map[string]*registry.Snapshot{"its tools are known": support, "they are not": nil} {
 		before := newDesk(support, rules)
-		before.Book().As(Agent{Name: "support"})
+		before.Book().SetAgent(Agent{Name: "support"})
 		before.Decide(calling("asked", "", "pay", `{"amount":5}`))
 		before.asked("asked", "token")
 		before.Book().Switch("support", Agent{Name: "billing"}, billing, Budget{})
@@ -28,7 +28,7 @@ func TestQuestionOfAnAgentBefore(t *testing.T) {
 		m.Questions[0].Token, m.Questions[0].Tools = "token", tools
 
 		b := newDesk(billing, rules)
-		b.Book().As(Agent{Name: "billing"})
+		b.Book().SetAgent(Agent{Name: "billing"})
 		b.rules.Prefix = "again_"
 		b.Restore(m, b.rules.Prefix)
 		b.Answered("token", true)

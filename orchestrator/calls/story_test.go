@@ -85,7 +85,7 @@ func (p *player) do(all []calls.Action) (asked []calls.Ask) {
 			p.begun = append(p.begun, name)
 		case calls.Ask:
 			asked = append(asked, a)
-		case calls.Tell:
+		case calls.ToClient:
 			p.told = append(p.told, a.Message)
 		case calls.Answer:
 			p.told = append(p.told, a.Message())

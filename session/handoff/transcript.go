@@ -159,7 +159,7 @@ func (y *Transcript) action(a orchestrator.Action, at time.Time, queued func(ite
 		s.stop(a.HeardMS, queued(a.Item))
 		s.sentMS = a.SentMS
 	case orchestrator.AboutCall:
-		if told, ok := a.Do.(calls.Tell); ok {
+		if told, ok := a.Do.(calls.ToClient); ok {
 			y.message(told.Message, at)
 		}
 	case orchestrator.AgentSwitched:

@@ -34,7 +34,7 @@ func newTeller() *teller {
 
 // started is what the client is told of a call that begins.
 func started(turn int, call, tool string) orchestrator.Action {
-	return orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ToolStarted{Header: protocol.Header{Turn: turn}, CallID: call, Tool: tool}}}
+	return orchestrator.AboutCall{Do: calls.ToClient{Message: &protocol.ToolStarted{Header: protocol.Header{Turn: turn}, CallID: call, Tool: tool}}}
 }
 
 func (l *teller) at(s int, actions ...orchestrator.Action) {
@@ -92,7 +92,7 @@ func TestStoryIsInOrder(t *testing.T) {
 	l.at(11, started(2, "call_3", strings.Repeat("x", 500)))
 	l.at(11, started(2, "call_4", "book"), orchestrator.ToolEnded{Answer: calls.Answer{Turn: 2, Call: "call_4", Tool: "book",
 		Envelope: registry.Envelope{Error: &registry.Error{Type: registry.ErrorConfirmationRequired}}}})
-	l.at(12, orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ConfirmationEnded{Header: protocol.Header{Turn: 2}, Tool: "book", Outcome: string(calls.OutcomeDenied)}}})
+	l.at(12, orchestrator.AboutCall{Do: calls.ToClient{Message: &protocol.ConfirmationEnded{Header: protocol.Header{Turn: 2}, Tool: "book", Outcome: string(calls.OutcomeDenied)}}})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
 		`1 1 user "When does it open?"`, `3 1 assistant "It opens at nine." kb_search:true kb_get:false`,

@@ -1,6 +1,5 @@
-// Package callstest holds conversations about tool calls in which voice and text share one
-// rule. The package calls, the voice step and the text turn all play every one of them, and
-// their clients must be told the same. A rule that changes on one side only fails here.
+// Package callstest holds conversations about tool calls in which voice and text must agree. The tests of package
+// calls, of the voice step and of the text turn play each of them and compare the client's messages.
 package callstest
 
 import (
@@ -28,7 +27,7 @@ import (
 )
 
 //go:embed testdata/*.txtar
-var stories embed.FS
+var scripts embed.FS
 
 // update rewrites the conversations; only the tests of package calls may use it.
 var update = flag.Bool("update-calls", false, "rewrite the conversations of orchestrator/calls/callstest")
@@ -36,23 +35,23 @@ var update = flag.Bool("update-calls", false, "rewrite the conversations of orch
 // Call is a tool call that the model makes.
 type Call struct{ ID, Tool, Args string }
 
-// Player plays one conversation. Each method returns the messages that the client got
-// meanwhile, in order, and the calls whose tools have started, as "tool arguments".
+// Player plays one conversation. Each method returns the client's new messages in order, and the started tools, as
+// "tool arguments".
 type Player interface {
-	// Say makes the user say something: a turn begins.
-	Say() (told []protocol.ServerMessage, begun []string)
+	// Say makes the user speak: a turn begins.
+	Say() (messages []protocol.ServerMessage, begun []string)
 	// Call makes the model call tools in one answer. Questions are recorded at once.
-	Call(batch []Call) (told []protocol.ServerMessage, begun []string)
-	// Finish ends the tool that runs with these arguments, with success or with a failure.
-	Finish(begun string, ok bool) (told []protocol.ServerMessage, more []string)
-	// Nest makes the tool that runs with these arguments call another one, which ends at once, and returns
-	// "ok" or the type of the error that it was answered with.
+	Call(batch []Call) (messages []protocol.ServerMessage, begun []string)
+	// Finish ends the tool that runs with these arguments.
+	Finish(begun string, ok bool) (messages []protocol.ServerMessage, more []string)
+	// Nest makes the tool that runs with these arguments call another one, which ends at once. It returns "ok" or the
+	// error type.
 	Nest(begun, tool, args string) string
 	// Answer gives the user's answer to the latest question.
-	Answer(token string, approved bool) (told []protocol.ServerMessage, begun []string)
+	Answer(token string, approved bool) (messages []protocol.ServerMessage, begun []string)
 }
 
-// Rules returns the rules of every conversation here, for a mode.
+// Rules returns the rules of the conversations for a mode.
 func Rules(mode spec.Mode) calls.Policy {
 	return calls.Policy{
 		Mode: mode, Budget: calls.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
@@ -60,30 +59,30 @@ func Rules(mode spec.Mode) calls.Policy {
 	}
 }
 
-// Data is the answer of a tool that succeeds.
+// Data is the answer of a successful tool.
 const Data = "done"
 
-// Failed is the answer of a tool that fails.
+// Failed is the answer of a failing tool.
 func Failed() *registry.ToolError {
 	return &registry.ToolError{Type: registry.ErrorPermanent, Message: "It failed."}
 }
 
 // Play plays all conversations, each with a new player.
-func Play(t *testing.T, play func(t *testing.T, story func(Player))) {
+func Play(t *testing.T, play func(t *testing.T, run func(Player))) {
 	t.Helper()
-	files, err := fs.Glob(stories, "testdata/*.txtar")
+	files, err := fs.Glob(scripts, "testdata/*.txtar")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no conversations: %v", err)
+		t.Fatalf("no conversations: %v", err)
 	}
 	for _, file := range files {
-		data, err := stories.ReadFile(file)
+		data, err := scripts.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ar := txtar.Parse(data)
 		t.Run(strings.TrimSuffix(path.Base(file), ".txtar"), func(t *testing.T) {
 			play(t, func(p Player) {
-				got := (&story{t: t, p: p, names: map[string]int{}}).tell(string(ar.Files[0].Data))
+				got := (&script{t: t, p: p, names: map[string]int{}}).play(string(ar.Files[0].Data))
 				hold(t, file, ar, got)
 			})
 		})
@@ -101,12 +100,12 @@ func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
 		return
 	}
 	if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
-		t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+		t.Errorf("the conversation differs (-want +got):\n%s", diff)
 	}
 }
 
-// story is one conversation in progress.
-type story struct {
+// script is a conversation in progress.
+type script struct {
 	t     *testing.T
 	p     Player
 	out   strings.Builder
@@ -114,8 +113,8 @@ type story struct {
 	token string         // the token of the latest question
 }
 
-// tell plays a script and returns what the client was told, line by line.
-func (s *story) tell(script string) string {
+// play plays a script and returns the transcript.
+func (s *script) play(text string) string {
 	s.t.Helper()
 	var batch []Call
 	flush := func() {
@@ -124,7 +123,7 @@ func (s *story) tell(script string) string {
 			batch = nil
 		}
 	}
-	for line := range strings.Lines(script) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		verb, rest, _ := strings.Cut(line, " ")
 		if verb != "call" {
@@ -151,15 +150,15 @@ func (s *story) tell(script string) string {
 		case "approve", "decline":
 			s.write(s.p.Answer(s.token, verb == "approve"))
 		default:
-			s.t.Fatalf("a script has no verb %q", verb)
+			s.t.Fatalf("unknown verb %q", verb)
 		}
 	}
 	flush()
 	return s.out.String()
 }
 
-func (s *story) write(told []protocol.ServerMessage, begun []string) {
-	for _, m := range told {
+func (s *script) write(messages []protocol.ServerMessage, begun []string) {
+	for _, m := range messages {
 		if line := s.show(m); line != "" {
 			s.out.WriteString("    " + line + "\n")
 		}
@@ -171,7 +170,7 @@ func (s *story) write(told []protocol.ServerMessage, begun []string) {
 }
 
 // show prints a message about a call; it returns "" for any other message.
-func (s *story) show(m protocol.ServerMessage) string {
+func (s *script) show(m protocol.ServerMessage) string {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
 		s.names[m.CallID] = len(s.names) + 1
@@ -201,8 +200,8 @@ func (s *story) show(m protocol.ServerMessage) string {
 	return ""
 }
 
-// Tools returns the tools of the conversations, for both modes. A nil handler means that the
-// tools do not run, or that the player runs them at once.
+// Tools returns the tools of the conversations, for both modes. A nil handler means that the tools do not run, or
+// that the player runs them.
 func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, tools registry.Tools) (registry.Result, error)) *registry.Snapshot {
 	t.Helper()
 	declare := func(id, params string, change func(*spec.Spec)) registry.Entry {
@@ -254,10 +253,9 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 
 type needs struct{ Tools registry.Tools }
 
-// arguments accepts any arguments.
 type arguments struct{ raw json.RawMessage }
 
-// UnmarshalJSON accepts any object.
+// UnmarshalJSON accepts anything.
 func (a *arguments) UnmarshalJSON(b []byte) error {
 	a.raw = slices.Clone(b)
 	return nil
