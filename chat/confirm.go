@@ -97,7 +97,7 @@ func (t *turn) conversation() execute.Conversation {
 	return execute.Conversation{
 		Session:      t.session(),
 		Capabilities: t.capabilities(),
-		Unkept:       t.req.History != nil,
+		Ephemeral:    t.req.History != nil,
 		Trace:        t.follower.Span,
 		Tell:         t.emit,
 		Audit:        t.audit,

@@ -26,7 +26,7 @@ func (t *turn) recall(ctx context.Context) {
 				continue
 			}
 			q := env.Error.ConfirmationRequest
-			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) && t.a.opts.Executor.Fate(ctx, c.Question) == execute.FateOpen {
+			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) && t.a.opts.Executor.QuestionState(ctx, c.Question) == execute.QuestionOpen {
 				t.calls.Recall(env, e.Turn)
 			}
 		}
@@ -45,12 +45,12 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 			if reference == "" || t.conv.Told(reference) || t.confirms(c.Question) {
 				continue
 			}
-			switch t.a.opts.Executor.Fate(ctx, c.Question) {
-			case execute.FateDeclined:
+			switch t.a.opts.Executor.QuestionState(ctx, c.Question) {
+			case execute.QuestionDeclined:
 				t.noted(prompts.DeclinedNotice(c.Tool, reference))
-			case execute.FateExpired:
+			case execute.QuestionExpired:
 				t.noted(prompts.ExpiredNotice(c.Tool, reference))
-			case execute.FateForgotten:
+			case execute.QuestionUnknown:
 				if !time.Now().Before(ends) {
 					t.noted(prompts.ExpiredNotice(c.Tool, reference))
 				}
@@ -98,12 +98,12 @@ func (t *turn) resume() {
 // askedBefore records in the book how the approval requests of earlier turns ended.
 func (t *turn) askedBefore(ctx context.Context) {
 	t.calls.Book().Unapproved(func(tool, name string) {
-		switch t.a.opts.Executor.Fate(ctx, name) {
-		case execute.FateApproved:
+		switch t.a.opts.Executor.QuestionState(ctx, name) {
+		case execute.QuestionApproved:
 			t.calls.Book().Approved(tool, name)
-		case execute.FateDeclined, execute.FateExpired:
+		case execute.QuestionDeclined, execute.QuestionExpired:
 			t.calls.Book().Resolved(name)
-		case execute.FateForgotten:
+		case execute.QuestionUnknown:
 			t.calls.Book().Forget(name)
 		}
 	})

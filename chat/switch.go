@@ -55,7 +55,7 @@ func (t *turn) switchPersona() {
 	from := t.persona.Name
 	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona)
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
-	t.runs.As(t.persona.Name)
+	t.runs.SetAgent(t.persona.Name)
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: prompts.AgentWentOn(from, t.persona.Name), System: true, Turn: t.number})
 	if next.reported {
 		return

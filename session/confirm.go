@@ -33,7 +33,7 @@ type Confirmed struct {
 //
 // If who is not zero, other users' questions are unknown.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who user.User) (Confirmed, error) {
-	if err := m.options().Executor.IsAsked(ctx, token, who); err != nil {
+	if err := m.options().Executor.CheckQuestion(ctx, token, who); err != nil {
 		return Confirmed{}, err
 	}
 	c, err := m.options().Executor.Answer(ctx, "", token, approved)

@@ -101,7 +101,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 	s.agent.Store(r.agent)
 	s.tools.Store(r.tools)
 	s.model.redial.Store(r)
-	s.calls.As(a.To)
+	s.calls.SetAgent(a.To)
 	s.place.Update(func(is *store.SessionRecord) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
 	})

@@ -275,14 +275,14 @@ func (g *startup) outcomes(questions []calls.OpenQuestion) map[string]calls.Outc
 	defer cancel()
 	fates := map[string]calls.Outcome{}
 	for _, q := range questions {
-		switch m.options().Executor.Fate(ctx, q.Name) {
-		case execute.FateApproved:
+		switch m.options().Executor.QuestionState(ctx, q.Name) {
+		case execute.QuestionApproved:
 			fates[q.Token] = calls.OutcomeApproved
-		case execute.FateDeclined:
+		case execute.QuestionDeclined:
 			fates[q.Token] = calls.OutcomeDenied
-		case execute.FateExpired, execute.FateForgotten:
+		case execute.QuestionExpired, execute.QuestionUnknown:
 			fates[q.Token] = calls.OutcomeExpired
-		case execute.FateOpen:
+		case execute.QuestionOpen:
 		}
 	}
 	return fates

@@ -38,8 +38,8 @@ func (h toolHost) conversation() execute.Conversation {
 		Describe:     h.describe,
 		Report:       h.report,
 		Progress:     func(in calls.Progressed) { s.dispatch(orchestrator.OfCall{In: in}) },
-		Sure:         func() bool { return s.place.Sure() },
-		Remember:     s.persist,
+		Owned:        func() bool { return s.place.Sure() },
+		Checkpoint:   s.persist,
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	}
 	c.results = make(chan calls.Input, maxCallResults)
 	of := execute.Conversation{
-		Session: c.session, Unkept: true, Tell: c.tell, Audit: c.audit, Report: func(in calls.Input) { c.results <- in },
+		Session: c.session, Ephemeral: true, Tell: c.tell, Audit: c.audit, Report: func(in calls.Input) { c.results <- in },
 	}
 	if mode == spec.ModeText {
 		of.Capabilities = []any{host{c}}

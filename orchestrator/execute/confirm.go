@@ -21,8 +21,8 @@ import (
 // storeTime bounds each store operation for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records the question whether a call may run, unless a limit or the tool's own check refuses the call already:
-// a person is not asked to approve a call that cannot run. The result is reported as calls.Recorded.
+// Ask records a question and reports calls.Recorded. A call that a limit or the tool's own check refuses needs no
+// question.
 func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
@@ -32,24 +32,24 @@ func (c *Runner) Ask(j calls.Ask) {
 			in.Refused = j.Prepared.Check(c.lasting(), s, c.c.Capabilities...)
 		}
 		if in.Refused == nil {
-			err := errUnsure
-			if c.c.sure() {
+			err := errNotOwner
+			if c.c.owned() {
 				err = c.e.ask(calls.Run(j), c.now(), &in)
 			}
 			if err != nil {
-				c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
+				c.e.opts.Logger.Error("question to the user not recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
 			}
 		}
 		c.c.Report(in)
 	})
 }
 
-// errUnsure: another process may have the conversation, and would not know of the question.
-var errUnsure = errors.New("another process may have the session")
+// errNotOwner: another process may own the conversation and would not know of the question.
+var errNotOwner = errors.New("another process may have the session")
 
-var errNoConfirmations = errors.New("there is no place to keep confirmations")
+var errNoConfirmations = errors.New("no store for confirmations")
 
-// ask records a question and, if that succeeds, completes q.
+// ask records a question and completes q.
 func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error {
 	if e.opts.Confirmations == nil {
 		return errNoConfirmations
@@ -68,7 +68,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == spec.SideEffectsWrites {
-		record.Deed = deed(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
+		record.Deed = actionKey(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
 		return err
@@ -77,14 +77,13 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	return nil
 }
 
-// Settle records that the outcome of an approved call of this conversation is known; reference
-// is the short name of its question. It does not block. If recording fails, the outcome is
-// reported again after a restart.
+// Settle records that the outcome of an approved call is known; reference is the short name of its question. It does
+// not block. If recording fails, the outcome is reported again after a restart.
 func (c *Runner) Settle(reference string) {
 	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
-// Settle records that the outcome of an approved call is known. It blocks for at most storeTime.
+// Settle is [Runner.Settle]. It blocks for at most storeTime.
 func (e *Executor) Settle(conversation, session, reference string) {
 	if e.opts.Confirmations == nil {
 		return
@@ -92,19 +91,18 @@ func (e *Executor) Settle(conversation, session, reference string) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	if err := e.opts.Confirmations.Settle(ctx, conversation, session, reference); err != nil {
-		e.opts.Logger.Warn("it could not be recorded that the outcome of an approved action is known; after a restart it counts as unknown",
+		e.opts.Logger.Warn("outcome of an approved action not recorded; after a restart it counts as unknown",
 			"session_id", session, "conversation_id", conversation, "reference", reference, "error", err)
 	}
 }
 
-// reference returns the short name of a confirmation, which does not reveal the token.
+// reference returns the short name of a confirmation. It does not reveal the token.
 func reference(token string) string {
 	sum := sha256.Sum256([]byte("reference:" + token))
 	return base32.StdEncoding.EncodeToString(sum[:])[:6]
 }
 
-// Resolve records the answer to a question of this conversation. The result is reported as
-// calls.Resolved.
+// Resolve records the answer to a question and reports calls.Resolved.
 func (c *Runner) Resolve(a calls.Resolve) {
 	c.begin("", func() {
 		err := errNoConfirmations
@@ -116,16 +114,15 @@ func (c *Runner) Resolve(a calls.Resolve) {
 		}
 		in := resolved(a, question.Outcome, err)
 		if in.Outcome == calls.OutcomeFailed {
-			c.e.opts.Logger.Error("the answer to a confirmation could not be recorded", "session_id", c.c.Session.ID, "error", err)
+			c.e.opts.Logger.Error("answer to a confirmation not recorded", "session_id", c.c.Session.ID, "error", err)
 		}
 		c.c.Report(in)
 	})
 }
 
-// resolved returns the result of recording an answer. err is the store's error and, if another
-// answer came first, first is the outcome of that one. The first outcome counts. If it is an
-// approval, the call runs here: the first answer may be this very one, whose acknowledgement was
-// lost, and the ledger prevents doing a deed twice.
+// resolved returns the result of recording an answer. err is the store's error; if another answer came first, first
+// is its outcome, which counts. An approval runs the call here, because the first answer may be this one, with its
+// acknowledgement lost; the ledger prevents a repetition.
 func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 	in := calls.Resolved{Token: a.Token, Outcome: calls.OutcomeDenied, By: a.By}
 	switch {
@@ -140,7 +137,7 @@ func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 			in.Outcome = calls.Outcome(first)
 		}
 		if a.Approved != (first == store.Approved) || a.By == calls.ByClock {
-			in.By = calls.ByAPI // the only other source of answers
+			in.By = calls.ByAPI // the only other source
 		}
 	default:
 		in.Outcome = calls.OutcomeFailed
@@ -148,48 +145,48 @@ func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 	return in
 }
 
-// Fate is how a question ended, if it did.
-type Fate int
+// QuestionState is the state of a question.
+type QuestionState int
 
-// The fates.
+// Values of QuestionState.
 const (
-	// FateOpen: the question still waits for its answer, or the store cannot be read. If a
-	// question is wrongly taken as open, asking again helps; a deed done twice cannot be undone.
-	FateOpen Fate = iota
-	FateApproved
-	FateDeclined
-	FateExpired
-	// FateForgotten: the store no longer has the question, or never had it.
-	FateForgotten
+	// QuestionOpen: it waits for its answer, or the store cannot be read. Asking again is harmless; a repeated side
+	// effect is not.
+	QuestionOpen QuestionState = iota
+	QuestionApproved
+	QuestionDeclined
+	QuestionExpired
+	// QuestionUnknown: the store does not have it.
+	QuestionUnknown
 )
 
-// Fate returns the fate of the question with that name (see store.QuestionName).
-func (e *Executor) Fate(ctx context.Context, name string) Fate {
+// QuestionState returns the state of the question with that name (see store.QuestionName).
+func (e *Executor) QuestionState(ctx context.Context, name string) QuestionState {
 	if e.opts.Confirmations == nil {
-		return FateForgotten
+		return QuestionUnknown
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	c, err := e.opts.Confirmations.Named(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return FateForgotten
+		return QuestionUnknown
 	case err != nil:
-		return FateOpen
+		return QuestionOpen
 	case c.Outcome == store.Approved:
-		return FateApproved
+		return QuestionApproved
 	case c.Outcome == store.Denied:
-		return FateDeclined
+		return QuestionDeclined
 	case c.Outcome != "" || !time.Now().Before(c.ExpiresAt):
-		return FateExpired
+		return QuestionExpired
 	default:
-		return FateOpen
+		return QuestionOpen
 	}
 }
 
-// IsAsked returns nil if the question with that token was put to a user, or if the user is zero. The
-// error is store.ErrUnknown, or says why nothing could be read.
-func (e *Executor) IsAsked(ctx context.Context, token string, who user.User) error {
+// CheckQuestion returns nil if the question with that token belongs to the user, or if the user is zero. The error is
+// store.ErrUnknown, or says why the store could not be read.
+func (e *Executor) CheckQuestion(ctx context.Context, token string, who user.User) error {
 	if who.IsZero() {
 		return nil
 	}
@@ -205,10 +202,9 @@ func (e *Executor) IsAsked(ctx context.Context, token string, who user.User) err
 	return err
 }
 
-// Answer records the answer to a question of that session, or of any session if session is
-// empty. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes why
-// nothing could be recorded. Cancelling ctx does not stop the recording: the answer counts even
-// if the client leaves.
+// Answer records the answer to a question of that session, or of any session if session is empty. The error is
+// store.ErrUnknown, store.ErrUsed or store.ErrExpired, or says why the answer was not recorded. Cancelling ctx does
+// not stop the recording, so the answer counts even if the client leaves.
 func (e *Executor) Answer(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
@@ -218,11 +214,10 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 	return e.opts.Confirmations.Resolve(ctx, token, session, approved, time.Now())
 }
 
-// RunStored runs an approved call whose conversation is no longer here, with the arguments that
-// the person saw. It returns the answer and the call that ran; the call is nil if it could not
-// be prepared. If the tool has changed since, or requires a scope that the conversation of the question did
-// not have, it is not run. call names the call in messages and the audit. Of the conversation only Capabilities,
-// Unkept, Tell, Blocked and Audit count.
+// RunStored runs an approved call of a conversation that is not on this node, with the arguments of the question. It
+// returns the answer and the call, which is nil if it could not be prepared. The call does not run if the tool has
+// changed since, or requires a scope that the conversation did not have. call names the call in messages and the
+// audit. Of the conversation it uses Capabilities, Ephemeral, Tell, Blocked and Audit.
 func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
@@ -239,14 +234,14 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 	session := registry.Session{
 		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,
 	}
-	// The client may leave: an approved action is finished anyway.
+	// An approved action finishes even if the client leaves.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: call, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
 	gone := &Conversation{
-		Capabilities: of.Capabilities, Unkept: of.Unkept, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit, over: func() bool { return true },
+		Capabilities: of.Capabilities, Ephemeral: of.Ephemeral, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit, over: func() bool { return true },
 	}
 	env, _ := e.run(ctx, j, session, gone, outermost(j, storedPermit(tools, session), new(sync.WaitGroup)))
 	return env, p

@@ -1,3 +1,5 @@
+// Package execute carries out the decisions of package calls: it runs tools in parallel, reserves each side effect in
+// the ledger before it runs, and records questions and their answers. Voice and text use the same Executor.
 package execute
 
 import (
@@ -17,12 +19,12 @@ import (
 	"voicegw/registry"
 )
 
-// Executor runs the tools of all conversations of a process. It may be used concurrently.
+// Executor runs the tools of a process. It is safe for concurrent use.
 type Executor struct {
-	// Fixed after New.
+	// Never change after New.
 	opts  Options
 	rates quota.Windows[rateKey]
-	ctx   func() context.Context // ends every tool
+	ctx   func() context.Context // cancels every tool
 	stop  context.CancelCauseFunc
 	idle  chan struct{} // closed by leave or Close, once Close was called and nothing runs
 
@@ -33,22 +35,22 @@ type Executor struct {
 
 // Running is an activity that Close waits for.
 type Running struct {
+	// Session is the ID of its conversation.
 	Session string // the conversation that it belongs to
-	// Tool is the tool that is called; empty if an answer is being recorded.
+	// Tool is empty while an answer is being recorded.
 	Tool  string
 	Since time.Time
 }
 
-// errLeaving stops tools that outlast the process.
 var errLeaving = errors.New("the gateway is shutting down")
 
-// New returns an Executor. The caller must close it.
+// New returns an Executor. The caller must call Close.
 func New(opts Options) *Executor {
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{}), running: make(map[*Running]struct{})}
 }
 
-// Running returns the activities that are under way, oldest first.
+// Running returns the current activities, oldest first.
 func (e *Executor) Running() []Running {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,10 +64,9 @@ func (e *Executor) Running() []Running {
 	return all
 }
 
-// Close waits up to Options.Grace for everything that runs and for what starts meanwhile; then
-// it cancels the rest, and everything that starts later. A ledger or a tool that ignores its
-// cancelled context blocks Close for ever; a caller that must exit can ask Running what is left.
-// Close may be called more than once.
+// Close waits up to Options.Grace for running activities and for those that start meanwhile; then it cancels these
+// and all later ones. A ledger or tool that ignores cancellation blocks Close; Running lists them. Close may be
+// called more than once.
 func (e *Executor) Close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -81,9 +82,8 @@ func (e *Executor) Close() {
 	e.stop(errLeaving)
 }
 
-// enter counts an activity, unless Close has finished waiting. An activity that starts another
-// one must leave after that one has entered: an approval that is being recorded during Close
-// still leads to the approved call.
+// enter counts an activity, unless Close has finished waiting. An activity that starts another one leaves after that
+// one has entered, so that an approval recorded during Close still leads to its call.
 func (e *Executor) enter(session, tool string) (leave func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,68 +104,64 @@ func (e *Executor) leave(r *Running) {
 	}
 }
 
-// Conversation is one conversation as its tools see it, and the receiver of its calls' results.
+// Conversation describes a conversation to its tools and receives the results of its calls. Functions may be called
+// concurrently and must not block, unless they say otherwise.
 type Conversation struct {
-	// Session describes the conversation; Turn and Now are set for each call.
+	// Turn and Now of Session are set for each call.
 	Session registry.Session
 	// Capabilities are passed to each call; see registry.Options.
 	Capabilities []any
-	// Unkept means that the gateway does not keep the conversation, so nothing can be reported to it later.
-	Unkept bool
-	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
+	// Ephemeral means that the gateway does not store the conversation, so nothing can be reported to it later.
+	Ephemeral bool
+	// Trace is the parent span of the calls; may be zero.
 	Trace protocol.TraceParent
-	// Tell sends the client a message of a running call. It may be called concurrently and must not wait.
-	// Nil means that there is no client.
+	// Tell sends the client a message of a running call; nil without a client.
 	Tell func(protocol.ServerMessage)
-	// Blocked is told that a tool has blocked the user, before the client is. Nil means nobody.
+	// Blocked is called when a tool blocks the user, before the client learns of it; may be nil.
 	Blocked func(until time.Time)
-	// Audit writes a record beside that of a call, and adds what is known of the conversation. It may be
-	// called concurrently and must not wait. Nil discards it.
+	// Audit writes an additional record of a call, and adds the conversation's fields. Nil
+	// discards it.
 	Audit func(audit.Record)
-	// Describe completes Session with what changes while the conversation lasts, at the begin of each call.
-	// It may be called concurrently. Nil means that nothing changes.
+	// Describe updates Session at the start of each call; may be nil.
 	Describe func(*registry.Session)
-	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call that
-	// a tool wants to make, on goroutines of the Executor.
+	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call by a
+	// tool. It runs on goroutines of the Executor.
 	Report func(calls.Input)
-	// Progress receives what a call says that it is at, twice a second at most. It may be called concurrently, and
-	// must not wait. Nil means that nobody but the client is told.
+	// Progress receives a call's progress, at most twice a second; may be nil.
 	Progress func(calls.Progressed)
-	// Sure reports whether the conversation is still this process's: otherwise no call that writes
-	// begins and no question is asked. It must not wait. Nil means that it always is.
-	Sure func() bool
-	// Remember makes durable what another process must know of the calls that have begun, so that it
-	// recognises one that is repeated there, and audits one that it finds unfinished. It is called before
-	// each call that writes, and bounded by ctx; after an error the call does not begin. Nil means that no
-	// other process can go on with the conversation.
-	Remember func(ctx context.Context) error
+	// Owned reports whether this process still owns the conversation. Otherwise no writing call begins and no
+	// question is asked. Nil means always.
+	Owned func() bool
+	// Checkpoint stores the calls that have begun, so that another process recognises their repetitions and audits
+	// unfinished ones. It runs before each writing call, may block and is bounded by ctx; after an error the call
+	// does not begin. Nil means that no other process can continue the conversation.
+	Checkpoint func(ctx context.Context) error
 
-	over func() bool // whether the conversation is over; nil means that it is not
+	over func() bool // nil means that the conversation is not over
 }
 
-// Runner runs the calls of one conversation, after Begin. Its methods may be called concurrently and do not
-// block, except Wait.
+// Runner runs the calls of one conversation, after Begin. Its methods are safe for concurrent use and do not block,
+// except Wait.
 type Runner struct {
-	// Fixed after Begin.
+	// Never change after Begin.
 	e *Executor
 	c *Conversation
 
-	agent atomic.Pointer[string] // who speaks now; nil for c.Session.Agent
+	agent atomic.Pointer[string] // the current agent; nil means c.Session.Agent
 
 	wg sync.WaitGroup // the activities of this conversation
 
 	mu      sync.Mutex                   // guards the following fields
 	over    bool                         // the conversation is over
-	ctx     func() context.Context       // done when it is over; nil before the first activity that needs it
+	ctx     func() context.Context       // ends with the conversation; nil until needed
 	end     context.CancelFunc           // nil with ctx
 	cancels map[string]*running          // nil before the first call
-	asked   map[string]chan calls.Permit // by the name of a call that a tool wants to make; nil before the first
+	asked   map[string]chan calls.Permit // by the name of a nested call; nil before the first
 }
 
-// As makes another agent the conversation's: calls that begin from now on are told its name.
-func (c *Runner) As(agent string) { c.agent.Store(&agent) }
+// SetAgent sets the agent of later calls.
+func (c *Runner) SetAgent(agent string) { c.agent.Store(&agent) }
 
-// now describes the conversation as it is now.
 func (c *Runner) now() registry.Session {
 	s := c.c.Session
 	if now := c.agent.Load(); now != nil {
@@ -174,13 +170,13 @@ func (c *Runner) now() registry.Session {
 	return s
 }
 
-// running is a running call and the means to stop it.
+// running is a running call.
 type running struct {
 	cancel      context.CancelCauseFunc
 	cancellable bool
 }
 
-// The causes for which a call is stopped.
+// Causes of a stopped call.
 var (
 	errCancelled = errors.New("the call was withdrawn")
 	errOver      = errors.New("the conversation is over")
@@ -193,13 +189,13 @@ func (e *Executor) Begin(c Conversation) *Runner {
 	return r
 }
 
-// Begin makes a zero Runner that of a conversation, as [Executor.Begin] does.
+// Begin prepares a zero Runner, like [Executor.Begin].
 func (c *Runner) Begin(e *Executor, of Conversation) {
 	of.over = c.isOver
 	c.e, c.c = e, &of
 }
 
-// lasting returns a context that is done when the conversation is over.
+// lasting returns a context that ends with the conversation.
 func (c *Runner) lasting() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,14 +209,14 @@ func (c *Runner) lasting() context.Context {
 	return c.ctx()
 }
 
-// isOver reports whether nothing may begin any more: the conversation is over, or the Executor is closed.
+// isOver reports whether no call may begin: the conversation is over, or the Executor is closed.
 func (c *Runner) isOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.over || c.e.ctx().Err() != nil
 }
 
-// Cancel stops a call, if its tool can be stopped.
+// Cancel stops a call if its tool can be stopped.
 func (c *Runner) Cancel(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,8 +225,8 @@ func (c *Runner) Cancel(call string) {
 	}
 }
 
-// End ends the conversation: calls that can be stopped are stopped, calls that have not begun do
-// not begin, and the others finish. A call that a person approved runs in any case.
+// End ends the conversation: it stops the calls that can be stopped and those that have not begun; the others finish.
+// Approved calls run in any case.
 func (c *Runner) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,12 +241,12 @@ func (c *Runner) End() {
 	}
 }
 
-// Wait returns when no activity of the conversation is left.
+// Wait waits until no activity of the conversation is left.
 func (c *Runner) Wait() { c.wg.Wait() }
 
 // begin runs f on a goroutine that Wait and Close wait for. tool may be empty.
 func (c *Runner) begin(tool string, f func()) {
-	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close nobody waits for it, but its context is cancelled
+	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close its context is cancelled
 	c.wg.Go(func() {
 		defer leave()
 		f()

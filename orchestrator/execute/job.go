@@ -12,84 +12,84 @@ import (
 	"voicegw/store"
 )
 
-// Jobs does the long work that calls begin; *jobs.Runner implements it.
+// Jobs runs the long work of calls; *jobs.Runner implements it.
 type Jobs interface {
-	// Start begins a job; fresh is then true. It returns the existing job for the same action if that is under way or,
+	// Start begins a job; fresh is then true. It returns the existing job of the same action if that is under way or,
 	// unless anew, over. The error wraps store.ErrFull if the user has too many jobs.
 	Start(ctx context.Context, j store.Job, atOnce int, anew bool) (is store.Job, fresh bool, err error)
 	// Room returns an error that wraps store.ErrFull if Start would refuse a new job for that user, tool and action.
-	Room(user, tool, deed string, atOnce int) error
+	Room(user, tool, action string, atOnce int) error
 	// Job returns a job with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
 	Job(ctx context.Context, id string) (store.Job, error)
 }
 
-// jobAnswer is the data of the answer to a call whose job has not ended.
+// jobAnswer is the data of an answer while the job runs.
 type jobAnswer struct {
 	Job   string `json:"job"`
 	State string `json:"state"`
-	// Progress is what the job last reported; absent if it has reported nothing.
+	// Progress is the job's last report; absent without one.
 	Progress *store.JobProgress `json:"progress,omitempty"`
 	Message  string             `json:"message"`
 }
 
-// reportable reports whether the conversation can be told the end of a job: it is kept, or its session runs here.
+// reportable reports whether the conversation can learn of the end of a job: it is stored, or its session runs here.
 func (c *Conversation) reportable(session registry.Session) bool {
-	return !c.Unkept && (session.ConversationID != "" || c.over == nil || !c.over())
+	return !c.Ephemeral && (session.ConversationID != "" || c.over == nil || !c.over())
 }
 
-// noRoom returns why a call of a tool with jobs cannot begin one now; nil if it can, or if the tool has none.
-func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Conversation, deed string) *registry.Error {
+// noRoom returns why a call cannot begin a job now; nil if it can, or if its tool has no jobs.
+func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Conversation, action string) *registry.Error {
 	tool := p.Tool()
 	switch {
 	case tool.Job == nil:
 		return nil
 	case e.opts.Jobs == nil || !c.reportable(session):
 		return registry.NewError(registry.ErrorPermanent, prompts.NoJobs(tool.Job.Name))
-	case errors.Is(e.opts.Jobs.Room(session.UserID, tool.ToolID, deed, tool.Job.AtOnce), store.ErrFull):
+	case errors.Is(e.opts.Jobs.Room(session.UserID, tool.ToolID, action, tool.Job.AtOnce), store.ErrFull):
 		return registry.NewError(registry.ErrorRateLimit, prompts.TooManyJobs(tool.Job.Name))
 	}
 	return nil
 }
 
-// begunJob begins the long work that a call has asked for, and makes the answer to the call. deed is the name of
-// the call in the ledger.
-func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed string, r calls.Run, session registry.Session, c *Conversation) registry.Envelope {
+// begunJob starts the job that a call's result asks for and completes the answer. action is the call's key in the
+// ledger.
+func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action string, r calls.Run, session registry.Session, c *Conversation) registry.Envelope {
 	if !env.OK || env.Job == nil {
 		return env
 	}
 	tool := r.Prepared.Tool()
 	job := env.Job
 	env.Job = nil
-	if why := e.noRoom(r.Prepared, session, c, deed); why != nil {
+	if why := e.noRoom(r.Prepared, session, c, action); why != nil {
 		env.Fail(why)
 		return env
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	is, fresh, err := e.opts.Jobs.Start(ctx, store.Job{
-		Deed: deed, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
+		Deed: action, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
 		Conversation: cmp.Or(session.ConversationID, session.ID), Session: session.ID, Agent: session.Agent, Mode: string(r.Prepared.Mode()),
 		Turn: session.Turn, Call: r.Call, Payload: job.Payload,
 	}, tool.Job.AtOnce, r.Keys.Business != "")
 	switch {
 	case err == nil && fresh:
 		env.Meta.Job = is.ID
-		env.Data, _ = json.Marshal(jobAnswer{Job: is.ID, State: "started", Message: job.Told}) // texts alone: it cannot fail
+		env.Data, _ = json.Marshal(jobAnswer{Job: is.ID, State: "started", Message: job.Told}) // only strings: it cannot fail
 	case err == nil:
 		env.Meta.Job = is.ID
 		return jobNow(calls.Again(env, is.Turn), is)
 	case errors.Is(err, store.ErrFull):
 		env.Fail(registry.NewError(registry.ErrorRateLimit, prompts.TooManyJobs(tool.Job.Name)))
 	default:
-		e.opts.Logger.Error("a job could not be begun", "tool", tool.ToolID, "session_id", session.ID, "call_id", r.Call, "error", err)
+		e.opts.Logger.Error("job not started", "tool", tool.ToolID, "session_id", session.ID, "call_id", r.Call, "error", err)
 		why := registry.NewError(registry.ErrorTransient, prompts.NotRecorded())
-		why.PartialSideEffects = errors.Is(err, store.ErrUnavailable) // it may have been written all the same
+		why.PartialSideEffects = errors.Is(err, store.ErrUnavailable) // it may have been written
 		env.Fail(why)
 	}
 	return env
 }
 
-// repeated answers a call whose stored answer began a job, with the job's result or how far it is.
+// repeated answers a call whose stored answer started a job, with the job's result or progress.
 func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) registry.Envelope {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -100,16 +100,16 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 	switch {
 	case err == nil:
 		return jobNow(stored, j)
-	case errors.Is(err, store.ErrUnknown): // it ended so long ago that the store has dropped it
+	case errors.Is(err, store.ErrUnknown): // the store has dropped the old job
 		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: prompts.JobForgotten})
 	default:
-		e.opts.Logger.Warn("a job cannot be read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
+		e.opts.Logger.Warn("job not read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
 		stored.Fail(registry.NewError(registry.ErrorTransient, prompts.JobUnread()))
 	}
 	return stored
 }
 
-// jobNow makes a repeated answer that of the job as it is now: its result if it has ended.
+// jobNow makes a stored answer the job's current one: its result if it has ended.
 func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
 	answer := jobAnswer{Job: j.ID, State: string(j.State), Progress: j.Progress, Message: prompts.JobUnderWay}
 	switch j.State {
@@ -124,6 +124,6 @@ func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
 		answer.Message = prompts.JobCancelled
 	case store.JobWaiting, store.JobRunning:
 	}
-	env.Data, _ = json.Marshal(answer) // texts, a time and a finite number: it cannot fail
+	env.Data, _ = json.Marshal(answer) // strings, a time and a finite number: it cannot fail
 	return env
 }

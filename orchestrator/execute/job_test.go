@@ -152,7 +152,7 @@ func TestNoJobWithoutReport(t *testing.T) {
 	}{
 		"kept":                                   {change: func(*begun, *Runner) {}},
 		"a voice session without a conversation": {change: func(_ *begun, c *Runner) { c.c.Session.ConversationID = "" }},
-		"the client keeps the conversation":      {change: func(_ *begun, c *Runner) { c.c.Unkept = true }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
+		"the client keeps the conversation":      {change: func(_ *begun, c *Runner) { c.c.Ephemeral = true }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
 		"a session that is over":                 {change: func(_ *begun, c *Runner) { c.c.Session.ConversationID = ""; c.End() }, ask: registry.ErrorPermanent, run: registry.ErrorPermanent},
 		"too many":                               {change: func(b *begun, _ *Runner) { b.full = true }, ask: registry.ErrorRateLimit, run: registry.ErrorRateLimit},
 	} {
@@ -232,7 +232,7 @@ func TestCallBeginsAJob(t *testing.T) {
 		}
 		jobs.fail = nil
 		c := f.talk("s3", "ada")
-		c.c.Unkept = true
+		c.c.Ephemeral = true
 		if env := f.run(c, f.job("c9", "wipe", `{"name":"x"}`)); !failed(env, registry.ErrorPermanent) || len(jobs.jobs) != 2 {
 			t.Errorf("in a conversation that nobody keeps: %s", env.Encode())
 		}

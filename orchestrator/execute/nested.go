@@ -22,62 +22,62 @@ import (
 // permit decides whether a tool may call another one; it returns when ctx is done, at the latest.
 type permit func(ctx context.Context, in calls.Nested) calls.Permit
 
-// nest is where one call stands among the calls that one call of a model has led to.
+// callPath is a call's position among the calls that one call of the model has led to.
 type callPath struct {
-	// Fixed.
+	// Never change.
 	permit permit
-	wait   *sync.WaitGroup // of the conversation
+	wait   *sync.WaitGroup // the conversation's
 	root   string          // the model's call
-	chain  []string        // the tools that are calling, that of the model's call first
-	count  *atomic.Int64   // the calls that the model's call has led to, also those that were refused
+	chain  []string        // the calling tools, outermost first
+	count  *atomic.Int64   // nested calls of the model's call, including refused ones
 
-	wrote atomic.Bool // a call that this one has made has written
+	wrote atomic.Bool // a nested call has written
 }
 
-// outermost is the place of a call of a model.
+// outermost is the position of a model's call.
 func outermost(j calls.Run, p permit, wait *sync.WaitGroup) *callPath {
 	return &callPath{permit: p, wait: wait, root: j.Call, chain: []string{j.Prepared.Tool().ToolID}, count: new(atomic.Int64)}
 }
 
-// within returns the place of a call of the tool that is made by the call at n.
+// within returns the position of a call of the tool by the call at n.
 func (n *callPath) within(tool string) *callPath {
 	return &callPath{permit: n.permit, wait: n.wait, root: n.root, chain: append(slices.Clip(n.chain), tool), count: n.count}
 }
 
-// callEnv is what the handler of a call gets beside its arguments.
+// callEnv is a call and the environment of its handler.
 type callEnv struct {
-	e       *Executor
-	path    *callPath
-	run     calls.Run
-	session registry.Session
-	c       *Conversation
-	beside  *beside
-	caps    []any // beside is among them
+	e         *Executor
+	path      *callPath
+	run       calls.Run
+	session   registry.Session
+	c         *Conversation
+	messenger *messenger
+	caps      []any // including messenger
 }
 
-// owns says in the answer to a failed call that the calls of its tool have written.
-func (w *callEnv) owns(env *registry.Envelope) {
+// markWrites marks the answer to a failed call whose nested calls have written.
+func (w *callEnv) markWrites(env *registry.Envelope) {
 	if w.path.wrote.Load() && !env.OK {
 		env.Error.PartialSideEffects = true
 	}
 }
 
-// toolbox is the registry.Tools of one attempt at a call. It may be used concurrently, also by a handler
-// that was left behind.
+// toolbox implements registry.Tools for one attempt at a call. It is safe for concurrent use, even by a handler that
+// has timed out.
 type toolbox struct {
 	*callEnv
 
 	mu      sync.Mutex // guards the following fields
 	over    bool
-	made    map[string]int // how often the attempt has made each call; nil before the first
+	made    map[string]int // counts the attempt's equal calls; nil before the first
 	begun   int
-	cancels map[int]context.CancelFunc // of the calls that run; nil before the first
+	cancels map[int]context.CancelFunc // of running calls; nil before the first
 }
 
-// maxToolName bounds the name of a tool that a handler asks for, in characters.
+// maxToolName limits the tool name that a handler may pass, in characters.
 const maxToolName = 100
 
-// Call is registry.Tools.Call.
+// Call implements registry.Tools.
 func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Envelope {
 	if r := []rune(tool); len(r) > maxToolName {
 		tool = string(r[:maxToolName])
@@ -101,11 +101,11 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 		env = t.refuse(tool, registry.ErrorPermanent, prompts.CallsItself(tool))
 	case err != nil:
 		env = t.refuse(tool, registry.ErrorInternal, prompts.FailedUnexpectedly(tool))
-		t.e.opts.Logger.Error("the arguments of a call by a tool cannot be written as JSON", "tool", tool, "caller", chain[len(chain)-1], "session_id", t.session.ID, "call_id", j.Call, "error", err)
+		t.e.opts.Logger.Error("arguments of a nested call are not JSON", "tool", tool, "caller", chain[len(chain)-1], "session_id", t.session.ID, "call_id", j.Call, "error", err)
 	default:
 		env, budget = t.permitted(ctx, &j, tool, raw)
 	}
-	if number <= registry.MaxNested+1 { // a handler that calls again and again does not fill the audit
+	if number <= registry.MaxNested+1 { // a handler in a loop does not fill the audit
 		t.audited(j, tool, env, budget)
 	}
 	return env
@@ -118,7 +118,6 @@ func (t *toolbox) refuse(tool string, why registry.ErrorType, words prompts.Word
 	return env
 }
 
-// argsOf writes the arguments of a call by a tool.
 func argsOf(args any) (json.RawMessage, error) {
 	if args == nil {
 		return json.RawMessage("{}"), nil
@@ -138,7 +137,7 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 	if writes && caller.SideEffects != spec.SideEffectsWrites {
 		return p.Prepared.Refuse(registry.NewError(registry.ErrorPermanent, prompts.CallerDoesNotWrite(tool, caller.ToolID))), p.Budget
 	}
-	t.names(j)
+	t.setKeys(j)
 	s := t.session
 	s.Call, s.Now = j.Call, time.Now().UTC()
 	at := t.path.within(tool)
@@ -149,9 +148,9 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 	return env, p.Budget
 }
 
-// names gives a call by a tool its keys. They are made of the caller's deed, and of how often this attempt has
-// made the same call, so a caller that runs again gives the same ones, and the ledger recognises what is done.
-func (t *toolbox) names(j *calls.Run) {
+// setKeys sets a nested call's keys: the caller's action and the count of this attempt's equal calls. A repeated
+// caller thus gives the same keys, and the ledger recognises its calls.
+func (t *toolbox) setKeys(j *calls.Run) {
 	sum := sha256.Sum256(j.Prepared.Args())
 	what := j.Prepared.Tool().ToolID + " " + hex.EncodeToString(sum[:16])
 	t.mu.Lock()
@@ -162,11 +161,11 @@ func (t *toolbox) names(j *calls.Run) {
 	what += " " + strconv.Itoa(t.made[what])
 	t.mu.Unlock()
 	j.Keys = calls.Keys{Idempotency: t.run.Keys.Idempotency + " > " + what, Business: j.Prepared.BusinessKey()}
-	j.Message = deed(t.run, t.session) + " > " + what
+	j.Message = actionKey(t.run, t.session) + " > " + what
 }
 
-// inside begins a call by a tool: its context ends with ctx and with the attempt, and the conversation and the
-// Executor wait for it. The caller must call end, unless over says that the attempt has ended.
+// inside begins a nested call: its context ends with ctx and with the attempt, and the conversation and the Executor
+// wait for it. The caller must call end, unless over says that the attempt has ended.
 func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Context, end func(), over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +179,7 @@ func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Conte
 	t.begun++
 	n := t.begun
 	t.cancels[n] = cancel
-	leave, _ := t.e.enter(t.session.ID, tool) // the calling call has entered
+	leave, _ := t.e.enter(t.session.ID, tool) // the caller has entered
 	t.path.wait.Add(1)
 	return ctx, func() {
 		cancel()
@@ -192,7 +191,7 @@ func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Conte
 	}, false
 }
 
-// end ends the calls of an attempt; there are no more of them.
+// end cancels the attempt's calls and prevents others.
 func (t *toolbox) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +201,7 @@ func (t *toolbox) end() {
 	}
 }
 
-// audited writes the line of a call by a tool.
+// audited audits a nested call.
 func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budget json.RawMessage) {
 	if t.c.Audit == nil {
 		return
@@ -225,7 +224,7 @@ func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budge
 	t.c.Audit(r)
 }
 
-// asks is the permit of a conversation that runs: its calls decide.
+// asks is the permit of a running conversation: its Calls decide.
 func (c *Runner) asks(ctx context.Context, in calls.Nested) calls.Permit {
 	answer := make(chan calls.Permit, 1)
 	c.mu.Lock()
@@ -251,18 +250,18 @@ func (c *Runner) asks(ctx context.Context, in calls.Nested) calls.Permit {
 	return calls.Permit{ID: in.ID, Refused: &env}
 }
 
-// Permit takes the answer to a calls.Nested of this conversation. It does not block.
+// Permit delivers the answer to a calls.Nested. It does not block.
 func (c *Runner) Permit(p calls.Permit) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answer := c.asked[p.ID]; answer != nil {
-		answer <- p // it holds one, and each question has one answer
+		answer <- p // never blocks: the channel holds one, and each question has one answer
 		delete(c.asked, p.ID)
 	}
 }
 
-// storedPermit decides on the calls of an approved call whose conversation is not here: by the tools that it may
-// have, without a budget, and as approved as the call itself.
+// storedPermit decides about nested calls of an approved call whose conversation is not on this node: by the tools'
+// scopes, without a budget, and with the call's own approval.
 func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
 	return func(_ context.Context, in calls.Nested) calls.Permit {
 		p, refused := tools.Permitted(s.Scopes).Prepare(in.Tool, s.Mode, in.Args)

@@ -14,46 +14,45 @@ import (
 	"voicegw/store"
 )
 
-// recordTime bounds each operation on the ledger. Nothing else interrupts one: an interrupted
-// reservation might remain although nothing was done.
+// recordTime bounds each ledger operation. Nothing else interrupts one: an interrupted reservation might remain
+// although nothing ran.
 const recordTime = 5 * time.Second
 
 // leaseMargin is how much longer than the tool's timeout a reservation counts as in progress.
 const leaseMargin = 5 * time.Second
 
-// deed returns the ledger's key for a call: made from the tool's business key for this user, or
-// else from the call of a message that may be sent again, or else from the call itself in this
-// session.
-func deed(j calls.Run, session registry.Session) string {
+// actionKey returns a call's key in the ledger: the tool's business key for this user, else the call of a message
+// that may be sent again, else the call in this session.
+func actionKey(j calls.Run, session registry.Session) string {
 	parts := []string{"call", session.ID, j.Keys.Idempotency}
 	if j.Message != "" {
 		parts = []string{"message", j.Message}
 	}
 	if j.Keys.Business != "" {
-		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business}
+		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business} // "deed" is part of stored keys
 	}
 	name, _ := json.Marshal(parts) // only strings: it cannot fail
 	return string(name)
 }
 
-// handlerKey returns the key that the handler passes on to the system it writes to: short, of
-// plain characters, and unique to the deed.
+// handlerKey returns the key for the system that the handler writes to: short, in plain characters, and unique to the
+// action.
 func handlerKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// unrecorded refuses a call that nobody would know of later.
+// unrecorded refuses a call that could not be recorded.
 func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
-	e.opts.Logger.Error("a side effect could not be entered in the "+where+" and was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call, "error", err)
+	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID, "call_id", j.Call, "error", err)
 	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
-// unsure refuses a call of a conversation that another process may have.
-func (e *Executor) unsure(j calls.Run, session registry.Session) registry.Envelope {
+// notOwned refuses a call of a conversation that another process may own.
+func (e *Executor) notOwned(j calls.Run, session registry.Session) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
-	e.opts.Logger.Warn("another process may have the session: a side effect was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call)
+	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool, "session_id", session.ID, "call_id", j.Call)
 	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
@@ -64,7 +63,7 @@ func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entr
 	return e.opts.Ledger.Reserve(ctx, r)
 }
 
-// found answers a call whose deed is already in the ledger.
+// found answers a call whose action is already in the ledger.
 func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) registry.Envelope {
 	p := j.Prepared
 	if entry.State == store.Done {
@@ -77,7 +76,7 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 			}
 			return env
 		}
-		e.opts.Logger.Error("an answer in the ledger cannot be read", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
+		e.opts.Logger.Error("answer in the ledger is not readable", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
 	}
 	words, running := prompts.OutcomeUnknown(), time.Now().Before(entry.LeaseUntil)
 	if running {
@@ -85,13 +84,12 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 	}
 	told := registry.NewError(registry.ErrorConflict, words)
 	told.PartialSideEffects, told.Retryable = true, running
-	e.opts.Logger.Warn("a side effect was begun before and not finished; it is not run again", "tool", p.Tool().ToolID, "session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
+	e.opts.Logger.Warn("side effect started earlier and not finished; not running it again", "tool", p.Tool().ToolID, "session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
 	return p.Refuse(told)
 }
 
-// record enters the outcome of a deed: done, with its answer, or not done at all. A deed that
-// may have been done in part stays pending, so that it is never repeated automatically, unless
-// its handler can find out what happened.
+// record records the outcome of an action: done, with its answer, or not done. An action that may have been done in
+// part stays pending, so that it is never repeated automatically, unless its handler can find out the outcome.
 func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run, session registry.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()
@@ -108,7 +106,7 @@ func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run,
 		err = e.opts.Ledger.Release(ctx, entry)
 	}
 	if err != nil {
-		e.opts.Logger.Error("the ledger could not be told what came of a side effect; another call will be told that it may have been done",
+		e.opts.Logger.Error("outcome of a side effect not recorded; repetitions will be refused as possibly done",
 			"tool", j.Prepared.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "ok", env.OK, "error", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestReservedBeforeDone(t *testing.T) {
 			return nil
 		}
 		j := f.job("c1", "book", `{"name":"ada","time":"9:00"}`)
-		name := deed(j, registry.Session{ID: "s1", UserID: "ada"})
+		name := actionKey(j, registry.Session{ID: "s1", UserID: "ada"})
 		f.do = func(context.Context, call) (registry.Result, error) {
 			e, ok := f.ledger.Entry(name)
 			if want := time.Now().Add(65 * time.Second); !ok || e.State != store.Pending || e.Session != "s1" || e.Call != "c1" || e.Turn != 1 || e.Tool != "book" || !e.LeaseUntil.Equal(want) {
@@ -108,7 +108,7 @@ func TestPendingIsNotBegunAgain(t *testing.T) {
 				if env := f.run(f.talk("s1", "ada"), f.job("c1", "book", args)); !env.OK {
 					t.Errorf("what was done is answered %+v", env)
 				}
-				if !f.log.has("could not be told") {
+				if !f.log.has("not recorded") {
 					t.Error("nothing is logged of an answer that was not kept")
 				}
 				pass(tc.after)
@@ -128,12 +128,12 @@ func TestPendingIsNotBegunAgain(t *testing.T) {
 func TestUnreadableAnswerIsNotDoneAgain(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		j := f.job("c1", "book", `{"name":"ada"}`)
-		name := deed(j, registry.Session{ID: "s1", UserID: "ada"})
+		name := actionKey(j, registry.Session{ID: "s1", UserID: "ada"})
 		e, _, err := f.ledger.Reserve(t.Context(), store.Reservation{Key: name})
 		if err := errors.Join(err, f.ledger.Finish(t.Context(), e, json.RawMessage(`"x"`))); err != nil {
 			t.Fatal(err)
 		}
-		if env := f.run(f.talk("s1", "ada"), j); !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects || len(f.ran()) != 0 || !f.log.has("cannot be read") {
+		if env := f.run(f.talk("s1", "ada"), j); !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects || len(f.ran()) != 0 || !f.log.has("is not readable") {
 			t.Errorf("answered %+v", env)
 		}
 	})
@@ -303,7 +303,7 @@ func TestReleaseThatFails(t *testing.T) {
 			return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "No.")
 		}
 		c := f.talk("s1", "ada")
-		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorPermanent) || !f.log.has("could not be told") {
+		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorPermanent) || !f.log.has("not recorded") {
 			t.Errorf("answered %+v", env)
 		}
 		if env := f.run(c, f.job("c2", "book", `{}`)); !failed(env, registry.ErrorConflict) {

@@ -11,8 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// Ledger records the deeds of tools that write before they are done; *store.Ledger implements
-// it.
+// Ledger records side effects before they run; *store.Ledger implements it.
 type Ledger interface {
 	Reserve(ctx context.Context, r store.Reservation) (e store.Entry, fresh bool, err error)
 	Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error
@@ -27,21 +26,21 @@ type Confirmations interface {
 	Settle(ctx context.Context, conversation, session, reference string) error
 }
 
-// Options configure an Executor. The zero value of each field is usable.
+// Options configure an Executor. Zero fields are usable.
 type Options struct {
-	// Ledger prevents doing a deed twice. If it is nil, tools that write are refused.
+	// Ledger prevents repeated side effects. If it is nil, writing tools are refused.
 	Ledger Ledger
-	// Confirmations stores questions to the user. If it is nil, no question can be asked.
+	// If Confirmations is nil, no question can be asked.
 	Confirmations Confirmations
-	// Jobs does long work. If it is nil, calls that begin some are refused.
+	// If Jobs is nil, calls that start jobs are refused.
 	Jobs Jobs
-	// Life is how long a question can be answered. Zero means defaults.QuestionLife.
+	// Life is how long a question can be answered. Zero means setting.QuestionLife.
 	Life time.Duration
-	// Grace is how long Close lets running tools go on. Zero means 5 s.
+	// Grace is how long Close waits for running tools. Zero means 5 s.
 	Grace time.Duration
-	// RetryAfter is the delay before a call in text mode is repeated, once. Zero means 250 ms.
+	// RetryAfter is the delay before the retry of a call in text mode. Zero means 250 ms.
 	RetryAfter time.Duration
-	// Logger reports what could not be recorded. Nil means no logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 

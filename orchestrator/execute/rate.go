@@ -12,15 +12,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// rateKey is what the calls of a tool with a rate limit are counted by.
+// rateKey identifies a counter of calls.
 type rateKey struct{ user, tool string }
 
 func rateKeyOf(t *registry.Tool, s registry.Session) rateKey {
 	return rateKey{user: cmp.Or(s.UserID, s.ID), tool: t.ToolID}
 }
 
-// tooOften returns the answer to a call that is beyond its tool's rate limit now, and nil within it. It
-// counts nothing: the call is counted when it runs.
+// tooOften returns the answer to a call beyond its tool's rate limit; nil within it. It counts nothing.
 func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.Envelope {
 	limit := p.Tool().RateLimit
 	if limit == nil {
@@ -34,8 +33,7 @@ func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.
 	return &env
 }
 
-// refused returns the answer to a call that could not run even if a person approved it now; nil if it could. It
-// counts nothing.
+// refused returns the answer to a call that could not run even with an approval; nil if it could. It counts nothing.
 func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *registry.Envelope {
 	p := j.Prepared
 	if env := e.unavailable(p, s); env != nil {
@@ -44,7 +42,7 @@ func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *re
 	if env := e.tooOften(p, s); env != nil {
 		return env
 	}
-	why := e.noRoom(p, s, c, deed(j, s))
+	why := e.noRoom(p, s, c, actionKey(j, s))
 	if p.Tool().SideEffects == spec.SideEffectsWrites && e.opts.Ledger == nil {
 		why = registry.NewError(registry.ErrorPermanent, prompts.NoLedger())
 	}
@@ -55,25 +53,24 @@ func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *re
 	return &env
 }
 
-// unavailable returns the answer to a call whose tool is not available any more, or not at this time.
+// unavailable returns the answer to a call whose tool is no longer available, or not now.
 func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *registry.Envelope {
 	env := p.Unavailable(s)
 	if env != nil {
-		e.opts.Logger.Info("a tool is not available and was not run", "tool", p.Tool().ToolID, "session_id", s.ID, "details", string(env.Error.Details))
+		e.opts.Logger.Info("tool not available", "tool", p.Tool().ToolID, "session_id", s.ID, "details", string(env.Error.Details))
 	}
 	return env
 }
 
-// rateLimited refuses a call that may be made again after wait.
 func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit spec.RateLimit, wait time.Duration) registry.Envelope {
 	seconds := int64(math.Ceil(wait.Seconds()))
 	told := registry.NewError(registry.ErrorRateLimit, prompts.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
-	told.Details, _ = json.Marshal(struct { // only numbers and texts: it cannot fail
+	told.Details, _ = json.Marshal(struct { // only numbers and strings: it cannot fail
 		Calls       int    `json:"calls"`
 		Window      string `json:"window"`
 		RetryAfterS int64  `json:"retry_after_s"`
 		RetryAt     string `json:"retry_at"`
 	}{limit.Calls, limit.Window, seconds, time.Now().Add(wait).UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)})
-	e.opts.Logger.Info("a call is beyond its tool's rate limit and was not run", "tool", p.Tool().ToolID, "session_id", s.ID, "retry_after_s", seconds)
+	e.opts.Logger.Info("tool call over its rate limit", "tool", p.Tool().ToolID, "session_id", s.ID, "retry_after_s", seconds)
 	return p.Refuse(told)
 }

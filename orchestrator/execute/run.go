@@ -13,17 +13,16 @@ import (
 	"voicegw/store"
 )
 
-// wasApproved reports whether a person has approved the call: such a call runs even if the
-// conversation is over by now.
+// wasApproved reports whether a person has approved the call, so that it runs even after the conversation's end.
 func wasApproved(r calls.Run) bool { return r.Reference != "" }
 
-// mustFinish reports whether a call, once begun, goes on even if its client has left: the ledger
-// recognises the call when the client sends the message again.
+// mustFinish reports whether a call continues after its client has left: the ledger recognises it when the client
+// sends the message again.
 func mustFinish(r calls.Run) bool {
 	return r.Message != "" && r.Prepared.Tool().SideEffects == spec.SideEffectsWrites
 }
 
-// Run starts a call. The result is reported as calls.Finished.
+// Run starts a call and reports calls.Finished.
 func (c *Runner) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
 	ctx, cancel := context.WithCancelCause(protocol.WithTraceParent(c.e.ctx(), c.c.Trace))
@@ -35,7 +34,7 @@ func (c *Runner) Run(r calls.Run) {
 	c.mu.Unlock()
 	c.begin(tool.ToolID, func() {
 		if !wasApproved(r) && c.isOver() {
-			cancel(errOver) // the conversation is over: the call must not begin
+			cancel(errOver) // the call must not begin
 		}
 		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), c.c, outermost(r, c.asks, &c.wg))
 		c.mu.Lock()
@@ -46,20 +45,19 @@ func (c *Runner) Run(r calls.Run) {
 	})
 }
 
-// sure reports whether the conversation is still this process's.
-func (c *Conversation) sure() bool { return c.Sure == nil || c.Sure() }
+func (c *Conversation) owned() bool { return c.Owned == nil || c.Owned() }
 
-// remember makes durable that a call has begun; cancelling the call does not interrupt that.
-func (c *Conversation) remember(ctx context.Context) error {
-	if c.Remember == nil {
+// checkpoint stores that a call has begun. Cancelling the call does not interrupt it.
+func (c *Conversation) checkpoint(ctx context.Context) error {
+	if c.Checkpoint == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	return c.Remember(ctx)
+	return c.Checkpoint(ctx)
 }
 
-// session describes the conversation to a call of that turn, now.
+// session describes the conversation to a call.
 func (c *Runner) session(turn int, call string) registry.Session {
 	s := c.now()
 	s.Turn, s.Call, s.Now = turn, call, time.Now().UTC()
@@ -69,32 +67,32 @@ func (c *Runner) session(turn int, call string) registry.Session {
 	return s
 }
 
-// run runs a call, and returns its answer and when its handler began. A call that writes is
-// first entered in the ledger, and does not run if the deed was done before or may have been, nor if
-// another process would not recognise it, nor while the conversation is not surely this process's,
-// which is asked last: a process that was stopped meanwhile may have lost it to another one.
+// run runs a call and returns its answer and the start of its handler. A writing call is first reserved in the
+// ledger. It does not run if its action was or may have been carried out, if another process would not recognise it,
+// or if this process may have lost the conversation; ownership is checked last because the process may have been
+// suspended.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *callPath) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if j.Repeats != nil {
 		return e.repeated(ctx, *j.Repeats), time.Time{}
 	}
-	b, caps, end := besides(j, session, c)
+	b, caps, end := newMessenger(j, session, c)
 	defer end()
-	with := &callEnv{e: e, path: at, run: j, session: session, c: c, beside: b, caps: caps}
+	with := &callEnv{e: e, path: at, run: j, session: session, c: c, messenger: b, caps: caps}
 	if p.Tool().SideEffects != spec.SideEffectsWrites {
 		env, begunAt = e.try(ctx, p, session, with)
-		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
+		return e.begunJob(ctx, env, actionKey(j, session), j, session, c), begunAt
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, prompts.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, with) // it answers that the call has not begun
+		return e.try(ctx, p, session, with) // returns the answer for a call that has not begun
 	}
-	if !c.sure() {
-		return e.unsure(j, session), time.Time{}
+	if !c.owned() {
+		return e.notOwned(j, session), time.Time{}
 	}
-	name := deed(j, session)
+	name := actionKey(j, session)
 	entry, fresh, err := e.reserve(ctx, store.Reservation{
 		Key: name, Tool: p.Tool().ToolID, Session: session.ID, Call: j.Call, Turn: j.Turn,
 		Lease: time.Duration(p.Tool().TimeoutMS)*time.Millisecond + leaseMargin,
@@ -105,27 +103,27 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	case !fresh:
 		return e.found(ctx, entry, j), time.Time{}
 	}
-	if err := c.remember(ctx); err != nil {
+	if err := c.checkpoint(ctx); err != nil {
 		env = e.unrecorded(j, session, "checkpoint", err)
 		e.record(entry, env, j, session)
 		return env, time.Time{}
 	}
-	if !c.sure() {
-		env = e.unsure(j, session)
+	if !c.owned() {
+		env = e.notOwned(j, session)
 		e.record(entry, env, j, session)
 		return env, time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
 	env, begunAt = e.try(ctx, p, session, with)
-	with.owns(&env)
+	with.markWrites(&env)
 	env = e.begunJob(ctx, env, name, j, session, c)
 	e.record(entry, env, j, session)
 	return env, begunAt
 }
 
-// try runs a call whose tool is available and within its rate limit. A call that does not begin, because the tool's check
-// refuses it or it was cancelled, does not count against the limit. In text mode a call that cannot have changed anything
-// runs once more after a transient error.
+// try runs a call whose tool is available and within its rate limit. A call that does not begin, because the tool's
+// check refuses it or it was cancelled, does not count against the limit. In text mode, a call without side effects
+// is retried once after a transient error.
 func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, with *callEnv) (env registry.Envelope, begunAt time.Time) {
 	if env := e.unavailable(p, session); env != nil {
 		return *env, time.Time{}
@@ -142,12 +140,12 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 			}
 		}()
 	}
-	if ctx.Err() == nil { // otherwise the call does not begin
+	if ctx.Err() == nil { // otherwise it does not begin
 		begunAt = time.Now()
 	}
-	// The nested calls of a run end with it, also if its handler was left behind.
+	// Nested calls end with the run, even if its handler continues.
 	once := func() registry.Envelope {
-		tools, parts := &toolbox{callEnv: with}, &stream{b: with.beside}
+		tools, parts := &toolbox{callEnv: with}, &stream{b: with.messenger}
 		defer tools.end()
 		defer parts.end()
 		return p.Run(ctx, session, append([]any{tools, parts}, with.caps...)...)

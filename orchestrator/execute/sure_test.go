@@ -17,7 +17,7 @@ import (
 func TestNothingBeginsInALostConversation(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
-		c.c.Sure = func() bool { return false }
+		c.c.Owned = func() bool { return false }
 		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
 			t.Errorf("the ledger was asked to %s", op)
 			return nil
@@ -46,7 +46,7 @@ func TestConversationIsLostWhileTheLedgerIsWritten(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var lost atomic.Bool
 		c := f.talk("s1", "ada")
-		c.c.Sure = func() bool { return !lost.Load() }
+		c.c.Owned = func() bool { return !lost.Load() }
 		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
 			if op == storetest.Reserve {
 				lost.Store(true)
@@ -70,7 +70,7 @@ func TestAnotherProcessKnowsTheCall(t *testing.T) {
 		c := f.talk("s1", "ada")
 		var begun, kept []int
 		var away error
-		c.c.Remember = func(context.Context) error {
+		c.c.Checkpoint = func(context.Context) error {
 			begun, kept = append(begun, len(f.ran())), append(kept, len(f.ledger.Entries()))
 			return away
 		}

@@ -15,7 +15,7 @@ import (
 func TestDeeds(t *testing.T) {
 	f := newFixture(t, Options{})
 	name := func(session, user, id, tool, raw string) string {
-		return deed(f.job(id, tool, raw), registry.Session{ID: session, UserID: user})
+		return actionKey(f.job(id, tool, raw), registry.Session{ID: session, UserID: user})
 	}
 	for about, tc := range map[string]struct {
 		a, b string
@@ -49,15 +49,15 @@ func TestHandlersSeeTheDeed(t *testing.T) {
 		}
 		fit := regexp.MustCompile(`^vg-[0-9a-f]{32}$`)
 		seen := map[string]string{}
-		for _, tc := range []struct{ session, call, tool, name, deed string }{
+		for _, tc := range []struct{ session, call, tool, name, action string }{
 			{"s1", "c1", "book", "ada", "one"}, {"s2", "c9", "book", "ada", "one"}, {"s1", "c2", "book", "bob", "two"},
 			{"s1", "c3", "wipe", "ada", "three"}, {"s1", "c4", "wipe", "ada", "four"},
 		} {
 			f.run(f.talk(tc.session, "ada"), f.job(tc.call, tc.tool, `{"name":"`+tc.name+`"}`))
-			if before, has := seen[tc.deed]; !fit.MatchString(got) || has && before != got {
-				t.Errorf("deed %s was given %q, before %q", tc.deed, got, before)
+			if before, has := seen[tc.action]; !fit.MatchString(got) || has && before != got {
+				t.Errorf("deed %s was given %q, before %q", tc.action, got, before)
 			}
-			seen[tc.deed] = got
+			seen[tc.action] = got
 		}
 		distinct := map[string]bool{}
 		for _, key := range seen {
@@ -84,7 +84,7 @@ func FuzzDeed(f *testing.F) {
 		name := func(session, user, call, key string) string {
 			j := j
 			j.Keys = calls.Keys{Idempotency: call, Business: key}
-			return deed(j, registry.Session{ID: session, UserID: user})
+			return actionKey(j, registry.Session{ID: session, UserID: user})
 		}
 		for _, s := range []string{session1, user1, call1, key1, session2, user2, call2, key2} {
 			if !utf8.ValidString(s) {

@@ -245,13 +245,13 @@ func (m *deedModel) learn(t *testing.T) {
 func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j calls.Run) {
 	t.Helper()
 	if !m.confirm {
-		if a, b := deed(j, registry.Session{ID: "s0", UserID: "ada"}), deed(j, registry.Session{ID: "s1", UserID: "ada"}); a != b {
+		if a, b := actionKey(j, registry.Session{ID: "s0", UserID: "ada"}), actionKey(j, registry.Session{ID: "s1", UserID: "ada"}); a != b {
 			t.Fatalf("two conversations call the deed %s and %s", a, b)
 		}
 		return
 	}
 	j.Keys = calls.ApprovedKeys(deedReference, j.Prepared.BusinessKey())
-	inSession := deed(j, registry.Session{ID: "s0", UserID: "ada"})
+	inSession := actionKey(j, registry.Session{ID: "s0", UserID: "ada"})
 	_, _ = e.RunStored(t.Context(), "call_1", m.tools, store.Confirmation{
 		Session: "s0", User: "ada", Mode: string(spec.ModeVoice), Reference: deedReference, Tool: m.tool(),
 		ToolVersion: j.Prepared.Tool().Version, Args: j.Prepared.Args(), Turn: 1,

@@ -1,0 +1,195 @@
+package execute
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"voicegw/internal/audit"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
+	"voicegw/registry"
+)
+
+// messenger implements the registry.CallCapabilities of one call: its messages to the client and its audit notes. Its
+// methods are safe for concurrent use. After the call's end they do nothing, even if the handler is still running.
+type messenger struct {
+	// Never change.
+	run     calls.Run
+	session registry.Session
+	c       *Conversation
+	begun   time.Time
+
+	mu          sync.Mutex // guards the following fields
+	over        bool
+	sent, noted int
+	next        *protocol.ToolProgress // waits for pause; may be nil
+	pause       *time.Timer            // until the next progress message; nil if it may come now
+}
+
+// progressEvery is the minimum interval of progress messages about a call.
+const progressEvery = 500 * time.Millisecond
+
+// newMessenger returns a call's messenger and capabilities. The caller must call end after the handler has ended or
+// timed out.
+func newMessenger(run calls.Run, session registry.Session, c *Conversation) (b *messenger, caps []any, end func()) {
+	b = &messenger{run: run, session: session, c: c, begun: time.Now()}
+	return b, append([]any{b}, c.Capabilities...), b.end
+}
+
+func (b *messenger) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if b.pause != nil {
+		b.pause.Stop()
+	}
+}
+
+// Tell implements registry.Progress.
+func (b *messenger) Tell(text string, fraction float64) {
+	tool := b.run.Prepared.Tool()
+	m := &protocol.ToolProgress{
+		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category),
+		DurationMS: time.Since(b.begun).Milliseconds(), Text: registry.ProgressText(text),
+	}
+	if fraction >= 0 { // and not NaN
+		m.Fraction = new(min(fraction, 1))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pause != nil {
+		b.next = m
+		return
+	}
+	b.progress(m)
+}
+
+// progress sends progress and starts the pause. The caller must hold mu.
+func (b *messenger) progress(m *protocol.ToolProgress) {
+	if b.over {
+		return
+	}
+	b.tell(m)
+	b.report(m)
+	b.pause = time.AfterFunc(progressEvery, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.pause = nil
+		if next := b.next; next != nil {
+			b.next = nil
+			b.progress(next)
+		}
+	})
+}
+
+// report passes on the text that the client got. The caller must hold mu.
+func (b *messenger) report(m *protocol.ToolProgress) {
+	if b.c.Progress == nil || m.Text == "" {
+		return
+	}
+	p := calls.Progressed{Call: b.run.Call, Text: m.Text, Fraction: -1}
+	if m.Fraction != nil {
+		p.Fraction = *m.Fraction
+	}
+	b.c.Progress(p)
+}
+
+// Timeout implements registry.Messenger.
+func (b *messenger) Timeout(until time.Time, d time.Duration, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return
+	}
+	if b.c.Blocked != nil {
+		b.c.Blocked(until)
+	}
+	b.tell(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
+}
+
+// Send implements registry.Messenger.
+func (b *messenger) Send(name string, data any) error {
+	encoded, err := registry.Aside(name, data)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.over:
+		return nil
+	case b.sent == registry.MaxAsides:
+		return registry.TooManyAsides("messages")
+	}
+	b.sent++
+	tool := b.run.Prepared.Tool()
+	b.tell(&protocol.ToolMessage{
+		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category), Name: name, Data: encoded,
+	})
+	return nil
+}
+
+// Note implements registry.Audit.
+func (b *messenger) Note(event string, data any) error {
+	encoded, err := registry.Aside(event, data)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.over || b.c.Audit == nil:
+		return nil
+	case b.noted == registry.MaxAsides:
+		return registry.TooManyAsides("notes")
+	}
+	b.noted++
+	b.c.Audit(audit.Note{
+		At: time.Now(), Tool: b.run.Prepared.Tool(), RegistryVersion: b.run.Prepared.RegistryVersion(), Mode: b.session.Mode,
+		Turn: b.run.Turn, ID: b.run.Call, Key: b.run.Keys.Idempotency, Reference: b.run.Reference, Event: event, Data: encoded,
+	}.Record())
+	return nil
+}
+
+// tell sends the client a message. The caller must hold mu, so that no message follows the call's end.
+func (b *messenger) tell(m protocol.ServerMessage) {
+	if b.c.Tell != nil {
+		b.c.Tell(m)
+	}
+}
+
+// stream implements registry.Stream for one attempt at a call. It is safe for concurrent use, and silent after the
+// attempt, even if its handler is still running.
+type stream struct {
+	b *messenger // whose mu guards the following fields
+
+	over         bool
+	parts, bytes int
+}
+
+func (s *stream) end() {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.over = true
+}
+
+// Part implements registry.Stream.
+func (s *stream) Part(data any) error {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	part, err := registry.NewPart(data, s.parts, s.bytes)
+	if err != nil || s.over || s.b.over {
+		return err //nolint:wrapcheck // for the tool
+	}
+	encoded, err := json.Marshal(part)
+	if err != nil {
+		return err //nolint:wrapcheck // the data is JSON already: it cannot fail
+	}
+	s.parts, s.bytes = part.Part, s.bytes+len(part.Data)
+	tool := s.b.run.Prepared.Tool()
+	s.b.tell(&protocol.ToolMessage{
+		Header: protocol.Header{Turn: s.b.run.Turn}, CallID: s.b.run.Call, Tool: tool.ToolID, Category: string(tool.Category), Name: registry.PartName, Data: encoded,
+	})
+	return nil
+}
