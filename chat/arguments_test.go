@@ -92,7 +92,7 @@ func TestAClientsToolGetsAnObject(t *testing.T) {
 				if calls := callsOf(t, f.last()); len(calls) != 1 {
 					t.Errorf("the model is told the calls %+v", calls)
 				}
-				if answer := f.last().Messages[len(f.last().Messages)-1]; !strings.Contains(answer.Text, "no JSON object") {
+				if answer := f.last().Messages[len(f.last().Messages)-1]; !strings.Contains(answer.Text, "not a JSON object") {
 					t.Errorf("the model is told %s", answer.Text)
 				}
 			})

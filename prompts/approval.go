@@ -2,7 +2,7 @@ package prompts
 
 import "fmt"
 
-// ApprovalNeeded means that the user is being asked on the screen.
+// ApprovalNeeded says that the user is asked on the screen.
 func ApprovalNeeded(tool string) Words {
 	return Words{
 		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
@@ -10,8 +10,7 @@ func ApprovalNeeded(tool string) Words {
 	}
 }
 
-// ApprovalNeededAloud means that the user may approve aloud. confirm is the tool by which the model reports the
-// answer.
+// ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
 func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	return Words{
 		Message:    tool + " needs the user's approval. Nothing has been done yet.",
@@ -19,36 +18,35 @@ func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	}
 }
 
-// ApprovalNeededWithin refuses a tool's call of another tool that needs approval, because the call of caller has
-// none.
+// ApprovalNeededWithin refuses a nested call that needs approval, because the call of caller has none.
 func ApprovalNeededWithin(tool, caller string) Words {
 	return Words{
-		Message:    fmt.Sprintf("%s was not run: a person has to approve it, and nobody was asked about %s, which calls it.", tool, caller),
+		Message:    fmt.Sprintf("%s was not run: it needs approval, and %s, which calls it, has none.", tool, caller),
 		Suggestion: fmt.Sprintf("Tell the user that it was not done. If there is a tool %s, call it yourself, so that the user is asked.", tool),
 	}
 }
 
-// CouldNotAskForApproval means that the approval request could not be saved.
+// CouldNotAskForApproval says that the question could not be recorded.
 func CouldNotAskForApproval() Words {
 	return Words{Message: "The user could not be asked to approve it; nothing was done.", Suggestion: DoesNotWork}
 }
 
-// TooManyQuestions refuses a call that needs approval while too many approval requests are open.
+// TooManyQuestions refuses a call that needs approval while too many questions are open.
 func TooManyQuestions() Words {
 	return Words{Message: "Too many questions wait for the user's answer already.", Suggestion: "Ask the user to answer them first."}
 }
 
-// ApprovalAskedTooOften refuses calls that need approval for the rest of the conversation, after times requests
-// without an approval.
+// ApprovalAskedTooOften refuses a call that needs approval for the rest of the conversation, after that many
+// questions without an approval.
 func ApprovalAskedTooOften(times int, tool string) Words {
 	return Words{
-		Message:    fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; that is as often as is allowed. They are not asked again, and %s was not run.", times, tool),
+		Message:    fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; which is the limit. They are not asked again, and %s was not run.", times, tool),
 		Suggestion: "Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask for it in a new conversation.",
 	}
 }
 
-// ApprovalAskedTooOftenAbout refuses calls of a tool until the user says something, after times requests without an
-// approval.
+// ApprovalAskedTooOftenAbout refuses a call of one tool until the user speaks, after that many questions about it
+// without an approval.
 func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
 		Message:    fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, and it was not run.", times, tool),
@@ -56,13 +54,13 @@ func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	}
 }
 
-// ApprovalNotGiven answers a confirm_action after which nothing ran. notice reports the outcome, such as
-// prompts.DeclinedNotice.
+// ApprovalNotGiven answers a confirm_action whose question ran nothing. notice reports the outcome, such as
+// DeclinedNotice.
 func ApprovalNotGiven(notice string) Words {
 	return Words{Message: notice, Suggestion: "Nothing was done. Go on with the conversation."}
 }
 
-// ConfirmActionArguments means that the arguments of confirm_action are invalid.
+// ConfirmActionArguments reports invalid arguments of confirm_action.
 func ConfirmActionArguments() Words {
 	return Words{
 		Message:    "confirm_action takes reference, a string, and approved, true or false.",
@@ -78,7 +76,7 @@ func NoSuchQuestion() Words {
 	}
 }
 
-// UserHasNotSpoken answers a confirm_action that the user cannot have approved.
+// UserHasNotSpoken refuses an approval before the user has spoken.
 func UserHasNotSpoken() Words {
 	return Words{
 		Message:    "The user has not spoken since the question was put, so nobody has agreed.",
@@ -86,12 +84,12 @@ func UserHasNotSpoken() Words {
 	}
 }
 
-// AnswerNotRecorded means that the user's answer could not be saved.
+// AnswerNotRecorded reports a failure to record the user's answer.
 func AnswerNotRecorded() Words {
 	return Words{Message: "The answer could not be recorded; nothing was done.", Suggestion: DoesNotWork}
 }
 
-// ToolChanged means that the approved version of a tool was replaced.
+// ToolChanged reports that an approved tool has changed since the question.
 func ToolChanged(tool, from, to string) Words {
 	return Words{
 		Message:    "The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to + "); nothing was done.",
@@ -115,7 +113,7 @@ func OvertakenApproved() Words {
 	}
 }
 
-// Overtaken answers a call that is still running when the user's next turn starts.
+// Overtaken answers a call that still runs at the user's next turn.
 func Overtaken(tool string) Words {
 	return Words{
 		"The user went on before " + tool + " had finished. It is still running, and its result will not be sent.",

@@ -2,13 +2,12 @@ package prompts
 
 // Texts about the earlier conversation, for an agent that continues it.
 
-// WrittenBefore gives a voice agent the text conversation. It is a notice and not part of the system text, because
-// earlier messages are not instructions.
+// WrittenBefore passes a written conversation to a voice agent, as a notice: earlier messages must not give orders.
 func WrittenBefore(brief string) string {
 	return "The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" + brief
 }
 
-// AnswerFirst follows WrittenBefore if the user has a pending request.
+// AnswerFirst follows WrittenBefore if the user has asked something.
 func AnswerFirst(request string) string {
 	return "That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n" + request
 }
@@ -16,7 +15,7 @@ func AnswerFirst(request string) string {
 // GoOnByVoice follows WrittenBefore if there is no pending request.
 const GoOnByVoice = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
 
-// SaidBefore summarises the truncated part of a conversation.
+// SaidBefore replaces the part of a conversation that is too long to quote.
 func SaidBefore(brief string) string { return "What was said before, in short:\n" + brief }
 
 // Marks of an entry that a text agent gets in full.
@@ -35,7 +34,7 @@ const (
 	BrokenOff      = " [broken off]"
 )
 
-// Called replaces tool calls without their answers. outcomes lists calls and outcomes, such as "kb_search: ok".
+// Called replaces tool calls without their answers. outcomes is like "kb_search: ok".
 func Called(outcomes string) string { return "[called " + outcomes + "]" }
 
 // Notes that replace a tool's answer that was not kept. They are values of JSON strings without quotation marks.

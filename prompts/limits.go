@@ -24,7 +24,7 @@ func CalledTooOften(tool string, calls int, window string, wait time.Duration) W
 	}
 }
 
-// NotAvailableNow refuses a call outside the tool's times; when describes the next one.
+// NotAvailableNow refuses a call of a tool outside its hours; when is the next time.
 func NotAvailableNow(tool, when string) Words {
 	return Words{
 		fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
@@ -32,7 +32,7 @@ func NotAvailableNow(tool, when string) Words {
 	}
 }
 
-// NotAvailable refuses a call of a tool that is no longer available to the conversation.
+// NotAvailable refuses a call of a tool that the conversation has lost.
 func NotAvailable(tool string) Words {
 	return Words{
 		fmt.Sprintf("%s is not available in this conversation any more, and it was not run.", tool),
@@ -40,15 +40,15 @@ func NotAvailable(tool string) Words {
 	}
 }
 
-// TooManyJobs refuses a job above the user's limit. name is the job's name.
+// TooManyJobs refuses a job while the user has the maximum number of them. name is the job's.
 func TooManyJobs(name string) Words {
 	return Words{
-		fmt.Sprintf("%q was not begun: as much of it is under way for this user as may be.", name),
-		"Tell the user that it can be begun when one of those has ended.",
+		fmt.Sprintf("%q was not started: this user has the maximum number of these jobs.", name),
+		"Tell the user that it can be started when one of those has ended.",
 	}
 }
 
-// NoJobs refuses a job whose result could not be reported.
+// NoJobs refuses a job whose end could not be reported.
 func NoJobs(name string) Words {
 	return Words{
 		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not keep this conversation.", name),
@@ -56,30 +56,31 @@ func NoJobs(name string) Words {
 	}
 }
 
-// JobUnread answers a repeated call with an unreadable job.
+// JobUnread answers a repeated call whose job could not be read.
 func JobUnread() Words {
-	return Words{"This was requested before. How far it is cannot be read now.", "Tell the user to ask again in a moment."}
+	return Words{"This was requested before. Its progress is not available now.", "Tell the user to ask again in a moment."}
 }
 
-// JobOfAnotherVersion ends a job of another version of its tool.
+// JobOfAnotherVersion ends a job whose tool has changed since its start.
 func JobOfAnotherVersion(tool string) Words {
-	return Words{fmt.Sprintf("The work of %s was begun by another version of the tool, which this one cannot go on with.", tool), "Tell the user that it has failed and must be begun again."}
+	return Words{fmt.Sprintf("The work of %s was started by another version of the tool, and this one cannot continue it.", tool), "Tell the user that it has failed and must be started again."}
 }
 
-// JobOutOfTime ends a job above its tool's time limit, such as "30m".
+// JobOutOfTime ends a job that exceeds its tool's limit, such as "30m".
 func JobOutOfTime(tool, longest string) Words {
 	return Words{fmt.Sprintf("The work of %s did not end within %s and was stopped.", tool, longest), "Tell the user that it has failed."}
 }
 
-// JobInterrupted ends a job after too many deaths of its gateway.
+// JobInterrupted ends a job whose gateway has died too many times.
 func JobInterrupted(tool string, attempts int) Words {
 	return Words{
-		fmt.Sprintf("The work of %s was begun %d times and was interrupted each time, so it was given up. It may have been done in part.", tool, attempts),
-		"Tell the user that it has failed, and that nobody knows how far it came.",
+		fmt.Sprintf("The work of %s was started %d times and interrupted each time, so it was given up. It may have been done in part.", tool, attempts),
+		"Tell the user that it has failed, and that its progress is unknown.",
 	}
 }
 
-// BudgetUsedUp refuses a call above the turn's budget. kind is "tool calls" or "retrieval calls", allowed the limit.
+// BudgetUsedUp refuses a call beyond the turn's budget. kind is "tool calls" or "retrieval calls", allowed is the
+// limit.
 func BudgetUsedUp(kind string, allowed int, tool string) Words {
 	return Words{
 		fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", kind, allowed, tool),

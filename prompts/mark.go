@@ -14,11 +14,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Mark is a conversation's mark. The zero Mark marks and removes nothing. A Mark is immutable and safe for concurrent
-// use.
+// Mark is the secret mark of one conversation. The zero Mark marks and removes nothing. A Mark is immutable.
 type Mark struct{ code string }
 
-// alphabet has no vowels, so a code is never a word. codeLength characters of it have 55 bits.
+// alphabet has no vowels, so that a code is never a word; codeLength characters have 55 bits.
 const (
 	alphabet   = "bdfghklmnqrtvwz23456789y"
 	codeLength = 12
@@ -27,11 +26,12 @@ const (
 // NewMark returns a random mark.
 func NewMark() Mark {
 	var random [codeLength]byte
-	rand.Read(random[:]) // never fails: crypto/rand aborts the program instead
+	rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	return fromBytes(random[:])
 }
 
-// MarkFor derives the mark of the named conversation. Without the key, of at least 16 random bytes, it is unknown.
+// MarkFor returns the mark of the conversation with that name, which is secret like the key. The key must have at
+// least 16 random bytes.
 func MarkFor(key []byte, name string) Mark {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(name))
@@ -41,7 +41,7 @@ func MarkFor(key []byte, name string) Mark {
 // Code returns the mark for MarkOf. It is a secret of the conversation.
 func (m Mark) Code() string { return m.code }
 
-// MarkOf returns the mark with that code, or a new one if the code is invalid.
+// MarkOf returns the mark with this code, or a new one if the code is invalid.
 func MarkOf(code string) Mark {
 	if len(code) != codeLength || strings.Trim(code, alphabet) != "" {
 		return NewMark()
@@ -57,7 +57,7 @@ func fromBytes(random []byte) Mark {
 	return Mark{string(code)}
 }
 
-// Text is the mark before a message, for the prompt; empty for the zero Mark.
+// Text is the mark at the beginning of a message; empty for the zero Mark.
 func (m Mark) Text() string {
 	if m.code == "" {
 		return ""
@@ -65,8 +65,7 @@ func (m Mark) Text() string {
 	return "[voicegw:" + m.code + "]"
 }
 
-// Notice makes a text the gateway's own message: the mark, a space and the text. Quotations in the text cannot
-// contain the mark.
+// Notice returns the gateway's own message: the mark, a space and the text, without any mark in its quotations.
 func (m Mark) Notice(text string) string {
 	if m.code == "" {
 		return text
@@ -74,11 +73,11 @@ func (m Mark) Notice(text string) string {
 	return m.Text() + " " + m.Foreign(text)
 }
 
-// taken replaces the code. Its vowels prevent the text around it from forming the code again.
+// taken replaces the code. Its vowels keep both sides from forming the code again.
 const taken = "removed"
 
-// Foreign removes the mark's code from anyone else's text, in upper and lower case, in other forms of its letters
-// (NFKC), and with spaces, marks, punctuation or invisible characters inside. The rest of the text doesn't change.
+// Foreign returns a text without the mark's code, in any case, compatibility form (NFKC) of its letters, and with
+// spaces, marks, punctuation or invisible characters inside.
 func (m Mark) Foreign(text string) string {
 	from, to := m.find(text, false)
 	if from < 0 {
@@ -95,8 +94,7 @@ func (m Mark) Foreign(text string) string {
 	return out.String()
 }
 
-// JSON applies Foreign to every string of a JSON text, including names of members. Invalid JSON is treated as text. A
-// text without the code is returned unchanged.
+// JSON is Foreign for every string of a JSON text, including member names. Invalid JSON is treated as text.
 func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	if from, _ := m.find(string(raw), true); from < 0 {
 		return raw
@@ -111,7 +109,7 @@ func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if e.Encode(m.clean(v)) != nil {
-		return json.RawMessage(`null`) // cannot happen: decoded values can be encoded
+		return json.RawMessage(`null`) // unreachable: decoded values can be encoded
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
@@ -135,8 +133,7 @@ func (m Mark) clean(v any) any {
 	return v
 }
 
-// find returns the first position of the code; from is -1 without it. Escaped characters in JSON count as the
-// characters they represent.
+// find returns the position of the code; from is -1 without it. In JSON text, escapes count as their characters.
 func (m Mark) find(text string, escaped bool) (from, to int) {
 	if m.code == "" {
 		return -1, -1
@@ -175,7 +172,7 @@ func (m Mark) find(text string, escaped bool) (from, to int) {
 	return -1, -1
 }
 
-// ends reports whether the latest characters are the code. The window is a ring.
+// ends reports whether the latest characters, in a ring, are the code.
 func (m Mark) ends(window *[codeLength]byte, n int) bool {
 	if n < codeLength || window[(n-1)%codeLength] != m.code[codeLength-1] {
 		return false
@@ -199,7 +196,7 @@ func folded(r rune) byte {
 	return 0
 }
 
-// next reads a character and returns its length in bytes. A JSON escape other than a letter is read as a space.
+// next reads one character and returns its length in bytes. A JSON escape other than a letter counts as a space.
 func next(text string, escaped bool) (rune, int) {
 	if !escaped || text[0] != '\\' || len(text) < 2 {
 		return utf8.DecodeRuneInString(text)
@@ -219,7 +216,6 @@ func next(text string, escaped bool) (rune, int) {
 	return r, 6
 }
 
-// hex4 parses four hexadecimal digits; -1 if invalid.
 func hex4(text string) rune {
 	if len(text) < 4 {
 		return -1

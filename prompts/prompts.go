@@ -1,7 +1,7 @@
-// Package prompts has every sentence that the gateway itself says to a model: instructions (prompts.go), notices between
-// turns (notices.go), the earlier conversation (history.go), built-in tools (builtin.go), and errors of tool calls
-// (callerrors.go, approval.go). Texts that tools write are in the tools' folders; texts for a person are in the code that shows
-// them.
+// Package prompts holds every sentence that the gateway itself says to a model: instructions (prompts.go), notices
+// between turns (notices.go), the earlier conversation (history.go), built-in tools (builtin.go), and errors of tool
+// calls (callerrors.go, approval.go, limits.go). Texts of tools are in the tools' folders; texts for people are in
+// the code that shows them.
 package prompts
 
 import (
@@ -25,48 +25,40 @@ var textBehavior string
 // Mode is how the model and the user talk.
 type Mode string
 
-// The modes.
 const (
 	Voice Mode = "voice"
 	Text  Mode = "text"
 )
 
-// ToolSummary is what a prompt says about a tool. The guide is not part of it: the
-// model asks for it.
+// ToolSummary is a tool's entry in a prompt. The model asks for the guide separately.
 type ToolSummary struct {
 	ID       string // "kb_search"
 	Category string // "retrieval", "action" or "utility"
 	Summary  string // one sentence
 }
 
-// Options configure the composed text. The zero value means a voice agent without tools.
+// Options configure the prompt. The zero value means a voice agent without tools.
 type Options struct {
 	// Mode is Voice or Text; empty means Voice.
 	Mode Mode
-	// Core and Behavior replace the built-in texts: for all modes, and for this one.
-	// Empty means the built-in text.
+	// Core and Behavior replace the built-in texts for all modes and for this mode.
 	Core     string
 	Behavior string
-	// Instructions say who the agent is and what it is for; they follow the
-	// built-in texts. They may be empty.
+	// Instructions are the agent's own; they follow the built-in texts. May be empty.
 	Instructions string
-	// Tools are those that the model may call in this mode, in any order. Without tools,
-	// the text does not mention tools.
+	// Tools are the model's tools in this mode, in any order. Without tools, the prompt does not mention tools.
 	Tools []ToolSummary
-	// Retrievals is how many retrieval calls one request may have, TopK the maximum number of
-	// results of each. The text names both if there are tools.
+	// Retrievals limits the retrieval calls of a request, TopK the results of each.
 	Retrievals, TopK int
-	// SpokenConfirmation says that the user may approve an action aloud.
+	// SpokenConfirmation lets the user approve an action aloud.
 	SpokenConfirmation bool
-	// Now is the time in the user's time zone: the text tells the model the date, the weekday and the
-	// zone. A zero time leaves them out. They are behind everything that a provider can cache for longer
-	// than a day.
+	// Now is the time in the user's time zone; zero leaves date and zone out. They follow everything that a provider
+	// can cache for more than a day.
 	Now time.Time
-	// Mark is the text with which the gateway's own messages to the model begin. Empty if the
-	// gateway sends no messages. It is at the end of the text, because it is different in each
-	// conversation and a provider can cache the text before it.
+	// Mark begins the gateway's own messages to the model; empty if there are none. It comes last, because it differs
+	// between conversations and a provider can cache the text before it.
 	Mark string
-	// RegistryVersion is the version of the registry that Tools come from.
+	// RegistryVersion is the version of the tools' registry.
 	RegistryVersion string
 }
 
@@ -98,8 +90,7 @@ const (
 	spokenRule = `- When a tool asks for a confirmation, ask the user for a clear yes. Only when the user has answered, call confirm_action with the reference and what they said; anything unclear is a no.`
 )
 
-// Compose returns the text with which a model is set up. It depends only on its options:
-// the same options give the same text.
+// Compose returns the prompt. Equal options give equal prompts.
 func Compose(o Options) string {
 	behavior, loop := voiceBehavior, voiceLoop
 	if o.Mode == Text {
@@ -132,14 +123,12 @@ func Compose(o Options) string {
 	return strings.Join(out, "\n\n") + "\n"
 }
 
-// today tells the model the date, the weekday and the user's time zone.
 func today(now time.Time) string {
 	return fmt.Sprintf("Today is %s. The user's time zone is %s (UTC%s). Times that the user says are local times in that zone. Give a tool a local time as 2026-11-30T10:00:00, without an offset, unless the tool asks for another form; it is taken as that zone's.",
 		now.Format("Monday, 2 January 2006"), now.Location(), now.Format("-07:00"))
 }
 
-// toolList lists the tools in the order of their ids, so that the same registry always
-// gives the same text.
+// toolList lists the tools by ID, so that equal registries give equal prompts.
 func toolList(tools []ToolSummary, version string) string {
 	var b strings.Builder
 	b.WriteString("Your tools")

@@ -2,26 +2,25 @@ package transport
 
 import "time"
 
-// Capabilities describes what one model can do and what it needs from its caller.
-// Every adapter has a table with one row per model and the source of each row. Code
-// outside the adapters decides by this record, never by a model's name.
+// Capabilities describes a model. Every adapter has a table with one row per model and the row's source. Code outside
+// the adapters depends on this record, never on a model's name.
 type Capabilities struct {
-	// SpeechEvents: the model reports where the user's speech starts and stops.
-	// Without it the caller must detect speech itself.
+	// SpeechEvents: the model reports the start and end of the user's speech. Otherwise the caller must detect
+	// speech.
 	SpeechEvents bool
 
-	// InterruptNotice: the model reports that the user has interrupted it
-	// (Interrupted). Without it, the start of speech is the interruption.
+	// InterruptNotice: the model reports interruptions (Interrupted). Otherwise the start of speech is the
+	// interruption.
 	InterruptNotice bool
 
-	// Truncate: the model must be told how much of an interrupted answer was heard.
+	// Truncate: the model needs to know how much of an interrupted answer was heard.
 	Truncate bool
 
-	// Cancel: the model can be made to stop speaking (Interrupt).
+	// Cancel: the model supports Interrupt.
 	Cancel bool
 
-	// RespondNeeded: after tool results and typed turns the model answers only when it is
-	// asked to (Respond). Without it, Respond does nothing.
+	// RespondNeeded: after tool results and typed turns the model answers only on Respond. Otherwise Respond does
+	// nothing.
 	RespondNeeded bool
 
 	// ToolsOff: one answer can be requested with tools switched off.
@@ -30,50 +29,44 @@ type Capabilities struct {
 	// ToolCancelNotice: the model withdraws calls that an interruption made pointless.
 	ToolCancelNotice bool
 
-	// Reconfigure is how the model takes other instructions and tools.
 	Reconfigure ReconfigureForm
 
-	// Tools is how the model waits for tools.
 	Tools ToolWaiting
 
-	// ToolSchemas is the form in which the model takes a tool's parameters.
+	// ToolSchemas is the form of a tool's parameters.
 	ToolSchemas SchemaForm
 
-	// Scheduling: a late tool result may carry when the model should speak about it.
+	// Scheduling: a late tool result may say when the model should speak about it.
 	Scheduling bool
 
-	// Resume: the model hands out handles with which a conversation can continue over a
-	// new connection.
+	// Resume: the model provides handles to continue a conversation on a new connection.
 	Resume bool
 
-	// AddItem is how the model takes an entry of a conversation without a turn.
 	AddItem AddItemForm
 
-	// AddItemBeside: a model with AddItemIdle takes an entry also while calls wait, if all of them are calls
-	// beside which it continues.
+	// AddItemBeside: a model with AddItemIdle takes entries during calls that it does not pause for.
 	AddItemBeside bool
 
 	// Images: the model takes still images (Image).
 	Images bool
 
-	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
-	// For information only: Usage events are always deltas.
+	// UsageCumulative: the provider reports totals, which the adapter turns into deltas. For information only.
 	UsageCumulative bool
 
-	// History is how the model takes what was said before the connection was opened.
+	// History is how the model takes the earlier conversation.
 	History HistoryForm
 
-	// ConnectionLife is the longest time that one connection lasts; zero if unknown.
+	// ConnectionLife is the maximum duration of a connection; zero if unknown.
 	ConnectionLife time.Duration
 
-	// Source is where the row's facts come from.
+	// Source documents the row.
 	Source string
 }
 
-// ToolWaiting is how a model behaves while a tool runs.
+// ToolWaiting is a model's behaviour while a tool runs.
 type ToolWaiting string
 
-// The ways a model waits for tools.
+// Values of ToolWaiting.
 const (
 	// ToolsBlock: the model is silent until it has the result.
 	ToolsBlock ToolWaiting = "block"
@@ -86,7 +79,7 @@ const (
 // SchemaForm is a dialect in which tool parameters are declared.
 type SchemaForm string
 
-// The dialects. The zero value is SchemaJSON.
+// Values of SchemaForm.
 const (
 	// SchemaJSON is unchanged JSON Schema.
 	SchemaJSON SchemaForm = ""
@@ -94,12 +87,12 @@ const (
 	SchemaOpenAPI SchemaForm = "openapi"
 )
 
-// ReconfigureForm is how a model takes other instructions and tools than those of its setup.
+// ReconfigureForm is how a model takes other instructions and tools.
 type ReconfigureForm uint8
 
-// The forms of a reconfiguration.
+// Values of ReconfigureForm.
 const (
-	// ReconfigureReconnect: only over a new connection. The command Reconfigure is dropped.
+	// ReconfigureReconnect: only on a new connection. The command Reconfigure is dropped.
 	ReconfigureReconnect ReconfigureForm = iota
 	// ReconfigureLive: by the command Reconfigure.
 	ReconfigureLive
@@ -108,13 +101,13 @@ const (
 // AddItemForm is how a model takes the command AddItem.
 type AddItemForm uint8
 
-// The forms in which an entry can be added.
+// Values of AddItemForm.
 const (
-	// AddItemNone: the model takes none. The command is dropped.
+	// AddItemNone: the command is dropped.
 	AddItemNone AddItemForm = iota
-	// AddItemLive: at any time; an answer that is being generated goes on without it.
+	// AddItemLive: at any time; the current answer continues without it.
 	AddItemLive
-	// AddItemIdle: it ends an answer that is being generated, so send it only while the model is silent
-	// and no call waits for its result; but see Capabilities.AddItemBeside.
+	// AddItemIdle: it ends the current answer, so send it only while the model is silent and no call waits for a
+	// result; but see Capabilities.AddItemBeside.
 	AddItemIdle
 )
