@@ -8,22 +8,19 @@ import (
 // Error is the type of every error that an adapter returns.
 type Error struct {
 	Provider string
-	// Op is the operation that failed: "dial", "setup", "history", "send", "recv", "response", or the command
-	// that the provider refused, in the adapter's own word ("truncate").
+	// Op is the failed operation: "dial", "setup", "history", "send", "recv", "response", or the refused command in
+	// the adapter's words ("truncate").
 	Op   string
 	Kind Kind
-	// Code is the provider's own code as text: a close code, an HTTP status or an error
-	// code. It is safe for logs and metrics.
+	// Code is the provider's code: a close code, an HTTP status or an error code. It is safe for logs and metrics.
 	Code string
-	// RetryAfter is how long the provider asks the caller to wait before the next attempt; zero if it
-	// says nothing.
+	// RetryAfter is the wait that the provider asks for; zero without one.
 	RetryAfter time.Duration
-	// Err is the cause. It never contains a credential; its text may come from the
-	// provider and is meant only for the log.
+	// Err is the cause. It contains no credential; its text may come from the provider and is for the log only.
 	Err error
 }
 
-// Error returns all fields as text for the log.
+// Error returns all fields, for the log.
 func (e *Error) Error() string {
 	s := e.Provider + ": " + e.Op + ": " + e.Kind.String()
 	if e.Code != "" {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Kind is the cause of a failure of a model. Each adapter looks it up by close code, HTTP status or
-// error code. [Kind.Failure] says how the gateway treats it.
+// Kind is the cause of a failure of a model. Adapters find it by close code, HTTP status or error code;
+// [Kind.Failure] says how the gateway treats it.
 type Kind uint8
 
 // The kinds.
 const (
-	// KindIgnore: nothing important went wrong (for example, a cancel came too late).
+	// KindIgnore: harmless, such as a cancel that came too late.
 	KindIgnore Kind = iota + 1
 	// KindRetry: the connection broke or could not be opened.
 	KindRetry
@@ -25,7 +25,7 @@ const (
 	KindAuth
 	// KindQuota: the account has no quota or credit left.
 	KindQuota
-	// KindInvalid: the provider does not accept the setup, the model's name or what was sent.
+	// KindInvalid: the provider does not accept the setup, the model's name or a message.
 	KindInvalid
 	// KindClosed: this side closed the connection.
 	KindClosed
@@ -53,26 +53,23 @@ const (
 	AlertKey  Alert = "VoicegwProviderRefusesKey"
 )
 
-// Failure is how the gateway treats the failures of one [Kind].
+// Failure is the gateway's treatment of a [Kind].
 type Failure struct {
-	// Name is the kind in logs and the label value in metrics.
+	// Name is the kind in logs and metrics.
 	Name string
-	// Retry means that another attempt with the same provider may succeed. Elsewhere means that
-	// another provider may do better (providers.fallback).
+	// Retry means that another attempt with the same provider may succeed, Elsewhere that another provider may do
+	// better (providers.fallback).
 	Retry, Elsewhere bool
-	// Code is the error code of package protocol that a client gets for a failed answer, Words is the
-	// message for the user, and Later means that the user may try the same again. Empty Code: the
-	// client gets no error.
+	// Code is the protocol's error code for a failed answer, Words is the user's message, and Later means that the
+	// user may try again. Without a Code the client gets no error.
 	Code, Words string
 	Later       bool
-	// Level is the level of the log line.
-	Level slog.Level
-	// Alert is the alert that counts it.
-	Alert Alert
+	Level       slog.Level
+	Alert       Alert
 }
 
-// failures is the one table of the causes of failures, for closes, handshakes and failed answers of
-// every wire, voice and text. docs/providers.md shows it; a test compares them.
+// failures covers closes, handshakes and failed answers of every wire, in voice and text. A test compares it with
+// docs/providers.md.
 var failures = [...]Failure{
 	KindIgnore:     {Name: "ignore", Level: slog.LevelDebug},
 	KindRetry:      {"retry", true, true, "provider_unavailable", "The model cannot be reached at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
@@ -90,7 +87,7 @@ var failures = [...]Failure{
 	KindUnreadable: {"unreadable", false, true, "provider_answer", "The model's answer cannot be read; its operator must look into it.", false, slog.LevelError, AlertDown},
 }
 
-// Kinds returns every kind, in the order of the table.
+// Kinds returns every kind in order.
 func Kinds() []Kind {
 	var all []Kind
 	for k := range failures {
@@ -154,8 +151,7 @@ var codes = map[string]Kind{
 	"not_found": KindInvalid, "unimplemented": KindInvalid, "out_of_range": KindInvalid,
 }
 
-// KindOfCode returns the kind of the first of a provider's codes that the table knows; zero if it
-// knows none. Case does not matter.
+// KindOfCode returns the kind of the first known code, in any case; zero if none is known.
 func KindOfCode(names ...string) Kind {
 	for _, name := range names {
 		if k := codes[strings.ToLower(name)]; k != 0 {
@@ -165,7 +161,7 @@ func KindOfCode(names ...string) Kind {
 	return 0
 }
 
-// KindOfStatus returns the kind of an HTTP status that is no success.
+// KindOfStatus returns the kind of an HTTP error status.
 func KindOfStatus(status int) Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -185,9 +181,9 @@ func KindOfStatus(status int) Kind {
 	return KindInvalid
 }
 
-// KindOfClose returns the kind of a WebSocket close code (RFC 6455 section 7.4.1 and the IANA
-// registry of close codes). ready means that the provider had accepted the setup. An adapter adds the
-// codes that mean something else on its wire. An unknown code is KindRetry.
+// KindOfClose returns the kind of a WebSocket close code (RFC 6455 section 7.4.1 and the IANA registry of close
+// codes). ready means that the provider had accepted the setup. Adapters handle codes with another meaning on their
+// wire. An unknown code is KindRetry.
 func KindOfClose(code int, ready bool) Kind {
 	switch code {
 	case 1002, 1003, 1007, 1009, 1010:

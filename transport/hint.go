@@ -13,11 +13,10 @@ var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try aga
 // waitPart is one number with its unit.
 var waitPart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)`)
 
-// longestHint bounds a hint: nobody waits longer for an answer.
+// longestHint limits a hint.
 const longestHint = time.Hour
 
-// WaitIn returns how long a provider's error message asks the client to wait, at most an hour; zero if
-// it says nothing.
+// WaitIn returns the wait in a provider's error message, at most an hour; zero without one.
 func WaitIn(message string) time.Duration {
 	found := waitWords.FindStringSubmatch(message)
 	if found == nil {

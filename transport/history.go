@@ -2,21 +2,19 @@ package transport
 
 import "encoding/json"
 
-// Past is one entry of Setup.History: something that was said or done before the connection was
-// opened. The set is closed: PastUser, PastAssistant, PastTool and PastNote.
+// Past is one entry of Setup.History. The set is closed: PastUser, PastAssistant, PastTool and PastNote.
 type Past interface{ past() }
 
-// PastUser is what the user said or typed.
+// PastUser is the user's text, spoken or typed.
 type PastUser struct{ Text string }
 
-// PastAssistant is what the user heard of an answer. Interrupted means that the user cut it off
-// there.
+// PastAssistant is the heard part of an answer. Interrupted means that the user cut it off there.
 type PastAssistant struct {
 	Text        string
 	Interrupted bool
 }
 
-// PastTool is a tool call that has its answer. OK means that the tool succeeded.
+// PastTool is an answered tool call. OK means that the tool succeeded.
 type PastTool struct {
 	Name string
 	// Args is a JSON object, Output any JSON.
@@ -24,7 +22,7 @@ type PastTool struct {
 	OK           bool
 }
 
-// PastNote is the caller's own words to the model, such as a summary of what came before.
+// PastNote is the caller's own text for the model, such as a summary.
 type PastNote struct{ Text string }
 
 func (PastUser) past()      {}
@@ -37,11 +35,11 @@ type HistoryForm string
 
 // The forms of a history.
 const (
-	// HistoryNone: the model takes none. Setup.History and Setup.Reanchor are ignored.
+	// HistoryNone: Setup.History and Setup.Reanchor are ignored.
 	HistoryNone HistoryForm = ""
-	// HistoryItems: the entries become items of the conversation, and a tool call is one.
+	// HistoryItems: entries become items of the conversation, and so does a tool call.
 	HistoryItems HistoryForm = "items"
-	// HistoryContent: the entries become turns of text, and a tool call is a line of text.
+	// HistoryContent: entries become turns of text, and a tool call a line of text.
 	HistoryContent HistoryForm = "content"
 )
 

@@ -8,15 +8,15 @@ import (
 
 // ModelEnd is the announced end of a model.
 type ModelEnd struct {
-	// Date is the first day on which the maker no longer serves it, such as 2027-01-20.
+	// Date is the first day without the model, such as 2027-01-20.
 	Date string `json:"date"`
-	// Successor is the model that its maker recommends instead.
+	// Successor is the recommended replacement.
 	Successor string `json:"successor"`
-	// Source is the page that announces it, and when it was read.
+	// Source is the announcement and the date of reading.
 	Source string `json:"source"`
 }
 
-// Past says whether the day of the end has begun.
+// Past reports whether the day of the end has begun.
 func (e ModelEnd) Past(now time.Time) bool { return now.UTC().Format(time.DateOnly) >= e.Date }
 
 // The sources of the rows.
@@ -25,9 +25,8 @@ const (
 	googlePage = "ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23"
 )
 
-// modelEnds are the announced ends of models that the gateway may be configured with: for voice,
-// transcription, chat, images and embeddings. A name stands for its dated releases too. A
-// release that ends on another day has a row of its own, before its family's.
+// modelEnds are the announced ends of models for voice, transcription, chat, images and embeddings. A name includes
+// its dated releases. A release with another end has its own row, before its family's.
 var modelEnds = []struct {
 	names string // patterns, separated by blanks
 	ModelEnd
@@ -58,8 +57,7 @@ var patterns = func() []*regexp.Regexp {
 	return list
 }()
 
-// EndOfModel returns the announced end of a model, by its name with or without the path before it
-// (models/…, projects/…). It reports false if none is announced.
+// EndOfModel returns the announced end of a model, by its name with or without a path (models/…, projects/…).
 func EndOfModel(model string) (ModelEnd, bool) {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for i, p := range patterns {

@@ -5,48 +5,45 @@ import (
 	"net/http"
 )
 
-// Wire is one protocol that providers speak: a row of the table in package wires. A
-// configured provider names its wire, and several providers may use the same one. A Wire
-// is immutable and may be used concurrently.
+// Wire is a protocol of providers: a row of the table in package wires. Several configured providers may use the same
+// one. A Wire is immutable.
 type Wire struct {
-	// Name is the value of providers.<name>.wire, in lower case letters.
+	// Name is the value of providers.<name>.wire, in lower case.
 	Name string
 
-	// KeyVariables are the environment variables in which the provider's own clients look
-	// for the key. If several are set, the last one wins. The key is used only for the
-	// provider that has the same name as the wire.
+	// KeyVariables are the environment variables of the provider's own clients for the key; the last one set wins.
+	// The key is used only for the provider with the wire's name.
 	KeyVariables []string
 
-	// Settings are the names of the wire's own settings in addition to those of
-	// [Provider], as written in the configuration file ("transcription_model").
+	// Settings are the wire's own settings in addition to those of [Provider], as in the configuration file
+	// ("transcription_model").
 	Settings []string
 
-	// Simulated means that the simulator speaks this wire too.
+	// Simulated means that the simulator speaks this wire.
 	Simulated bool
 
-	// New makes the Transport of a configured provider. An error describes which setting is
-	// wrong and how to correct it, and shows no credential.
+	// New makes the Transport of a configured provider. An error names the wrong setting and its fix, and contains no
+	// credential.
 	New func(Provider) (Transport, error)
 }
 
-// Provider is one configured provider, as passed to a wire's New.
+// Provider is a configured provider.
 type Provider struct {
-	// Name is returned by Transport.Name and appears in errors and log lines.
+	// Name is returned by Transport.Name and appears in errors and logs.
 	Name string
-	// APIKey is the credential. BaseURL replaces the provider's own address; empty keeps it.
+	// APIKey is the credential. BaseURL replaces the provider's address if not empty.
 	APIKey, BaseURL string
-	// Model and Voice are used if a Setup names none; empty means the defaults of the
-	// adapter and of the provider.
+	// Model and Voice are the defaults of a Setup; may be empty.
 	Model, Voice string
-	// NoInterrupt prevents the Interrupt command from being sent to the model.
+	// NoInterrupt drops the command Interrupt.
 	NoInterrupt bool
-	// Settings holds the wire's own settings by name; a missing one is unset.
+	// Settings are the wire's own settings by name.
 	Settings map[string]string
-	// Simulated means that BaseURL is the simulator's. It accepts the models that the wire's own service accepts.
+	// Simulated means that BaseURL is the simulator's, which accepts the same models.
 	Simulated bool
-	// HTTPClient makes the connections and is not modified. Nil means a client of the
-	// adapter's own, whose every connection is read by a goroutine of its own.
+	// HTTPClient makes the connections and is not modified. Nil means the adapter's own client, with a goroutine for
+	// each connection.
 	HTTPClient *http.Client
-	// Logger receives what an operator should know; nil disables logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }

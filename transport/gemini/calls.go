@@ -13,10 +13,9 @@ import (
 // dropped first, then the oldest one; the result of a dropped call is not sent.
 const maxOpenCalls = 256
 
-// callBook holds what the provider waits for. The caller decides which calls are answered;
-// this book only maps its answers to the wire. One id is one wait, however often the provider
-// announces it: the first answer, or a cancellation, ends the wait. Recv adds and cancels
-// calls; Send answers them.
+// callBook holds the calls that the provider waits for. The caller decides which calls are answered; the book maps
+// its answers to the wire. An ID is one wait, however often the provider announces it: the first answer, or a
+// cancellation, ends the wait. Recv adds and cancels calls; Send answers them.
 type callBook struct {
 	mu   sync.Mutex // guards the following fields
 	made int
@@ -25,7 +24,7 @@ type callBook struct {
 
 type openCall struct {
 	calls []string // our names for it, one for each announcement that has no answer
-	id    string   // the provider's, may be empty
+	id    string   // the provider's; may be empty
 	name  string
 	// batch is the number of the message that contained the call.
 	batch int
@@ -177,8 +176,8 @@ const (
 // maxPairs bounds the calls of one turn whose other half is awaited.
 const maxPairs = 256
 
-// twin removes and returns the first half of a call, whose other half was seen in place; ok is
-// false if there is none. A provider may give the id in one place only.
+// twin removes and returns the first half of a call with another place; ok is false without one. A provider may give
+// the ID in only one place.
 func (p *pairing) twin(place int, c functionCall) (first announced, ok bool) {
 	for i, a := range *p {
 		if a.place != place && a.same(c) {

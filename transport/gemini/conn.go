@@ -258,9 +258,8 @@ func (c *conn) release() {
 	c.held = nil
 }
 
-// watch starts, restarts or stops the timer for a stalling turn. After an
-// interruption later messages do not extend it, because they may belong to
-// what the user goes on saying.
+// watch starts, restarts or stops the timer for a stalling turn. After an interruption later messages do not extend
+// it, because they may belong to the user's next words.
 func (c *conn) watch(heard bool) {
 	was := c.stalling
 	c.stalling = c.dialog.stalling()

@@ -183,7 +183,7 @@ func plainRate(mimeType []byte) (rate int) {
 	return usableRate(rate)
 }
 
-// usableRate returns rate, or zero for one at which nobody sends speech.
+// usableRate returns rate, or zero for a rate outside those of speech.
 func usableRate(rate int) int {
 	if rate < audio.MinRate || rate > audio.MaxRate {
 		return 0
@@ -208,7 +208,7 @@ func speechRate(mimeType string) int {
 	return usableRate(rate)
 }
 
-// decodeTyped handles a message of any kind. It counts and skips what it cannot read.
+// decodeTyped handles a message of any kind. It counts and skips unreadable parts.
 func (c *conn) decodeTyped(msg []byte) *transport.Error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(msg, &keys); err != nil {
@@ -306,8 +306,7 @@ func (c *conn) decodeSetup(keys map[string]json.RawMessage) {
 	}
 }
 
-// decodeContent handles serverContent except turnComplete, which must be handled after
-// the keys beside it.
+// decodeContent handles serverContent except turnComplete, which must come after the other keys.
 func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
 	// The user's words come before the answer to them, but after the interruption
 	// that they caused.

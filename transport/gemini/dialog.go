@@ -33,7 +33,7 @@ type dialog struct {
 	generated   bool   // generationComplete was received
 	spoken      bool   // something other than a transcript was received
 	called      bool   // it has called tools, and has not spoken since their results
-	finished    bool   // generationComplete was received for what the model last said
+	finished    bool   // generationComplete was received for the model's last words
 	sounds      int64  // bytes of audio so far
 	heardText   bool   // its transcript has begun
 	plain       []byte // its plain text
@@ -140,7 +140,7 @@ const (
 	stallUnspoken
 	// stallPassed: its turnComplete may have been mistaken for another response's.
 	stallPassed
-	// stallGenerated: everything but its turnComplete has come; the service holds that
+	// stallGenerated: only its turnComplete is missing; the service holds it
 	// back until it believes that the answer has been played.
 	stallGenerated
 )
@@ -277,8 +277,8 @@ func (d *dialog) heard(text []byte, finished bool) {
 	d.transcribe()
 }
 
-// written takes a plain text part. A model may send text beside its speech
-// (code, thoughts that are not marked), so the text is kept until the response ends.
+// written handles a plain text part. A model may send text in addition to its speech (code, unmarked thoughts), so
+// the text is kept until the response ends.
 func (d *dialog) written(text string) {
 	d.plain = appendText(d.plain, []byte(text))
 }
@@ -346,7 +346,7 @@ func (d *dialog) interrupt() {
 	d.interrupted = true
 }
 
-// turnComplete handles the end of a turn. waits means that the model expects the user to go on.
+// turnComplete handles the end of a turn. waits means that the model expects the user to continue.
 func (d *dialog) turnComplete(reason genai.TurnCompleteReason, waits bool) {
 	defer d.meter.turnOver()
 	status := turnStatus(reason)

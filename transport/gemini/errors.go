@@ -56,7 +56,7 @@ var reasonKinds = []struct {
 // expiryCodes are the close codes of a connection that ends after its goAway.
 var expiryCodes = map[websocket.StatusCode]bool{1000: true, 1001: true, 1006: true, 1008: true, 1011: true}
 
-// closeKind classifies a close frame. 1006 stands for an end without a close frame.
+// closeKind classifies a close frame. 1006 means an end without a close frame.
 func closeKind(code websocket.StatusCode, reason string, ready, away bool) transport.Kind {
 	for _, row := range reasonKinds {
 		if strings.HasPrefix(reason, row.reason) {

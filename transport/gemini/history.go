@@ -13,13 +13,12 @@ import (
 // maxPastTool bounds the line about one tool call in a history, in bytes.
 const maxPastTool = 2 << 10
 
-// historyFrame encodes the setup's history as one clientContent; nil without a history. No report
-// says that a history may hold function calls, so a call is a line of text. The caller's last words
-// come last, which also gives 2.5 the user turn that it needs at the end.
+// historyFrame encodes the setup's history as one clientContent; nil without a history. A call becomes a line of
+// text, because no report says that a history may hold function calls. The caller's instruction comes last, which
+// also gives 2.5 the user turn that it needs at the end.
 //
-// A model that is told of the history in its setup waits for the end of it: turnComplete does not
-// ask it to answer (doc comment of HistoryConfig in genai v1.77.0). For any other model
-// turnComplete would be a question.
+// A model with the history in its setup waits for its end: turnComplete does not ask it to answer (doc comment of
+// HistoryConfig in genai v1.77.0). For any other model turnComplete would be a question.
 func historyFrame(r *row, setup transport.Setup) ([]byte, error) {
 	past := pastOf(r, setup)
 	if len(past) == 0 {
@@ -27,12 +26,12 @@ func historyFrame(r *row, setup transport.Setup) ([]byte, error) {
 	}
 	content := clientContent{TurnComplete: r.historyInSetup}
 	for _, p := range past {
-		content.take(p)
+		content.addPast(p)
 	}
 	return appendJSON(nil, "clientContent", content)
 }
 
-// pastOf returns what the model is told of the past: nothing if it resumes a conversation.
+// pastOf returns the history for the model; nil if it resumes a conversation.
 func pastOf(r *row, setup transport.Setup) []transport.Past {
 	switch past := setup.History; {
 	case setup.ResumeHandle != "" && r.caps.Resume:
@@ -45,7 +44,7 @@ func pastOf(r *row, setup transport.Setup) []transport.Past {
 }
 
 // take adds an entry.
-func (c *clientContent) take(p transport.Past) {
+func (c *clientContent) addPast(p transport.Past) {
 	switch p := p.(type) {
 	case transport.PastUser:
 		c.add("user", p.Text)

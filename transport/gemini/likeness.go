@@ -2,10 +2,9 @@ package gemini
 
 import "bytes"
 
-// likeness is what all audio messages of one model have in common: everything but the
-// audio. A message that differs only in the audio from one that scanAudio has read
-// needs no second scan, which would cost more than decoding the base64 of a short piece.
-// The zero value matches nothing. It is owned by Recv.
+// likeness is the constant part of a model's audio messages. A message that differs only in its audio from one that
+// scanAudio has read needs no second scan, which would cost more than decoding the base64 of a short piece. The zero
+// value matches nothing. It is owned by Recv.
 type likeness struct {
 	// head ends with the quote before the audio; tail begins with the quote after it.
 	head, tail []byte

@@ -35,7 +35,7 @@ type row struct {
 	behavior bool
 }
 
-// thinking is what a model accepts in generationConfig.thinkingConfig.
+// thinking describes a model's generationConfig.thinkingConfig.
 type thinking struct {
 	// levels are the values of thinkingLevel. Without levels and budget the model
 	// refuses any thinkingConfig.
@@ -46,8 +46,8 @@ type thinking struct {
 	standard string
 }
 
-// family25 is what all 2.5 models have in common. AddItem: livekit/agents sends client content
-// between turns (plugins/google/realtime_api.py, read 2026-11-24), which interrupts.
+// family25 is the row shared by all 2.5 models. AddItem: livekit/agents sends client content between turns
+// (plugins/google/realtime_api.py, read 2026-11-24), which interrupts.
 var family25 = transport.Capabilities{
 	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
 	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute, Images: true,
@@ -177,7 +177,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	return t.opts.row(model).caps
 }
 
-// row returns the row of a model, without what the options switch off. It is shared: nobody may change it.
+// row returns the row of a model, after the options. It is shared and must not change.
 func (o *Options) row(model string) *row {
 	r := rowFor(o.modelOr(model), o.vertex)
 	if r.caps.Cancel && o.NoInterrupt {

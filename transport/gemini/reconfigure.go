@@ -35,8 +35,8 @@ func (c *conn) appendUpdate(dst []byte, r transport.Reconfigure) ([]byte, error)
 	return appendJSON(dst, "contextUpdate", contextUpdate{SystemInstruction: said, Tools: updatedTools{tools}})
 }
 
-// reconfigured makes Recv return a Reconfigured: what is sent from now on comes after the update.
-// A call that the model has made before it keeps the behaviour of its tool.
+// reconfigured makes Recv return a Reconfigured, because later commands follow the update. A call made before it
+// keeps the behaviour of its tool.
 func (c *conn) reconfigured(r transport.Reconfigure) {
 	if c.row.caps.Reconfigure != transport.ReconfigureLive {
 		return
@@ -67,7 +67,7 @@ func (c *conn) confirm() {
 // appendItem appends an entry of the conversation, without asking for an answer.
 func (c *conn) appendItem(dst []byte, item transport.Past) ([]byte, error) {
 	var content clientContent
-	content.take(item)
+	content.addPast(item)
 	for _, turn := range content.Turns {
 		if held, err := c.hold(turn, false); held || err != nil {
 			return dst, err

@@ -8,7 +8,7 @@ import (
 // audioFrame is the result of scanAudio: slices of the message.
 type audioFrame struct {
 	mime, data []byte
-	// text is the text of the outputTranscription beside the audio; hasText if there is one.
+	// text is the text of the outputTranscription in the same message; hasText if there is one.
 	text    []byte
 	hasText bool
 }
@@ -31,9 +31,8 @@ func (s *scanner) scanAudio(msg []byte) bool {
 	return ok && s.i == len(s.b)
 }
 
-// scanner walks over a message. Each method moves past what it names and reports
-// whether it was there. It is part of a frame, which is reused: on the stack it would
-// escape through fields, once for each message.
+// scanner walks over a message. Each method moves past the element in its name and reports whether it was there. It
+// is part of a reused frame: on the stack it would escape through fields, once for each message.
 type scanner struct {
 	b   []byte
 	i   int

@@ -72,8 +72,8 @@ func appendAudio(dst, pcm []byte) []byte {
 	return append(dst, audioTail...)
 }
 
-// appendImage appends the message for a still image, as a frame of video: the service takes one a second
-// (ai.google.dev Live API guide, read 2026-11-20), and answers none by itself.
+// appendImage appends the message for a still image, as a video frame: the service takes one a second (ai.google.dev
+// Live API guide, read 2026-11-20) and does not answer it.
 func appendImage(dst []byte, image transport.Image) []byte {
 	dst = append(dst, `{"realtimeInput":{"video":{"mimeType":"`...)
 	dst = append(dst, image.MIME...)
@@ -126,7 +126,7 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	return dst, nil
 }
 
-// appendActivity appends where the user's speech pauses, begins or ends, if the service is to be told.
+// appendActivity appends a pause, start or end of the user's speech, if the service expects it.
 func (c *conn) appendActivity(dst []byte, cmd transport.Command) []byte {
 	switch cmd.(type) {
 	case transport.AudioPause:

@@ -11,8 +11,8 @@ import (
 	"voicegw/transport"
 )
 
-// functionDeclaration is genai.FunctionDeclaration with an unchanged schema:
-// the SDK's Schema would silently drop what it does not know.
+// functionDeclaration is genai.FunctionDeclaration with an unchanged schema: the SDK's Schema would silently drop
+// unknown members.
 type functionDeclaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

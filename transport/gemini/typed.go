@@ -15,9 +15,8 @@ const maxTyped = 256 << 10
 // errTyped means that the user typed more during a tool call than is kept.
 const errTyped errorText = "more than 256 KiB were typed while a tool ran"
 
-// typed is what the user has typed, and what was added to the conversation, while the model waited for a tool, for models
-// that close the connection on such input (row.deafInCall). It is sent when no call
-// waits any more: after the results, or when the service withdraws the calls.
+// typed is the text that the user typed, and the added entries, during a tool call, for models that close the
+// connection on such input (row.deafInCall). It is sent when no call is open any more.
 type typed struct {
 	mu    sync.Mutex
 	turns []textTurn

@@ -68,7 +68,7 @@ func inFamily(model, prefix string) bool {
 // capabilities.
 func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	source := row.source
-	if d := t.ep.dialect; !d.account {
+	if d := t.ep.dialect; !d.openai {
 		source += "; " + d.name + ": " + d.source
 	}
 	reconfigure := transport.ReconfigureLive // session.update at any time, in the guide
@@ -87,7 +87,7 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		Reconfigure:     reconfigure,
 		AddItem:         transport.AddItemLive, // conversation.item.create alone asks for no answer
 		ConnectionLife:  60 * time.Minute,      // session.expires_at = created + 3600 s
-		Images:          t.ep.dialect.account,  // input_image; nobody has seen the others take one
+		Images:          t.ep.dialect.openai,   // input_image; not documented for the others
 		Source:          source,
 	}
 }

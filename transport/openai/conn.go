@@ -61,9 +61,9 @@ type conn struct {
 	awaited atomic.Pointer[string] // the event that the setup waits for
 	ready   atomic.Bool            // the provider has accepted the setup
 
-	keeper  keeper
-	later   sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
-	closing sync.Once      // closes ws once
+	keepalive keepalive
+	later     sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
+	closing   sync.Once      // closes ws once
 
 	mu sync.Mutex // guards the following fields
 	// cause is why the connection ended, and the first reason wins; nil while it is open.
@@ -114,7 +114,7 @@ func (c *conn) Stats() transport.Stats {
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
 	c.end(c.fault("close", transport.KindClosed, "", errClosed))
-	c.keeper.stop()
+	c.keepalive.stop()
 	c.mu.Lock()
 	if c.late != nil {
 		c.late.Stop()

@@ -8,33 +8,32 @@ import (
 	"voicegw/transport"
 )
 
-// dialect describes how a service differs from OpenAI in what it expects on the Realtime wire.
-// Differences in the events that a service sends need no row: the adapter understands them all.
+// dialect describes a service's differences from OpenAI on the Realtime wire. Differences in a service's events need
+// no row: the adapter understands them all.
 type dialect struct {
 	name string
-	// is reports whether an address belongs to this service, by its host in lower case and its path.
+	// is reports whether an address belongs to this service, by its lower-case host and its path.
 	is func(host, path string) bool
-	// path is the service's path, for a base URL without a path.
+	// path is the default path of a base URL.
 	path string
-	// keyHeader is the header that carries the key; empty means Authorization, as a bearer token.
+	// keyHeader carries the key; empty means Authorization, as a bearer token.
 	keyHeader string
-	// apiVersion is the value of the parameter api-version, unless the base URL has another;
-	// empty for a service without that parameter.
+	// apiVersion is the default of the parameter api-version; empty without that parameter.
 	apiVersion string
-	// modelParam is the parameter that carries the model.
+	// modelParam is the parameter with the model.
 	modelParam string
-	// ownModel is the service's default model; empty if a model must be named.
+	// ownModel is the service's default model; may be empty.
 	ownModel string
-	// account means that the service knows the headers of an organization and a project.
-	account bool
-	// session builds the session of session.update; nil means OpenAI's own form.
+	// openai means that the service is OpenAI or a compatible server.
+	openai bool
+	// session builds the session of session.update; nil means OpenAI's form.
 	session func(setup transport.Setup, o *Options) any
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
-	// fixedSession means that nobody has seen the service take a session.update after the first one
-	// that leaves settings out: it might reset them.
+	// fixedSession means that a later session.update with omitted settings might reset them: its effect is not
+	// documented.
 	fixedSession bool
-	// pastText is the kind of content of an answer in a history; empty means "output_text".
+	// pastText is the content type of an answer in a history; empty means "output_text".
 	pastText string
 	source   string
 }
@@ -62,7 +61,7 @@ var dialects = []dialect{
 	},
 	{
 		name: "OpenAI and compatible servers", is: func(_, _ string) bool { return true },
-		modelParam: "model", ownModel: DefaultModel, account: true,
+		modelParam: "model", ownModel: DefaultModel, openai: true,
 		source: sourceDocs,
 	},
 }

@@ -36,8 +36,8 @@ func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
 	}}
 }
 
-// parse decodes what it can of a frame, and returns false if nothing could be decoded. It
-// rarely logs a field that has another JSON type.
+// parse decodes a frame as far as possible, and returns false if nothing could be decoded. It rarely logs a field of
+// the wrong JSON type.
 func (c *conn) parse(eventType string, frame []byte, into any) bool {
 	misfit, err := decodeEvent(frame, into)
 	switch {
@@ -130,8 +130,8 @@ func named(rows map[string]eventRow) map[string]eventRow {
 	return rows
 }
 
-// onError handles an error event: what the sequencer absorbs is not reported, a
-// fatal error ends the connection, and anything else becomes a Problem.
+// onError handles an error event: the sequencer absorbs some, a fatal one ends the connection, and any other becomes
+// a Problem.
 func (c *conn) onError(ev *event) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
@@ -202,7 +202,7 @@ func (c *conn) itemOr(id, response string) string {
 	return "item of " + response
 }
 
-// changed tells the sequencer that there is something new to answer.
+// changed informs the sequencer of new input to answer.
 func (c *conn) changed() {
 	c.mu.Lock()
 	c.seq.changed()
@@ -261,7 +261,7 @@ func (c *conn) onAssistantDelta(ev *event) *transport.Error {
 	return nil
 }
 
-// onAssistantDone takes the whole of what was spoken, or of what was written.
+// onAssistantDone handles the complete text of an answer, spoken or written.
 func (c *conn) onAssistantDone(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, cmp.Or(ev.Transcript, ev.Text), true)
 	return nil

@@ -21,7 +21,7 @@ const (
 	opCreate   = "create"
 	opCancel   = "cancel"
 	opTruncate = "truncate"
-	opItem     = "item" // what the user has typed or shown
+	opItem     = "item" // typed text or an image
 	opBuffer   = "buffer"
 	opResult   = "result"
 	opAdded    = "added"
@@ -33,9 +33,9 @@ func opOf(eventID string) string {
 	return op
 }
 
-// opOfError returns the purpose of the client event that an error event is about; empty if the error names
-// none. Some compatible servers repeat no event_id: then the code or the parameter tells or, if truncates
-// is true, that a truncation waits for its answer.
+// opOfError returns the purpose of the client event that an error event is about; empty if unknown. Some compatible
+// servers repeat no event_id: then the code or the parameter decides, or, if truncates is true, that a truncation is
+// pending.
 func opOfError(e *errorValue, truncates bool) string {
 	switch {
 	case e.EventID != "":

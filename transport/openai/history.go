@@ -112,8 +112,8 @@ func (c *chain) previous() (id param.Opt[string]) {
 	return id
 }
 
-// answer adds what was heard of an answer. The library's type has no kind of content but those of
-// today's API, whereas some services still use the kind "text".
+// answer adds the heard part of an answer. The library's type has only the content types of today's API, but some
+// services still use "text".
 func (c *chain) answer(p transport.PastAssistant, kind string) {
 	type part struct {
 		Type string `json:"type"`

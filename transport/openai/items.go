@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits of what a connection remembers. The oldest entry is dropped first.
+// Limits of a connection's memory. The oldest entry is dropped first.
 const (
 	maxSpoken    = 128      // spoken items, for Truncate
 	maxTexts     = 64       // items whose text is still incomplete

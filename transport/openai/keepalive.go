@@ -7,13 +7,11 @@ import (
 	"voicegw/transport"
 )
 
-// keeper sends pings and ends the connection if nothing has arrived for long: conn.signs counts
-// frames and pongs. Before Notify no goroutine reads, so silence means nothing. It is a timer
-// rather than a goroutine, because there are many silent connections.
-type keeper struct {
-	// Fixed after start.
-	c                 *conn
-	interval, timeout time.Duration
+// keepalive sends pings and ends the connection if nothing arrives for pongTimeout: conn.signs counts frames and pongs.
+// Before Notify no goroutine reads, so silence means nothing. It is a timer rather than a goroutine, because there are
+// many silent connections.
+type keepalive struct {
+	c *conn // never changes after start
 
 	mu    sync.Mutex // guards the following fields; held while a turn runs
 	timer *time.Timer
@@ -21,20 +19,17 @@ type keeper struct {
 	at    time.Time // time of that change
 }
 
-// start begins to ping until stop. A negative interval never pings.
-func (k *keeper) start(c *conn, interval, timeout time.Duration) {
-	if interval < 0 {
-		return
-	}
+// start pings until stop.
+func (k *keepalive) start(c *conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.c, k.interval, k.timeout = c, interval, timeout
+	k.c = c
 	k.heard, k.at = c.signs.Load(), time.Now()
-	k.timer = time.AfterFunc(interval, k.turn)
+	k.timer = time.AfterFunc(pingInterval, k.turn)
 }
 
 // stop waits for a running turn. The connection must have ended, or more turns follow.
-func (k *keeper) stop() {
+func (k *keepalive) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.timer != nil {
@@ -42,10 +37,8 @@ func (k *keeper) stop() {
 	}
 }
 
-// turn pings at every interval, and ends the connection if nothing has arrived for
-// timeout. A late pong counts like any other: pongs 8 to 30 s late have been
-// measured with other providers.
-func (k *keeper) turn() {
+// turn pings, or ends a silent connection. A late pong counts: pongs 8 to 30 s late were measured with other providers.
+func (k *keepalive) turn() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.c.ended() != nil {
@@ -55,11 +48,11 @@ func (k *keeper) turn() {
 	if signs != k.heard || !k.c.notified.Load() {
 		k.heard, k.at = signs, time.Now()
 	}
-	if time.Since(k.at) >= k.timeout {
+	if time.Since(k.at) >= pongTimeout {
 		k.c.end(k.c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
 		return
 	}
 	// conn.signs shows whether an answer comes; the result of this ping does not matter.
 	_ = k.c.ws.Ping()
-	k.timer.Reset(k.interval)
+	k.timer.Reset(pingInterval)
 }

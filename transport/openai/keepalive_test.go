@@ -216,7 +216,7 @@ func TestNobodyReceives(t *testing.T) {
 func TestNoPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 0}
-		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
+		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -2,15 +2,13 @@ package openai
 
 import "bytes"
 
-// likeness is what the audio events of one item have in common: everything but the
-// event's id and the audio. A frame that differs only in these from one that scanFrame
-// was sure of needs no second scan, which would cost more than decoding the base64 of a
-// short piece of audio. It is owned by Recv.
+// likeness is the constant part of an item's audio events. A frame that differs only in the event's ID and the audio
+// from one that scanFrame was sure of needs no second scan, which would cost more than decoding the base64 of a short
+// piece of audio. It is owned by Recv.
 type likeness struct {
 	it *spokenItem // nil before the first item
-	// head ends with the quote before the event's id, mid goes from the quote after
-	// it to the one before the audio, and tail is the rest. Without an id, head is empty
-	// and mid begins the frame.
+	// head ends with the quote before the event's ID, mid with the quote before the audio, and tail is the rest.
+	// Without an ID, head is empty.
 	head, mid, tail []byte
 }
 

@@ -27,80 +27,65 @@ const (
 )
 
 const (
-	defaultName         = "openai"
-	defaultPingInterval = 20 * time.Second
-	defaultPongTimeout  = 60 * time.Second
+	defaultName  = "openai"
+	pingInterval = 20 * time.Second
+	// pongTimeout ends a connection that has received nothing for this long while it was being read.
+	pongTimeout = 60 * time.Second
 )
 
-// Options configure how to reach the provider. The public service needs only APIKey.
+// Options configure the connection to a provider. The public service needs only APIKey.
 type Options struct {
 	// Name is returned by Transport.Name. Empty means "openai".
 	Name string
 
-	// APIKey is sent as `Authorization: Bearer`, or as `api-key` to Azure. It may be
-	// empty for a private server that requires none.
+	// APIKey is sent as `Authorization: Bearer`, or as `api-key` to Azure. It may be empty for a private server.
 	APIKey string
 
-	// BaseURL has the same form as in the SDK: http(s)://host/v1; ws(s) is accepted too. Empty
-	// means DefaultBaseURL. The host or the path determines the service and its differences
-	// from OpenAI: see the table dialects. With a known host the path may be
-	// left out; the parameter api-version may be added for Azure.
+	// BaseURL has the SDK's form, http(s)://host/v1; ws(s) is accepted too. Empty means DefaultBaseURL. Host or path
+	// select the service; see dialects. A known host needs no path; Azure accepts the parameter api-version.
 	BaseURL string
 
-	// Model and Voice are used if Setup names none. An empty Model means
-	// DefaultModel, an empty Voice the provider's default. On Azure Model is the
-	// name of the deployment and has no default.
+	// Model and Voice are used if Setup names none. They default to DefaultModel and the provider's voice. On Azure
+	// Model is the name of the deployment and has no default.
 	Model string
 	Voice string
 
-	// TranscriptionModel transcribes the user's speech. Empty means
-	// DefaultTranscriptionModel; NoTranscription turns transcription off.
+	// TranscriptionModel transcribes the user's speech. Empty means DefaultTranscriptionModel; NoTranscription turns
+	// it off.
 	TranscriptionModel string
 
-	// Reasoning is how much the model may think before it speaks: minimal, low, medium,
-	// high or xhigh. Empty means the provider's default (low, for speed). New refuses it for
-	// a Model whose row does not allow it; for a Setup with another such model it is left out.
+	// Reasoning is the model's effort before it speaks: minimal, low, medium, high or xhigh. Empty means the
+	// provider's default (low, for speed). New refuses it for a Model that does not reason; for a Setup with such a
+	// model it is left out.
 	Reasoning string
 
-	// NoInterrupt prevents transport.Interrupt from being sent: the caller then only holds
-	// back the rest of an answer. It is for a compatible server without response.cancel; a
-	// typed turn then sends no cancel either.
+	// NoInterrupt drops transport.Interrupt, for a compatible server without response.cancel: the caller only holds
+	// back the rest of an answer. A typed turn then sends no cancel either.
 	NoInterrupt bool
-
-	// Organization and Project are sent as headers unless they are empty. Azure has neither.
-	Organization string
-	Project      string
 
 	// Simulated means that BaseURL is the simulator's.
 	Simulated bool
 
-	// HTTPClient makes the handshake: its Transport has the proxy, the certificates and the
-	// dialer. Nil means http.DefaultClient. Redirects are never followed: they would
-	// carry the key to another place.
+	// HTTPClient makes the handshake. Nil means http.DefaultClient. Redirects are never followed, because they would
+	// send the key elsewhere.
 	HTTPClient *http.Client
 
-	// Logger gets warnings: one for each unknown event type (at most 32 per
-	// connection), one for a tool result for which no call waits, one for a base URL
-	// without encryption; and, at debug level, absorbed errors. Nil disables logging.
+	// Logger gets warnings about unknown event types (at most 32 per connection), unexpected tool results and
+	// unencrypted base URLs; and, at debug level, absorbed errors. Nil disables logging.
 	Logger *slog.Logger
 
-	// PingInterval is the time between pings to the provider. Zero means
-	// 20 s; a negative value disables pings.
-	PingInterval time.Duration
-
-	// PongTimeout ends a connection from which nothing has arrived for that long while
-	// it was being read. Zero means 60 s; a value shorter than PingInterval is refused.
-	PongTimeout time.Duration
+	// noPings disables pings, for tests.
+	noPings bool
 }
 
-// endpoint is the address and the credential of the service. It is fixed after New.
+// endpoint is the service's address. It never changes.
 type endpoint struct {
 	url     url.URL // .../realtime without the model
 	dialect *dialect
 	version string // api-version; empty if the address has no version
 }
 
-// withDefaults returns o with defaults for empty options, or an error for a wrong one.
+// withDefaults returns o with its defaults, or an error for an invalid option.
 func (o Options) withDefaults(ep endpoint) (Options, error) {
 	o.Name = cmp.Or(o.Name, defaultName)
 	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
@@ -109,23 +94,10 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 		return o, err
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	o.PingInterval = cmp.Or(o.PingInterval, defaultPingInterval)
-	if o.PongTimeout == 0 {
-		o.PongTimeout = max(defaultPongTimeout, o.PingInterval)
-	}
-	if o.PongTimeout < o.PingInterval {
-		return o, fmt.Errorf("openai: Options.PongTimeout %v: %w: it is shorter than PingInterval %v: make it longer or leave it at zero",
-			o.PongTimeout, ErrBadOption, o.PingInterval)
-	}
 	if o.APIKey == "" && o.BaseURL == "" {
 		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a server that needs none", ErrNoKey)
 	}
-	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
-		if err := headerValue(name, value); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	return o, checkKey(o.APIKey)
 }
 
 // efforts are the values of session.reasoning.effort.
@@ -149,17 +121,12 @@ func (o Options) checkReasoning() error {
 	return nil
 }
 
-// headerValue returns an error if value cannot be sent in a header. The error does not
-// repeat value.
-func headerValue(name, value string) error {
-	for i := range len(value) {
-		if value[i] <= ' ' || value[i] >= 0x7F {
-			reason := ErrBadOption
-			if name == "APIKey" {
-				reason = ErrBadKey
-			}
-			return fmt.Errorf("openai: Options.%s: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole line of a file used as its value?",
-				name, reason, i+1, len(value))
+// checkKey checks that a key can be sent in a header. The error does not repeat it.
+func checkKey(key string) error {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] >= 0x7F {
+			return fmt.Errorf("openai: Options.APIKey: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole line of a file used as its value?",
+				ErrBadKey, i+1, len(key))
 		}
 	}
 	return nil
@@ -225,8 +192,8 @@ func (ep endpoint) address(model string) string {
 	return u.String()
 }
 
-// header returns the headers of the handshake. OpenAI-Beta is never sent: the service
-// would close with 4000 beta_api_shape_disabled.
+// header returns the headers of the handshake. OpenAI-Beta is never sent: the service would close with 4000
+// beta_api_shape_disabled.
 func (ep endpoint) header(o Options) http.Header {
 	h := http.Header{"User-Agent": {"voicegw"}}
 	switch {
@@ -235,12 +202,6 @@ func (ep endpoint) header(o Options) http.Header {
 		h.Set(ep.dialect.keyHeader, o.APIKey)
 	default:
 		h.Set("Authorization", "Bearer "+o.APIKey)
-	}
-	if o.Organization != "" && ep.dialect.account {
-		h.Set("OpenAI-Organization", o.Organization)
-	}
-	if o.Project != "" && ep.dialect.account {
-		h.Set("OpenAI-Project", o.Project)
 	}
 	return h
 }

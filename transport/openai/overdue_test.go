@@ -64,7 +64,7 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
+		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
 		events := make(chan transport.Event, 32)
 		reading := sync.WaitGroup{}
 		reading.Go(func() {
@@ -128,7 +128,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
+		conn := transporttest.Listen(connectRaw(t, r, Options{noPings: true}))
 		say := func(format string, args ...any) {
 			r.wg.Go(func() { r.frame(opText, fmt.Appendf(nil, format, args...)) })
 			synctest.Wait()

@@ -144,7 +144,7 @@ func (c *conn) cancel() error {
 	return c.writeFrame(cancelFrame(c.eventID(opCancel), id))
 }
 
-// truncate tells the provider how much of an item was heard.
+// truncate reports the heard part of an item to the provider.
 func (c *conn) truncate(cmd transport.Truncate) error {
 	c.mu.Lock()
 	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)

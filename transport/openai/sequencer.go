@@ -19,7 +19,7 @@ const (
 	silencePatience = 5 * time.Second
 )
 
-// Limits of what a sequencer remembers. The oldest entry is dropped first.
+// Limits of a sequencer's memory. The oldest entry is dropped first.
 const (
 	maxLate      = 16 // requests that were given up
 	maxAbandoned = 16 // responses that were given up
@@ -98,7 +98,7 @@ type lateCreate struct {
 // results are to be written after mu is released.
 type sequencer struct {
 	busy     bool
-	cancel   bool      // the active response was told to stop
+	cancel   bool      // the active response was cancelled
 	cancelAt time.Time // when cancel was set
 	active   string    // the active response; empty although busy if the provider did not name it
 	sent     *create
@@ -125,8 +125,7 @@ func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
 	}
 	s.wait = &r
 	if s.busy && s.active == "" && s.sent == nil {
-		// Only a refusal told us of that response, and we have not seen its end:
-		// trying again costs at most one refusal.
+		// The response is known only from a refusal, and its end may be missed: another try costs at most one refusal.
 		s.busy = false
 	}
 	return s.next(now)
@@ -172,7 +171,7 @@ func (s *sequencer) due(now time.Time, progress int64) *create {
 	return s.next(now)
 }
 
-// expire gives up what has been waited for long enough.
+// expire gives up overdue waits.
 func (s *sequencer) expire(now time.Time) {
 	if s.sent != nil && !now.Before(s.sent.at.Add(createPatience)) {
 		s.giveUp()

@@ -69,8 +69,7 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
-// rates returns the rates in Hz that the server announces; of what it does not announce the rates are in and
-// out.
+// rates returns the server's rates in Hz; in and out are their defaults.
 func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
 	s := &ev.Session
 	if inHz, err = cmp.Or(s.Audio.Input.Format, s.InputFormat).hz(in); err != nil {
@@ -118,7 +117,7 @@ func (c *conn) updated(eventType string, frame []byte) bool {
 	return true
 }
 
-// adopt takes over what the server reports about the session.
+// adopt stores the server's report about the session.
 func (c *conn) adopt(ev *sessionEvent) {
 	s := &ev.Session
 	if s.ID != "" {

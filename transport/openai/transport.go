@@ -96,7 +96,9 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		c.end(err)
 		return nil, err
 	}
-	c.keeper.start(c, t.opts.PingInterval, t.opts.PongTimeout)
+	if !t.opts.noPings {
+		c.keepalive.start(c)
+	}
 	return c, nil
 }
 

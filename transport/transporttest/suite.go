@@ -34,8 +34,7 @@ type Harness struct {
 	// HTTP error, by HTTP status.
 	StatusKinds map[int]transport.Kind
 
-	// First is a message after which the opening of a conversation still goes on; empty if the
-	// wire has none.
+	// First is a message that does not complete the opening of a conversation; empty if the wire has none.
 	First string
 
 	client *http.Client  // name of the subtest
@@ -85,7 +84,7 @@ type Peer interface {
 	// Args. If this provider ends an answer before it gets results, CallTools ends it too.
 	CallTools(calls ...transport.ToolCall)
 
-	// History returns what the provider has read because of Remember, in its order.
+	// History returns the history that the provider has read because of Remember, in order.
 	History() []Remembered
 
 	// NextReconfigure reads the next message, which is the update of instructions and tools, and

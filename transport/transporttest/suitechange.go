@@ -9,9 +9,9 @@ import (
 	"voicegw/transport"
 )
 
-// testReconfigure changes instructions and tools twice, the second time to nothing. Each change
-// reaches the wire whole, before what is sent after it, and is confirmed once. A tool of the new
-// list can be called. A model that does not take changes is sent nothing.
+// testReconfigure changes instructions and tools twice, the second time to nothing. Each change reaches the wire
+// complete, before later commands, and is confirmed once. A tool of the new list can be called. A model that does not
+// take changes is sent nothing.
 func testReconfigure(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)

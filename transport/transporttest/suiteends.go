@@ -100,8 +100,8 @@ func checkClosed(t *testing.T, what string, err error) {
 	}
 }
 
-// testConnectDeadline connects to a provider that falls silent once it has accepted, or after its
-// first message. What a handshake may be silent in is tested in package ws.
+// testConnectDeadline connects to a provider that falls silent after it has accepted, or after its first message.
+// Package ws tests silent handshakes.
 func testConnectDeadline(t *testing.T, h Harness) {
 	connectToSilence(t, h, "")
 	if h.First != "" {

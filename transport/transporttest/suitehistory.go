@@ -52,8 +52,8 @@ func testHistory(t *testing.T, h Harness) {
 	}
 }
 
-// checkHistory compares what a provider has read with what it should have. A model that takes turns
-// of text only gets a tool call and the caller's own words as the user's.
+// checkHistory compares the history that a provider has read with the expected one. A model that takes only turns of
+// text gets a tool call and the caller's instruction as the user's.
 func checkHistory(t *testing.T, form transport.HistoryForm, got, want []Remembered) {
 	t.Helper()
 	for i, w := range want {
