@@ -46,8 +46,8 @@ type Activity struct {
 	Sustained bool
 	// EdgeMS is when the sound itself begins or ends. If Sustained is set, it is the beginning.
 	EdgeMS int64
-	// ReportMS is what a provider reports: the onset minus PrefixMS, but not
-	// below 0, or the end plus SilenceMS. If Sustained is set, it is EdgeMS.
+	// ReportMS is a provider's position: the onset minus PrefixMS, at least 0, or the end plus SilenceMS. If
+	// Sustained is set, it is EdgeMS.
 	ReportMS int64
 	// AtMS is how much audio had been processed when the decision was made.
 	AtMS int64
@@ -79,8 +79,8 @@ func orDefault(v, def int) int {
 // frameMeter, in dB.
 const (
 	// Above the background by startMargin and over minStartLevel, both at
-	// Threshold 0.5, a frame is loud; thresholdSpan is what the whole range of
-	// Threshold adds.
+	// Threshold 0.5, a frame is loud; thresholdSpan is added over the whole range
+	// of Threshold.
 	startMargin   = 12.0
 	minStartLevel = -50.0
 	thresholdSpan = 20.0
@@ -123,14 +123,12 @@ const (
 	peakDecay   = 0.05
 )
 
-// Detector finds speech in one stream of PCM. It counts samples and uses no
-// other clock, so that the same audio gives the same result however fast it
-// arrives and however it is split.
+// Detector finds speech in one stream of PCM. Its only clock is the number of samples, so the same audio gives the
+// same result at any speed and in any pieces.
 //
-// It works on frames of 10 ms. Speech begins if frames stand out from an
-// adaptive noise floor for MinSpeechMS without dying away, and have the pitch of a
-// voice; this excludes clicks, knocks, hum and steady noise, and
-// whispering too. It ends when nothing stands out for SilenceMS.
+// It works on frames of 10 ms. Speech begins if frames stand out from an adaptive noise floor for MinSpeechMS without
+// dying away, and have the pitch of a voice. This excludes clicks, knocks, hum and steady noise, but whispering too.
+// It ends when nothing stands out for SilenceMS.
 //
 // A Detector belongs to one goroutine at a time.
 type Detector struct {
@@ -206,15 +204,13 @@ func (d *Detector) Reset() {
 // Speaking reports whether speech has started and not ended.
 func (d *Detector) Speaking() bool { return d.talking }
 
-// LastMS returns where the last sound of speech ended that has been heard so far, in milliseconds of
-// audio since the first sample. It is false if there was no speech. During speech it is the newest
-// sound that belongs to it, so it is known before the silence that ends the speech.
+// LastMS returns the end of the last sound of speech, in milliseconds since the first sample; ok is false without
+// speech. During speech it is the newest sound, known before the silence that ends the speech.
 func (d *Detector) LastMS() (ms int64, ok bool) {
 	return d.ms(d.lastEnd), d.lastEnd > 0
 }
 
-// Recount lets the present speech become sustained by the sound from here on, whatever was heard of it
-// before.
+// Recount restarts the count of sustained speech at this point.
 func (d *Detector) Recount() { d.soundedAt, d.sounding, d.voiced, d.sustained = d.frames, 0, 0, false }
 
 // ClockMS returns how much audio was processed, in whole milliseconds.
@@ -222,9 +218,8 @@ func (d *Detector) ClockMS() int64 {
 	return (d.frames*int64(d.frame) + int64(len(d.part)/BytesPerSample)) * 1000 / int64(d.opt.Rate)
 }
 
-// Process processes pcm, any whole number of samples, and returns the changes found
-// in it, in order. The slice is valid until the next call. A trailing half
-// sample is ignored. It allocates nothing in the steady state.
+// Process returns the changes within pcm, in order. The slice is valid until the next call. A trailing half sample is
+// ignored. It allocates nothing in the steady state.
 func (d *Detector) Process(pcm []byte) []Activity {
 	d.found = d.found[:0]
 	pcm = pcm[:len(pcm)&^1]
@@ -252,7 +247,7 @@ func (d *Detector) hear(frame []byte) {
 	d.floor.update(level, d.ceiling())
 }
 
-// wantsPitch reports whether the pitch of a frame of this level matters. To find it takes time.
+// wantsPitch reports whether the pitch of a frame of this level matters. Finding it takes time.
 func (d *Detector) wantsPitch(level float64) bool {
 	return (!d.talking || d.sustain > 0 && !d.sustained) && level > d.threshold()
 }

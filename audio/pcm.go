@@ -1,7 +1,22 @@
+// Package audio implements the gateway's audio processing: PCM arithmetic,
+// sample rate conversion, G.711, base64, WAV files, levels and voice activity.
+//
+// PCM means 16-bit signed little-endian mono samples in a []byte, unless a
+// function says otherwise. Lengths are in bytes, rates in Hz (samples a
+// second), times in milliseconds of the audio itself: nothing in this package
+// reads a clock, starts a goroutine, logs, or keeps state between callers.
+//
+// Functions may be called from any goroutine. A Resampler and a Detector hold
+// the state of one stream and belong to one goroutine at a time.
+//
+// The functions that run for every frame (Append..., Resampler.Process,
+// Detector.Process, Level) allocate nothing if the destination has enough capacity.
 package audio
 
 import (
+	"errors"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -69,3 +84,93 @@ func clip16(v float64) int16 {
 	}
 	return int16(math.Round(v))
 }
+
+// Frame is a pooled buffer of PCM audio that waits in a queue.
+type Frame struct{ PCM []byte }
+
+// FrameCap is the capacity of a pooled frame in bytes: 100 ms at 48 kHz, the longest frame sent to a client. A longer
+// frame from a client gets a larger buffer.
+const FrameCap = 9600
+
+var frames = sync.Pool{New: func() any { return &Frame{PCM: make([]byte, 0, FrameCap)} }}
+
+// NewFrame returns a pooled frame with a copy of pcm.
+func NewFrame(pcm []byte) *Frame {
+	f := frames.Get().(*Frame)
+	f.PCM = append(f.PCM[:0], pcm...)
+	return f
+}
+
+// Extend appends pcm to a waiting frame unless the frame would exceed limit bytes, so that small pieces share a buffer.
+// It reports whether it did. f may be nil.
+func (f *Frame) Extend(pcm []byte, limit int) bool {
+	if f == nil || len(f.PCM)+len(pcm) > limit {
+		return false
+	}
+	f.PCM = append(f.PCM, pcm...)
+	return true
+}
+
+// Size returns the memory of the frame in bytes. It stays the same while the frame holds at most FrameCap bytes.
+func (f *Frame) Size() int { return cap(f.PCM) }
+
+// Free returns the frame to the pool. The caller must not use it afterwards.
+func (f *Frame) Free() {
+	if cap(f.PCM) >= FrameCap {
+		frames.Put(f)
+	}
+}
+
+// MinLevel is what Level returns for digital silence, in dBFS, instead of
+// minus infinity.
+const MinLevel = -120.0
+
+// Level returns the root mean square and the peak of pcm in dBFS: 0 dBFS is a
+// sample of magnitude 32768, so that a full-scale sine has an rms of -3.01 and
+// nothing exceeds 0. For silence and empty input it returns MinLevel. A trailing half
+// sample is ignored.
+func Level(pcm []byte) (rms, peak float64) {
+	n := len(pcm) / BytesPerSample
+	if n == 0 {
+		return MinLevel, MinLevel
+	}
+	var sum uint64
+	var top int32
+	for i := 0; i+1 < len(pcm); i += BytesPerSample {
+		s := int32(sampleAt(pcm, i))
+		if s < 0 {
+			s = -s
+		}
+		top = max(top, s)
+		sum += uint64(s * s)
+	}
+	const full = 32768.0
+	return decibel(float64(sum) / float64(n) / (full * full)), decibel(float64(top) * float64(top) / (full * full))
+}
+
+// decibel converts a power relative to full scale to dBFS, at least MinLevel.
+func decibel(power float64) float64 {
+	if power <= 1e-12 {
+		return MinLevel
+	}
+	return 10 * math.Log10(power)
+}
+
+// Errors of this package, for errors.Is. The text around them names the accepted values.
+var (
+	// ErrRate says that a sample rate, or the ratio of two, is not supported.
+	ErrRate = errors.New("unsupported sample rate")
+	// ErrBase64 says that the input is not base64.
+	ErrBase64 = errors.New("invalid base64")
+	// ErrOddPCM says that PCM has an odd number of bytes, so that its last
+	// sample is cut in half.
+	ErrOddPCM = errors.New("pcm with an odd number of bytes")
+	// ErrNotWAV says that the input is not a RIFF/WAVE file, or one without
+	// the chunks that every WAVE file must have.
+	ErrNotWAV = errors.New("not a wav file")
+	// ErrWAVFormat says that the file is a WAVE file in an encoding, rate or
+	// channel layout that this package does not read.
+	ErrWAVFormat = errors.New("unsupported wav format")
+	// ErrWAVTooLarge says that the audio exceeds the limit.
+	ErrWAVTooLarge = errors.New("wav data too large")
+)

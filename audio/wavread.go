@@ -35,7 +35,7 @@ const (
 // or in WAVE_FORMAT_EXTENSIBLE, at 4000 to 384000 Hz with 1 to 8 channels. The
 // clip keeps the file's rate. Unknown chunks are skipped. A data chunk of size
 // 0 or 0xFFFFFFFF, as written by a streaming program, is read to the end of r;
-// one that is cut off is read as far as it goes. Mono 16-bit samples are
+// a truncated one is read to its end. Mono 16-bit samples are
 // returned bit by bit.
 //
 // The errors are ErrNotWAV, ErrWAVFormat, ErrWAVTooLarge (over
@@ -124,7 +124,7 @@ func readWAVPart(r io.Reader, b []byte, what string) error {
 }
 
 // skipWAV skips n bytes. The end of the file is not an error here: the next
-// read finds it and knows what is missing.
+// read finds it and reports the missing part.
 func skipWAV(r io.Reader, n int64) error {
 	if _, err := io.CopyN(io.Discard, r, n); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("skip a chunk: %w", err)
@@ -200,7 +200,7 @@ func readWAVData(r io.Reader, f wavFormat, size uint32, limit int64) ([]byte, er
 	} else if want > limit {
 		return nil, fmt.Errorf("%w: %d bytes of data, the limit is %d", ErrWAVTooLarge, want, limit)
 	}
-	// The size is only what the file claims: memory grows with the data that is really there.
+	// The size is only a claim: memory grows with the actual data.
 	block := make([]byte, 4096*f.frameSize())
 	var pcm []byte
 	for got := int64(0); got < want; {

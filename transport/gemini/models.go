@@ -3,6 +3,7 @@ package gemini
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,4 +187,59 @@ func (o *Options) row(model string) *row {
 		return &own
 	}
 	return r
+}
+
+// liveModels are the models that the Live API serves, the default one first (ai.google.dev/gemini-api/docs/models and
+// Vertex AI's list, read 2026-11-23; the older ones from recordings).
+var liveModels = []string{
+	defaultModel, "gemini-3.8-live-extended-thinking", "gemini-3.1-flash-live-preview", "gemini-2.5-flash-native-audio",
+	"gemini-2.5-flash-preview-native-audio", "gemini-2.5-flash-exp-native-audio", "gemini-live-2.5-flash", "gemini-2.5-flash-live",
+	"gemini-2.0-flash-live", "gemini-2.0-flash-exp",
+}
+
+// otherModels matches Gemini models for other APIs, which the Live API refuses with "is not supported for
+// bidiGenerateContent" (ai.google.dev/gemini-api/docs/models, read 2026-11-23).
+var otherModels = regexp.MustCompile(`^gemini-(embedding.*|[0-9.]+-(pro|flash|flash-lite)(-[0-9]{3}|-latest|-preview(-[0-9-]+)?|-image.*|-(preview-)?tts.*)?)$`)
+
+// Models implements [transport.Transport].
+func (t *Transport) Models() []string {
+	if !t.opts.google {
+		return nil
+	}
+	return slices.Clone(liveModels)
+}
+
+// Refuses implements [transport.Transport].
+func (t *Transport) Refuses(model string) bool {
+	return t.opts.google && otherModels.MatchString(strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]))
+}
+
+// liveVoices are the prebuilt voices of the Live API, the default one first
+// (docs.cloud.google.com, Live API, "Configure language and voice", and
+// ai.google.dev/gemini-api/docs/speech-generation, read 2026-11-20).
+var liveVoices = []string{
+	"Puck", "Zephyr", "Charon", "Kore", "Fenrir", "Leda", "Orus", "Aoede", "Callirrhoe", "Autonoe", "Enceladus", "Iapetus",
+	"Umbriel", "Algieba", "Despina", "Erinome", "Algenib", "Rasalgethi", "Laomedeia", "Achernar", "Alnilam", "Schedar",
+	"Gacrux", "Pulcherrima", "Achird", "Zubenelgenubi", "Vindemiatrix", "Sadachbia", "Sadaltager", "Sulafat",
+}
+
+// cascadeVoices are the voices of older models that do not generate speech themselves
+// (ai.google.dev Live API guide, read 2026-11-20).
+var cascadeVoices = []string{"Puck", "Charon", "Kore", "Fenrir", "Aoede", "Leda", "Orus", "Zephyr"}
+
+// Model is the model used for a Setup that names none, as in Info.
+func (t *Transport) Model() string { return t.opts.modelOr("") }
+
+// Voices lists the voices that the provider documents for model, the default
+// one first; nil if it documents none. An empty model means the default one.
+func (t *Transport) Voices(model string) []string {
+	model = t.opts.modelOr(model)
+	switch {
+	case !strings.Contains(strings.ToLower(model), "gemini"):
+		return nil
+	case rowFor(model, t.opts.vertex).family == flash25.family:
+		return slices.Clone(cascadeVoices)
+	default:
+		return slices.Clone(liveVoices)
+	}
 }

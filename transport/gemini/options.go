@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"voicegw/internal/bounded"
+	"voicegw/transport"
 )
 
 // The hosts and defaults of the public services.
@@ -193,4 +194,22 @@ func noRedirects(c *http.Client) *http.Client {
 	}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
+}
+
+// Wire is this package's row in the table of wires. Its only own setting is thinking:
+// [Options.Thinking].
+func Wire() transport.Wire {
+	return transport.Wire{
+		Name: defaultName,
+		// Google's own clients prefer GOOGLE_API_KEY if both are set.
+		KeyVariables: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		Settings:     []string{"thinking"},
+		Simulated:    true,
+		New: func(p transport.Provider) (transport.Transport, error) {
+			return New(Options{
+				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
+				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
+			})
+		},
+	}
 }

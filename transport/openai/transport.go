@@ -1,3 +1,32 @@
+// Package openai speaks the OpenAI Realtime protocol (GA) to OpenAI, to Azure
+// OpenAI and to any compatible server.
+//
+// The wire code is our own, based on github.com/coder/websocket: one JSON event in each text
+// frame, read 2026-11-20 at developers.openai.com/api/docs/guides/realtime-websocket
+// and checked against recorded sessions. The types of openai-go are used for what
+// is sent; received events other than audio are decoded into small types of our own, since
+// the SDK's union of all events is a 40 KB value. Audio takes a separate path in
+// both directions (scan.go, audio.go) that allocates nothing.
+//
+// # Guarantees beyond package transport
+//
+//   - Usage comes before the ResponseDone of its response, and so do
+//     AudioDone and every ToolCall of that response.
+//   - A ToolCall is emitted only for a call that the provider has finished: a call that an
+//     interruption cut off is never run.
+//   - Interrupt, UserText and ActivityStart withdraw a Respond that still waits for
+//     its turn, and so does a response that ended because the user began to speak:
+//     with speech detection the provider answers the user's turn automatically.
+//   - A Truncate beyond the audio that has arrived is reduced to that audio; a Truncate of
+//     an item without audio is dropped.
+//   - There is no GoAway: the provider announces Info.ExpiresAt and ends the connection
+//     then (KindExpired). The caller decides whether to leave earlier.
+//   - AudioPause sends the silence that ends the user's phrase, once per pause; the
+//     offsets of SpeechStarted and SpeechStopped do not count it.
+//   - Close sends no close frame: the provider only sees the connection end.
+//   - Usage does not include the tokens that a transcription model reports for the user's
+//     speech: that is another model with another price, and the audio is already counted
+//     as the input of the response.
 package openai
 
 import (
@@ -8,6 +37,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -162,4 +194,58 @@ func contextKind(ctx context.Context) transport.Kind {
 		return transport.KindTimeout
 	}
 	return transport.KindClosed
+}
+
+// otherModels matches OpenAI's models for other APIs, which the Realtime API refuses
+// (developers.openai.com/api/docs/models, read 2026-11-23).
+var otherModels = regexp.MustCompile(`^(gpt-[0-9].*|gpt-(live|image|audio).*|o[0-9].*|chatgpt-.*|whisper-.*|tts-.*|text-.*|dall-e-.*)$`)
+
+// own reports whether the service is OpenAI's or the simulator, whose models have known names.
+func (t *Transport) own() bool { return t.opts.Simulated || t.ep.url.Hostname() == "api.openai.com" }
+
+// Models implements transport.Transport.
+func (t *Transport) Models() []string {
+	if !t.own() {
+		return nil
+	}
+	models := []string{DefaultModel}
+	for _, row := range modelRows {
+		if row.prefix != DefaultModel {
+			models = append(models, row.prefix)
+		}
+	}
+	return append(models, "gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview")
+}
+
+// Refuses implements transport.Transport.
+func (t *Transport) Refuses(model string) bool {
+	model = strings.ToLower(model)
+	return t.own() && otherModels.MatchString(model) && !strings.Contains(model, "realtime")
+}
+
+// voices are the built-in voices of the Realtime API (openai-go v3.95, type
+// RealtimeAudioConfigOutputVoiceString2, read 2026-11-20), the default one first. A custom
+// voice is named by its own id.
+var voices = []string{"alloy", "ash", "ballad", "coral", "echo", "sage", "shimmer", "verse", "marin", "cedar"}
+
+// secondVoice is the default of the second generation, according to its session.created.
+const secondVoice = "marin"
+
+// Model is the model used for a Setup that names none; empty on Azure, which has no default.
+func (t *Transport) Model() string { return t.opts.Model }
+
+// Voices lists the voices that the provider documents for model, the default
+// one first; nil if it documents none. An empty model means the default one.
+func (t *Transport) Voices(model string) []string {
+	model = cmp.Or(model, t.opts.Model)
+	row := rowOf(model)
+	if !inFamily(model, row.prefix) {
+		return nil // rowOf has returned the nearest family
+	}
+	list := slices.Clone(voices)
+	if strings.HasPrefix(row.prefix, "gpt-realtime-2") {
+		i := slices.Index(list, secondVoice)
+		list = slices.Insert(slices.Delete(list, i, i+1), 0, secondVoice)
+	}
+	return list
 }
