@@ -25,6 +25,7 @@ var textBehavior string
 // Mode is how the model and the user talk.
 type Mode string
 
+// Values of Mode.
 const (
 	Voice Mode = "voice"
 	Text  Mode = "text"

@@ -44,6 +44,7 @@ type ToolResult struct {
 // model.
 type Scheduling string
 
+// Values of Scheduling.
 const (
 	ScheduleInterrupt Scheduling = "interrupt"
 	ScheduleWhenIdle  Scheduling = "when_idle"

@@ -11,6 +11,7 @@ type Event interface{ event() }
 // Role is the speaker: user or assistant.
 type Role string
 
+// Values of Role.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
@@ -135,6 +136,7 @@ type Tokens struct {
 	OutputThought int64 `json:"output_thought,omitempty"`
 }
 
+// Add returns the sum of t and u.
 func (t Tokens) Add(u Tokens) Tokens {
 	return Tokens{
 		Input: t.Input + u.Input, Output: t.Output + u.Output,

@@ -65,6 +65,7 @@ func New(tools *registry.Snapshot, rules *Rules) Calls {
 	return Calls{rules: rules, prefix: rules.Prefix, book: NewBook(tools, &rules.Tools)}
 }
 
+// Clone returns an independent copy.
 func (c Calls) Clone() Calls {
 	c.open, c.resolved = slices.Clone(c.open), slices.Clone(c.resolved)
 	return c

@@ -26,6 +26,7 @@ type Memory struct {
 	Lost []OpenCall `json:"lost,omitempty"`
 }
 
+// UnderWay reports whether a call of a turn was open.
 func (m Memory) UnderWay(turn int) bool {
 	return slices.ContainsFunc(m.Open, func(c OpenCall) bool { return c.Turn == turn })
 }
