@@ -20,50 +20,51 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// LetsEncrypt is the directory of the authority that is used if ACME names none.
+// LetsEncrypt is the default ACME directory.
 const LetsEncrypt = acme.LetsEncryptURL
 
-// protocolACME is the protocol of the handshakes by which an authority checks that this server
-// answers for a host (TLS-ALPN-01, RFC 8737).
+// protocolACME marks handshakes by which an authority validates a host (TLS-ALPN-01, RFC 8737).
 const protocolACME = acme.ALPNProto
 
-// ACME orders certificates for hosts. Their names must lead to this server's port 443.
+// ACME configures certificate orders. The hosts' names must resolve to this server's port 443.
 type ACME struct {
-	// Hosts are names such as voice.example.com; no patterns, no addresses.
+	// Hosts are names such as voice.example.com; no wildcards or addresses.
 	Hosts []string
-	// Email is where the authority writes about problems; it may be empty.
+	// Email is the contact for the authority; it may be empty.
 	Email string
-	// Directory is the URL of the authority's directory; empty means LetsEncrypt.
+	// Directory is the authority's directory URL; empty means LetsEncrypt.
 	Directory string
-	// Cache is the folder for keys and certificates. It is made if it is missing, for its owner only.
+	// Cache is the folder for keys and certificates, created with access for its owner only.
 	Cache string
-	// Client asks the authority; nil means one that trusts the system's roots.
+	// Client sends the requests; nil means one that trusts the system's roots.
 	Client *http.Client
 }
 
 var hostName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// check returns what is wrong with the settings.
 func (a *ACME) check() (problems Problems) {
 	for _, host := range a.Hosts {
 		_, err := netip.ParseAddr(host)
 		if err == nil || len(host) > 253 || !hostName.MatchString(normal(host)) {
-			problems = append(problems, Problem{"acme.hosts", fmt.Sprintf("%q is no name that a certificate can be ordered for; write a whole name such as voice.example.com, without a scheme, a port or a *.", host)})
+			problems = append(problems,
+				Problem{"acme.hosts",
+					fmt.Sprintf("no certificate can be ordered for %q; write a full host name such as voice.example.com, without a scheme, port or *.",
+						host)})
 		}
 	}
 	return problems
 }
 
-// manager is what all orders share.
+// manager is the state shared by all orders.
 type manager struct {
 	certs *autocert.Manager
 
 	mu      sync.Mutex        // guards the following fields
 	ends    context.Context   //nolint:containedctx // that of Run, for requests of autocert
-	reasons map[string]string // by host: why the authority has refused it
+	reasons map[string]string // by host: the authority's refusal
 }
 
-// newManager returns the manager for settings, and an order for each host.
+// newManager returns a manager and an order for each host.
 func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
 	m := &manager{ends: context.Background(), reasons: map[string]string{}}
 	asks := bounded.Client(a.Client, bounded.Limits{Service: "the certificate authority", Bytes: 1 << 20, Whole: 30 * time.Second})
@@ -81,12 +82,12 @@ func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
 	return m, orders
 }
 
-// answer answers a handshake of the authority.
+// answer answers a validation handshake.
 func (m *manager) answer(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return m.certs.GetCertificate(hello) //nolint:wrapcheck // crypto/tls wraps it
 }
 
-// ending ends the requests to the authority with a context: autocert gives them one of its own.
+// ending makes requests end with ctx; autocert uses a context of its own.
 func (m *manager) ending(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +99,6 @@ type ending struct {
 	next    http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.manager.mu.Lock()
 	ends := e.manager.ends
@@ -112,30 +112,30 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, e.manager.listen(resp)
 }
 
-// How long an order waits after a failure: at first, and at most. Let's Encrypt takes five failures an
-// hour for a host.
+// The pauses of an order after failures: the first and the longest. Let's Encrypt allows five failures an hour for each
+// host.
 const (
 	retryFirst = time.Minute
 	retryMost  = time.Hour
-	renewLook  = time.Hour // how often the certificate is asked for, which shows whether it was renewed
+	renewLook  = time.Hour // the interval for detecting renewals
 )
 
-// order is the certificate for one host. Only run orders one, never a handshake: otherwise strangers
-// could use up what the authority allows.
+// order obtains the certificate of one host. Only run orders, never a handshake: otherwise strangers could exhaust the
+// authority's rate limits.
 type order struct {
-	// Fixed.
+	// Immutable.
 	host    string
 	manager *manager
 	logger  *slog.Logger
 
-	first chan struct{} // closed by run when a certificate is there
+	first chan struct{} // closed by run when a certificate is available
 
 	mu  sync.Mutex // guards the following fields
 	now *tls.Certificate
-	why error // of the last failure
+	why error // the last failure
 }
 
-// run orders the certificate, and follows its renewals, which autocert makes by itself.
+// run orders the certificate and detects renewals, which autocert makes itself.
 func (o *order) run(ctx context.Context) {
 	retry := retryFirst
 	for {
@@ -145,14 +145,14 @@ func (o *order) run(ctx context.Context) {
 			return
 		case err != nil:
 			if why := o.manager.reason(o.host); why != "" {
-				err = fmt.Errorf("%w: the authority says: %s", err, why)
+				err = fmt.Errorf("%w: the certificate authority reports: %s", err, why)
 			}
-			o.logger.Error("a certificate could not be ordered", "host", o.host, "error", err, "again_in", retry)
+			o.logger.Error("cannot order certificate", "host", o.host, "error", err, "again_in", retry)
 			o.set(nil, err)
 			wait, retry = retry, min(2*retry, retryMost)
 		default:
 			retry = retryFirst
-			o.manager.reason(o.host) // of a challenge before the one that has succeeded
+			o.manager.reason(o.host) // discards the reason of an earlier failed challenge
 			o.set(c, nil)
 		}
 		select {
@@ -163,8 +163,8 @@ func (o *order) run(ctx context.Context) {
 	}
 }
 
-// hello is that of a client that takes ECDSA, as every current one does: a second kind of key would be
-// a second order for each host.
+// hello imitates a client with ECDSA, which every current client supports: a second key type would need a second order
+// for each host.
 func hello(host string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{
 		ServerName: host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
@@ -172,7 +172,7 @@ func hello(host string) *tls.ClientHelloInfo {
 	}
 }
 
-// set keeps what came of the last request; a certificate stays until there is another.
+// set records the result of the last request; an existing certificate stays until it is replaced.
 func (o *order) set(c *tls.Certificate, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -184,26 +184,27 @@ func (o *order) set(c *tls.Certificate, err error) {
 		close(o.first)
 	}
 	if o.now == nil || !o.now.Leaf.NotAfter.Equal(c.Leaf.NotAfter) {
-		o.logger.Info("a certificate is there", "host", o.host, "expires", c.Leaf.NotAfter.UTC(), "issuer", strings.TrimSpace(c.Leaf.Issuer.String()))
+		o.logger.Info("certificate available", "host", o.host, "expires", c.Leaf.NotAfter.UTC(), "issuer",
+			strings.TrimSpace(c.Leaf.Issuer.String()))
 	}
 	o.now = c
 }
 
-// wait returns the certificate, once it is there.
+// wait returns the certificate when it is available.
 func (o *order) wait(ctx context.Context) (*tls.Certificate, error) {
 	select {
 	case <-o.first:
 	case <-ctx.Done():
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return nil, errors.Join(fmt.Errorf("certs: the certificate for %s is not there yet", o.host), o.why)
+		return nil, errors.Join(fmt.Errorf("certs: no certificate for %s yet", o.host), o.why)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.now, nil
 }
 
-// expires returns when the certificate ends; zero if it is not there.
+// expires returns the certificate's end; zero without one.
 func (o *order) expires() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package certs holds the certificates that a server shows to its clients: those of files, which may
-// change while it runs, and those that it orders from a certificate authority by ACME (RFC 8555).
+// Package certs provides a server's TLS certificates, from files that may change at run time or ordered by ACME (RFC
+// 8555).
 package certs

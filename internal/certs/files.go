@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// Pair names the files of one certificate, both PEM.
+// Pair names the PEM files of one certificate.
 type Pair struct {
-	Cert string // the certificate, and behind it those of the authorities between it and a root
-	Key  string // its private key
+	Cert string // the certificate and its intermediates
+	Key  string // the private key
 }
 
-// Problem is what is wrong with one file or setting.
+// Problem is an error in one file or setting.
 type Problem struct {
 	Where   string // "certificates[0].cert", "acme.hosts"
-	Message string // a sentence
+	Message string // one sentence
 }
 
-// Problems are all that were found. It is an error.
+// Problems are all problems found. It is an error.
 type Problems []Problem
 
-// Error returns them in one line.
+// Error returns them on one line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, one := range p {
@@ -40,14 +40,13 @@ func (p Problems) Error() string {
 	return strings.Join(lines, " ")
 }
 
-// maxFile bounds each file, in bytes.
 const maxFile = 1 << 20
 
-// files is what was in the files at one time.
+// files is the content of the files at one time.
 type files struct {
-	all    []*tls.Certificate            // in the order of the settings
-	byName map[string][]*tls.Certificate // by the names in them, in lower case, such as *.example.com
-	bytes  []byte                        // of all files; they have changed if it has
+	all    []*tls.Certificate            // in order of the settings
+	byName map[string][]*tls.Certificate // by lower-case name, such as *.example.com
+	bytes  []byte                        // of all files, to detect changes
 }
 
 // readFiles reads all pairs. The error is Problems.
@@ -83,17 +82,17 @@ func readFiles(pairs []Pair, now time.Time) (*files, error) {
 	return f, nil
 }
 
-// readFile returns a file's content, or what is wrong with it.
+// readFile returns a file's content or a problem.
 func readFile(name string) (data []byte, wrong string) {
 	if name == "" {
-		return nil, "It is missing; a certificate needs its own file and that of its key."
+		return nil, "It is missing; set the files of both the certificate and its key."
 	}
 	f, err := os.Open(name)
 	if err == nil {
 		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 		err = errors.Join(err, f.Close())
 		if err == nil && len(data) > maxFile {
-			return nil, fmt.Sprintf("The file %s has more than %d bytes, so it is no certificate.", name, maxFile)
+			return nil, fmt.Sprintf("The file %s exceeds %d bytes and is no certificate.", name, maxFile)
 		}
 		if err == nil {
 			return data, ""
@@ -105,33 +104,33 @@ func readFile(name string) (data []byte, wrong string) {
 	return nil, fmt.Sprintf("The file %s cannot be read: %v.", name, err)
 }
 
-// parse reads one certificate and checks what every client will check. It returns nil and what is wrong,
-// if something is.
+// parse reads and checks one certificate; wrong is the problem if c is nil.
 func parse(cert, key []byte, p Pair, now time.Time) (c *tls.Certificate, wrong string) {
 	if !bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) {
-		return nil, fmt.Sprintf("The file %s holds no certificate in PEM form.", p.Cert)
+		return nil, fmt.Sprintf("The file %s has no PEM certificate.", p.Cert)
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Sprintf("The certificate %s and the key %s cannot be used together: %s.", p.Cert, p.Key, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, fmt.Sprintf("The certificate %s and the key %s do not match: %s.", p.Cert, p.Key, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	leaf := pair.Leaf
 	server := len(leaf.ExtKeyUsage) == 0 && len(leaf.UnknownExtKeyUsage) == 0 ||
 		slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny)
 	switch {
 	case now.After(leaf.NotAfter):
-		return nil, fmt.Sprintf("The certificate %s has expired at %s; renew it.", p.Cert, leaf.NotAfter.UTC().Format(time.RFC3339))
+		return nil, fmt.Sprintf("The certificate %s expired at %s; renew it.", p.Cert, leaf.NotAfter.UTC().Format(time.RFC3339))
 	case now.Before(leaf.NotBefore):
-		return nil, fmt.Sprintf("The certificate %s is valid only from %s; check this machine's clock.", p.Cert, leaf.NotBefore.UTC().Format(time.RFC3339))
+		return nil, fmt.Sprintf("The certificate %s is valid only from %s; check this machine's clock.", p.Cert,
+			leaf.NotBefore.UTC().Format(time.RFC3339))
 	case len(names(leaf)) == 0:
-		return nil, fmt.Sprintf("The certificate %s names no host (subjectAltName), so no client accepts it.", p.Cert)
+		return nil, fmt.Sprintf("The certificate %s has no host name (subjectAltName), so clients reject it.", p.Cert)
 	case !server:
-		return nil, fmt.Sprintf("The certificate %s is not for servers (extendedKeyUsage); order one for TLS servers.", p.Cert)
+		return nil, fmt.Sprintf("The certificate %s is not for servers (extendedKeyUsage); get one for TLS servers.", p.Cert)
 	}
 	return &pair, ""
 }
 
-// names returns the names and addresses that a certificate is for.
+// names returns the certificate's names and addresses.
 func names(leaf *x509.Certificate) []string {
 	var all []string
 	for _, name := range leaf.DNSNames {
@@ -143,9 +142,9 @@ func names(leaf *x509.Certificate) []string {
 	return all
 }
 
-// pick returns the certificate for a client; nil if no certificate was read. Of several for one name,
-// such as an ECDSA and an RSA one, it is the first that the client can use. A client that names no
-// host, or one that no certificate has, gets the first one, as with other servers.
+// pick returns the certificate for a client; nil if there is none. Of several for one name, such as ECDSA and RSA, it
+// returns the first that the client supports. A client without a server name, or with an unknown one, gets the first
+// certificate, as with other servers.
 func (f *files) pick(hello *tls.ClientHelloInfo) *tls.Certificate {
 	list := f.of(normal(hello.ServerName))
 	if hello.ServerName == "" && hello.Conn != nil {
@@ -176,11 +175,11 @@ func (f *files) of(name string) []*tls.Certificate {
 	return f.byName["*."+parent]
 }
 
-// normal returns a server name in the form of byName.
+// normal returns a server name in the form of byName's keys.
 func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// NameOf returns the first certificate of a file in PEM form, and a name that it is for; an empty name
-// if the certificate has no name. Of *.example.com it is any.example.com.
+// NameOf returns the first certificate of a PEM file and one of its host names, or "" if it has none. For *.example.com
+// it is any.example.com.
 func NameOf(text []byte) (host string, leaf *x509.Certificate) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {

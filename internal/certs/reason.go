@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// answered is what an answer of the authority may say of a name that it has refused: an order (RFC 8555, section
-// 7.1.3), or an authorization (section 7.1.4), in which each challenge has its own error.
+// answered is the part of the authority's answer that may refuse a name: an order (RFC 8555, section 7.1.3), or an
+// authorization (section 7.1.4) whose challenges have their own errors.
 type answered struct {
 	Identifier  identifier   `json:"identifier"`
 	Identifiers []identifier `json:"identifiers"`
@@ -34,7 +34,7 @@ func (r refusal) String() string {
 	return strings.TrimPrefix(r.Type, "urn:ietf:params:acme:error:") + ": " + r.Detail
 }
 
-// reasonIn returns the host that an answer refuses, and why; empty if it refuses none.
+// reasonIn returns the host that an answer refuses and the reason; both empty without a refusal.
 func reasonIn(body []byte) (host, why string) {
 	var a answered
 	if json.Unmarshal(body, &a) != nil {
@@ -59,13 +59,13 @@ func reasonIn(body []byte) (host, why string) {
 	return normal(host), strings.Join(reasons, "; ")
 }
 
-// listen notes why the authority refuses a host. autocert does not say it: it tries the next challenge, and then
-// reports that there is none left.
+// listen records why the authority refuses a host. autocert discards the reason: it tries the next challenge and then
+// reports only that none is left.
 func (m *manager) listen(resp *http.Response) error {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil
 	}
-	body, err := io.ReadAll(resp.Body) // it is bounded
+	body, err := io.ReadAll(resp.Body) // already bounded
 	if err := resp.Body.Close(); err != nil {
 		return err //nolint:wrapcheck // RoundTrip stands for the transport
 	}
@@ -81,7 +81,7 @@ func (m *manager) listen(resp *http.Response) error {
 	return nil
 }
 
-// reason returns why the authority has refused a host since the last call; empty if it has not said.
+// reason returns the authority's refusal since the last call, or "".
 func (m *manager) reason(host string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

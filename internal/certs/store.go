@@ -19,26 +19,25 @@ import (
 type Options struct {
 	// Files are certificates in files.
 	Files []Pair
-	// ACME orders certificates; nil means that none is ordered.
+	// ACME orders certificates; may be nil.
 	ACME *ACME
-	// Logger is told when certificates change, or cannot. Nil means no logging.
+	// Logger logs changes and failures; may be nil.
 	Logger *slog.Logger
 }
 
 // Store holds certificates. It may be used concurrently.
 type Store struct {
-	// Fixed after Open.
+	// Immutable.
 	opts   Options
-	orders map[string]*order // by host; those of ACME
+	orders map[string]*order // of ACME, by host
 	acme   *manager          // nil without ACME
 
 	files atomic.Pointer[files]
 
-	reloading sync.Mutex // held while files are read
+	reloading sync.Mutex // held while reading files
 }
 
-// Open reads the files, and checks everything that the options name. The error is Problems: all of
-// them. Nothing is ordered before Run.
+// Open reads the files and checks all options. The error is Problems. It orders nothing; Run does.
 func Open(opts Options) (*Store, error) {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Store{opts: opts}
@@ -56,12 +55,11 @@ func Open(opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Config returns the settings for a listener of TLS 1.2 and 1.3 that shows these certificates and
-// offers HTTP/2 and HTTP/1.1. The caller may change its copy.
+// Config returns a TLS 1.2 and 1.3 configuration with these certificates, HTTP/2 and HTTP/1.1. The caller may change it.
 func (s *Store) Config() *tls.Config {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.certificate,
-		// Otherwise what a client gets first comes in many small records, a system call each.
+		// Otherwise a client's first data is split into many small records, each with a system call.
 		DynamicRecordSizingDisabled: true,
 	}
 	if s.acme != nil {
@@ -70,7 +68,7 @@ func (s *Store) Config() *tls.Config {
 	return c
 }
 
-// certificate finds the certificate for a handshake. Files have precedence.
+// certificate returns the certificate for a handshake. Files have precedence.
 func (s *Store) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := normal(hello.ServerName)
 	if s.acme != nil && slices.Equal(hello.SupportedProtos, []string{protocolACME}) {
@@ -86,25 +84,23 @@ func (s *Store) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 	if name == "" && s.acme != nil {
 		return s.orders[normal(s.opts.ACME.Hosts[0])].wait(hello.Context())
 	}
-	return nil, fmt.Errorf("certs: there is no certificate for %q", hello.ServerName)
+	return nil, fmt.Errorf("certs: no certificate for %q", hello.ServerName)
 }
 
-// Reload reads all files again. If anything is wrong with one of them, all certificates stay as they
-// were, and the error is Problems.
+// Reload reads all files again. On any problem all certificates stay as they were, and the error is Problems.
 func (s *Store) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	read, err := readFiles(s.opts.Files, time.Now())
 	if err != nil {
-		s.opts.Logger.Error("certificates cannot be loaded, those before stay", "error", err)
+		s.opts.Logger.Error("cannot load certificates, keeping the previous ones", "error", err)
 		return err
 	}
 	s.take(read)
 	return nil
 }
 
-// Read reads all files again without showing anybody what is in them: take does that. If anything is
-// wrong with one of them, the error is Problems.
+// Read reads all files again without using them until take is called. The error is Problems.
 func (s *Store) Read() (take func(), err error) {
 	read, err := readFiles(s.opts.Files, time.Now())
 	if err != nil {
@@ -117,16 +113,16 @@ func (s *Store) Read() (take func(), err error) {
 	}, nil
 }
 
-// take shows clients what was read from now on, if it is anything new. The caller must hold reloading.
+// take starts using the files read, if they changed. The caller must hold reloading.
 func (s *Store) take(read *files) {
 	if bytes.Equal(read.bytes, s.files.Load().bytes) {
 		return
 	}
 	s.files.Store(read)
-	s.tell("certificates have changed")
+	s.tell("certificates changed")
 }
 
-// tell logs when each host's certificate ends.
+// tell logs each host's expiry.
 func (s *Store) tell(what string) {
 	ends := s.files.Load().ends()
 	for _, host := range slices.Sorted(maps.Keys(ends)) {
@@ -134,7 +130,7 @@ func (s *Store) tell(what string) {
 	}
 }
 
-// ends returns when the certificate of each host ends.
+// ends returns each host's expiry.
 func (f *files) ends() map[string]time.Time {
 	all := map[string]time.Time{}
 	for name, list := range f.byName {
@@ -147,8 +143,7 @@ func (f *files) ends() map[string]time.Time {
 	return all
 }
 
-// Expiry returns, for each host, when the first of its certificates ends. A host whose certificate has
-// not come yet is left out.
+// Expiry returns the earliest expiry for each host. Hosts without a certificate are left out.
 func (s *Store) Expiry() map[string]time.Time {
 	all := s.files.Load().ends()
 	for host, o := range s.orders {
@@ -161,7 +156,7 @@ func (s *Store) Expiry() map[string]time.Time {
 	return all
 }
 
-// Hosts returns the names that the certificates are for, also of those to be ordered, sorted.
+// Hosts returns the certificates' host names, including those to be ordered, sorted.
 func (s *Store) Hosts() []string {
 	all := slices.Collect(maps.Keys(s.files.Load().byName))
 	for host := range s.orders {
@@ -171,7 +166,7 @@ func (s *Store) Hosts() []string {
 	return slices.Compact(all)
 }
 
-// Run orders certificates and renews them, and reads files again when they change, until ctx ends.
+// Run orders and renews certificates, and reloads changed files, until ctx ends.
 func (s *Store) Run(ctx context.Context) {
 	var each sync.WaitGroup
 	if s.acme != nil {

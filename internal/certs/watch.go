@@ -6,7 +6,7 @@ import (
 	"voicegw/internal/process"
 )
 
-// watch reads the files again when they have changed, until ctx ends.
+// watch reloads changed files until ctx ends.
 func (s *Store) watch(ctx context.Context) {
 	var names []string
 	for _, p := range s.opts.Files {
@@ -14,6 +14,6 @@ func (s *Store) watch(ctx context.Context) {
 	}
 	process.Run(ctx, process.Options{
 		What: "certificates", Logger: s.opts.Logger, Files: func() []string { return names },
-		Look: func() { _ = s.Reload() }, // it has logged the error
+		Look: func() { _ = s.Reload() }, // logged
 	})
 }

@@ -15,31 +15,32 @@ import (
 )
 
 const (
-	// mostTold bounds the events that are not in the store yet.
+	// mostTold bounds the events not yet stored.
 	mostTold = 1024
-	// workers is how many events are sent to one receiver at once, by one node.
+	// workers is a node's number of concurrent attempts to one receiver.
 	workers = 4
-	// lookEvery is how often the number of waiting events is asked for.
+	// lookEvery is the interval for counting waiting events.
 	lookEvery = 15 * time.Second
-	// trouble is how long is waited when the store cannot be reached.
+	// trouble is the retry pause while the store is unavailable.
 	trouble = time.Second
-	// settleTime bounds writing what became of an attempt when the Sender ends.
+	// settleTime bounds saving an attempt's result after Close.
 	settleTime = time.Second
 )
 
-// pauses are those between attempts; the last one stays. They are varied by a fifth.
-var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour}
+// pauses are the pauses between attempts, varied by a fifth; the last one repeats.
+var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+	2 * time.Hour}
 
-// longestPause bounds what a receiver may ask for with Retry-After.
+// longestPause bounds Retry-After.
 const longestPause = 2 * time.Hour
 
-// Queue keeps events until receivers have them. *store.Webhooks does.
+// Queue stores events until they are delivered; *store.Webhooks implements it.
 type Queue interface {
-	// Add keeps an event for a receiver.
+	// Add stores an event for a receiver.
 	Add(ctx context.Context, receiver string, e store.Webhook) error
-	// Take waits for an event for a receiver, until ctx ends.
+	// Take waits for an event for a receiver until ctx ends.
 	Take(ctx context.Context, receiver string) (store.Taken, error)
-	// Waiting returns how many events wait for a receiver.
+	// Waiting returns the number of events waiting for a receiver.
 	Waiting(ctx context.Context, receiver string) (int, error)
 }
 
@@ -47,56 +48,55 @@ type Queue interface {
 type Options struct {
 	Queue     Queue
 	Endpoints []Endpoint
-	// Logger is told what is not delivered, and what is lost. Nil means no logging.
+	// Logger logs failed and lost events. May be nil.
 	Logger *slog.Logger
 }
 
 // Stats are the counters of one endpoint.
 type Stats struct {
-	// Delivered are events that have arrived, Failed attempts after which another one comes. Dropped are
-	// events that were not kept, GivenUp those that were kept and will not arrive.
+	// Failed counts attempts that will be retried, Dropped events that could not be stored, and GivenUp stored events
+	// that will not be delivered.
 	Delivered, Failed, Dropped, GivenUp uint64
-	// Waiting is how many events wait for the endpoint, in the whole cluster, as it was a few seconds ago.
+	// Waiting is the number of waiting events in the whole cluster, a few seconds old.
 	Waiting int
 }
 
-// counters are Stats that are counted.
 type counters struct {
 	delivered, failed, dropped, givenUp atomic.Uint64
 	waiting                             atomic.Int64
 }
 
-// line is one endpoint and what sends to it.
+// line is an endpoint with its sending goroutines.
 type line struct {
-	// Fixed after newLine.
+	// Immutable.
 	name  string
 	count counters
 	stop  context.CancelFunc
 
-	to atomic.Pointer[poster] // as it is configured now
+	to atomic.Pointer[poster] // the current configuration
 }
 
-// Sender tells receivers of events. Its methods may be used concurrently.
+// Sender delivers events. Its methods may be used concurrently.
 type Sender struct {
-	// Fixed after New.
+	// Immutable.
 	queue  Queue
 	logger *slog.Logger
 	seldom *logging.Throttle
-	told   chan Event    // from Tell to keep; dropped if it is full; never closed
+	told   chan Event    // events to store; dropped when full; never closed
 	ending chan struct{} // closed by Close
 	end    context.CancelFunc
-	ctx    func() context.Context // of everything that it does
+	ctx    func() context.Context // of all work
 
 	closing sync.Once
-	keeping sync.WaitGroup // keep
-	running sync.WaitGroup // everything else
+	keeping sync.WaitGroup // for keep
+	running sync.WaitGroup // for all other goroutines
 
 	mu    sync.Mutex // guards the following fields
 	ended bool
 	lines map[string]*line
 }
 
-// New begins to send. Close must be called.
+// New starts sending. The caller must call Close.
 func New(o Options) *Sender {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Sender{
@@ -110,8 +110,8 @@ func New(o Options) *Sender {
 	return s
 }
 
-// Reconfigure replaces the endpoints, for events that are told and attempts that begin from now on. What
-// waits for one that is gone is sent if it comes back within a day.
+// Reconfigure replaces the endpoints for new events and attempts. Events waiting for a removed endpoint are sent if it
+// returns within a day.
 func (s *Sender) Reconfigure(endpoints []Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Sender) Reconfigure(endpoints []Endpoint) {
 	}
 }
 
-// begin starts what sends to an endpoint. The caller must hold mu.
+// begin starts sending to an endpoint. The caller must hold mu.
 func (s *Sender) begin(e Endpoint) *line {
 	ctx, stop := context.WithCancel(s.ctx())
 	l := &line{name: e.Name, stop: stop}
@@ -152,8 +152,8 @@ func (s *Sender) begin(e Endpoint) *line {
 	return l
 }
 
-// Tell tells the endpoints of an event. It never waits: if too many events wait to be kept, because the
-// store is away, the event is dropped and counted.
+// Tell queues an event for the endpoints. It never blocks: if too many events wait for the store, it drops the event and
+// counts it.
 func (s *Sender) Tell(e Event) {
 	select {
 	case <-s.ending:
@@ -165,11 +165,11 @@ func (s *Sender) Tell(e Event) {
 		}
 	}
 	for _, l := range s.wanting(e.Type) {
-		s.drop(l, e, "too many wait to be kept")
+		s.drop(l, e, "too many events wait for the store")
 	}
 }
 
-// wanting returns the endpoints that get events of a type.
+// wanting returns the endpoints subscribed to a type.
 func (s *Sender) wanting(kind string) []*line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,10 +184,10 @@ func (s *Sender) wanting(kind string) []*line {
 
 func (s *Sender) drop(l *line, e Event, why string) {
 	l.count.dropped.Add(1)
-	s.seldom.Info("an event is lost before it was sent", l.name+": "+why, "endpoint", l.name, "type", e.Type, "event", e.ID)
+	s.seldom.Info("webhook event lost before sending", l.name+": "+why, "endpoint", l.name, "type", e.Type, "event", e.ID)
 }
 
-// keep writes what is told into the store, until Close and until nothing is left.
+// keep stores queued events until Close and the queue is empty.
 func (s *Sender) keep() {
 	for {
 		select {
@@ -210,7 +210,7 @@ func (s *Sender) keep() {
 	}
 }
 
-// keepOne keeps an event for each endpoint that wants it. While the store is away it tries again.
+// keepOne stores an event for each subscribed endpoint, and retries while the store is unavailable.
 func (s *Sender) keepOne(e Event) {
 	for _, l := range s.wanting(e.Type) {
 		for {
@@ -219,20 +219,19 @@ func (s *Sender) keepOne(e Event) {
 				break
 			}
 			if !errors.Is(err, store.ErrUnavailable) || s.ctx().Err() != nil {
-				why := "it cannot be kept"
+				why := "cannot store event"
 				if errors.Is(err, store.ErrFull) {
-					why = "too many wait for the endpoint"
+					why = "too many events wait for the endpoint"
 				}
 				s.drop(l, e, why)
 				break
 			}
-			s.seldom.Info("events wait for the store", l.name, "endpoint", l.name, "error", err)
+			s.seldom.Info("webhook events wait for the store", l.name, "endpoint", l.name, "error", err)
 			s.pause(s.ctx(), trouble)
 		}
 	}
 }
 
-// pause waits, unless ctx ends first.
 func (s *Sender) pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -242,13 +241,13 @@ func (s *Sender) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send sends one event after another to an endpoint, until ctx ends.
+// send delivers an endpoint's events until ctx ends.
 func (s *Sender) send(ctx context.Context, l *line) {
 	for ctx.Err() == nil {
 		t, err := s.queue.Take(ctx, l.name)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.seldom.Info("events cannot be read", l.name, "endpoint", l.name, "error", err)
+				s.seldom.Info("cannot read webhook events", l.name, "endpoint", l.name, "error", err)
 				s.pause(ctx, trouble)
 			}
 			continue
@@ -257,11 +256,11 @@ func (s *Sender) send(ctx context.Context, l *line) {
 	}
 }
 
-// attempt sends an event once, and settles what becomes of it.
+// attempt sends an event once and saves the result.
 func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 	e, tries := t.Event()
 	got := l.to.Load().post(ctx, e.ID, e.Body)
-	// What became of it is written although the Sender may end meanwhile.
+	// Save the result even if the Sender is closing.
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	if ctx.Err() == nil {
 		cancel()
@@ -275,29 +274,30 @@ func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 		l.count.delivered.Add(1)
 		err = t.Done(settle)
 	case ctx.Err() != nil:
-		err = t.Later(settle, 0) // somebody else sends it, or the next start
+		err = t.Later(settle, 0) // another node or the next start sends it
 	case got.gone || time.Since(e.At)+pause > store.WebhookLife:
 		l.count.givenUp.Add(1)
-		s.logger.Error("an event is given up", "endpoint", l.name, "type", e.Type, "event", e.ID, "tries", tries, "why", got.why)
+		s.logger.Error("webhook event given up", "endpoint", l.name, "type", e.Type, "event", e.ID, "tries", tries, "why", got.why)
 		err = t.Done(settle)
 	default:
 		l.count.failed.Add(1)
-		s.seldom.Info("an event was not delivered, and is sent again", l.name+": "+got.why, "endpoint", l.name, "event", e.ID, "tries", tries, "again_in_ms", pause.Milliseconds())
+		s.seldom.Info("webhook event not delivered, will retry", l.name+": "+got.why, "endpoint", l.name, "event", e.ID, "tries",
+			tries, "again_in_ms", pause.Milliseconds())
 		err = t.Later(settle, pause)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.seldom.Info("what became of an event could not be written, so it may be sent again", l.name, "endpoint", l.name, "event", e.ID, "error", err)
+		s.seldom.Info("cannot save the result of a webhook event, it may be sent again", l.name, "endpoint", l.name, "event", e.ID, "error", err)
 	}
 }
 
-// pauseAfter returns how long to wait after that many attempts. A receiver may ask for more.
+// pauseAfter returns the pause after an attempt. A receiver may ask for a longer one.
 func pauseAfter(tries int, asked time.Duration) time.Duration {
 	d := pauses[min(max(tries, 1), len(pauses))-1]
-	d += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(d)) // so that not all come back together
+	d += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(d)) // jitter
 	return max(d, min(asked, longestPause))
 }
 
-// look asks from time to time how many events wait for an endpoint, until ctx ends.
+// look counts an endpoint's waiting events periodically until ctx ends.
 func (s *Sender) look(ctx context.Context, l *line) {
 	for ctx.Err() == nil {
 		if n, err := s.queue.Waiting(ctx, l.name); err == nil {
@@ -307,7 +307,7 @@ func (s *Sender) look(ctx context.Context, l *line) {
 	}
 }
 
-// Stats returns the counters of each endpoint, by its name.
+// Stats returns the counters by endpoint name.
 func (s *Sender) Stats() map[string]Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,20 +315,21 @@ func (s *Sender) Stats() map[string]Stats {
 	for name, l := range s.lines {
 		c := &l.count
 		all[name] = Stats{
-			Delivered: c.delivered.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load(), GivenUp: c.givenUp.Load(), Waiting: int(c.waiting.Load()),
+			Delivered: c.delivered.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load(), GivenUp: c.givenUp.Load(),
+			Waiting: int(c.waiting.Load()),
 		}
 	}
 	return all
 }
 
-// Close keeps what was told, until ctx is done, and ends. What is being sent is broken off, and sent again
-// by another node, or after the next start. It may be called more than once. A nil Sender has nothing to close.
+// Close stores queued events until ctx ends, and stops. Interrupted attempts are repeated by another node or after the
+// next start. It may be called more than once, and on a nil Sender.
 func (s *Sender) Close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
 	s.closing.Do(func() { close(s.ending) })
-	kept := make(chan struct{}) // closed when all is kept
+	kept := make(chan struct{}) // closed when all events are stored
 	go func() {
 		s.keeping.Wait()
 		close(kept)
@@ -337,7 +338,7 @@ func (s *Sender) Close(ctx context.Context) error {
 	select {
 	case <-kept:
 	case <-ctx.Done():
-		err = errors.New("webhook: events of the last moments are lost, because the store did not take them")
+		err = errors.New("webhook: the last events are lost because the store was unavailable")
 	}
 	s.mu.Lock()
 	s.ended = true

@@ -14,8 +14,8 @@ import (
 // The headers of a request ("Webhook headers").
 const (
 	HeaderID        = "webhook-id"
-	HeaderTimestamp = "webhook-timestamp" // of the attempt, in seconds since the epoch
-	HeaderSignature = "webhook-signature" // "v1," and base64, once for each secret, with spaces between
+	HeaderTimestamp = "webhook-timestamp" // of the attempt, in Unix seconds
+	HeaderSignature = "webhook-signature" // "v1," and base64 for each secret, separated by spaces
 )
 
 // secretPrefix begins a secret for HMAC-SHA256 ("Signature scheme").
@@ -27,11 +27,11 @@ const (
 	maxSecret = 64
 )
 
-// Secret signs bodies for one receiver. It is not printed.
+// Secret signs bodies for one receiver. Formatting redacts it.
 type Secret struct{ key []byte }
 
-// ParseSecret reads a secret as it stands in a configuration: whsec_ and 24 to 64 bytes in base64. The
-// error is the end of a sentence, and does not repeat the secret.
+// ParseSecret parses a configured secret: whsec_ and 24 to 64 bytes in base64. The error completes a sentence and
+// doesn't contain the secret.
 func ParseSecret(text string) (Secret, error) {
 	rest, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok {
@@ -39,21 +39,20 @@ func ParseSecret(text string) (Secret, error) {
 	}
 	key, err := base64.StdEncoding.DecodeString(rest)
 	if err != nil {
-		return Secret{}, fmt.Errorf("is not base64 behind %s; make one with: echo %s$(openssl rand -base64 32)", secretPrefix, secretPrefix)
+		return Secret{}, fmt.Errorf("is not base64 after %s; make one with: echo %s$(openssl rand -base64 32)", secretPrefix, secretPrefix)
 	}
 	if len(key) < minSecret || len(key) > maxSecret {
-		return Secret{}, fmt.Errorf("has %d bytes; it must have from %d to %d", len(key), minSecret, maxSecret)
+		return Secret{}, fmt.Errorf("has %d bytes; it needs %d to %d", len(key), minSecret, maxSecret)
 	}
 	return Secret{key}, nil
 }
 
-// String does not tell the secret.
+// String redacts the secret.
 func (s Secret) String() string { return "[redacted]" }
 
-// GoString does not tell the secret.
+// GoString redacts the secret.
 func (s Secret) GoString() string { return s.String() }
 
-// sign returns one signature of the specification.
 func (s Secret) sign(id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write([]byte(id + "." + timestamp + "."))
@@ -61,7 +60,7 @@ func (s Secret) sign(id, timestamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Sign sets the headers of an attempt to send an event, with a signature for each secret.
+// Sign sets the headers of an attempt, with one signature for each secret.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...Secret) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	all := make([]string, len(secrets))
