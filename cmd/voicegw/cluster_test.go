@@ -142,6 +142,6 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 	if _, err := c2.Read(); ended.Reason != "operator_ended" || protocol.CloseStatus(err) != websocket.StatusNormalClosure {
 		t.Errorf("the client was told %q and closed with %v", ended.Reason, err)
 	}
-	second.logged("a client was carried to its session")
+	second.logged("client relayed to its session")
 	first.logged("session ended")
 }

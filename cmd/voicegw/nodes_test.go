@@ -70,7 +70,7 @@ func TestNodesCutClients(t *testing.T) {
 	}
 	carried := 0
 	for i, g := range s.gateways {
-		carried += len(g.lines("a client was carried to its session"))
+		carried += len(g.lines("client relayed to its session"))
 		if n := len(g.lines("the model's connection is replaced")); n > 0 {
 			t.Errorf("gateway %d has replaced %d connections of models", i+1, n)
 		}

@@ -11,15 +11,16 @@ import (
 	"voicegw/store"
 )
 
-// askSession sends another node a signed request about one of its sessions: what are the parts of the path below the
-// session. It returns the body of the answer, or what conflict makes of the body that says why the node cannot do it.
-// The other errors wrap store.ErrUnknown if that node does not run the session, ErrUnreachable or ErrRefused.
-func (p *Peers) askSession(ctx context.Context, client *http.Client, method string, node store.Node, conflict func(why []byte) error, session string, what ...string) ([]byte, error) {
+// askSession sends another node a signed request about one of its sessions; path is the rest of the path after the
+// session ID. It returns the answer's body, or conflict's error for the body of a 409. Other errors wrap
+// store.ErrUnknown (the node doesn't run the session), ErrUnreachable or ErrRefused.
+func (p *Peers) askSession(ctx context.Context, client *http.Client, method string, node store.Node,
+	conflict func(why []byte) error, session string, path ...string) ([]byte, error) {
 	base, err := url.Parse(node.URL)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its address is not a URL", ErrUnreachable)
 	}
-	at := base.JoinPath(sessionsPath, url.PathEscape(session)).JoinPath(what...)
+	at := base.JoinPath(sessionsPath, url.PathEscape(session)).JoinPath(path...)
 	r, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -36,7 +37,7 @@ func (p *Peers) askSession(ctx context.Context, client *http.Client, method stri
 	}
 	switch {
 	case answer.StatusCode == http.StatusNotFound:
-		return nil, fmt.Errorf("%w: on the node that had it", store.ErrUnknown)
+		return nil, fmt.Errorf("%w: on the node that ran it", store.ErrUnknown)
 	case answer.StatusCode != want && (answer.StatusCode != http.StatusConflict || conflict == nil):
 		return nil, fmt.Errorf("%w: %s", ErrRefused, answer.Status)
 	}

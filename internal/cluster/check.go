@@ -8,31 +8,36 @@ import (
 	"voicegw/store"
 )
 
-// Check asks this node at the address that other nodes know, and then the others. It returns what is wrong, each with
-// the setting to look at; nil if each of them answers and has the same secret. others without an address are not asked.
+// Check sends a request to this node at its advertised address and then to the others. It returns the problems, each
+// with the setting to check; nil if all answer with the same secret. It skips others without an address.
 func (p *Peers) Check(ctx context.Context, self store.Node, others []store.Node) (wrong []error) {
 	if err := p.answers(ctx, self); errors.Is(err, ErrRefused) {
-		wrong = append(wrong, fmt.Errorf("cluster.url %s leads to another program, or to a gateway with another cluster.secret: %w", self.URL, err))
+		wrong = append(wrong, fmt.Errorf("cluster.url %s reaches another program, or a gateway with a different cluster.secret: %w",
+			self.URL, err))
 	} else if err != nil {
-		wrong = append(wrong, fmt.Errorf("cluster.url %s does not lead to cluster.listen of this gateway: other gateways cannot carry clients to its sessions: %w", self.URL, err))
+		wrong = append(wrong,
+			fmt.Errorf("cluster.url %s does not reach this gateway's cluster.listen, so other gateways cannot relay clients to it: %w",
+				self.URL, err))
 	}
 	for _, n := range others {
 		if n.URL == "" || n.ID == self.ID {
 			continue
 		}
 		if err := p.answers(ctx, n); errors.Is(err, ErrRefused) {
-			wrong = append(wrong, fmt.Errorf("the gateway %s at %s refuses this one: set the same cluster.secret on both, and see that their clocks agree: %w", n.ID, n.URL, err))
+			wrong = append(wrong,
+				fmt.Errorf("the gateway %s at %s refuses this one: set the same cluster.secret on both, and synchronise their clocks: %w",
+					n.ID, n.URL, err))
 		} else if err != nil {
-			wrong = append(wrong, fmt.Errorf("the gateway %s cannot be reached at %s: look at cluster.url there, and at the network between: %w", n.ID, n.URL, err))
+			wrong = append(wrong, fmt.Errorf("the gateway %s cannot be reached at %s: check its cluster.url and the network: %w", n.ID, n.URL, err))
 		}
 	}
 	return wrong
 }
 
-// noSuchSession is no session's id.
+// noSuchSession is not a valid session ID.
 const noSuchSession = "none"
 
-// answers returns nil if a node answers a signed request, and otherwise ErrUnreachable or ErrRefused.
+// answers returns nil if a node answers a signed request, otherwise ErrUnreachable or ErrRefused.
 func (p *Peers) answers(ctx context.Context, n store.Node) error {
 	if _, err := p.Session(ctx, n, noSuchSession); !errors.Is(err, store.ErrUnknown) {
 		return err

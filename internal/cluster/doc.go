@@ -1,7 +1,6 @@
-// Package cluster lets a client reach its session through any node: a node that does not run the
-// session carries the client's bytes to the node that does, unread and unchanged.
+// Package cluster lets a client reach its session through any node: a node that doesn't run the session relays the
+// client's bytes, unchanged, to the node that does.
 //
-// Nodes speak to each other over HTTP at addresses of their own, which no client needs to reach.
-// Each request is signed with a secret that all nodes share. The secret itself is never sent; what
-// a request says is readable on the way unless the addresses are https.
+// Nodes communicate over HTTP at internal addresses that clients need not reach. Each request is signed with a shared
+// secret that is never sent. Requests are readable on the network unless the addresses use https.
 package cluster

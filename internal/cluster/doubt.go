@@ -7,19 +7,19 @@ import (
 	"voicegw/store"
 )
 
-// doubt is a session of which this node does not know whether it has taken it: the store has not answered in time,
-// and may have the node as the owner of a session that runs nowhere. It is settled by the node's writers: they take
-// the session once more, which fences what may still be on its way, and give it up. Then its client can come
-// back through any node. Only the writer that has its place uses it.
+// doubt is a session that this node may or may not own, because the store did not answer in time and may list the node
+// as the owner of a session that runs nowhere. The node's writers resolve it: they acquire the session again, which
+// fences off writes still in flight, and release it. Then its client can resume through any node. Only the writer that
+// holds its place uses it.
 type doubt struct {
 	id   string
 	node string // this node
-	from uint64 // the epoch at which it was to be taken
-	lost *bool  // what the record says of the owner of before; nil before it was found
+	from uint64 // the epoch of the attempt
+	lost *bool  // whether the record said that the owner was lost; nil before it was found
 }
 
-// doubts notes that a session may have been taken: found is its record as it was to be taken, or as it was taken
-// and could not be given back.
+// doubts records that a session may be owned by this node. found is its record as it would have been written, or as it
+// was written and not released.
 func (n *Node) doubts(found store.SessionRecord) {
 	if n.o.Self == nil {
 		return
@@ -34,14 +34,13 @@ func (n *Node) doubts(found store.SessionRecord) {
 	p.soon()
 }
 
-// inDoubt reports whether the node does not know whether it has taken a session.
+// inDoubt reports whether a session's ownership is unresolved.
 func (n *Node) inDoubt(id string) bool {
 	_, is := n.doubtful.Load(id)
 	return is
 }
 
-// settle makes one attempt. more reports that another one is needed; the error wraps store.ErrUnavailable, or
-// was dealt with.
+// settle makes one attempt. more requests another one; the error wraps store.ErrUnavailable or has been handled.
 func (n *Node) settle(ctx context.Context, d *doubt) (more bool, err error) {
 	found, err := n.o.Directory.Find(ctx, d.id)
 	switch {
@@ -49,7 +48,7 @@ func (n *Node) settle(ctx context.Context, d *doubt) (more bool, err error) {
 		return true, err
 	case err != nil, found.State == store.SessionOver, found.Node != d.node && found.Epoch != d.from,
 		found.Node == d.node && found.State == store.SessionMoving:
-		return false, nil // it is over, or anybody may take it, or somebody has
+		return false, nil // ended, released or owned by another node
 	}
 	if d.lost == nil {
 		lost := found.Lost || found.Node != d.node && found.State != store.SessionMoving
@@ -61,11 +60,11 @@ func (n *Node) settle(ctx context.Context, d *doubt) (more bool, err error) {
 	}
 	switch {
 	case err == nil:
-		n.o.Logger.Info("a session that was in doubt can be taken again", "session_id", d.id, "epoch", owned.Record().Epoch)
+		n.o.Logger.Info("session with unclear owner released", "session_id", d.id, "epoch", owned.Record().Epoch)
 		return false, nil
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrUnavailable):
 		return true, err
 	}
-	n.o.Logger.Error("a session may be lost: it is not known who has it", "session_id", d.id, "error", err)
+	n.o.Logger.Error("session may be lost: its owner is unknown", "session_id", d.id, "error", err)
 	return false, nil
 }

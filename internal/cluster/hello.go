@@ -12,45 +12,43 @@ import (
 	"voicegw/internal/user"
 )
 
-// Hello is what a node knows about a client that it passes on.
+// Hello describes a client that one node passes to another.
 type Hello struct {
-	// SessionID is the session that the client wants to resume.
+	// SessionID is the session to resume.
 	SessionID string `json:"session_id"`
-	// Start is the client's session.start, as it came. It holds the resume token, which is a
-	// secret.
+	// Start is the client's session.start, unchanged, including the secret resume token.
 	Start json.RawMessage `json:"start"`
 	// Addr is the client's address.
 	Addr netip.Addr `json:"addr"`
-	// Origin is the origin of its page; empty if it is not a page.
+	// Origin is the web page's origin; empty for other clients.
 	Origin string `json:"origin,omitempty"`
-	// Anonymous is the identity of a client that gives no name.
+	// Anonymous is the identity of a client without a name.
 	Anonymous string `json:"anonymous,omitempty"`
-	// Principal is who the client has shown to be; nil for nobody.
+	// Principal is the authenticated client; nil if unauthenticated.
 	Principal *principal `json:"principal,omitempty"`
 }
 
-// principal is a client's auth.Principal as nodes tell each other: what decides whether it may come
-// back to a session.
+// principal is the wire form of the auth.Principal fields that decide whether a client may resume.
 type principal struct {
 	Kind   auth.Kind   `json:"kind"`
 	ID     string      `json:"id"`
 	User   string      `json:"user,omitempty"`
 	Scopes auth.Scopes `json:"scopes"`
-	// Mark and Expires are missing from what an older version says.
+	// Older versions don't send Mark and Expires.
 	Mark    string    `json:"mark,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// tell returns what another node is told of p.
-func tell(p auth.Principal) *principal {
+// wirePrincipal returns the wire form of p.
+func wirePrincipal(p auth.Principal) *principal {
 	if p.IsZero() {
 		return nil
 	}
 	return &principal{Kind: p.Kind, ID: p.ID, User: p.User.String(), Scopes: p.Scopes, Mark: p.Mark, Expires: p.Expires}
 }
 
-// told returns the principal that another node has told of. The error says that its user is invalid.
-func (p *principal) told() (auth.Principal, error) {
+// parse converts the wire form back. It fails if the user is invalid.
+func (p *principal) parse() (auth.Principal, error) {
 	if p == nil {
 		return auth.Principal{}, nil
 	}
@@ -62,13 +60,13 @@ func (p *principal) told() (auth.Principal, error) {
 	return out, err
 }
 
-// helloHeader is the header with the Hello: JSON in base64url (RFC 4648 section 5).
+// helloHeader carries the Hello as JSON in base64url (RFC 4648 section 5).
 const helloHeader = "Voicegw-Hello"
 
-// maxHello bounds the header, in bytes. A session.start that resumes has a few hundred.
+// maxHello bounds the header in bytes. A resuming session.start has a few hundred.
 const maxHello = 16 << 10
 
-var errHelloTooLong = errors.New("cluster: the client's session.start is too long to be passed on")
+var errHelloTooLong = errors.New("cluster: the client's session.start is too long to relay")
 
 func (h Hello) encode() (string, error) {
 	text, err := json.Marshal(h)
@@ -82,7 +80,7 @@ func (h Hello) encode() (string, error) {
 	return header, nil
 }
 
-// parseHello reads the header; the error names what is wrong, without a value.
+// parseHello parses the header. Its error contains no value.
 func parseHello(header string) (Hello, error) {
 	var h Hello
 	if len(header) > maxHello {
@@ -93,10 +91,10 @@ func parseHello(header string) (Hello, error) {
 		return h, errors.New("the header " + helloHeader + " is not base64url")
 	}
 	if json.Unmarshal(text, &h) != nil {
-		return Hello{}, errors.New("the header " + helloHeader + " holds no valid JSON of a client")
+		return Hello{}, errors.New("the header " + helloHeader + " is not valid JSON")
 	}
-	if _, err := h.Principal.told(); err != nil {
-		return Hello{}, errors.New("the header " + helloHeader + " holds an invalid principal.user")
+	if _, err := h.Principal.parse(); err != nil {
+		return Hello{}, errors.New("the header " + helloHeader + " has an invalid principal.user")
 	}
 	if h.SessionID == "" || len(h.Start) == 0 || !h.Addr.IsValid() {
 		return Hello{}, errors.New("the header " + helloHeader + " lacks session_id, start or addr")

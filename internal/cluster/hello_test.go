@@ -19,7 +19,7 @@ func TestWhoIsCarried(t *testing.T) {
 		"a key":     {Kind: auth.KindKey, ID: "key:0123abcd", Scopes: auth.ScopeVoice | auth.ScopeTickets},
 		"a console": {Kind: auth.KindConsole, ID: "console", Scopes: auth.AllScopes},
 	} {
-		header, err := Hello{SessionID: "voice-1", Start: []byte(`{}`), Addr: netip.MustParseAddr("192.0.2.7"), Principal: tell(p)}.encode()
+		header, err := Hello{SessionID: "voice-1", Start: []byte(`{}`), Addr: netip.MustParseAddr("192.0.2.7"), Principal: wirePrincipal(p)}.encode()
 		if err != nil {
 			t.Fatal(err)
 		}

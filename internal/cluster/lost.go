@@ -27,7 +27,7 @@ func (n *Node) Lost(ctx context.Context) ([]session.Lost, error) {
 		case r.State == store.SessionMoving:
 			is = true
 		case self != "" && r.Node == self:
-			lost = append(lost, session.Lost{Record: r, Ended: true}) // the Manager knows which of them run
+			lost = append(lost, session.Lost{Record: r, Ended: true}) // the Manager knows which of them still run
 			continue
 		case !asked:
 			if is, err = n.o.Nodes.Gone(ctx, r.Node); err != nil {
@@ -47,7 +47,7 @@ func (n *Node) Adopt(ctx context.Context, found store.SessionRecord) (*session.T
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
 	if n.inDoubt(found.ID) {
-		return nil, session.ErrElsewhere // in a moment it is known
+		return nil, session.ErrElsewhere // still unresolved; retry
 	}
 	return n.own(ctx, found)
 }

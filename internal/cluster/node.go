@@ -12,7 +12,7 @@ import (
 	"voicegw/store"
 )
 
-// Directory says which node runs which session; *store.Directory implements it.
+// Directory maps sessions to nodes; *store.Directory implements it.
 type Directory interface {
 	Enter(ctx context.Context, r store.SessionRecord) (*store.Owned, error)
 	Find(ctx context.Context, id string) (store.SessionRecord, error)
@@ -31,21 +31,20 @@ type NodeOptions struct {
 	Directory   Directory
 	Nodes       Nodes
 	Checkpoints Checkpoints
-	// Self returns the id of this node. Nil takes every session for one of other nodes.
+	// Self returns this node's ID. If nil, all sessions belong to other nodes.
 	Self func() string
-	// Peers reaches other nodes. Without it, no client is carried to another node, and sessions
-	// whose node is gone are taken over all the same.
+	// Peers connects to other nodes. If nil, clients are not relayed, but sessions of dead nodes are still taken over.
 	Peers  *Peers
 	Logger *slog.Logger
 }
 
-// Node is this process as one of several, or as the next start of one that is gone: it implements
-// session.Cluster. It may be used concurrently.
+// Node is this process as a member of the cluster, or as the successor of a dead process. It implements session.Cluster.
+// It may be used concurrently.
 type Node struct {
-	o        NodeOptions   // fixed
-	keepTime time.Duration // how long place.keep may take; fixed
+	o        NodeOptions   // immutable
+	keepTime time.Duration // the time limit of place.keep; immutable
 	writes   writes
-	doubtful sync.Map // the doubts that are not settled, by session
+	doubtful sync.Map // unresolved doubts by session
 }
 
 // NewNode returns a Node.
@@ -53,8 +52,7 @@ func NewNode(o NodeOptions) *Node {
 	return &Node{o: o, keepTime: 3 * time.Second, writes: writes{closing: make(chan struct{})}}
 }
 
-// Enter implements session.Cluster. Until the record is written, the session's client can come back
-// to this node only.
+// Enter implements session.Cluster. Until the record is written, the client can resume only on this node.
 func (n *Node) Enter(r store.SessionRecord) session.Place {
 	p := n.newPlace(r, nil)
 	p.mu.Lock()
@@ -63,7 +61,7 @@ func (n *Node) Enter(r store.SessionRecord) session.Place {
 	return p
 }
 
-// findTime bounds how long a client waits until the node of its session is found.
+// findTime bounds the search for a session's node.
 const findTime = 5 * time.Second
 
 // Carry implements session.Cluster.
@@ -78,20 +76,20 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, errClientGone):
 		return false
 	case err != nil:
-		n.o.Logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
+		n.o.Logger.Warn("cannot relay client to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
 		return false
 	}
 	began := time.Now()
 	stream, unread := conn.Release()
 	up, down := relay.Run(ctx, Stream{Conn: stream, Unread: unread})
-	n.o.Logger.Info("a client was carried to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
+	n.o.Logger.Info("client relayed to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
 		"duration_ms", time.Since(began).Milliseconds(), "up_bytes", up, "down_bytes", down)
 	return true
 }
 
 var errClientGone = errors.New("cluster: the client is gone")
 
-// reach connects with the node that runs a client's session.
+// reach connects to the node that runs a client's session.
 func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn) (*Relay, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
@@ -100,7 +98,7 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 		return nil, err //nolint:wrapcheck // it names the store
 	}
 	if r.State == store.SessionOver || r.State == store.SessionMoving {
-		return nil, store.ErrUnknown // nobody runs it
+		return nil, store.ErrUnknown // no node runs it
 	}
 	node, err := n.o.Nodes.Find(ctx, r.Node)
 	if err != nil {
@@ -111,10 +109,10 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 		return nil, err //nolint:wrapcheck // it names the message
 	}
 	if conn.Gone() {
-		return nil, errClientGone // the owner would take it for the newest connection of the client
+		return nil, errClientGone // the owner would treat the dead connection as the client's newest
 	}
 	relay, err := n.o.Peers.Dial(ctx, node.URL, Hello{
-		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), Principal: tell(v.Principal),
+		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), Principal: wirePrincipal(v.Principal),
 	})
 	if err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
 	if n.inDoubt(v.Start.Resume.SessionID) {
-		return nil, session.ErrElsewhere // in a moment it is known
+		return nil, session.ErrElsewhere // still unresolved; retry
 	}
 	found, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
 	switch {
@@ -147,7 +145,7 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	}
 	if found.State != store.SessionMoving {
 		if n.o.Self != nil && found.Node == n.o.Self() {
-			return nil, session.ErrNoSession // it ran here, and is over
+			return nil, session.ErrNoSession // it ran here and has ended
 		}
 		switch gone, err := n.o.Nodes.Gone(ctx, found.Node); {
 		case err != nil:
@@ -176,7 +174,7 @@ func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Tak
 	p := n.newPlace(store.SessionRecord{}, owned)
 	taken := &session.Taken{Place: p, Record: owned.Record()}
 	if taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID); err == nil {
-		// At the new epoch, which keeps the owner of before from writing another one.
+		// The new epoch stops the previous owner from writing another checkpoint.
 		err = n.o.Checkpoints.Save(ctx, p.ours(taken.Checkpoint))
 	}
 	switch {
@@ -184,15 +182,15 @@ func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Tak
 	case errors.Is(err, store.ErrFenced):
 		return nil, session.ErrElsewhere
 	case errors.Is(err, store.ErrCorrupt):
-		n.o.Logger.Error("a session goes on without its checkpoint, which cannot be read", "session_id", found.ID, "error", err)
+		n.o.Logger.Error("session continues without its checkpoint, which is unreadable", "session_id", found.ID, "error", err)
 	default:
 		return nil, errors.Join(err, p.Return(ctx))
 	}
 	return taken, nil
 }
 
-// Visitor returns what the other node has said of a client.
+// Visitor returns the client described by the other node.
 func (h Hello) Visitor() session.Visitor {
-	p, _ := h.Principal.told() // parseHello has checked it
+	p, _ := h.Principal.parse() // parseHello has validated it
 	return session.Visitor{Addr: h.Addr, Origin: h.Origin, Anonymous: h.User(), Principal: p}
 }

@@ -8,8 +8,8 @@ import (
 	"voicegw/store"
 )
 
-// Checkpoints keeps what another node needs to go on with a session; *store.Checkpoints implements
-// it and documents each method.
+// Checkpoints stores the state that another node needs to continue a session; *store.Checkpoints implements it and
+// documents each method.
 type Checkpoints interface {
 	Note(of store.Checkpoint)
 	Save(ctx context.Context, of store.Checkpoint) error
@@ -18,46 +18,44 @@ type Checkpoints interface {
 	Remove(session string)
 }
 
-// place is a session's place in the directory: it implements session.Place. The node's writers write
-// for it, at most one of them at a time. While nothing is to be written it holds next to nothing:
-// the record is the store's handle's.
+// place is a session's record in the directory; it implements session.Place. At most one of the node's writers writes
+// for it at a time. An idle place holds almost nothing: the store's handle has the record.
 type place struct {
-	n     *Node  // fixed
-	doubt *doubt // nil for the place of a session that this node runs, or once it is settled
+	n     *Node  // immutable
+	doubt *doubt // nil if this node runs the session, or once resolved
 
 	mu sync.Mutex // guards the following fields
-	// next is what is to be written; nil if nothing is. The record that it points to never changes.
+	// next is the record to write; nil if none. The pointed-to record is immutable.
 	next    *store.SessionRecord
-	changes unwritten         // whoever waits for next
+	changes unwritten         // waiters for next
 	owned   *store.Owned      // nil until the first record is written
-	noted   *store.Checkpoint // waits until owned is known
-	settled bool              // owned is known: the first record is written, or never will be
-	await   chan struct{}     // closed with settled; nil if nobody waits for it
-	queued  bool              // the node's queue or a writer has it
-	writing chan struct{}     // closed when the writer that has it has written; nil without one
-	lost    []func()          // to call when another node has taken the session
+	noted   *store.Checkpoint // a checkpoint to write once owned is set
+	settled bool              // the first record was written or has failed for good
+	await   chan struct{}     // closed with settled; nil without waiters
+	queued  bool              // in the node's queue or with a writer
+	writing chan struct{}     // closed when the current writer is done; nil without one
+	lost    []func()          // callbacks for when another node takes the session
 	isLost  bool
-	over    bool // given or left: nothing more is written but the end
+	over    bool // released or left: only the end is still written
 	left    bool // Leave was called
-	ending  bool // the end is to be written
+	ending  bool // the end must be written
 }
 
 func (n *Node) newPlace(r store.SessionRecord, owned *store.Owned) *place {
 	p := &place{n: n}
 	if owned == nil {
-		r.State = store.SessionLive // Directory.Enter sets it as well, and Update writes the whole record
+		r.State = store.SessionLive // Directory.Enter sets it too, and Update writes the whole record
 		p.next = &r
-		p.changes.changed = true // the first record is not written
+		p.changes.changed = true // the first record is not written yet
 		return p
 	}
 	p.holds(owned)
 	return p
 }
 
-// job is what a writer has to do for a place.
+// job is a writer's next task for a place.
 type job int
 
-// The jobs.
 const (
 	jobNothing job = iota
 	jobEnter
@@ -66,7 +64,7 @@ const (
 	jobSettle
 )
 
-// job returns what is to be written. The caller must hold mu.
+// job returns the next task. The caller must hold mu.
 func (p *place) job() job {
 	switch {
 	case p.doubt != nil:
@@ -83,7 +81,7 @@ func (p *place) job() job {
 	return jobNothing
 }
 
-// soon has a writer write what is to be written. The caller must hold mu.
+// soon queues the place for a writer. The caller must hold mu.
 func (p *place) soon() {
 	if !p.queued && p.job() != jobNothing {
 		p.queued = true
@@ -91,22 +89,21 @@ func (p *place) soon() {
 	}
 }
 
-// hurries reports whether somebody waits for what is to be written, or cannot do anything before it. The caller
-// must hold mu.
+// hurries reports whether a caller waits for the write. The caller must hold mu.
 func (p *place) hurries() bool {
 	what := p.job()
 	return what == jobEnter || what == jobSettle || p.changes.awaited()
 }
 
-// awaited is hurries for a caller that does not hold mu.
+// awaited is hurries for a caller that doesn't hold mu.
 func (p *place) awaited() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hurries()
 }
 
-// write does one job, on a writer's goroutine. more reports that the place must be queued again. The
-// error wraps store.ErrUnavailable if the store has not answered; any other one was dealt with.
+// write performs one task on a writer's goroutine. more means the place must be queued again. The error wraps
+// store.ErrUnavailable; others have been handled.
 func (p *place) write(ctx context.Context) (more bool, err error) {
 	p.mu.Lock()
 	what, next, owned, done := p.job(), p.next, p.owned, make(chan struct{})
@@ -135,13 +132,13 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	}
 	switch {
 	case what == jobEnd:
-		p.ending = false // a record whose end is not written ends by itself
+		p.ending = false // an unwritten end is harmless: the record expires
 	case errors.Is(err, store.ErrUnavailable):
 	case what == jobEnter:
 		p.entered(owned, next, err)
 	default:
 		if err != nil && !errors.Is(err, store.ErrFenced) {
-			p.n.o.Logger.Warn("a session's record is not written", "session_id", next.ID, "error", err)
+			p.n.o.Logger.Warn("cannot write session record", "session_id", next.ID, "error", err)
 		}
 		if p.next == next {
 			p.next = nil
@@ -151,7 +148,7 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	return p.queued, err
 }
 
-// settleDoubt is write for a place that is in doubt.
+// settleDoubt is write for a place in doubt.
 func (p *place) settleDoubt(ctx context.Context) (more bool, err error) {
 	d := p.doubt
 	more, err = p.n.settle(ctx, d)
@@ -167,10 +164,10 @@ func (p *place) settleDoubt(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// entered takes what came of the first record. The caller must hold mu.
+// entered handles the result of the first write. The caller must hold mu.
 func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err error) {
 	if err != nil {
-		p.n.o.Logger.Warn("a session is not in the directory: its client can come back to this node only", "session_id", wrote.ID, "error", err)
+		p.n.o.Logger.Warn("session missing from the directory: its client can resume on this node only", "session_id", wrote.ID, "error", err)
 		p.next = nil
 		p.changes.stop()
 		p.settle()
@@ -182,7 +179,7 @@ func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err erro
 	}
 }
 
-// settle lets nobody wait for owned any more. The caller must hold mu.
+// settle releases the waiters for owned. The caller must hold mu.
 func (p *place) settle() {
 	p.settled = true
 	if p.await != nil {
@@ -191,8 +188,8 @@ func (p *place) settle() {
 	}
 }
 
-// holds records that the session's record is written, and writes what has waited for that. The
-// caller must hold mu, unless nobody else has the place yet.
+// holds records that the session's record was written, and writes whatever waited for that. The caller must hold mu,
+// unless it is the only user of the place.
 func (p *place) holds(owned *store.Owned) {
 	p.owned = owned
 	p.settle()
@@ -203,8 +200,7 @@ func (p *place) holds(owned *store.Owned) {
 	p.noted = nil
 }
 
-// record returns the session's record as it is to be in the store. The caller must hold mu, and owned
-// or next must be set.
+// record returns the record as it should be stored. The caller must hold mu, and owned or next must be set.
 func (p *place) record() store.SessionRecord {
 	if p.next != nil {
 		return *p.next
@@ -250,10 +246,10 @@ func (p *place) Note(c store.Checkpoint) {
 	}
 }
 
-// note has a checkpoint written. The caller must hold mu, and owned must be known.
+// note writes a checkpoint. The caller must hold mu, and owned must be set.
 func (p *place) note(c store.Checkpoint) { p.n.o.Checkpoints.Note(p.ours(c)) }
 
-// ours returns a checkpoint as this owner writes it.
+// ours returns a checkpoint with this owner's epoch.
 func (p *place) ours(c store.Checkpoint) store.Checkpoint {
 	r := p.owned.Record()
 	c.SessionID, c.Epoch = r.ID, r.Epoch
@@ -272,12 +268,12 @@ func (p *place) Keep(ctx context.Context) error {
 	case over:
 		return errOver
 	case owned == nil:
-		return nil // nobody can find it
+		return nil // no other node can find it
 	}
 	return p.n.o.Checkpoints.Flush(ctx, owned.Record().ID) //nolint:wrapcheck // it names the store
 }
 
-// awaitEntry waits until owned is known.
+// awaitEntry waits until owned is settled.
 func (p *place) awaitEntry(ctx context.Context) error {
 	p.mu.Lock()
 	if p.settled {
@@ -292,7 +288,7 @@ func (p *place) awaitEntry(ctx context.Context) error {
 	return waitFor(ctx, known)
 }
 
-// waitFor waits until a channel is closed; a nil one is not waited for.
+// waitFor waits until a channel is closed; nil returns at once.
 func waitFor(ctx context.Context, done <-chan struct{}) error {
 	if done == nil {
 		return nil
@@ -319,7 +315,7 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	p.over = true
 	record, busy := p.record(), p.writing
 	p.mu.Unlock()
-	err := waitFor(ctx, busy) // or that write could follow the one that gives the session up
+	err := waitFor(ctx, busy) // otherwise that write could follow the release
 	if err == nil {
 		err = p.n.o.Checkpoints.Save(ctx, p.ours(c))
 	}
@@ -335,7 +331,7 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && p.isLost {
-		err = store.ErrFenced // taken was called meanwhile, and has told nobody
+		err = store.ErrFenced // taken was called in between without callbacks
 	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
 		p.changes.stop()
@@ -343,16 +339,15 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	}
 	p.over, p.ending = p.left, p.ending || p.left
 	if p.next == nil {
-		p.next = &record // it may be written as given up
+		p.next = &record // it may have been written as released
 		p.changes.changed = true
 	}
 	p.soon()
 	return err //nolint:wrapcheck // it names the store
 }
 
-// keep takes back what may have given the session up: the store has not answered, and another node may have read it.
-// It returns store.ErrFenced if one has taken the session, and otherwise why it was not given up. The store gets a
-// moment more for that than ctx gave it.
+// keep undoes a release whose outcome is unknown, because another node may have read it. It returns store.ErrFenced if
+// another node has taken the session, otherwise why it wasn't released. It gets a little more time than ctx.
 func (p *place) keep(ctx context.Context, owned *store.Owned, record store.SessionRecord, why error) error {
 	more, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.n.keepTime)
 	defer cancel()
@@ -362,7 +357,7 @@ func (p *place) keep(ctx context.Context, owned *store.Owned, record store.Sessi
 	return why
 }
 
-// Return implements session.Place. The checkpoint is the one that was found.
+// Return implements session.Place, with the checkpoint that was found.
 func (p *place) Return(ctx context.Context) error {
 	p.mu.Lock()
 	p.over = true
@@ -379,10 +374,10 @@ func (p *place) Return(ctx context.Context) error {
 
 var (
 	errNotEntered = errors.New("cluster: the session is not in the directory")
-	errOver       = errors.New("cluster: the session was given up or is over")
+	errOver       = errors.New("cluster: the session was released or has ended")
 )
 
-// Sure implements session.Place. A session that is not in the directory cannot be taken.
+// Sure implements session.Place. A session missing from the directory can't be taken.
 func (p *place) Sure() bool {
 	p.mu.Lock()
 	owned := p.owned
@@ -402,7 +397,7 @@ func (p *place) WhenLost(f func()) {
 	}
 }
 
-// taken tells the session that another node has taken it, unless it was given up or is over by then.
+// taken notifies the session that another node has taken it, unless it has been released or has ended.
 func (p *place) taken() {
 	p.mu.Lock()
 	lost := p.lost
@@ -437,8 +432,8 @@ func (p *place) End() {
 	p.soon()
 }
 
-// writeEnd writes that the session is over. While the store is away it does not: the record ends by
-// itself, and the queue must not grow.
+// writeEnd records the session's end. It gives up while the store is unavailable: the record expires, and the queue must
+// not grow.
 func (p *place) writeEnd(ctx context.Context, owned *store.Owned) error {
 	id, err := owned.Record().ID, errAway
 	if !p.n.writes.away() {
@@ -446,9 +441,9 @@ func (p *place) writeEnd(ctx context.Context, owned *store.Owned) error {
 	}
 	switch {
 	case errors.Is(err, store.ErrFenced):
-		return nil // the checkpoint is another node's
+		return nil // the checkpoint belongs to another node
 	case err != nil:
-		p.n.o.Logger.Warn("the directory still has a session that is over", "session_id", id, "error", err)
+		p.n.o.Logger.Warn("cannot remove ended session from the directory", "session_id", id, "error", err)
 	}
 	p.n.o.Checkpoints.Remove(id)
 	return err

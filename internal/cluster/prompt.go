@@ -11,12 +11,11 @@ import (
 	"voicegw/store"
 )
 
-// maxPrompt bounds what another node tells of a prompt with its tools, in bytes.
+// maxPrompt bounds a prompt with its tools in bytes.
 const maxPrompt = 4 << 20
 
-// Prompt implements gateway.Peers: it returns what is in force in a session that another node runs. The
-// error wraps store.ErrUnknown if that node does not run it, session.ErrNoModel, ErrUnreachable or
-// ErrRefused.
+// Prompt implements gateway.Peers: it returns the prompt of a session of another node. The error wraps store.ErrUnknown
+// if that node doesn't run it, session.ErrNoModel, ErrUnreachable or ErrRefused.
 func (p *Peers) Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error) {
 	body, err := p.askSession(ctx, p.prompts, http.MethodGet, node, func([]byte) error { return session.ErrNoModel }, id, "prompt")
 	if err != nil {
@@ -27,12 +26,12 @@ func (p *Peers) Prompt(ctx context.Context, node store.Node, id string) (session
 
 func parsePrompt(body []byte) (found session.Prompt, err error) {
 	if err := json.Unmarshal(body, &found); err != nil {
-		return session.Prompt{}, fmt.Errorf("%w: its answer is not the prompt of a session: %w", ErrRefused, err)
+		return session.Prompt{}, fmt.Errorf("%w: invalid prompt in its answer: %w", ErrRefused, err)
 	}
 	return found, nil
 }
 
-// showPrompt tells what is in force in a session, for another node's operator.
+// showPrompt returns a session's prompt to another node.
 func (p *Peers) showPrompt(w http.ResponseWriter, r *http.Request) {
 	found, err := session.Prompt{}, session.ErrNotHere
 	if p.opts.Prompt != nil {
@@ -41,7 +40,7 @@ func (p *Peers) showPrompt(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(found) // the other node is gone if it fails
+		_ = json.NewEncoder(w).Encode(found) // the other node may have disconnected
 	case errors.Is(err, session.ErrNoModel):
 		http.Error(w, "The session has no model.", http.StatusConflict)
 	default:

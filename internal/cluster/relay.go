@@ -20,57 +20,52 @@ import (
 
 // Options configure Peers. Secret is required.
 type Options struct {
-	// Secret is shared by all nodes of a cluster: at least MinSecret bytes.
+	// Secret is shared by all nodes: at least MinSecret bytes.
 	Secret []byte
-	// Accept gets each client that another node passes on. It owns c from then on, and must not
-	// wait for it. Nil refuses every client.
+	// Accept gets each client that another node relays and owns c. It must not block. Nil refuses all clients.
 	Accept func(h Hello, c *Client)
-	// End ends a session of this node for an operator of another one, and reports whether this node
-	// runs it. If it is nil, no session is ended.
+	// End ends a session of this node and reports whether this node runs it. Nil means this node runs none.
 	End func(id string) bool
-	// Switch lets another agent go on with a session of this node for an operator of another one; see
-	// session.Manager.SwitchAgent. If it is nil, this node runs no session.
+	// Switch hands a session of this node to another agent; see session.Manager.SwitchAgent. Nil means this node runs no
+	// session.
 	Switch func(id, agent, reason string) error
-	// Prompt returns what is in force in a session of this node, for an operator of another one; see
-	// session.Manager.Prompt. If it is nil, this node runs no session.
+	// Prompt returns the prompt of a session of this node; see session.Manager.Prompt. Nil means this node runs no
+	// session.
 	Prompt func(id string) (session.Prompt, error)
-	// Session returns a session of this node, for an operator of another one; see session.Manager.Session. If it
-	// is nil, this node runs no session.
+	// Session returns a session of this node; see session.Manager.Session. Nil means this node runs no session.
 	Session func(id string) (session.Running, bool)
-	// Holds reports whether this node runs a session or is taking it over. A client of any other session is refused before
-	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes
-	// every client.
+	// Holds reports whether this node runs a session or is taking it over. Clients of other sessions are refused before
+	// their bytes are relayed, so that the relaying node can still try another owner. Nil accepts all.
 	Holds func(id string) bool
-	// TLS is used for nodes whose address is https; nil means the system's roots.
+	// TLS is for nodes with https addresses; nil means the system's roots.
 	TLS *tls.Config
-	// MaxMessageBytes is the largest message of a client, in bytes; zero means
-	// protocol.MaxMessageBytes.
+	// MaxMessageBytes bounds a client's message in bytes; zero means protocol.MaxMessageBytes.
 	MaxMessageBytes int
 }
 
-// Peers speaks with the other nodes of a cluster. It may be used concurrently.
+// Peers talks to the other nodes. It may be used concurrently.
 type Peers struct {
-	// Fixed after New.
+	// Immutable.
 	opts   Options
 	signer *signer
 	dialer *net.Dialer
 	client *http.Client
-	// prompts is client, for longer answers.
+	// prompts is client with a larger answer limit.
 	prompts *http.Client
 }
 
-// New returns Peers. The error says that the secret is too short.
+// New returns Peers, or an error if the secret is too short.
 func New(opts Options) (*Peers, error) {
 	if len(opts.Secret) < MinSecret {
-		return nil, fmt.Errorf("cluster: the secret has %d bytes; it needs at least %d", len(opts.Secret), MinSecret)
+		return nil, fmt.Errorf("cluster: the secret has %d bytes, want at least %d", len(opts.Secret), MinSecret)
 	}
 	dialer := &net.Dialer{
 		Timeout: dialTime,
-		// A node whose machine has died must not keep a client that could go on elsewhere.
+		// Detects a dead machine quickly, so that the client can continue elsewhere.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
 	}
 	transport := bounded.NewTransport()
-	// The other gateways are in the same network: no proxy is between them, and Relay dials without one as well.
+	// Gateways share a network, so no proxy is used; Relay dials without one too.
 	transport.Proxy = nil
 	transport.DialContext, transport.TLSClientConfig, transport.DisableKeepAlives = dialer.DialContext, opts.TLS, true
 	client := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxHello, Whole: answerTime})
@@ -79,29 +74,28 @@ func New(opts Options) (*Peers, error) {
 }
 
 const (
-	dialTime   = 2 * time.Second // for connecting to another node
-	answerTime = 5 * time.Second // for its answer
-	closeTime  = 2 * time.Second // for what one side still sends when the other has ended
+	dialTime   = 2 * time.Second // connecting to another node
+	answerTime = 5 * time.Second // waiting for its answer
+	closeTime  = 2 * time.Second // draining one side after the other has ended
 )
 
-// The errors of Relay, before anything of the client's was passed on.
+// The errors of Dial. No client data has been relayed yet.
 var (
-	// ErrUnreachable: the node does not answer. It may be dead.
+	// ErrUnreachable: the node doesn't answer; it may be dead.
 	ErrUnreachable = errors.New("cluster: the node that runs the session cannot be reached")
-	// ErrRefused: the node answered, and does not take the client.
+	// ErrRefused: the node answered and refused.
 	ErrRefused = errors.New("cluster: the node that runs the session refuses the client")
 )
 
-// Stream is a client's connection that its protocol.Conn has released, with what has been read
-// from it after session.start.
+// Stream is a client's connection that its protocol.Conn has released, with the data read after session.start.
 type Stream struct {
 	Conn   io.ReadWriteCloser
 	Unread []byte
 }
 
-// Dial asks the node at address (its URL, without a path) to take a client. That node tells its session of the
-// client once Run has begun. The error wraps ErrUnreachable or ErrRefused; the client's connection is untouched
-// then, so that the caller can still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
+// Dial asks the node at address (its URL without a path) to accept a client. That node informs the session when Run
+// starts. The error wraps ErrUnreachable or ErrRefused and leaves the client's connection untouched. On success the
+// caller must call Relay.Run or Relay.Close.
 func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -122,7 +116,6 @@ func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, erro
 	return relay, nil
 }
 
-// dial connects to a node.
 func (p *Peers) dial(ctx context.Context, base *url.URL) (net.Conn, error) {
 	port := base.Port()
 	if port == "" {
@@ -136,7 +129,7 @@ func (p *Peers) dial(ctx context.Context, base *url.URL) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr) //nolint:wrapcheck // Dial wraps it
 }
 
-// ask sends the request, and reads the answer.
+// ask sends the request and reads the answer.
 func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello string) (*Relay, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: attachPath}, Host: base.Host,
@@ -145,7 +138,7 @@ func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello str
 	p.signer.sign(r, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // ends a read or write
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // interrupts a read or write
 	defer stop()
 	if err := r.Write(conn); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -171,18 +164,18 @@ func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello str
 
 // Relay is a connection to the node that runs a client's session.
 type Relay struct {
-	node  string // its id, for the log
+	node  string // its ID, for the log
 	owner net.Conn
-	early []byte // what the owner has sent already
-	waits bool   // the owner waits until the client is confirmed
+	early []byte // data the owner already sent
+	waits bool   // whether the owner waits for the confirmation byte
 }
 
-// Close gives the relay up before Run.
-func (r *Relay) Close() error { return r.owner.Close() } //nolint:wrapcheck // the caller knows what it closes
+// Close abandons the relay before Run.
+func (r *Relay) Close() error { return r.owner.Close() } //nolint:wrapcheck // the caller has the context
 
-// Run carries bytes in both directions until one side has ended and the other has got the rest, or
-// until ctx is done, and closes both. It returns how many bytes it has carried to the owner and to
-// the client. While nothing comes, it holds two goroutines and no buffer.
+// Run copies bytes in both directions until one side has ended and the other has received the rest, or until ctx ends.
+// It closes both sides and returns the number of bytes sent to the owner and to the client. While idle it holds two
+// goroutines and no buffer.
 func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 	closeBoth := sync.OnceFunc(func() {
 		_ = r.owner.Close()
@@ -196,7 +189,7 @@ func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 	var each sync.WaitGroup
 	each.Go(func() {
 		if r.waits {
-			_, _ = r.owner.Write([]byte{confirmation}) // if the owner has gone, the other direction ends, and both with it
+			_, _ = r.owner.Write([]byte{confirmation}) // if the owner is gone, the other direction ends and Run with it
 		}
 		up = carry(r.owner, client.Conn, client.Unread)
 		closeWrite(r.owner)
@@ -212,8 +205,8 @@ func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 	return up, down
 }
 
-// waiting returns a writer that waits for the client: what it does not take stays with the owner,
-// which can still flush it.
+// waiting returns a writer with backpressure: data the client hasn't accepted stays with the owner, which can still drop
+// it.
 func waiting(client io.ReadWriteCloser) io.Writer {
 	if under, ok := client.(*nonblock.Conn); ok {
 		return under.Conn
@@ -224,13 +217,13 @@ func waiting(client io.ReadWriteCloser) io.Writer {
 	return client
 }
 
-// underTLS returns the connection under a client's TLS; nil if the client speaks none.
+// underTLS returns the connection under a client's TLS; nil without TLS.
 func underTLS(client any) *nonblock.Conn {
 	c, _ := client.(net.Conn)
 	return nonblock.Under(c)
 }
 
-// flushing is a writer over TLS that waits until the connection under it has taken everything.
+// flushing is a writer over TLS that waits until the underlying connection has sent everything.
 type flushing struct {
 	io.Writer
 	under *nonblock.Conn
@@ -242,12 +235,11 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // this is the same writer
 }
 
-// tlsBlock is the buffer for what a client sends over TLS, which is held while nothing comes: the
-// library reads into it, and cannot ask for it later. It holds 60 ms of audio.
+// tlsBlock is the read buffer for a TLS client, which is held even while idle because the TLS library reads into it
+// directly. It holds 60 ms of audio.
 const tlsBlock = 2 << 10
 
-// carry writes first, and then everything that comes from src, to dst; it returns how many bytes
-// dst has taken.
+// carry writes first and then everything from src to dst, and returns the number of bytes written.
 func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 	var done int64
 	if len(first) > 0 {
@@ -266,7 +258,7 @@ func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 			return done + n
 		}
 		if !isConn {
-			n, _ := io.Copy(dst, src) // either side's end ends the relay, whatever its error
+			n, _ := io.Copy(dst, src) // the end of either side ends the relay, whatever the error
 			return done + n
 		}
 		wait = nonblock.Wrap(conn)
@@ -286,12 +278,12 @@ func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 	}
 }
 
-// closeWrite says that nothing more comes, so that what was written arrives before the end.
+// closeWrite closes the sending direction, so that everything sent before still arrives.
 func closeWrite(c any) {
 	if under, ok := c.(*nonblock.Conn); ok {
 		c = under.Conn
 	}
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // the other side may have gone
+		_ = half.CloseWrite() // the other side may be gone
 	}
 }

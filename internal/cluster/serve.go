@@ -13,29 +13,27 @@ import (
 	"voicegw/protocol"
 )
 
-// attachPath is where a node takes clients of another one, and upgradeTo what such a connection
-// becomes.
+// attachPath is the path on which a node accepts relayed clients, and upgradeTo the protocol it upgrades to.
 const (
 	attachPath = "/v1/peer/attach"
 	upgradeTo  = "voicegw-relay"
 )
 
-// confirmHeader says that a node confirms each client that it passes on: with the byte confirmation, once the
-// owner has answered. Until then the owner tells the session nothing of the client, which may have gone
-// meanwhile. An older node neither confirms nor waits.
+// confirmHeader announces that the relaying node will confirm the client with the byte confirmation once the owner has
+// answered. Until then the owner doesn't tell the session, because the client may be gone. Older nodes neither confirm
+// nor wait.
 const (
 	confirmHeader = "Voicegw-Relay-Confirms"
 	confirmation  = 1
 )
 
-// Client is a client whose connection another node carries. It is a protocol.Conn whose first
-// frame is the session.start that the other node has read.
+// Client is a client relayed by another node. It is a protocol.Conn whose first frame is the session.start that the
+// other node read.
 type Client struct {
 	*protocol.Conn
-	start []byte // until it was read
+	start []byte // nil once read
 }
 
-// Read returns session.start first.
 func (c *Client) Read() (protocol.Frame, error) {
 	if c.start != nil {
 		f := protocol.Frame{Data: c.start}
@@ -45,7 +43,7 @@ func (c *Client) Read() (protocol.Frame, error) {
 	return c.Conn.Read() //nolint:wrapcheck // it is the same method
 }
 
-// User returns the identity of a client that gives no name; the zero User if the identity is missing or invalid.
+// User returns the identity of a client without a name; the zero User if it is missing or invalid.
 func (h Hello) User() user.User {
 	u, err := user.Stored(h.Anonymous)
 	if err != nil {
@@ -54,8 +52,7 @@ func (h Hello) User() user.User {
 	return u
 }
 
-// Handler serves the other nodes. Its listener should be a gateway.Listen one, so that loops
-// watch the connections, and must not be reachable by clients.
+// Handler serves the other nodes. Its listener should come from gateway.Listen and must not be reachable by clients.
 func (p *Peers) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, p.attach)
@@ -65,14 +62,14 @@ func (p *Peers) Handler() http.Handler {
 	mux.HandleFunc("GET "+sessionsPath+"{id}/prompt", p.showPrompt)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.signer.check(r, time.Now()); err != nil {
-			http.Error(w, "This address is for the nodes of one cluster: "+err.Error()+".", http.StatusUnauthorized)
+			http.Error(w, "This address is for cluster nodes only: "+err.Error()+".", http.StatusUnauthorized)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// end ends a session for another node's operator.
+// end ends a session for another node.
 func (p *Peers) end(w http.ResponseWriter, r *http.Request) {
 	if p.opts.End == nil || !p.opts.End(r.PathValue("id")) {
 		http.Error(w, "This node does not run the session.", http.StatusNotFound)
@@ -81,7 +78,7 @@ func (p *Peers) end(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// attach takes a client of another node.
+// attach accepts a client relayed by another node.
 func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 	h, err := parseHello(r.Header.Get(helloHeader))
 	if err != nil {
@@ -89,7 +86,7 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Upgrade") != upgradeTo || p.opts.Accept == nil {
-		http.Error(w, "This node takes no clients of other nodes.", http.StatusUpgradeRequired)
+		http.Error(w, "This node accepts no relayed clients.", http.StatusUpgradeRequired)
 		return
 	}
 	if p.opts.Holds != nil && !p.opts.Holds(h.SessionID) {
@@ -107,13 +104,13 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 		early, err = confirmed(conn, early)
 	}
 	if err != nil {
-		_ = conn.Close() // the other node has gone, or will see it, or its client has gone
+		_ = conn.Close() // the other node or its client is gone
 		return
 	}
 	p.opts.Accept(h, &Client{Conn: protocol.Adopt(conn, early, p.opts.MaxMessageBytes), start: h.Start})
 }
 
-// upgrade answers the request, and returns what was read behind it.
+// upgrade answers the request and returns the data read after it.
 func upgrade(conn net.Conn, rw *bufio.ReadWriter, confirms bool) ([]byte, error) {
 	early := make([]byte, rw.Reader.Buffered())
 	if _, err := io.ReadFull(rw, early); err != nil {
@@ -127,17 +124,17 @@ func upgrade(conn net.Conn, rw *bufio.ReadWriter, confirms bool) ([]byte, error)
 	return early, errors.Join(err, conn.SetDeadline(time.Time{}))
 }
 
-// confirmed waits until the other node confirms its client, and returns what has come behind that.
+// confirmed waits for the other node's confirmation and returns the data received after it.
 func confirmed(conn net.Conn, early []byte) ([]byte, error) {
 	if len(early) == 0 {
 		early = make([]byte, 1)
-		_ = conn.SetReadDeadline(time.Now().Add(answerTime)) // the read says what is wrong
+		_ = conn.SetReadDeadline(time.Now().Add(answerTime)) // if this fails, the read reports it
 		if _, err := io.ReadFull(conn, early); err != nil {
 			return nil, err //nolint:wrapcheck // only that it failed matters
 		}
 	}
 	if early[0] != confirmation {
-		return nil, fmt.Errorf("cluster: the other node sent %#x, and not that its client is there", early[0])
+		return nil, fmt.Errorf("cluster: the other node sent %#x instead of a confirmation", early[0])
 	}
 	return early[1:], conn.SetReadDeadline(time.Time{}) //nolint:wrapcheck // only that it failed matters
 }

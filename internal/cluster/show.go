@@ -10,8 +10,8 @@ import (
 	"voicegw/store"
 )
 
-// Session implements gateway.Peers: it returns a session that another node runs. The error wraps
-// store.ErrUnknown if that node does not run it, ErrUnreachable or ErrRefused.
+// Session implements gateway.Peers: it returns a session of another node. The error wraps store.ErrUnknown if that node
+// doesn't run it, ErrUnreachable or ErrRefused.
 func (p *Peers) Session(ctx context.Context, node store.Node, id string) (session.Running, error) {
 	body, err := p.askSession(ctx, p.prompts, http.MethodGet, node, nil, id)
 	if err != nil {
@@ -22,20 +22,20 @@ func (p *Peers) Session(ctx context.Context, node store.Node, id string) (sessio
 
 func parseRunning(body []byte, id string) (found session.Running, err error) {
 	if err := json.Unmarshal(body, &found); err != nil {
-		return session.Running{}, fmt.Errorf("%w: its answer is not a session: %w", ErrRefused, err)
+		return session.Running{}, fmt.Errorf("%w: invalid session in its answer: %w", ErrRefused, err)
 	}
 	if found.ID != id {
-		return session.Running{}, fmt.Errorf("%w: its answer is another session", ErrRefused)
+		return session.Running{}, fmt.Errorf("%w: its answer is about another session", ErrRefused)
 	}
 	return found, nil
 }
 
-// show shows a session of this node to another node's operator.
+// show returns a session of this node to another node.
 func (p *Peers) show(w http.ResponseWriter, r *http.Request) {
 	if p.opts.Session != nil {
 		if found, ok := p.opts.Session(r.PathValue("id")); ok {
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(found) // the other node is gone if it fails
+			_ = json.NewEncoder(w).Encode(found) // the other node may have disconnected
 			return
 		}
 	}

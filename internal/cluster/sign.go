@@ -14,29 +14,28 @@ import (
 	"time"
 )
 
-// MinSecret is the length of the shortest secret, in bytes.
+// MinSecret is the minimum secret length in bytes.
 const MinSecret = 32
 
-// The header with a request's signature: "t=<unix seconds>,n=<nonce>,s=<hex of HMAC-SHA256>".
+// The signature header: "t=<unix seconds>,n=<nonce>,s=<hex of HMAC-SHA256>".
 const signatureHeader = "Voicegw-Signature"
 
-// signatureLife is how far a signature's time may be from this node's clock, in both directions.
+// signatureLife is the maximum difference between a signature's time and this node's clock.
 const signatureLife = time.Minute
 
-// maxNonces is how many requests are remembered, so that none is accepted twice. Nodes send one
-// for each client that comes back through another node.
+// maxNonces bounds the nonces remembered against replays. Nodes send one for each relayed client.
 const maxNonces = 64 << 10
 
 var (
-	errUnsigned = errors.New("the request is not signed by a node of this cluster")
-	errOld      = errors.New("the signature is too old, or the nodes' clocks differ by more than a minute")
-	errRepeated = errors.New("the request was received before")
-	errBusy     = errors.New("more requests of other nodes arrive than can be told apart")
+	errUnsigned = errors.New("the request has no valid signature of this cluster; check cluster.secret on both nodes")
+	errOld      = errors.New("the signature is too old; synchronise the nodes' clocks")
+	errRepeated = errors.New("repeated request")
+	errBusy     = errors.New("too many requests from other nodes")
 )
 
-// signer signs requests to other nodes, and checks theirs. It may be used concurrently.
+// signer signs requests to other nodes and checks theirs. It may be used concurrently.
 type signer struct {
-	secret []byte // fixed
+	secret []byte // immutable
 
 	mu     sync.Mutex // guards the following field
 	nonces map[string]time.Time
@@ -46,13 +45,13 @@ func newSigner(secret []byte) *signer {
 	return &signer{secret: secret, nonces: make(map[string]time.Time)}
 }
 
-// sign signs a request whose method, path and headers are final.
+// sign signs a request with its final method, path and headers.
 func (s *signer) sign(r *http.Request, now time.Time) {
 	t, nonce := strconv.FormatInt(now.Unix(), 10), rand.Text()
 	r.Header.Set(signatureHeader, fmt.Sprintf("t=%s,n=%s,s=%s", t, nonce, s.mac(r, t, nonce)))
 }
 
-// mac is computed over everything that a receiver acts upon.
+// mac covers everything that a receiver acts upon.
 func (s *signer) mac(r *http.Request, t, nonce string) string {
 	h := hmac.New(sha256.New, s.secret)
 	for _, part := range []string{r.Method, r.URL.EscapedPath(), t, nonce, r.Header.Get(helloHeader)} {
@@ -61,7 +60,7 @@ func (s *signer) mac(r *http.Request, t, nonce string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// check returns an error unless another node of the cluster has signed the request, now and once.
+// check returns an error unless another node signed the request within signatureLife and it hasn't been seen before.
 func (s *signer) check(r *http.Request, now time.Time) error {
 	t, nonce, mac, ok := parseSignature(r.Header.Get(signatureHeader))
 	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(r, t, nonce))) {
@@ -77,7 +76,7 @@ func (s *signer) check(r *http.Request, now time.Time) error {
 	return s.once(nonce, now)
 }
 
-// once records a nonce, and returns an error if it came before.
+// once records a nonce, or returns an error for a repeated one.
 func (s *signer) once(nonce string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *signer) once(nonce string, now time.Time) error {
 	return nil
 }
 
-// parseSignature reads a signature header.
+// parseSignature parses a signature header.
 func parseSignature(header string) (t, nonce, mac string, ok bool) {
 	parts := strings.Split(header, ",")
 	if len(parts) != 3 || len(header) > 256 {

@@ -13,17 +13,17 @@ import (
 	"voicegw/store"
 )
 
-// maxWhy bounds the reason why another node cannot switch an agent, in bytes.
+// maxWhy bounds a reason for refusing a switch in bytes.
 const maxWhy = 1000
 
-// wanted is which agent is to go on, and why. It is part of the path, because the path is signed.
+// wanted is the requested agent and the reason. It is part of the path, because the path is signed.
 type wanted struct {
 	Agent  string `json:"agent"`
 	Reason string `json:"reason"`
 }
 
 func (w wanted) encode() string {
-	raw, _ := json.Marshal(w) // two texts: it cannot fail
+	raw, _ := json.Marshal(w) // cannot fail: two strings
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -35,9 +35,8 @@ func parseWanted(text string) (w wanted, err error) {
 	return w, err
 }
 
-// SwitchAgent implements gateway.Peers: it lets another agent go on with a session that another node runs.
-// The error wraps store.ErrUnknown if that node does not run it, session.ErrAgent, ErrUnreachable or
-// ErrRefused.
+// SwitchAgent implements gateway.Peers: it hands a session of another node to another agent. The error wraps
+// store.ErrUnknown if that node doesn't run it, session.ErrAgent, ErrUnreachable or ErrRefused.
 func (p *Peers) SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error {
 	cannot := func(why []byte) error {
 		return fmt.Errorf("%w: %s", session.ErrAgent, bytes.TrimSpace(why[:min(len(why), maxWhy)]))
@@ -46,11 +45,11 @@ func (p *Peers) SwitchAgent(ctx context.Context, node store.Node, id, agent, rea
 	return err
 }
 
-// switchAgent lets another agent go on with a session, for another node's operator.
+// switchAgent hands a session to another agent for another node.
 func (p *Peers) switchAgent(w http.ResponseWriter, r *http.Request) {
 	to, err := parseWanted(r.PathValue("what"))
 	if err != nil {
-		http.Error(w, "It does not say which agent is to go on.", http.StatusBadRequest)
+		http.Error(w, "The request names no agent.", http.StatusBadRequest)
 		return
 	}
 	err = session.ErrNotHere

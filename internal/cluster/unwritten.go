@@ -1,17 +1,15 @@
 package cluster
 
-// unwritten are the changes of a record that are not in the store, and who waits until they are. The
-// mutex of its place guards it.
+// unwritten tracks a record's changes that are not in the store, and their waiters. The mutex of its place guards it.
 type unwritten struct {
 	changed bool            // since the last write began
-	writes  bool            // a write has begun and not ended
-	next    []chan struct{} // to close when a write has ended that has what changed
-	now     []chan struct{} // to close when the write that has begun ends
-	never   bool            // nothing more is written
+	writes  bool            // a write is in progress
+	next    []chan struct{} // closed after a write that includes the latest change
+	now     []chan struct{} // closed when the current write ends
+	never   bool            // nothing more will be written
 }
 
-// written returns a channel that is closed when everything that has changed is in the store, or never
-// will be.
+// written returns a channel that is closed when all changes are stored or never will be.
 func (u *unwritten) written() <-chan struct{} {
 	done := make(chan struct{})
 	switch {
@@ -27,16 +25,16 @@ func (u *unwritten) written() <-chan struct{} {
 	return done
 }
 
-// awaited reports whether somebody waits for a write that has not begun.
+// awaited reports whether a caller waits for a write that hasn't begun.
 func (u *unwritten) awaited() bool { return len(u.next) > 0 }
 
-// begin takes what has changed for a write.
+// begin marks the start of a write of all changes.
 func (u *unwritten) begin() {
 	u.changed, u.writes = false, true
 	u.now, u.next = append(u.now, u.next...), nil
 }
 
-// end takes the end of the write. After one that failed for now, another one is to follow.
+// end marks the end of the write; again means it will be retried.
 func (u *unwritten) end(again bool) {
 	u.writes = false
 	if again && !u.never {
@@ -47,7 +45,7 @@ func (u *unwritten) end(again bool) {
 	u.now = nil
 }
 
-// stop records that nothing more is written.
+// stop records that nothing more will be written.
 func (u *unwritten) stop() {
 	u.never = true
 	closeAll(u.now)

@@ -13,59 +13,58 @@ import (
 )
 
 const (
-	// mostWriters is how many records are written at the same time. Each takes the store some ms, and a third of
-	// a second when everything is busy: clients that begin or come back wait for theirs. More goroutines would
-	// hold memory, and not be faster.
+	// mostWriters is the number of concurrent writes. Each takes a few ms, or a third of a second under load, while new
+	// and resuming clients wait. More goroutines would only cost memory.
 	mostWriters = 64
-	// longestPause is how long a writer waits at most before it tries again while the store is away,
-	// and how long a failed write says that it is.
+	// longestPause is the longest pause between retries while the store is unavailable, and how long a failed write
+	// marks the store as unavailable.
 	longestPause = 2 * time.Second
 )
 
-// writes writes the records of all places, on a few goroutines that run while something is to be written:
-// those first that somebody waits for, as a client does for its token, and each of them in the order in which
-// they have changed. A place that waits costs a pointer.
+// writes writes the records of all places on a few goroutines that run only while there is work: first the records that
+// callers wait for, such as a client for its token; within each queue in order of change. A queued place costs one
+// pointer.
 type writes struct {
 	closing chan struct{} // closed by Close
 	once    sync.Once
 	running sync.WaitGroup // the writers
 
 	mu      sync.Mutex // guards the following fields
-	urgent  fifo       // the places that somebody waits for
+	urgent  fifo       // places that callers wait for
 	others  fifo
-	passed  int // how many of urgent were taken in a row while others waited
+	passed  int // how many urgent places in a row were preferred
 	writers int
-	failed  time.Time // when a write has not reached the store, and none has since; zero without one
+	failed  time.Time // time of a failed write with no success since; zero without one
 }
 
-var errAway = errors.New("the store was away a moment ago")
+var errAway = errors.New("the store was unavailable a moment ago")
 
-// Close waits for the writes to the directory. No session may begin after it. What a store that is
-// away has not taken when its time is over is not written.
+// Close waits for the pending writes. No session may start after it. If the store is unavailable too long, the rest
+// isn't written.
 func (n *Node) Close() {
 	n.writes.once.Do(func() { close(n.writes.closing) })
 	n.writes.running.Wait()
 }
 
-// mostPassed is how many places are taken before one that nobody waits for: these must not wait for ever.
+// mostPassed is the number of urgent places preferred before another one, which must not starve.
 const mostPassed = 3
 
-// fifo holds places in their order; nil without one.
+// fifo is a queue of places; nil when empty.
 type fifo []*place
 
 func (f *fifo) push(p *place) { *f = append(*f, p) }
 
-// pop takes the oldest; there must be one.
+// pop removes the oldest place; there must be one.
 func (f *fifo) pop() *place {
 	p := (*f)[0]
 	(*f)[0] = nil
 	if *f = (*f)[1:]; len(*f) == 0 {
-		*f = nil // and what it has grown to
+		*f = nil // frees the array
 	}
 	return p
 }
 
-// put adds a place to its queue. The caller must hold mu.
+// put queues a place. The caller must hold mu.
 func (w *writes) put(p *place, urgent bool) {
 	if urgent {
 		w.urgent.push(p)
@@ -74,7 +73,7 @@ func (w *writes) put(p *place, urgent bool) {
 	}
 }
 
-// enqueue has something written for a place that is not in the queue.
+// enqueue queues a place that isn't in a queue.
 func (n *Node) enqueue(p *place, urgent bool) {
 	w := &n.writes
 	w.mu.Lock()
@@ -86,7 +85,7 @@ func (n *Node) enqueue(p *place, urgent bool) {
 	}
 }
 
-// hurry moves a place to those that somebody waits for, unless it is there or a writer has it.
+// hurry makes a queued place urgent.
 func (w *writes) hurry(p *place) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +95,7 @@ func (w *writes) hurry(p *place) {
 	}
 }
 
-// dequeue returns the place whose turn it is; nil ends the writer that asks.
+// dequeue returns the next place; nil ends the calling writer.
 func (w *writes) dequeue() *place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +113,7 @@ func (w *writes) dequeue() *place {
 	return nil
 }
 
-// write is a writer: it writes until nothing is left to write.
+// write is a writer: it runs until the queues are empty.
 func (n *Node) write() {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.MaxInterval = longestPause
@@ -134,13 +133,13 @@ func (n *Node) write() {
 		if !errors.Is(err, store.ErrUnavailable) {
 			pauses.Reset()
 		} else if !n.writes.pause(pauses.NextBackOff()) {
-			continue // it is given up
+			continue // abandoned
 		}
 		n.writes.again(p, p.awaited())
 	}
 }
 
-// pause waits before a write is tried again. It reports false if the node is closing.
+// pause waits before a retry. It returns false if the node is closing.
 func (w *writes) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -150,17 +149,17 @@ func (w *writes) pause(d time.Duration) bool {
 	}
 }
 
-// again puts a place at the end of its queue; the caller is a writer, and goes on.
+// again queues a place at the end; the caller is a writer and continues.
 func (w *writes) again(p *place, urgent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.put(p, urgent)
 }
 
-// saw notes what came of a write. That the store is away is logged once for all sessions.
+// saw records the result of a write. It logs a store failure once for all sessions.
 func (n *Node) saw(err error) {
 	if errors.Is(err, errAway) {
-		return // nothing was tried
+		return // no attempt was made
 	}
 	w := &n.writes
 	w.mu.Lock()
@@ -173,14 +172,13 @@ func (n *Node) saw(err error) {
 	w.mu.Unlock()
 	switch {
 	case away && !was:
-		n.o.Logger.Warn("the directory of sessions cannot be written: the clients of those that begin now can come back to this node only", "error", err)
+		n.o.Logger.Warn("cannot write the session directory: clients of new sessions can resume on this node only", "error", err)
 	case was && !away:
-		n.o.Logger.Info("the directory of sessions can be written again")
+		n.o.Logger.Info("session directory writable again")
 	}
 }
 
-// hopeless reports whether the node is closing and the last write has not reached the store: each
-// further one would take as long to fail.
+// hopeless reports whether the node is closing and the last write failed, so that further writes would only time out.
 func (w *writes) hopeless() bool {
 	select {
 	case <-w.closing:
@@ -192,7 +190,7 @@ func (w *writes) hopeless() bool {
 	return !w.failed.IsZero()
 }
 
-// away reports whether a write has not reached the store a moment ago.
+// away reports whether a write failed a moment ago.
 func (w *writes) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ type toolKey struct {
 	mode spec.Mode
 }
 
-// tool counts the calls of a tool in one mode. Everything in it is fixed.
+// tool holds the counters of a tool in one mode. Immutable.
 type tool struct {
 	calls, answers set[prometheus.Counter]
 	queued, took   prometheus.Observer
@@ -26,7 +26,7 @@ type tool struct {
 	conflicts      prometheus.Counter
 }
 
-// toolCounters looks up the series of all tools that are on, and of the unknown one.
+// toolCounters returns the counters of all enabled tools and of the unknown one.
 func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 	all := map[toolKey]*tool{}
 	for _, mode := range modes {
@@ -53,22 +53,21 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 	return all
 }
 
-// KnowTools names the tools after a reload, which may have switched some on: they have series from then on. Those
-// that it has switched off keep theirs, because sessions that began before may still call them. It may be called
-// concurrently with everything but Know and itself.
+// KnowTools adds counters for tools enabled by a reload. Disabled tools keep theirs, because earlier sessions may still
+// call them. It may run concurrently with everything except Know and itself.
 func (m *Metrics) KnowTools(tools *registry.Snapshot) {
 	all := maps.Clone(*m.tools.Load())
 	maps.Copy(all, m.toolCounters(tools))
 	m.tools.Store(&all)
 }
 
-// The outcomes of calls that did not fail.
+// The outcomes of successful calls.
 const (
 	wentWell  = "ok"
 	wasCached = "cached"
 )
 
-// outcomes are the values of the label outcome of tool_calls_total: those, and the types of errors.
+// outcomes returns the values of the label outcome of tool_calls_total: the above and the error types.
 func outcomes() []string {
 	all := []string{wentWell, wasCached}
 	for _, t := range registry.ErrorTypes() {
@@ -77,8 +76,7 @@ func outcomes() []string {
 	return all
 }
 
-// Audited counts what a record of the audit tells of a tool, whether the call was made by voice or
-// by text, and of what a turn by text has cost. Records of anything else are ignored. It does not block.
+// Audited counts an audit record of a tool call or of a text turn's cost, and ignores others. It doesn't block.
 func (m *Metrics) Audited(r audit.Record) {
 	if r.Event == audit.EventTurnCost && r.Spent != nil && r.Spent.Micros > 0 {
 		m.chatCost.Add(r.Spent.Micros.Dollars())
@@ -106,7 +104,7 @@ func (m *Metrics) Audited(r audit.Record) {
 	switch {
 	case r.CacheHit:
 		t.calls.with(wasCached).Inc()
-		return // nothing ran
+		return // the tool didn't run
 	case r.OK:
 		t.calls.with(wentWell).Inc()
 	default:

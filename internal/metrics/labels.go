@@ -12,12 +12,14 @@ import (
 	"voicegw/transport"
 )
 
-// The closed sets of values. Whatever a label should have that is not in its set becomes "other".
+// The closed sets of label values. Any other value becomes "other".
 var (
 	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryKey, session.EntryToken, session.EntryTakeover}
 	statuses = []orchestrator.TurnStatus{orchestrator.TurnCompleted, orchestrator.TurnInterrupted, orchestrator.TurnFailed}
-	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop, orchestrator.FlushUserAction}
-	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered, orchestrator.LinkMoving, orchestrator.LinkAgent, orchestrator.LinkFailing}
+	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop,
+		orchestrator.FlushUserAction}
+	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered,
+		orchestrator.LinkMoving, orchestrator.LinkAgent, orchestrator.LinkFailing}
 	hows     = []orchestrator.LinkHow{orchestrator.LinkResumed, orchestrator.LinkReplayed, orchestrator.LinkFresh}
 	rotated  = append([]orchestrator.LinkHow{failed}, hows...)
 	returned = []string{session.ReturnedHere, session.ReturnedThere, session.ReturnedMoved, session.ReturnedTaken}
@@ -26,34 +28,40 @@ var (
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	answered = asked[1:4]
 	failures = []orchestrator.Failure{
-		protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer, protocol.CodeProviderUnavailable, protocol.CodeContentFilter, protocol.CodeTooLong,
-		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNoSpeech, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
-		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
+		protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer,
+		protocol.CodeProviderUnavailable, protocol.CodeContentFilter, protocol.CodeTooLong,
+		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNoSpeech,
+		orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
+		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed),
+		orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}
 	rejections = []string{
 		protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeInvalidAudio, protocol.CodeAudioTooFast, protocol.CodeAlreadyStarted,
-		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding, protocol.CodeTooLong,
+		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding,
+		protocol.CodeTooLong,
 	}
-	kinds = transport.Kinds()[1:] // but for KindIgnore
+	kinds = transport.Kinds()[1:] // without KindIgnore
 )
 
-// reportedKinds are the usual kinds of errors after which a model's connection goes on.
+// reportedKinds are the common kinds of model errors that leave the connection open.
 var reportedKinds = []string{transport.KindIgnore.String(), transport.KindRefused.String(), transport.KindServer.String()}
 
 // failed is the outcome of a rotation without a new connection.
 const failed orchestrator.LinkHow = "failed"
 
-// refusals are the reasons for which a connection gets no session.
+// refusals are the reasons for refusing a connection.
 func refusals() []string {
-	return append(session.Reasons(), protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeNotStarted, protocol.CodeNotAvailable, protocol.CodeUnknownProvider, protocol.CodeUnknownAgent)
+	return append(session.Reasons(), protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeNotStarted,
+		protocol.CodeNotAvailable, protocol.CodeUnknownProvider, protocol.CodeUnknownAgent)
 }
 
-// resumeOutcomes are what may come of coming back.
+// resumeOutcomes are the outcomes of resuming.
 func resumeOutcomes() []string {
-	return append([]string{"moving", "resume_refused", "too_many_resumes", "invalid_message", "blocked", "client_gone", "server_shutdown", "store_unavailable", "full", "too_many_sessions"}, returned...)
+	return append([]string{"moving", "resume_refused", "too_many_resumes", "invalid_message", "blocked", "client_gone",
+		"server_shutdown", "store_unavailable", "full", "too_many_sessions"}, returned...)
 }
 
-// kindNames are the names of the kinds of a model's errors.
+// kindNames are the names of the kinds of model errors.
 func kindNames() []string {
 	var names []string
 	for _, k := range kinds {
@@ -62,9 +70,8 @@ func kindNames() []string {
 	return names
 }
 
-// usualCode returns a code of a provider if it is a usual one, else "other": a provider may
-// invent any. Usual are "none" for a missing code, those of RFC 6455 7.4.1, and HTTP
-// statuses for errors.
+// usualCode returns a provider's code if it is common, else "other", because providers may send any code. Common are
+// "none" for a missing code, those of RFC 6455 7.4.1, and HTTP error statuses.
 func usualCode(code string) string {
 	n, err := strconv.Atoi(code)
 	switch {
@@ -76,5 +83,6 @@ func usualCode(code string) string {
 	return other
 }
 
-// usualStatus are the HTTP statuses that providers answer.
-var usualStatus = map[int]bool{400: true, 401: true, 403: true, 404: true, 408: true, 409: true, 429: true, 500: true, 502: true, 503: true, 504: true}
+// usualStatus are the HTTP error statuses of providers.
+var usualStatus = map[int]bool{400: true, 401: true, 403: true, 404: true, 408: true, 409: true, 429: true, 500: true,
+	502: true, 503: true, 504: true}

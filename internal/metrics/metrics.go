@@ -14,49 +14,49 @@ import (
 
 // Options configure a Metrics.
 type Options struct {
-	// Native also makes native histograms, which Prometheus 2.40 and later takes if it is told to.
+	// Native adds native histograms, for Prometheus 2.40 or later.
 	Native bool
-	// Logger gets a line if the metrics cannot be written. Nil means no logging.
+	// Logger logs failures to write the metrics. May be nil.
 	Logger *slog.Logger
 }
 
-// Metrics counts. Its methods may be used concurrently.
+// Metrics counts events. Its methods may be used concurrently.
 type Metrics struct {
-	// Fixed after New, models after Know. tools are replaced as a whole.
+	// Immutable after New; models after Know. tools is replaced atomically.
 	registry   *prometheus.Registry
-	counters   map[string]*prometheus.CounterVec // of the families that events fill, by name
+	counters   map[string]*prometheus.CounterVec // of families filled by events, by name
 	histograms map[string]*prometheus.HistogramVec
-	models     map[string]string // of the providers
+	models     map[string]string // by provider
 	refused    set[prometheus.Counter]
 	resumed    set[prometheus.Counter]
-	returns    set[prometheus.Observer] // by the outcome
+	returns    set[prometheus.Observer] // by outcome
 	tools      atomic.Pointer[map[toolKey]*tool]
-	opTimes    set[prometheus.Observer] // by the operation
+	opTimes    set[prometheus.Observer] // by operation
 	opErrors   set[prometheus.Counter]
 	texts      texts
 	wrong      set[prometheus.Counter]
 	reloads    set[prometheus.Counter]
 	chatCost   prometheus.Counter
-	waited     set[prometheus.Observer] // by what a person has answered
+	waited     set[prometheus.Observer] // by the person's answer
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
-	watchers map[providerModel]*watcher // bounded, since both names are of closed sets
+	watchers map[providerModel]*watcher // bounded, since both names come from closed sets
 }
 
 type providerModel struct{ provider, model string }
 
-// The values of labels for whatever is not in their closed set.
+// The label values for anything outside a closed set.
 const (
 	other   = "other"
-	unknown = "unknown" // of the label tool
+	unknown = "unknown" // for the label tool
 )
 
-// nativeFactor is how much wider each bucket of a native histogram is than the one before.
+// nativeFactor is the growth factor of native histogram buckets.
 const nativeFactor = 1.1
 
-// New returns a Metrics with all series that can be named in advance, at zero: a series that
-// first appears with its first event hides that event from rate().
+// New returns a Metrics. Its series with known labels start at zero, because rate() misses the event that creates a
+// series.
 func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
@@ -80,9 +80,8 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Know names what is counted under its own name: the configured providers, with the name of each
-// one's model, and the tools, nil without any. Every other provider and model counts as "other", every
-// other tool as "unknown". It must be called once, before Observe and Audited.
+// Know sets the configured providers with their models, and the tools (may be nil). Other providers and models count as
+// "other", other tools as "unknown". It must be called once, before Observe and Audited.
 func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
 	m.models = providers
 	counters := m.toolCounters(tools)
@@ -93,7 +92,7 @@ func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
 	}
 }
 
-// add makes a family that events fill.
+// add creates a family filled by events.
 func (m *Metrics) add(f *Family, native bool) {
 	if f.Kind == Histogram {
 		o := prometheus.HistogramOpts{Name: f.FullName(), Help: f.Help, Buckets: f.Buckets}
@@ -122,7 +121,7 @@ const (
 	reloadRefused = "refused"
 )
 
-// Reloaded counts a reading of the configuration while the gateway runs.
+// Reloaded counts a configuration reload.
 func (m *Metrics) Reloaded(ok bool) {
 	result := reloadRefused
 	if ok {
@@ -131,7 +130,7 @@ func (m *Metrics) Reloaded(ok bool) {
 	m.reloads.with(result).Inc()
 }
 
-// provider returns the value of the label provider for a name.
+// provider returns the label value for a provider.
 func (m *Metrics) provider(name string) string {
 	if _, ok := m.models[name]; ok {
 		return name
@@ -139,7 +138,7 @@ func (m *Metrics) provider(name string) string {
 	return other
 }
 
-// model returns the value of the label model for the name of a provider's model.
+// model returns the label value for a provider's model.
 func (m *Metrics) model(provider, name string) string {
 	if name != "" && m.models[provider] == name {
 		return name
@@ -147,10 +146,10 @@ func (m *Metrics) model(provider, name string) string {
 	return other
 }
 
-// set is the series of one family by one label, with a closed set of values.
+// set is a family's series by one label with a closed set of values.
 type set[T any] struct {
 	of   map[string]T
-	rest T // for all values that are not in the set
+	rest T // for all other values
 }
 
 func (s set[T]) with(value string) T {
@@ -160,8 +159,7 @@ func (s set[T]) with(value string) T {
 	return s.rest
 }
 
-// counterSet makes the series of a family: its labels have the values of before, and the last one
-// each of values.
+// counterSet creates the series of a family whose labels are before and one of values.
 func counterSet[T ~string](v *prometheus.CounterVec, values []T, before ...string) set[prometheus.Counter] {
 	return newSet(func(l ...string) prometheus.Counter { return v.WithLabelValues(l...) }, values, before)
 }
@@ -185,12 +183,12 @@ func newSet[S any, T ~string](get func(...string) S, values []T, before []string
 	return s
 }
 
-// promLogger logs what the library cannot write.
+// promLogger logs the library's errors.
 type promLogger struct{ to *slog.Logger }
 
 // Println implements promhttp.Logger.
 func (l promLogger) Println(v ...any) {
 	if l.to != nil {
-		l.to.Warn("the metrics could not be written", "error", v)
+		l.to.Warn("cannot write metrics", "error", v)
 	}
 }

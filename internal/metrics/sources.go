@@ -18,44 +18,40 @@ import (
 	"voicegw/session"
 )
 
-// Sources are what is read when the metrics are asked for. All are required, are called
-// concurrently, and must not wait for long.
+// Sources are read on each scrape. All are required, called concurrently, and must not block for long.
 type Sources struct {
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Ready reports whether new sessions are taken.
+	// Ready reports whether new sessions are accepted.
 	Ready func() bool
-	// Sessions counts the voice sessions.
+	// Sessions returns statistics of the voice sessions.
 	Sessions func() session.Census
 	// Snapshot returns the tools, and Tools their counters.
 	Snapshot func() *registry.Snapshot
 	Tools    func() map[string]registry.ToolStats
-	// Loops tells how much the loops have to do that read from connections.
+	// Loops returns the load of the network loops.
 	Loops func() nonblock.Load
-	// Overload says whether the gateway has more to do than it can.
+	// Overload reports whether the gateway is overloaded.
 	Overload func() quota.State
-	// Certificates says when the certificate of each configured name ends.
+	// Certificates returns the expiry of each configured name's certificate.
 	Certificates func() map[string]time.Time
-	// Webhooks returns the counters of each receiver of events, by its name.
+	// Webhooks returns the counters by endpoint name.
 	Webhooks func() map[string]webhook.Stats
-	// Traces returns the counters of the traces.
-	Traces func() traces.Stats
-	// Audit returns the counters of the audit.
-	Audit func() audit.Stats
-	// Usage tells what has become of the usage that is counted, and how often limits have refused somebody.
+	Traces   func() traces.Stats
+	Audit    func() audit.Stats
+	// Usage returns the meter's statistics.
 	Usage func() meter.Figures
-	// DayBudget is what all gateways together are meant to cost a day, in US dollars; zero if nothing
-	// is said.
+	// DayBudget is the daily budget of all gateways in US dollars; zero if unset.
 	DayBudget func() float64
 
-	// Set for one reading.
+	// Set for one scrape.
 	census session.Census
 	m      *Metrics
 }
 
 func (s *Sources) toolsVersion() string { return s.Snapshot().Version() }
 
-// providers returns a count by provider with the values that the label may have.
+// providers returns a count by provider label.
 func (s *Sources) providers(count map[string]int) map[string]float64 {
 	all := make(map[string]float64, len(count))
 	for name, n := range count {
@@ -64,13 +60,12 @@ func (s *Sources) providers(count map[string]int) map[string]float64 {
 	return all
 }
 
-// reader reads the families of the table that are not filled by events. It implements
-// prometheus.Collector.
+// reader reads the families that are not filled by events. It implements prometheus.Collector.
 type reader struct {
-	// Fixed after Handler.
+	// Immutable.
 	m       *Metrics
 	sources Sources
-	descs   map[string]*prometheus.Desc // by the name of the family
+	descs   map[string]*prometheus.Desc // by family name
 }
 
 // Describe implements prometheus.Collector.
@@ -80,9 +75,9 @@ func (r *reader) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector: it reads every family once.
+// Collect implements prometheus.Collector. It reads every family once.
 func (r *reader) Collect(out chan<- prometheus.Metric) {
-	s := r.sources // a copy, since readings may overlap
+	s := r.sources // a copy, since scrapes may overlap
 	s.m, s.census = r.m, s.Sessions()
 	for i := range families {
 		f := &families[i]
@@ -103,7 +98,7 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// histogram makes the only series of a family from counts that were read.
+// histogram makes a family's only series from counts.
 func histogram(f *Family, desc *prometheus.Desc, c counts) prometheus.Metric {
 	below, all := make(map[float64]uint64, len(f.Buckets)), uint64(0)
 	for i, n := range c.each {
@@ -115,8 +110,7 @@ func histogram(f *Family, desc *prometheus.Desc, c counts) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(desc, all, c.sum, below)
 }
 
-// Handler returns what answers GET /metrics, in the text format that Prometheus reads. It may be
-// called once for each Metrics.
+// Handler answers GET /metrics in the Prometheus text format. It may be called once.
 func (m *Metrics) Handler(s Sources) http.Handler {
 	r := &reader{m: m, sources: s, descs: map[string]*prometheus.Desc{}}
 	for i := range families {
@@ -128,10 +122,10 @@ func (m *Metrics) Handler(s Sources) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxReadings, ErrorLog: m.errors})
 }
 
-// maxReadings bounds the scrapes that are answered at once. More are refused with 503.
+// maxReadings bounds concurrent scrapes; others get 503.
 const maxReadings = 4
 
-// readOverload reads why no new session is taken.
+// readOverload reads the reason for refusing sessions.
 func readOverload(s *Sources, add emit) {
 	is := s.Overload().Reason
 	for _, reason := range []quota.Reason{quota.Memory, quota.Store} {

@@ -14,10 +14,10 @@ import (
 	"voicegw/registry"
 )
 
-// families is the table of all families. To add one that is read, a row is enough. One that events
-// fill also needs the code that counts the event: in watch.go (with a field of watcher that newWatcher looks up)
-// what sessions tell, in audited.go calls of tools, in texts.go what the text agent tells, in metrics.go what the
-// process tells. Then run go run ./scripts/dev metrics, and show it in a panel of deploy/grafana/voicegw.json.
+// families is the table of all families. A family that is read needs only a row. A family filled by events also needs
+// code to count them: in watch.go for sessions (with a field of watcher set in newWatcher), in audited.go for tool
+// calls, in texts.go for text turns, in metrics.go for the process. Then run go run ./scripts/dev metrics, and add a
+// panel to deploy/grafana/voicegw.json.
 var families = []Family{
 	// The process.
 	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,
@@ -156,11 +156,14 @@ var families = []Family{
 		Help: "Time until approval, denial or expiry."},
 	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},
 		Help: "Side effects not started because the ledger has the same one without an outcome."},
-	{Name: "tool_handlers_running", Kind: Gauge, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Running }),
+	{Name: "tool_handlers_running", Kind: Gauge, Labels: []string{"tool"},
+		read: readTools(func(t registry.ToolStats) int64 { return t.Running }),
 		Help: "Running tool handlers."},
-	{Name: "tool_handlers_left_behind", Kind: Gauge, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.LeftBehind }),
+	{Name: "tool_handlers_left_behind", Kind: Gauge, Labels: []string{"tool"},
+		read: readTools(func(t registry.ToolStats) int64 { return t.LeftBehind }),
 		Help: "Handlers still running after their deadline or cancellation."},
-	{Name: "tool_handlers_abandoned_total", Kind: Counter, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Abandoned }),
+	{Name: "tool_handlers_abandoned_total", Kind: Counter, Labels: []string{"tool"},
+		read: readTools(func(t registry.ToolStats) int64 { return t.Abandoned }),
 		Help: "Handlers that ran past their deadline or cancellation."},
 
 	// What sessions depend on.
@@ -188,15 +191,20 @@ var families = []Family{
 	}, Help: "Events waiting for a receiver, over all gateways with the same store."},
 
 	// The audit.
-	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),
+	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"},
+		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),
 		Help: "Audit records accepted by a sink."},
-	{Name: "audit_dropped_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Dropped + s.GivenUp) }),
+	{Name: "audit_dropped_total", Kind: Counter, Labels: []string{"sink"},
+		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Dropped + s.GivenUp) }),
 		Help: "Audit records lost for a sink."},
-	{Name: "audit_failures_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Failed) }),
+	{Name: "audit_failures_total", Kind: Counter, Labels: []string{"sink"},
+		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Failed) }),
 		Help: "Failed attempts to write to a sink, which are retried."},
-	{Name: "audit_lag_seconds", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return s.Lag.Seconds() }),
+	{Name: "audit_lag_seconds", Kind: Gauge, Labels: []string{"sink"},
+		read: readAudit(func(s audit.SinkStats) float64 { return s.Lag.Seconds() }),
 		Help: "Age of the oldest unwritten audit record."},
-	{Name: "audit_waiting_records", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Waiting) }),
+	{Name: "audit_waiting_records", Kind: Gauge, Labels: []string{"sink"},
+		read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Waiting) }),
 		Help: "Unwritten audit records."},
 
 	// The traces.
@@ -232,7 +240,7 @@ func readCertificates(s *Sources, add emit) {
 	ends := s.Certificates()
 	hosts := slices.SortedFunc(maps.Keys(ends), func(a, b string) int { return cmp.Or(ends[a].Compare(ends[b]), cmp.Compare(a, b)) })
 	for _, host := range hosts[:min(len(hosts), mostHosts)] {
-		if end := ends[host]; !end.IsZero() { // otherwise no certificate has been read yet
+		if end := ends[host]; !end.IsZero() { // false until a certificate was read
 			add(time.Until(end).Seconds(), host)
 		}
 	}
@@ -275,7 +283,7 @@ func readSpans(s *Sources, add emit) {
 	add(float64(is.Dropped), "dropped")
 }
 
-// readAudit reads one counter of each sink of the audit.
+// readAudit reads one counter of each audit sink.
 func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
 	return func(s *Sources, add emit) {
 		stats := s.Audit()
@@ -284,7 +292,7 @@ func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
 	}
 }
 
-// readLimited reads how often each limit has refused somebody. Every limit has a series from the start.
+// readLimited reads the refusals by limit. Every limit has a series from the start.
 func readLimited(s *Sources, add emit) {
 	refused := s.Usage().Refused
 	for _, limit := range meter.Limits() {
@@ -297,7 +305,7 @@ func readLimited(s *Sources, add emit) {
 	}
 }
 
-// readWebhooks reads what has become of events. Names are few: config bounds them.
+// readWebhooks reads the outcomes of events. The configuration bounds the names.
 func readWebhooks(s *Sources, add emit) {
 	for name, w := range s.Webhooks() {
 		add(float64(w.Delivered), name, "delivered")

@@ -10,23 +10,25 @@ import (
 	"voicegw/protocol"
 )
 
-// texts counts the turns of the text agent. Everything in it is fixed.
+// texts counts turns of the text agent. Immutable.
 type texts struct {
-	turns                  map[string]set[prometheus.Counter] // by the status, then by the code
+	turns                  map[string]set[prometheus.Counter] // by status, then by code
 	took, first            prometheus.Observer
 	input, cached, written prometheus.Counter
 }
 
-// The values of the label code of chat_turns_total beside those of textCodes.
+// Values of the label code of chat_turns_total in addition to textCodes.
 const (
 	noError = "none"
 	hasLeft = "left"
 )
 
-// textCodes are the codes of errors that end a turn in text.
+// textCodes are the error codes that end a text turn.
 var textCodes = []string{
-	protocol.CodeProviderAuth, protocol.CodeProviderError, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderUnavailable, protocol.CodeProviderAnswer,
-	protocol.CodeTooLong, protocol.CodeContentFilter, protocol.CodeSettingRefused, protocol.CodeNoAnswer, protocol.CodeDraining, protocol.CodeStoreUnavailable, protocol.CodeLimit, protocol.CodeInternal,
+	protocol.CodeProviderAuth, protocol.CodeProviderError, protocol.CodeProviderBusy, protocol.CodeProviderQuota,
+	protocol.CodeProviderUnavailable, protocol.CodeProviderAnswer,
+	protocol.CodeTooLong, protocol.CodeContentFilter, protocol.CodeSettingRefused, protocol.CodeNoAnswer, protocol.CodeDraining,
+	protocol.CodeStoreUnavailable, protocol.CodeLimit, protocol.CodeInternal,
 }
 
 func (m *Metrics) newTexts() texts {
@@ -42,7 +44,7 @@ func (m *Metrics) newTexts() texts {
 	}
 }
 
-// Texted counts a turn of the text agent; see chat.Options.
+// Texted counts a text turn; see chat.Options.
 func (m *Metrics) Texted(e chat.TurnOver) {
 	code := e.Code
 	switch {
@@ -66,16 +68,16 @@ func (m *Metrics) Texted(e chat.TurnOver) {
 // wrongs are the values of the label why of auth_failures_total; limit is gateway.TooManyWrong.
 var wrongs = []string{auth.ReasonForm, auth.ReasonKey, auth.ReasonExpired, auth.ReasonEarly, auth.ReasonIssuer, auth.ReasonToken, "limit"}
 
-// Refused counts wrong credentials; see gateway.Options.
+// Refused counts rejected credentials; see gateway.Options.
 func (m *Metrics) Refused(why string) { m.wrong.with(why).Inc() }
 
-// classes are the values of the label code of http_requests_total, by the first digit of the status.
+// classes are the values of the label code of http_requests_total, by the status's first digit.
 var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
-// Answered counts a request; see gateway.Options. The routes are those of the program.
+// Answered counts a request; see gateway.Options. Routes are the program's own.
 func (m *Metrics) Answered(route string, status int, took time.Duration) {
 	if route == "" {
-		route = "refused" // at the door
+		route = "refused" // before routing
 	}
 	class := other
 	if i := status / 100; i >= 0 && i < len(classes) && classes[i] != "" {

@@ -10,8 +10,7 @@ import (
 	"voicegw/transport"
 )
 
-// watcher counts what happens in the sessions with one provider's model. Its series are looked up
-// once, when it is made. Everything in it is fixed.
+// watcher counts the events of sessions with one provider's model. Its series are looked up once. Immutable.
 type watcher struct {
 	m        *Metrics
 	provider string
@@ -32,18 +31,17 @@ type watcher struct {
 	tokens                                      []tokenCount
 }
 
-// tokenCount is one series of tokens_total and where its number comes from.
+// tokenCount is one series of tokens_total with the source of its value.
 type tokenCount struct {
 	to prometheus.Counter
 	of func(transport.Tokens) int64
 }
 
-// Observe is a session.Observe: it returns what counts the events of the sessions with a
-// provider's model.
+// Observe returns the event counter for sessions with a provider's model; it is a session.Observe.
 func (m *Metrics) Observe(provider, model string) func(session.Event) {
 	key := providerModel{m.provider(provider), m.model(provider, model)}
 	if provider == "" {
-		key = providerModel{} // events that name no provider
+		key = providerModel{} // for events without a provider
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,14 +53,15 @@ func (m *Metrics) Observe(provider, model string) func(session.Event) {
 	return w.take
 }
 
-// newWatcher looks up the series of a provider's model; without a provider none are needed.
+// newWatcher looks up the series of a provider's model; it needs none without a provider.
 func (m *Metrics) newWatcher(of providerModel) *watcher {
 	w := &watcher{m: m, provider: of.provider, model: of.model}
 	if of.provider == "" {
 		return w
 	}
 	p, c, h := of.provider, m.counters, m.histograms
-	w.started = newSet(func(l ...string) prometheus.Counter { return c["sessions_started_total"].WithLabelValues(l...) }, entries, []string{p, of.model})
+	w.started = newSet(func(l ...string) prometheus.Counter { return c["sessions_started_total"].WithLabelValues(l...) }, entries,
+		[]string{p, of.model})
 	w.ended = counterSet(c["sessions_ended_total"], session.Reasons(), p)
 	w.turns = counterSet(c["turns_total"], statuses, p, of.model)
 	w.failures = counterSet(c["turn_failures_total"], failures, p)
@@ -76,7 +75,8 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	for _, why := range triggers {
 		w.rotated[why] = counterSet(c["rotations_total"], rotated, p, string(why))
 	}
-	w.lasted, w.bargein, w.heard = h["session_duration_seconds"].WithLabelValues(p), h["bargein_seconds"].WithLabelValues(p), h["truncated_heard_ratio"].WithLabelValues(p)
+	w.lasted, w.bargein, w.heard = h["session_duration_seconds"].WithLabelValues(p), h["bargein_seconds"].WithLabelValues(p),
+		h["truncated_heard_ratio"].WithLabelValues(p)
 	stage := func(name string) prometheus.Observer { return h["session_start_seconds"].WithLabelValues(p, name) }
 	w.waited, w.identified, w.reached, w.began = stage("wait"), stage("identify"), stage("connect"), stage("total")
 	part := func(name string) prometheus.Observer {
@@ -86,7 +86,8 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	w.nudges, w.slow = c["nudges_total"].WithLabelValues(p), c["slow_clients_total"].WithLabelValues(p)
 	w.up, w.down = c["audio_seconds_total"].WithLabelValues("up", p), c["audio_seconds_total"].WithLabelValues("down", p)
 	dropped := c["audio_dropped_seconds_total"]
-	w.backlog, w.ahead, w.unheard = dropped.WithLabelValues("up", "backlog"), dropped.WithLabelValues("up", "ahead"), dropped.WithLabelValues("down", "unheard")
+	w.backlog, w.ahead, w.unheard = dropped.WithLabelValues("up", "backlog"), dropped.WithLabelValues("up", "ahead"),
+		dropped.WithLabelValues("down", "unheard")
 	skipped := c["provider_events_skipped_total"]
 	w.strange, w.malformed = skipped.WithLabelValues(p, "unknown"), skipped.WithLabelValues(p, "malformed")
 	w.tokens = tokenCounts(c["tokens_total"], of)
@@ -95,8 +96,8 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	return w
 }
 
-// tokenCounts looks up the series of tokens_total. Cached tokens are a part of the input of their
-// modality, and are counted apart from the rest of it.
+// tokenCounts looks up the series of tokens_total. Cached tokens are part of the input of their modality but are counted
+// separately.
 func tokenCounts(v *prometheus.CounterVec, of providerModel) []tokenCount {
 	var all []tokenCount
 	for _, row := range []struct {
@@ -148,7 +149,7 @@ func (w *watcher) take(e session.Event) {
 	}
 }
 
-// ofSession counts what happens to a session as a whole, and to its connections.
+// ofSession counts events of a session and its connections.
 func (w *watcher) ofSession(e session.Event) {
 	switch e := e.(type) {
 	case session.Started:
@@ -188,7 +189,7 @@ func (w *watcher) begun(e session.Started) {
 	w.started.with(string(e.Entry)).Inc()
 	w.began.Observe(e.Total.Seconds())
 	if e.Entry == session.EntryTakeover {
-		return // its stages are others
+		return // its stages differ
 	}
 	w.waited.Observe(e.Waited.Seconds())
 	w.identified.Observe(e.Identified.Seconds())
@@ -211,7 +212,7 @@ func (w *watcher) turn(e session.TurnOver) {
 	}
 }
 
-// pay counts a turn whose cost is a guess or is not known.
+// pay counts a turn with an estimated or unknown cost.
 func (w *watcher) pay(e session.TurnOver) {
 	if e.Cost.Estimated > 0 {
 		w.estimated.Inc()
@@ -222,7 +223,8 @@ func (w *watcher) pay(e session.TurnOver) {
 }
 
 func (w *watcher) sound(e session.Sound) {
-	for to, d := range map[prometheus.Counter]time.Duration{w.up: e.Up, w.down: e.Down, w.backlog: e.Backlog, w.ahead: e.Ahead, w.unheard: e.Unheard} {
+	for to, d := range map[prometheus.Counter]time.Duration{w.up: e.Up, w.down: e.Down, w.backlog: e.Backlog, w.ahead: e.Ahead,
+		w.unheard: e.Unheard} {
 		if d > 0 {
 			to.Add(d.Seconds())
 		}
