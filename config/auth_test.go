@@ -29,7 +29,7 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:12: auth.keys.web.limits.cost_per_day must be a number`,
 		`dir/voicegw.yaml:4: auth.keys.web.id must be`,
 		`dir/voicegw.yaml:5: auth.keys.web.sha256 must be the SHA-256`,
-		`dir/voicegw.yaml:6: auth.keys.web.scopes: there is no scope "all"; there are voice,`,
+		`dir/voicegw.yaml:6: auth.keys.web.scopes: unknown scope "all"; known are voice,`,
 		`dir/voicegw.yaml:7: auth.keys.web.user must not begin with "key:"`,
 		`dir/voicegw.yaml:8: auth.keys.web.expires must be a date such as`,
 		`dir/voicegw.yaml:11: auth.keys.web.limits.new_per_second must be 0 for no limit`,

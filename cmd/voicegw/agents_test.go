@@ -108,8 +108,8 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	})
 	said := complaints.String()
 	for _, want := range []string{
-		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:6: gemini refuses the model "gpt-realtime" in a voice session`, `a.yaml:7: gemini has no voice "marin"`,
-		`b.yaml: the file holds the agent "c"`, `b.yaml:3: the agent has no key "playbok" (did you mean "playbook"?)`, `default.yaml:4: switch_to names the agent "e"`,
+		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:6: gemini does not support the model "gpt-realtime" in a voice session`, `a.yaml:7: gemini has no voice "marin"`,
+		`b.yaml: the file has the agent "c"`, `b.yaml:3: the agent has no key "playbok" (did you mean "playbook"?)`, `default.yaml:4: switch_to names the agent "e"`,
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s is not told:\n%s", want, said)

@@ -122,7 +122,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 			"--set", "tls.acme.hosts=*.example.com"},
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
 	})
-	for _, want := range []string{"tls.certificates[0].cert", "cannot be used together", "/missing.pem", "/missing.key", "tls.acme.hosts"} {
+	for _, want := range []string{"tls.certificates[0].cert", "do not match", "/missing.pem", "/missing.key", "tls.acme.hosts"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("nothing is said of %s:\n%s", want, errs.String())
 		}

@@ -140,7 +140,7 @@ func TestWebhooks(t *testing.T) {
 
 	receiver.set(secondHookKey, http.StatusInternalServerError)
 	talk(r)
-	testutil.WaitUntil(t, "attempts fail", func() bool { return strings.Contains(r.err.String(), "an event was not delivered") })
+	testutil.WaitUntil(t, "attempts fail", func() bool { return strings.Contains(r.err.String(), "webhook event not delivered") })
 	r.signals <- syscall.SIGTERM
 	if code := r.ended(); code != exitOK {
 		t.Fatalf("it ended with %d", code)

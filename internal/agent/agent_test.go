@@ -117,8 +117,8 @@ func providersOf(a Agent) []Provider {
 // it. A provider without a list takes any name, and a release counts as its model.
 func TestUnknownNames(t *testing.T) {
 	for _, tt := range []struct{ names, warning string }{
-		{"provider: gemini\nmodel: gemini-3.9-live\nvoices: {gemini: Puck}", `line 5: gemini may not have the model "gemini-3.9-live" (did you mean "gemini-3.8-live"?); known are gemini-3.8-live`},
-		{"provider: gemini\nmodel: gemini-3.8-live\nvoices: {gemini: Korra}", `line 6: gemini may not have the voice "Korra" (did you mean "Kore"?); known are Puck, Kore and Charon`},
+		{"provider: gemini\nmodel: gemini-3.9-live\nvoices: {gemini: Puck}", `line 5: unknown gemini model "gemini-3.9-live" (did you mean "gemini-3.8-live"?); known are gemini-3.8-live`},
+		{"provider: gemini\nmodel: gemini-3.8-live\nvoices: {gemini: Korra}", `line 6: unknown gemini voice "Korra" (did you mean "Kore"?); known are Puck, Kore and Charon`},
 		{"provider: gemini\nmodel: models/gemini-3.8-live-06-17\nvoices: {gemini: Kore}", ""},
 		{"provider: azure-eu\nmodel: my-deployment\nvoices: {azure-eu: Eve}", ""},
 	} {
@@ -237,7 +237,7 @@ func TestBroken(t *testing.T) {
 func TestBounds(t *testing.T) {
 	const least = "id: a\nname: A\nplaybook: "
 	for name, c := range map[string]struct{ document, want string }{
-		"playbook": {least + strings.Repeat("x", MaxPlaybook+1), "playbook has 65537 bytes; at most 65536"},
+		"playbook": {least + strings.Repeat("x", MaxPlaybook+1), "playbook has 65537 bytes; the maximum is 65536"},
 		"document": {strings.Repeat("#", MaxBytes+1), "has 262145 bytes"},
 		"tools":    {least + "x\ntools: [" + strings.Repeat("kb_get,", MaxTools+1) + "]", "tools has 501 entries"},
 		"greeting": {least + "x\ngreeting: " + strings.Repeat("x", MaxGreeting+1), "greeting has 2001 characters"},
@@ -274,9 +274,9 @@ func TestLoad(t *testing.T) {
 	_, err = Load(folder(map[string]string{
 		"a.yaml": a + "tool: [x]\n", "b.yaml": strings.Replace(b, "id: b", "id: c", 1), "C.yaml": b, "d.yaml": "",
 	}), world())
-	want := `C.yaml: the file's name must be the agent's id, and cannot be one: small letters, digits, - and _
+	want := `C.yaml: the file's name must be a valid agent id: lower-case letters, digits, - and _
 a.yaml:5: the agent has no key "tool" (did you mean "tools"?); it knows id, name, description, playbook, tools, voices, provider, model, language, greeting, budget, switch_to and enabled
-b.yaml: the file holds the agent "c"; name it c.yaml, or give the agent the id b
+b.yaml: the file has the agent "c"; rename it to c.yaml, or change the id to b
 d.yaml: the file is empty`
 	if err == nil || err.Error() != want {
 		t.Errorf("problems:\n%v\nwant:\n%s", err, want)
@@ -284,7 +284,7 @@ d.yaml: the file is empty`
 	if found, ok := errors.AsType[*strict.Error](err); !ok || found.Name != "C.yaml" {
 		t.Errorf("no problems with places: %v", found)
 	}
-	if _, err = Load(folder(map[string]string{"a.yml": a}), world()); err == nil || !strings.Contains(err.Error(), "rename it") {
+	if _, err = Load(folder(map[string]string{"a.yml": a}), world()); err == nil || !strings.Contains(err.Error(), "rename or move it") {
 		t.Errorf("another ending: %v", err)
 	}
 }

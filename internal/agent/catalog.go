@@ -16,29 +16,29 @@ import (
 
 // Options configure a Catalog. Default and World are required.
 type Options struct {
-	// Default is the agent that the configuration makes. Its id may be any text.
+	// Default is the configuration's agent. Its ID may be any text.
 	Default Agent
-	// Files are the agents of files. One with the id of Default replaces it.
+	// Files are the agents of files. One with Default's ID replaces it.
 	Files []Agent
-	// World returns the tools and providers that documents may name. It may be called concurrently.
+	// World returns the tools and providers that documents may refer to. It may be called concurrently.
 	World func() World
-	// Edits are the edited agents. Nil means that agents cannot be edited.
+	// Edits are the stored edits. Nil disables editing.
 	Edits *store.Agents
-	// Logger is told of stored agents that are not right on this node. Nil means no logging.
+	// Logger logs stored agents that are invalid on this node. May be nil.
 	Logger *slog.Logger
 }
 
-// Catalog holds the agents of a gateway. Its methods may be used concurrently.
+// Catalog holds a gateway's agents. Its methods may be used concurrently.
 type Catalog struct {
-	// Fixed after New.
+	// Immutable.
 	opts Options
 
 	base    atomic.Pointer[Snapshot] // without the edits
 	current atomic.Pointer[dated]
-	making  sync.Mutex // held while current is made anew
+	making  sync.Mutex // held while current is rebuilt
 }
 
-// dated is a snapshot, and the layer below the edits and the generation of these that it was made of.
+// dated is a snapshot with the base layer and edits generation it was built from.
 type dated struct {
 	*Snapshot
 	base       *Snapshot
@@ -64,8 +64,8 @@ func (c *Catalog) layered(files []Agent) *Snapshot {
 	return newSnapshot(o.Default.ID, normal, entries)
 }
 
-// Reload replaces the agents of files, for snapshots from now on. What it replaces is kept for the sessions
-// that began with it, as far as the store can be reached until ctx ends.
+// Reload replaces the agents of files. Replaced versions are saved for the sessions that use them, if the store answers
+// until ctx ends.
 func (c *Catalog) Reload(ctx context.Context, files []Agent) {
 	was, now := c.base.Load(), c.layered(files)
 	c.base.Store(now)
@@ -78,19 +78,19 @@ func (c *Catalog) Reload(ctx context.Context, files []Agent) {
 			continue
 		}
 		if err := c.keep(ctx, e); err != nil {
-			c.opts.Logger.Warn("a replaced agent cannot be kept for the sessions that began with it", "agent", e.ID, "agent_version", e.Version, "error", err)
+			c.opts.Logger.Warn("cannot save replaced agent for its sessions", "agent", e.ID, "agent_version", e.Version, "error", err)
 			return
 		}
 	}
 }
 
-// SameFiles reports whether Reload with these files would change nothing.
+// SameFiles reports whether Reload would change nothing.
 func (c *Catalog) SameFiles(files []Agent) bool {
 	now, then := c.base.Load(), c.layered(files)
 	return now.version == then.version && len(now.sorted) == len(then.sorted)
 }
 
-// Snapshot returns the agents as they are now. It does not wait for the store.
+// Snapshot returns the current agents. It does not wait for the store.
 func (c *Catalog) Snapshot() *Snapshot {
 	base := c.base.Load()
 	if c.opts.Edits == nil {
@@ -115,7 +115,7 @@ func (c *Catalog) Snapshot() *Snapshot {
 	return next.Snapshot
 }
 
-// entries returns the entries of edits. What was read before is not read again.
+// entries converts edits, reusing those already read.
 func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) []*Entry {
 	w := c.opts.World()
 	ids := map[string]bool{}
@@ -146,13 +146,13 @@ func allKnown(names []string, known map[string]bool) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !known[name] })
 }
 
-// entry reads an edit, which another node may have written that has other tools and providers. What is
-// not right here is left out; nil if nothing can be made of it.
+// entry reads an edit, possibly written by a node with other tools and providers. It drops what is invalid here; nil if
+// nothing remains.
 func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 	d := Read(e.ID, e.Document)
 	document := d.Agent()
 	if document.ID != e.ID || document.Playbook == "" {
-		c.opts.Logger.Error("an edited agent cannot be read, and is left out", "agent", e.ID, "revision", e.Revision)
+		c.opts.Logger.Error("ignoring unreadable edited agent", "agent", e.ID, "revision", e.Revision)
 		return nil
 	}
 	works, err := d.Check(w)
@@ -164,12 +164,12 @@ func (c *Catalog) entry(e store.AgentEdit, w World) *Entry {
 		entry.Disabled = false
 	}
 	if err != nil {
-		c.opts.Logger.Warn("an edited agent is not right on this node, and works with what is", "agent", e.ID, "revision", e.Revision, "problems", entry.Problems)
+		c.opts.Logger.Warn("edited agent is partly invalid on this node", "agent", e.ID, "revision", e.Revision, "problems", entry.Problems)
 	}
 	return entry
 }
 
-// problemsOf returns what an error of Draft.Check says.
+// problemsOf returns the problems in an error of Draft.Check.
 func problemsOf(err error) []string {
 	found, ok := errors.AsType[*strict.Error](err)
 	if !ok {

@@ -154,7 +154,7 @@ func TestWrongEdits(t *testing.T) {
 	}
 	for document, want := range map[string]string{
 		"id: default\nname: D\nplaybook: x\nenabled: false\n": "cannot have enabled: false",
-		"id: other\nname: O\nplaybook: x\n":                   `the document is of the agent "other", and not of "billing"`,
+		"id: other\nname: O\nplaybook: x\n":                   `the document's agent is "other", not "billing"`,
 	} {
 		_, _, err := c.Put(t.Context(), agent.Edit{ID: map[bool]string{true: "billing"}[strings.HasPrefix(document, "id: other")], Name: "doc", Data: []byte(document), Seen: agent.Seen{Any: true}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -13,45 +13,43 @@ import (
 
 var languageForm = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// World is what a document may refer to.
+// World is what documents may refer to.
 type World struct {
-	// Tools are the ids of all tools.
+	// Tools are the IDs of all tools.
 	Tools []string
-	// Agents are the ids of all agents. The one that is checked need not be among them.
+	// Agents are the IDs of all agents, with or without the one being checked.
 	Agents []string
-	// Providers are those that the configuration names.
+	// Providers are the configured ones.
 	Providers []Provider
 
-	tools, agents map[string]bool // of Tools and Agents; nil before Indexed
+	tools, agents map[string]bool // indexes of Tools and Agents; nil before Indexed
 }
 
-// Indexed returns the world for checks of many documents. Its lists must not be changed any more.
+// Indexed returns a World for checking many documents. Its lists must not change.
 func (w World) Indexed() World {
 	w.tools, w.agents = set(w.Tools), set(w.Agents)
 	return w
 }
 
-// Provider is a provider that a document may name.
+// Provider is a provider that documents may name.
 type Provider struct {
 	Name string
-	// Offered says that sessions can use it. A voice for one that is not offered may be named all the
-	// same, so that one document serves several installations.
+	// Offered means that sessions can use it. A voice may be named for any provider, so that a document fits several
+	// installations.
 	Offered bool
-	// Models lists the models that the provider documents; nil if any name may be right.
+	// Models are the documented models; nil accepts any.
 	Models []string
-	// Refuses reports whether the provider is known to refuse a model. Nil means that it refuses none.
+	// Refuses reports whether the provider is known to refuse a model. May be nil.
 	Refuses func(model string) bool
-	// Voices lists the voices of a model, empty for the provider's own; nil if none are documented,
-	// so that any is taken. Nil takes any as well.
+	// Voices returns a model's voices, empty for the provider's default model; a nil result or function accepts any.
 	Voices func(model string) []string
 }
 
-// mostNamed is how many names a problem lists.
+// mostNamed bounds the names listed in a problem.
 const mostNamed = 40
 
-// Check checks what the document refers to. The error is a *strict.Error with all that is wrong with
-// the document, from Read on, in the order of its lines; the agent then is without what it cannot refer
-// to. Check may be called only once.
+// Check checks the document's references. The error is a *strict.Error with all problems since Read, in order of lines;
+// the returned agent lacks the invalid references. Check may be called once.
 func (d *Draft) Check(w World) (Agent, error) {
 	if w.tools == nil {
 		w = w.Indexed()
@@ -65,7 +63,7 @@ func (d *Draft) Check(w World) (Agent, error) {
 func (d *Draft) checkTools(w World) {
 	for _, t := range d.tools {
 		if !w.tools[t.name] {
-			d.r.Problem(t.at, "there is no tool %q%s; voicegw tools list tells all", clip(t.name), strict.Near(t.name, w.Tools))
+			d.r.Problem(t.at, "there is no tool %q%s; run voicegw tools list", clip(t.name), strict.Near(t.name, w.Tools))
 		}
 	}
 	d.agent.Tools = kept(d.agent.Tools, func(name string) bool { return w.tools[name] })
@@ -79,7 +77,7 @@ func set(names []string) map[string]bool {
 	return in
 }
 
-// kept returns those of names that are known; nil of nil.
+// kept returns the known ones of names; nil for nil.
 func kept(names []string, known func(string) bool) []string {
 	unknown := func(name string) bool { return !known(name) }
 	if !slices.ContainsFunc(names, unknown) {
@@ -101,7 +99,8 @@ func (d *Draft) checkProviders(w World) {
 	slices.Sort(all)
 	slices.Sort(offered)
 	if name := d.agent.Provider; name != "" && !slices.Contains(offered, name) {
-		d.r.Problem(d.provider, "the provider %q is not configured here%s; there is %s", clip(name), strict.Near(name, offered), strict.Join(offered))
+		d.r.Problem(d.provider, "the provider %q is not configured here%s; there is %s", clip(name), strict.Near(name, offered),
+			strict.Join(offered))
 		d.agent.Provider, d.agent.Model = "", ""
 	} else if name != "" {
 		d.checkModel(w, known[name])
@@ -110,7 +109,8 @@ func (d *Draft) checkProviders(w World) {
 		at := d.voices[name]
 		p, ok := known[name]
 		if !ok {
-			d.r.Problem(at, "voices names the provider %q, which is not configured here%s; there is %s", clip(name), strict.Near(name, all), strict.Join(all))
+			d.r.Problem(at, "voices names the provider %q, which is not configured here%s; there is %s", clip(name),
+				strict.Near(name, all), strict.Join(all))
 			d.mute(name)
 			continue
 		}
@@ -118,7 +118,6 @@ func (d *Draft) checkProviders(w World) {
 	}
 }
 
-// checkModel checks the agent's model.
 func (d *Draft) checkModel(w World, p Provider) {
 	problem, warning := w.aboutModel(p, d.agent.Model)
 	if problem != "" {
@@ -128,7 +127,6 @@ func (d *Draft) checkModel(w World, p Provider) {
 	d.warn(d.model, warning)
 }
 
-// checkVoice checks the agent's voice for a provider.
 func (d *Draft) checkVoice(w World, p Provider, at *yaml.Node) {
 	model := ""
 	if d.agent.Provider == p.Name {
@@ -142,14 +140,14 @@ func (d *Draft) checkVoice(w World, p Provider, at *yaml.Node) {
 	d.warn(at, warning)
 }
 
-// warn records a name that may be wrong; an empty warning is none.
+// warn records a possibly misspelt name; "" is ignored.
 func (d *Draft) warn(at *yaml.Node, warning string) {
 	if warning != "" {
 		d.agent.Warnings = append(d.agent.Warnings, fmt.Sprintf("line %d: %s", at.Line, warning))
 	}
 }
 
-// mute leaves a provider's voice out.
+// mute removes a provider's voice.
 func (d *Draft) mute(provider string) {
 	d.agent.Voices = maps.Clone(d.agent.Voices)
 	delete(d.agent.Voices, provider)
@@ -159,9 +157,10 @@ func (d *Draft) checkSwitches(w World) {
 	for _, s := range d.switchTo {
 		switch {
 		case s.name == d.agent.ID:
-			d.r.Problem(s.at, "switch_to names the agent itself; take it out")
+			d.r.Problem(s.at, "switch_to names the agent itself; remove it")
 		case !w.agents[s.name]:
-			d.r.Problem(s.at, "switch_to names the agent %q, which does not exist%s; there is %s", clip(s.name), strict.Near(s.name, w.Agents), quoted(w.Agents, mostNamed))
+			d.r.Problem(s.at, "switch_to names the agent %q, which does not exist%s; there is %s", clip(s.name),
+				strict.Near(s.name, w.Agents), quoted(w.Agents, mostNamed))
 		}
 	}
 	d.agent.SwitchTo = kept(d.agent.SwitchTo, func(name string) bool { return name != d.agent.ID && w.agents[name] })

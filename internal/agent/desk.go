@@ -15,30 +15,29 @@ import (
 	"voicegw/store"
 )
 
-// Tools are the tools that change agents, which are off unless agents.tools says otherwise.
+// Tools are the tools that change agents. They are off unless agents.tools enables them.
 func Tools() []string {
 	return []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
 }
 
-// Desk is registry.Agents over a catalog. Tools are loaded before the agents, which name them, so the
-// catalog comes later ([Desk.Set]): until then there are no agents. The zero Desk is ready. Its methods may
-// be used concurrently.
+// Desk implements registry.Agents with a catalog. Tools are loaded before the agents, so the catalog is set later
+// ([Desk.Set]); until then there are no agents. The zero Desk is ready. Its methods may be used concurrently.
 type Desk struct {
 	now atomic.Pointer[stock]
 }
 
-// stock is what a Desk works on.
+// stock is the data of a Desk.
 type stock struct {
 	catalog *Catalog
 	tools   func() *registry.Snapshot
 }
 
-// Set says on which agents the desk works, and which tools there are. tools may be called concurrently.
+// Set sets the catalog and the tools. tools may be called concurrently.
 func (d *Desk) Set(c *Catalog, tools func() *registry.Snapshot) {
 	d.now.Store(&stock{c, tools})
 }
 
-// List is registry.Agents.List.
+// List implements registry.Agents.
 func (d *Desk) List(limit int) registry.AgentList {
 	list := registry.AgentList{Agents: []registry.AgentLine{}}
 	o := d.now.Load()
@@ -54,10 +53,11 @@ func (d *Desk) List(limit int) registry.AgentList {
 }
 
 func agentLine(e *Entry) registry.AgentLine {
-	return registry.AgentLine{ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: string(e.Source), State: e.Tag()}
+	return registry.AgentLine{ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: string(e.Source),
+		State: e.Tag()}
 }
 
-// Get is registry.Agents.Get.
+// Get implements registry.Agents.
 func (d *Desk) Get(id string) (registry.AgentShown, error) {
 	o := d.now.Load()
 	if o == nil {
@@ -74,7 +74,7 @@ func (d *Desk) Get(id string) (registry.AgentShown, error) {
 	}, nil
 }
 
-// Check is registry.Agents.Check.
+// Check implements registry.Agents.
 func (d *Desk) Check(change registry.AgentChange) error {
 	o, edit, invalid, err := d.edit(change)
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Desk) Check(change registry.AgentChange) error {
 	return nil
 }
 
-// Save is registry.Agents.Save.
+// Save implements registry.Agents.
 func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.AgentSaved, error) {
 	o, edit, invalid, err := d.edit(change)
 	if err != nil {
@@ -99,7 +99,7 @@ func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.
 	return registry.AgentSaved{AgentLine: agentLine(e), Created: created, Tools: e.Tools, AllTools: e.Tools == nil, InvalidTools: invalid}, nil
 }
 
-// edit makes a document of a change, without the tools that do not exist.
+// edit converts a change to a document, without unknown tools.
 func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid []registry.InvalidName, err error) {
 	if o = d.now.Load(); o == nil {
 		return nil, edit, nil, noAgent(change.ID, nil)
@@ -115,7 +115,7 @@ func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid [
 		if !ok {
 			return nil, edit, nil, noAgent(change.ID, now)
 		}
-		a, edit.Seen = e.Document, Seen{Tags: []string{e.Tag()}} // what was read is what is replaced
+		a, edit.Seen = e.Document, Seen{Tags: []string{e.Tag()}} // replaces exactly the version that was read
 		if change.State != "" && change.State != e.Tag() {
 			return nil, edit, nil, o.refused(change.ID, ErrChanged, nil)
 		}
@@ -129,9 +129,9 @@ func (d *Desk) edit(change registry.AgentChange) (o *stock, edit Edit, invalid [
 		a.Tools, invalid = o.known(change.Tools)
 	}
 	if edit.Data, err = json.Marshal(a); err != nil {
-		return nil, edit, nil, fmt.Errorf("writing the agent: %w", err)
+		return nil, edit, nil, fmt.Errorf("encode agent: %w", err)
 	}
-	if len(change.Tools) > 0 && len(a.Tools) == 0 { // then everything that is wrong is told at once
+	if len(change.Tools) > 0 && len(a.Tools) == 0 { // report all problems at once
 		err := o.catalog.Try(edit)
 		wrong, _ := errors.AsType[*strict.Error](err)
 		return nil, edit, nil, invalidAgent(wrong, invalid)
@@ -146,8 +146,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// known splits tools into those that there are, each once, and the others. An agent may name a tool that is
-// switched off for a while.
+// known splits tools into existing ones, without duplicates, and unknown ones. An agent may name a disabled tool.
 func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidName) {
 	all := o.tools()
 	names := slices.Clone(all.Off())
@@ -164,14 +163,14 @@ func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidN
 		}
 		reason := "is not a tool"
 		if meant := textutil.Nearest(id, names); meant != "" {
-			reason += "; perhaps " + meant + " is meant"
+			reason += "; did you mean " + meant + "?"
 		}
 		invalid = append(invalid, registry.InvalidName{Name: id, Reason: reason})
 	}
 	return valid, invalid
 }
 
-// CheckDelete is registry.Agents.CheckDelete.
+// CheckDelete implements registry.Agents.
 func (d *Desk) CheckDelete(id, state string) error {
 	o := d.now.Load()
 	if o == nil {
@@ -183,7 +182,7 @@ func (d *Desk) CheckDelete(id, state string) error {
 	return nil
 }
 
-// Delete is registry.Agents.Delete.
+// Delete implements registry.Agents.
 func (d *Desk) Delete(ctx context.Context, id, state string) (registry.AgentDeleted, error) {
 	o := d.now.Load()
 	if o == nil {
@@ -203,23 +202,23 @@ func seenAs(state string) Seen {
 	return Seen{Tags: []string{state}}
 }
 
-// noAgent says that there is no such agent; now may be nil.
+// noAgent returns the error for an unknown agent; now may be nil.
 func noAgent(id string, now *Snapshot) error {
 	e := registry.Errorf(registry.ErrorNotFound, "There is no agent %q.", id)
-	e.Suggestion = "Call agent_list to see which there are."
+	e.Suggestion = "Call agent_list for the existing agents."
 	if now != nil {
 		var ids []string
 		for _, a := range now.All() {
 			ids = append(ids, a.ID)
 		}
 		if meant := textutil.Nearest(id, ids); meant != "" {
-			e.Suggestion = "Perhaps " + meant + " is meant. " + e.Suggestion
+			e.Suggestion = "Did you mean " + meant + "? " + e.Suggestion
 		}
 	}
 	return e
 }
 
-// invalidAgent names everything that is wrong with a document, and the tools that do not exist.
+// invalidAgent lists a document's problems and unknown tools.
 func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
 	var problems []string
 	if wrong != nil {
@@ -230,28 +229,33 @@ func invalidAgent(wrong *strict.Error, invalid []registry.InvalidName) error {
 	for _, t := range invalid {
 		problems = append(problems, fmt.Sprintf("the tool %q %s", t.Name, t.Reason))
 	}
-	e := registry.Errorf(registry.ErrorValidation, "The agent is not right: %s.", strings.Join(problems[:min(len(problems), 3)], "; "))
+	e := registry.Errorf(registry.ErrorValidation, "The agent is invalid: %s.", strings.Join(problems[:min(len(problems), 3)], "; "))
 	e.Details = map[string]any{"errors": problems}
-	e.Suggestion = "Correct everything that the details name, and call the tool again."
+	e.Suggestion = "Correct all problems in the details and call the tool again."
 	return e
 }
 
-// refused tells a model why the catalog has refused a change. invalid are the tools that do not exist.
+// refused converts the catalog's error for a model. invalid are the unknown tools.
 func (o *stock) refused(id string, err error, invalid []registry.InvalidName) error {
 	if wrong, ok := errors.AsType[*strict.Error](err); ok {
 		return invalidAgent(wrong, invalid)
 	}
 	if used, ok := errors.AsType[*UsedError](err); ok {
-		e := registry.Errorf(registry.ErrorConflict, "The agent %q cannot be deleted, because these agents switch to it: %s.", id, strings.Join(used.By, ", "))
+		e := registry.Errorf(registry.ErrorConflict, "The agent %q cannot be deleted, because these agents switch to it: %s.", id,
+			strings.Join(used.By, ", "))
 		e.Details = map[string]any{"used_by": used.By}
-		e.Suggestion = "Tell the user; an operator can take it out of their switch_to."
+		e.Suggestion = "Tell the user; an operator can remove it from their switch_to."
 		return e
 	}
 	for is, told := range map[error]*registry.ToolError{
-		ErrExists:       {Type: registry.ErrorConflict, Message: fmt.Sprintf("There is an agent %q already.", id), Suggestion: "Change it with agent_update, or choose another name."},
-		ErrChanged:      {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q was changed meanwhile; nothing was done.", id), Suggestion: "Call agent_get, and tell the user what has changed."},
-		ErrFixed:        {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q comes from a file or from the configuration and is not edited, so nothing can be deleted.", id), Suggestion: "Tell the user."},
-		store.ErrFull:   {Type: registry.ErrorPermanent, Message: "There are as many agents as there may be.", Suggestion: "Tell the user."},
+		ErrExists: {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q already exists.", id),
+			Suggestion: "Change it with agent_update, or choose another name."},
+		ErrChanged: {Type: registry.ErrorConflict, Message: fmt.Sprintf("The agent %q was changed in the meantime; nothing was done.", id),
+			Suggestion: "Call agent_get and tell the user about the change."},
+		ErrFixed: {Type: registry.ErrorConflict,
+			Message:    fmt.Sprintf("The agent %q comes from a file or the configuration and has no edit to delete.", id),
+			Suggestion: "Tell the user."},
+		store.ErrFull:   {Type: registry.ErrorPermanent, Message: "The maximum number of agents is reached.", Suggestion: "Tell the user."},
 		store.ErrTooBig: {Type: registry.ErrorValidation, Message: "The agent is too large.", Suggestion: "Shorten the playbook."},
 	} {
 		if errors.Is(err, is) {
@@ -264,6 +268,6 @@ func (o *stock) refused(id string, err error, invalid []registry.InvalidName) er
 	}
 	return &registry.ToolError{
 		Type: registry.ErrorTransient, Message: "The agents cannot be changed at the moment.", Retryable: true,
-		Suggestion: "Tell the user that it did not work.", Err: err,
+		Suggestion: "Tell the user that the change failed.", Err: err,
 	}
 }

@@ -77,7 +77,7 @@ func TestAgentsByTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	registrytest.Fits(t, "agent-create", made)
-	want := []registry.InvalidName{{Name: "kb-get", Reason: "is not a tool; perhaps kb_get is meant"}, {Name: "nothing_like_it", Reason: "is not a tool"}}
+	want := []registry.InvalidName{{Name: "kb-get", Reason: "is not a tool; did you mean kb_get?"}, {Name: "nothing_like_it", Reason: "is not a tool"}}
 	if made.ID != "bucher-hefte" || !made.Created || !slices.Equal(made.Tools, []string{"kb_search"}) || !slices.Equal(made.InvalidTools, want) {
 		t.Errorf("%+v", made)
 	}
@@ -87,8 +87,8 @@ func TestAgentsByTools(t *testing.T) {
 		t.Errorf("%+v, %v", changed, err)
 	}
 	_, err = d.Save(t.Context(), registry.AgentChange{ID: made.ID, State: made.State, Description: &name})
-	refusal(t, err, registry.ErrorConflict, "changed meanwhile", "agent_get")
-	refusal(t, d.CheckDelete(made.ID, made.State), registry.ErrorConflict, "changed meanwhile")
+	refusal(t, err, registry.ErrorConflict, "changed in the meantime", "agent_get")
+	refusal(t, d.CheckDelete(made.ID, made.State), registry.ErrorConflict, "changed in the meantime")
 	paused, err := d.Save(t.Context(), registry.AgentChange{ID: made.ID, Tools: []string{"image_generate", "kb_search"}})
 	if err != nil || len(paused.InvalidTools) > 0 || !slices.Equal(paused.Tools, []string{"image_generate", "kb_search"}) {
 		t.Errorf("a tool that is switched off for a while was not kept: %+v, %v", paused, err)
@@ -119,7 +119,7 @@ func TestAgentsByTools(t *testing.T) {
 	_, err = d.Get(made.ID)
 	refusal(t, err, registry.ErrorNotFound, made.ID)
 	_, err = d.Get("biling")
-	refusal(t, err, registry.ErrorNotFound, "Perhaps billing is meant")
+	refusal(t, err, registry.ErrorNotFound, "Did you mean billing?")
 	_, err = d.Delete(t.Context(), "billing", "")
 	refusal(t, err, registry.ErrorConflict, "comes from a file")
 }
@@ -130,9 +130,9 @@ func TestWrongAgentsByTools(t *testing.T) {
 	long, playbook := strings.Repeat("x", 200), strings.Repeat("y", 70_000)
 	for _, tools := range [][]string{{"kb_serch"}, {"kb_serch", "kb_get"}} {
 		change := registry.AgentChange{Name: &long, Playbook: &playbook, Tools: tools}
-		refusal(t, d.Check(change), registry.ErrorValidation, "name has 200 characters", "playbook has 70000 bytes", "perhaps kb_search is meant")
+		refusal(t, d.Check(change), registry.ErrorValidation, "name has 200 characters", "playbook has 70000 bytes", "did you mean kb_search?")
 		_, err := d.Save(t.Context(), change)
-		refusal(t, err, registry.ErrorValidation, "perhaps kb_search is meant")
+		refusal(t, err, registry.ErrorValidation, "did you mean kb_search?")
 	}
 	name, fine := "Fine", "Fine."
 	refusal(t, d.Check(registry.AgentChange{Name: &name, Playbook: &fine, Tools: []string{"kb_serch"}}), registry.ErrorValidation, "kb_search")

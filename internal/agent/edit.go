@@ -11,42 +11,39 @@ import (
 	"voicegw/store"
 )
 
-// The errors of edits. Others are a *strict.Error with all that is wrong with a document, or wrap one of
-// package store: ErrFull, ErrTooBig or ErrUnavailable.
+// The errors of edits. Others are a *strict.Error with all problems of a document, or wrap store.ErrFull, ErrTooBig or
+// ErrUnavailable.
 var (
-	// ErrUnknown: there is no such agent.
-	ErrUnknown = errors.New("catalog: there is no such agent")
-	// ErrExists: there is such an agent already.
-	ErrExists = errors.New("catalog: there is such an agent already")
-	// ErrChanged: the agent is not in the state that the caller has seen.
-	ErrChanged = errors.New("catalog: the agent was changed meanwhile")
-	// ErrFixed: the agent is of a file or of the configuration and is not edited, so that nothing can
-	// be deleted.
-	ErrFixed = errors.New("catalog: the agent is not edited")
+	// ErrUnknown means the agent does not exist.
+	ErrUnknown = errors.New("catalog: unknown agent")
+	// ErrExists means the agent already exists.
+	ErrExists = errors.New("catalog: the agent already exists")
+	// ErrChanged means the agent changed since the caller read it.
+	ErrChanged = errors.New("catalog: the agent was changed in the meantime")
+	// ErrFixed means the agent comes from a file or the configuration and has no edit to delete.
+	ErrFixed = errors.New("catalog: the agent has no edit")
 )
 
-// UsedError says that an agent cannot be deleted because others switch to it.
+// UsedError means other agents switch to the one to delete.
 type UsedError struct{ By []string }
 
-// Error names them.
 func (e *UsedError) Error() string {
 	return "catalog: these agents switch to it: " + strings.Join(e.By, ", ")
 }
 
-// keptLife is how long a version that was replaced is remembered: longer than a session lasts, unless
-// its length is not limited.
+// keptLife is how long a replaced version is kept: longer than a session, unless its duration is unlimited.
 const keptLife = 25 * time.Hour
 
-// Seen says in which state the caller has seen an agent. The zero Seen fits every state.
+// Seen is the state in which the caller last saw an agent. The zero Seen matches every state.
 type Seen struct {
-	// Absent: not at all.
+	// Absent: it didn't exist.
 	Absent bool
-	// Any: in any state. Tags: in one of those with these tags (Entry.Tag).
+	// Any: it existed. Tags: it had one of these tags (Entry.Tag).
 	Any  bool
 	Tags []string
 }
 
-// fits reports whether an entry is as it was seen; a nil entry does not exist.
+// fits reports whether an entry matches; nil means it doesn't exist.
 func (s Seen) fits(e *Entry) error {
 	switch {
 	case s.Absent && e != nil:
@@ -57,31 +54,31 @@ func (s Seen) fits(e *Entry) error {
 	return nil
 }
 
-// Edit is a document that somebody has written.
+// Edit is a document to save.
 type Edit struct {
-	// ID is the agent's; empty means that of the document.
+	// ID is the agent's; empty means the document's.
 	ID string
-	// Name is the document's in problems, Data the document in YAML or JSON.
+	// Name is the document's name in problems, Data the YAML or JSON.
 	Name string
 	Data []byte
 	Seen Seen
-	// By is who writes it (auth.Principal.ID); it may be empty.
+	// By is the author (auth.Principal.ID); may be empty.
 	By string
 }
 
-// Try returns the error of Put with the same edit, but for those of the store, and writes nothing.
+// Try returns Put's error, except the store's, without writing.
 func (c *Catalog) Try(e Edit) error {
 	_, err := c.prepare(e)
 	return err
 }
 
-// prepared is an edit that may be written.
+// prepared is a validated edit.
 type prepared struct {
 	agent Agent
 	was   *Entry // nil for a new agent
 }
 
-// prepare checks an edit against the agents as they are now.
+// prepare validates an edit against the current agents.
 func (c *Catalog) prepare(e Edit) (prepared, error) {
 	if c.opts.Edits == nil {
 		return prepared{}, ErrFixed
@@ -90,10 +87,10 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 	d := Read(e.Name, e.Data)
 	id := d.Agent().ID
 	if e.ID != "" && id != "" && id != e.ID {
-		d.Problem("the document is of the agent %q, and not of %q", id, e.ID)
+		d.Problem("the document's agent is %q, not %q", id, e.ID)
 	}
 	if id == c.opts.Default.ID && d.Agent().Disabled {
-		d.Problem("%q is the agent of clients that name none, so it cannot have enabled: false", id)
+		d.Problem("%q is the default agent, so it cannot have enabled: false", id)
 	}
 	w := c.opts.World()
 	w.Agents = now.ids()
@@ -111,9 +108,8 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 	return prepared{a, was}, nil
 }
 
-// Put writes an edit, which all nodes see within milliseconds, and returns the agent. created says that
-// no agent had that id. It fails if the agent is not as the caller has seen it, also if another node
-// has changed it at the same moment.
+// Put saves an edit, which all nodes see within milliseconds, and returns the agent. created means the ID was new. It
+// fails if the agent isn't in the state edit.Seen, even if another node changes it concurrently.
 func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, err error) {
 	p, err := c.prepare(e)
 	if err != nil {
@@ -130,16 +126,17 @@ func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, 
 	if err := c.settlePut(ctx, edit, was); err != nil {
 		return nil, false, err
 	}
-	return &Entry{Agent: a, Document: a, Source: SourceStore, Version: a.Version(), Revision: edit.Revision, UpdatedAt: edit.At, UpdatedBy: edit.By}, was == nil, nil
+	return &Entry{Agent: a, Document: a, Source: SourceStore, Version: a.Version(), Revision: edit.Revision, UpdatedAt: edit.At,
+		UpdatedBy: edit.By}, was == nil, nil
 }
 
-// TryDelete returns the error of Delete, but for those of the store, and writes nothing.
+// TryDelete returns Delete's error, except the store's, without writing.
 func (c *Catalog) TryDelete(id string, seen Seen) error {
 	_, _, err := c.deletable(id, seen)
 	return err
 }
 
-// deletable returns an agent that may be deleted; stays says that a lower layer has it, too.
+// deletable returns an agent that may be deleted; stays means a lower layer has it too.
 func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err error) {
 	now := c.Snapshot()
 	if was = now.byID[id]; was == nil {
@@ -159,8 +156,8 @@ func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err e
 	return was, stays, nil
 }
 
-// Delete ends an agent's edit. The agent of a file or of the configuration is then as it was before the
-// edit; another one is gone, and must not be one that others switch to (*UsedError).
+// Delete removes an agent's edit. An agent of a file or the configuration reverts to that; any other is gone and must
+// not be in another's switch_to (*UsedError).
 func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
 	was, stays, err := c.deletable(id, seen)
 	if err != nil {
@@ -176,12 +173,13 @@ func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
 	return c.settleDelete(ctx, was, revision)
 }
 
-// keep remembers a version that is about to be replaced, for sessions that began with it.
+// keep saves a version about to be replaced, for its sessions.
 func (c *Catalog) keep(ctx context.Context, was *Entry) error {
 	if was == nil || was.Version == "" {
 		return nil
 	}
-	return c.opts.Edits.Keep(ctx, store.AgentEdit{ID: was.ID, Document: was.Document.Encoded(), At: time.Now(), By: was.UpdatedBy}, was.Version, keptLife)
+	return c.opts.Edits.Keep(ctx, store.AgentEdit{ID: was.ID, Document: was.Document.Encoded(), At: time.Now(), By: was.UpdatedBy},
+		was.Version, keptLife)
 }
 
 func revisionOf(e *Entry) uint64 {
@@ -198,8 +196,8 @@ func changed(err error) error {
 	return err
 }
 
-// Pinned returns an agent in a version, if it has that or had it within the last day, otherwise as it is
-// now; nil if no agent has that id.
+// Pinned returns the given version of an agent if it was current within the last day, otherwise the current one; nil if
+// the ID is unknown.
 func (c *Catalog) Pinned(ctx context.Context, id, version string) *Entry {
 	now := c.Snapshot()
 	e := now.byID[id]
@@ -209,7 +207,7 @@ func (c *Catalog) Pinned(ctx context.Context, id, version string) *Entry {
 	old, err := c.opts.Edits.Kept(ctx, id, version)
 	if err != nil {
 		if !errors.Is(err, store.ErrUnknown) {
-			c.opts.Logger.Warn("an agent's older version cannot be read", "agent", id, "agent_version", version, "error", err)
+			c.opts.Logger.Warn("cannot read older version of agent", "agent", id, "agent_version", version, "error", err)
 		}
 		return e
 	}

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// MaxAgents bounds the agents of a gateway: the files of a folder, and those of its store.
+// MaxAgents bounds a gateway's agents: in its folder, and in its store.
 const MaxAgents = 10_000
 
-// Load reads the agents of a folder, one from each file *.yaml, which bears the agent's id. They are
-// sorted by id. They may refer to each other and to what is in w. The error joins a *strict.Error for
-// each file with a problem, or says that the folder cannot be read.
+// Load reads the agents of a folder, each from a file named ID.yaml, sorted by ID. They may refer to each other and to
+// w. The error joins a *strict.Error for each invalid file, or reports that the folder is unreadable.
 func Load(folder fs.FS, w World) ([]Agent, error) {
 	names, err := files(folder)
 	if err != nil {
@@ -31,9 +30,9 @@ func Load(folder fs.FS, w World) ([]Agent, error) {
 		id := strings.TrimSuffix(name, ".yaml")
 		switch has := d.agent.ID; {
 		case !ValidID(id):
-			d.Problem("the file's name must be the agent's id, and cannot be one: small letters, digits, - and _")
+			d.Problem("the file's name must be a valid agent id: lower-case letters, digits, - and _")
 		case has != "" && has != id:
-			d.Problem("the file holds the agent %q; name it %s.yaml, or give the agent the id %s", has, has, id)
+			d.Problem("the file has the agent %q; rename it to %s.yaml, or change the id to %s", has, has, id)
 		}
 		drafts, known = append(drafts, d), append(known, id)
 	}
@@ -53,7 +52,6 @@ func Load(folder fs.FS, w World) ([]Agent, error) {
 	return all, nil
 }
 
-// files lists the documents of a folder.
 func files(folder fs.FS) ([]string, error) {
 	entries, err := fs.ReadDir(folder, ".")
 	if err != nil {
@@ -64,13 +62,13 @@ func files(folder fs.FS) ([]string, error) {
 		switch ext := path.Ext(e.Name()); {
 		case e.IsDir() || strings.HasPrefix(e.Name(), "."):
 		case ext == ".yml" || ext == ".json":
-			return nil, fmt.Errorf("agent: %s is not read: the file of an agent ends with .yaml; rename it, or move it away", e.Name())
+			return nil, fmt.Errorf("agent: %s is not an agent: agent files end with .yaml; rename or move it", e.Name())
 		case ext == ".yaml":
 			names = append(names, e.Name())
 		}
 	}
 	if len(names) > MaxAgents {
-		return nil, fmt.Errorf("agent: the folder has %d agents; at most %d are read", len(names), MaxAgents)
+		return nil, fmt.Errorf("agent: the folder has %d agents; the maximum is %d", len(names), MaxAgents)
 	}
 	slices.Sort(names)
 	return names, nil

@@ -8,10 +8,10 @@ import (
 	"voicegw/internal/strict"
 )
 
-// A name that a provider refuses is a problem. An unknown name is a warning, because the provider may have a new model
-// or a voice of the customer's own.
+// A name that the provider refuses is a problem. An unknown name is only a warning, because the provider may have new
+// models or custom voices.
 
-// Names checks the model and the voice that a configuration names for a provider; empty names are right.
+// Names checks a configured model and voice of a provider; empty names are valid.
 func (w World) Names(provider, model, voice string) (problems, warnings []string) {
 	i := slices.IndexFunc(w.Providers, func(p Provider) bool { return p.Name == provider })
 	if i < 0 {
@@ -30,7 +30,7 @@ func (w World) Names(provider, model, voice string) (problems, warnings []string
 	return problems, warnings
 }
 
-// lists reports whether the provider documents a model: its name, or that of one of its releases.
+// lists reports whether the provider documents a model or a release of it.
 func (p Provider) lists(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	return slices.ContainsFunc(p.Models, func(known string) bool { return name == known || strings.HasPrefix(name, known+"-") })
@@ -46,9 +46,11 @@ func (w World) aboutModel(p Provider, model string) (problem, warning string) {
 	switch {
 	case model == "" || p.lists(model):
 	case p.Refuses != nil && p.Refuses(model), len(p.Models) > 0 && anothers:
-		problem = fmt.Sprintf("%s refuses the model %q in a voice session; it has %s", p.Name, clip(model), quoted(p.Models, mostNamed))
+		problem = fmt.Sprintf("%s does not support the model %q for voice sessions; choose one of %s", p.Name, clip(model),
+			quoted(p.Models, mostNamed))
 	case len(p.Models) > 0:
-		warning = fmt.Sprintf("%s may not have the model %q%s; known are %s", p.Name, clip(model), strict.Near(model, p.Models), quoted(p.Models, mostNamed))
+		warning = fmt.Sprintf("unknown %s model %q%s; known are %s", p.Name, clip(model), strict.Near(model, p.Models),
+			quoted(p.Models, mostNamed))
 	}
 	return problem, warning
 }
@@ -62,9 +64,10 @@ func (w World) aboutVoice(p Provider, model, voice string) (problem, warning str
 	switch {
 	case len(voices) == 0 || slices.Contains(voices, voice):
 	case misspelt || slices.ContainsFunc(w.Providers, func(other Provider) bool { return other.speaks(voice) }):
-		problem = fmt.Sprintf("%s has no voice %q%s; it has %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+		problem = fmt.Sprintf("%s has no voice %q%s; choose one of %s", p.Name, clip(voice), strict.Near(voice, voices),
+			quoted(voices, mostNamed))
 	default:
-		warning = fmt.Sprintf("%s may not have the voice %q%s; known are %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+		warning = fmt.Sprintf("unknown %s voice %q%s; known are %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
 	}
 	return problem, warning
 }

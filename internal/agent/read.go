@@ -14,34 +14,33 @@ import (
 	"voicegw/registry/document"
 )
 
-// Draft is a document that was read, with what is wrong with it so far. It is not safe for
-// concurrent use.
+// Draft is a document with its problems so far. It is not safe for concurrent use.
 type Draft struct {
 	r     *strict.Reader
 	agent Agent
-	// Where the document names something else.
+	// References to check.
 	tools, switchTo []place
 	voices          map[string]*yaml.Node
 	provider, model *yaml.Node
 }
 
-// place is a name and where it stands.
+// place is a name with its position.
 type place struct {
 	name string
 	at   *yaml.Node
 }
 
-// keys are those of a document, in the order in which problems list them.
+// keys are a document's keys, in the order for problems.
 var keys = []string{
 	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget", "switch_to", "enabled",
 }
 
-// Read reads a document: JSON if it begins with a brace, otherwise YAML. name is the document's in
-// problems. What it refers to is not looked at before [Draft.Check].
+// Read reads JSON, if it begins with a brace, or YAML. name identifies the document in problems. [Draft.Check] checks
+// references.
 func Read(name string, data []byte) *Draft {
 	d := &Draft{r: strict.NewReader(name)}
 	if len(data) > MaxBytes {
-		d.r.Problem(nil, "the document has %d bytes; at most %d are taken", len(data), MaxBytes)
+		d.r.Problem(nil, "the document has %d bytes; the maximum is %d", len(data), MaxBytes)
 		return d
 	}
 	top := d.top(data)
@@ -64,7 +63,7 @@ func (d *Draft) top(data []byte) *yaml.Node {
 // Agent returns the agent as far as it could be read.
 func (d *Draft) Agent() Agent { return d.agent }
 
-// Problem records something that is wrong with the document as a whole.
+// Problem records a problem of the whole document.
 func (d *Draft) Problem(format string, args ...any) { d.r.Problem(nil, format, args...) }
 
 func (d *Draft) fields(m strict.Map) {
@@ -86,7 +85,7 @@ func (d *Draft) fields(m strict.Map) {
 	d.model = m.Get("model")
 	a.Model = d.line(m, "model", 2*MaxName)
 	if n := d.model; a.Model != "" && !m.Has("provider") {
-		d.r.Problem(n, "model says which model of a provider, and the agent has no provider; add provider")
+		d.r.Problem(n, "model needs provider; add provider")
 	}
 	if a.Language = d.line(m, "language", 35); a.Language != "" && !languageForm.MatchString(a.Language) {
 		d.r.Problem(m.Get("language"), "language must be a BCP 47 tag such as de or en-US, not %q", a.Language)
@@ -112,13 +111,13 @@ func (d *Draft) id(m strict.Map) string {
 	}
 	id, ok := d.r.Text(n, "id")
 	if ok && !ValidID(id) {
-		d.r.Problem(n, "id must be 1 to %d small letters, digits, - and _, and begin with a letter or digit, not %s", MaxID, strict.Kind(n))
+		d.r.Problem(n, "id must be 1 to %d lower-case letters, digits, - and _, beginning with a letter or digit, not %s", MaxID, strict.Kind(n))
 		return ""
 	}
 	return id
 }
 
-// needed reads a line that must be there.
+// needed reads a required line.
 func (d *Draft) needed(m strict.Map, key string, most int) string {
 	if n := m.Get(key); n == nil {
 		d.r.Problem(m.Node, "the agent has no %s", key)
@@ -131,7 +130,7 @@ func (d *Draft) needed(m strict.Map, key string, most int) string {
 	return text
 }
 
-// line reads a text of one line.
+// line reads a one-line text.
 func (d *Draft) line(m strict.Map, key string, most int) string {
 	text := d.text(m, key, most)
 	if strings.ContainsAny(text, "\n\t") {
@@ -149,23 +148,23 @@ func (d *Draft) text(m strict.Map, key string, most int) string {
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	if c := utf8.RuneCountInString(text); c > most {
-		d.r.Problem(n, "%s has %d characters; at most %d are taken", key, c, most)
+		d.r.Problem(n, "%s has %d characters; the maximum is %d", key, c, most)
 	}
 	d.legible(n, key, text)
 	return strings.TrimSpace(text)
 }
 
-// legible refuses what no person would see in a text: what the model reads, its author must see.
+// legible refuses characters that a model reads but a person can't see.
 func (d *Draft) legible(n *yaml.Node, key, text string) {
 	if what, _ := document.Hidden(text); what != "" {
-		d.r.Problem(n, "%s holds the character %s, which people cannot see but a model reads; remove it", key, what)
+		d.r.Problem(n, "%s has the invisible character %s; remove it", key, what)
 	}
 }
 
 func (d *Draft) playbook(m strict.Map) string {
 	n := m.Get("playbook")
 	if n == nil {
-		d.r.Problem(m.Node, "the agent has no playbook; it says to the model who it is and what it has to do")
+		d.r.Problem(m.Node, "the agent has no playbook; add one with the agent's identity and task")
 		return ""
 	}
 	text, ok := d.r.Text(n, "playbook")
@@ -175,20 +174,20 @@ func (d *Draft) playbook(m strict.Map) string {
 	case strings.TrimSpace(text) == "":
 		d.r.Problem(n, "playbook is empty")
 	case len(text) > MaxPlaybook:
-		d.r.Problem(n, "playbook has %d bytes; at most %d are taken. What is only looked up now and then belongs into the knowledge base", len(text), MaxPlaybook)
+		d.r.Problem(n, "playbook has %d bytes; the maximum is %d; move reference material to the knowledge base", len(text), MaxPlaybook)
 	}
 	d.legible(n, "playbook", text)
 	return strings.TrimSpace(text)
 }
 
-// names reads a list of names, of which none comes twice. It may be empty.
+// names reads a list of unique names, which may be empty.
 func (d *Draft) names(n *yaml.Node, what string, most int) []place {
 	if n.Kind != yaml.SequenceNode {
 		d.r.Problem(n, "%s must be a list, such as [a, b], not %s", what, strict.Kind(n))
 		return nil
 	}
 	if len(n.Content) > most {
-		d.r.Problem(n, "%s has %d entries; at most %d are taken", what, len(n.Content), most)
+		d.r.Problem(n, "%s has %d entries; the maximum is %d", what, len(n.Content), most)
 		return nil
 	}
 	var list []place
@@ -254,10 +253,10 @@ func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
 	b.ToolTime = Duration(t.Round(time.Millisecond))
 }
 
-// clip bounds what a problem repeats of a document.
+// clip truncates a quotation in a problem.
 func clip(s string) string { return textutil.Shorten(s, 80) }
 
-// quoted lists names for a problem.
+// quoted lists names in a problem.
 func quoted(names []string, most int) string {
 	if len(names) <= most {
 		return strict.Join(names)

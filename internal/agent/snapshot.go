@@ -7,36 +7,34 @@ import (
 	"time"
 )
 
-// Source says where an agent comes from.
+// Source is the layer of an agent.
 type Source string
 
-// The sources, from the lowest layer to the highest.
+// The sources, lowest layer first.
 const (
 	SourceConfig Source = "configuration"
 	SourceFile   Source = "file"
 	SourceStore  Source = "store"
 )
 
-// Entry is an agent as the gateway has it; immutable.
+// Entry is an agent in a gateway; immutable.
 type Entry struct {
-	// Agent is how it works on this node, Document how it was written.
+	// Agent is the effective agent on this node, Document the document as written.
 	Agent
 	Document Agent
 	Source   Source
-	// Version is that of the content. It is empty for the agent of the configuration, which is no
-	// document.
+	// Version is the content's version; empty for the configuration's agent.
 	Version string
-	// Revision counts the edits of the store; zero for an agent that is not edited. UpdatedAt is when it
-	// was edited, in UTC, and UpdatedBy by whom (auth.Principal.ID).
+	// Revision is the store's revision of an edit; zero without one. UpdatedAt is the time of the edit in UTC, UpdatedBy
+	// its author (auth.Principal.ID).
 	Revision  uint64
 	UpdatedAt time.Time
 	UpdatedBy string
-	// Problems are what is wrong with it on this node. It works with what is right.
+	// Problems are the document's problems on this node. The valid part is in effect.
 	Problems []string
 }
 
-// Tag identifies the state of an entry, for conditional requests: the revision of an edited agent, the
-// version of another one.
+// Tag identifies an entry's state for conditional requests: an edit's revision, otherwise the version.
 func (e *Entry) Tag() string {
 	if e.Revision > 0 {
 		return strconv.FormatUint(e.Revision, 10)
@@ -44,7 +42,7 @@ func (e *Entry) Tag() string {
 	return cmp.Or(e.Version, string(e.Source))
 }
 
-// Snapshot holds all agents at one moment; immutable.
+// Snapshot is an immutable set of all agents.
 type Snapshot struct {
 	version string
 	normal  string
@@ -53,7 +51,7 @@ type Snapshot struct {
 	names   []string
 }
 
-// newSnapshot makes a snapshot of layers: a later entry replaces an earlier one of the same id.
+// newSnapshot merges layers: later entries replace earlier ones.
 func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 	s := &Snapshot{normal: normal, byID: map[string]*Entry{}}
 	for _, layer := range layers {
@@ -78,26 +76,25 @@ func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 	return s
 }
 
-// Version identifies the content of all documents; empty if there is no document.
+// Version identifies the content of all documents; empty without any.
 func (s *Snapshot) Version() string { return s.version }
 
-// Default is the id of the agent for clients that name none.
+// Default is the ID of the default agent.
 func (s *Snapshot) Default() string { return s.normal }
 
-// All returns all agents, sorted by id. The caller must not change the slice.
+// All returns all agents, sorted by ID. The caller must not modify the slice.
 func (s *Snapshot) All() []*Entry { return s.sorted }
 
-// Names returns the ids of the agents that may begin a conversation, sorted. The caller must not change
-// the slice.
+// Names returns the IDs of agents that may start a conversation, sorted. The caller must not modify the slice.
 func (s *Snapshot) Names() []string { return s.names }
 
-// Get returns the agent with that id, enabled or not.
+// Get returns the agent with this ID, enabled or not.
 func (s *Snapshot) Get(id string) (*Entry, bool) {
 	e, ok := s.byID[id]
 	return e, ok
 }
 
-// UsedBy returns the ids of the agents that may switch to one, sorted.
+// UsedBy returns the IDs of agents that may switch to this one, sorted.
 func (s *Snapshot) UsedBy(id string) []string {
 	var by []string
 	for _, e := range s.sorted {
@@ -108,7 +105,6 @@ func (s *Snapshot) UsedBy(id string) []string {
 	return by
 }
 
-// ids returns the ids of all agents, sorted.
 func (s *Snapshot) ids() []string {
 	ids := make([]string, 0, len(s.sorted))
 	for _, e := range s.sorted {

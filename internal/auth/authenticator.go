@@ -18,54 +18,53 @@ import (
 	"voicegw/internal/user"
 )
 
-// Key describes an API key: all but its secret.
+// Key describes an API key without its secret.
 type Key struct {
-	// ID is the part of the key by which it is found, Name its name in the configuration.
+	// ID is the key's public part, Name its name in the configuration.
 	ID, Name string
 	Hash     KeyHash
 	Scopes   Scopes
-	// Grants are its scopes for tools: each is a [scope.ValidGrant].
+	// Grants are its tool scopes; each is a [scope.ValidGrant].
 	Grants []string
-	// User is the only user for whom the key speaks; zero for a key that is bound to none.
+	// User is the only user the key may act for; zero for a key without a fixed user.
 	User   user.User
 	Owner  string
 	Limits Limits
-	// Expires is when the key ends; zero if it does not.
+	// Expires is the key's end; zero means never.
 	Expires time.Time
 }
 
 // Options configure an Authenticator.
 type Options struct {
-	// OperatorKey is the operators' key; empty means that no such key exists.
+	// OperatorKey is the operators' key; empty means none.
 	OperatorKey string
 	Keys        []Key
 	Issuers     []Issuer
-	// Exposed says that others than this machine's programs can reach the gateway. It matters only
-	// without Keys and Issuers: whoever comes without credentials is then KindOpen, else KindLocal.
+	// Exposed means that the gateway is reachable from outside this machine. Without Keys and Issuers, unauthenticated
+	// clients are then KindOpen, otherwise KindLocal.
 	Exposed bool
-	// EnforceExpiry says that a session ends when the credentials end with which its client was let in.
+	// EnforceExpiry ends sessions when their client's credentials expire.
 	EnforceExpiry bool
-	// Transport fetches the keys of issuers; nil means the common one.
+	// Transport fetches issuers' keys; may be nil.
 	Transport http.RoundTripper
-	// Logger is told when keys cannot be fetched. Nil means no logging.
+	// Logger logs failures to fetch keys. May be nil.
 	Logger *slog.Logger
 }
 
-// Authenticator knows whom the gateway lets in. It never changes, except that it fetches the keys of
-// issuers; another configuration is another Authenticator, see [Current]. Its methods may be used
-// concurrently.
+// Authenticator authenticates clients. It is immutable, apart from the issuers' fetched keys; a new configuration is a
+// new Authenticator, see [Current]. Its methods may be used concurrently.
 type Authenticator struct {
-	// Fixed after New.
+	// Immutable.
 	operator        KeyHash
-	operatorMark    string             // empty if there is no operators' key
-	keys            map[string]Key     // by id
+	operatorMark    string             // empty without an operators' key
+	keys            map[string]Key     // by ID
 	issuers         map[string]*issuer // by the claim iss
 	unauthenticated Principal
 	enforceExpiry   bool
 }
 
-// New returns an Authenticator. It does not wait for the keys of issuers. Close must be called. The
-// error says which option cannot be used.
+// New returns an Authenticator without waiting for the issuers' keys. The caller must call Close. The error names the
+// invalid option.
 func New(o Options) (*Authenticator, error) {
 	logger := o.Logger
 	if logger == nil {
@@ -77,7 +76,7 @@ func New(o Options) (*Authenticator, error) {
 	}
 	for _, k := range o.Keys {
 		if _, twice := a.keys[k.ID]; twice || !ValidKeyID(k.ID) {
-			return nil, fmt.Errorf("auth: the key %s has an id that is invalid, or another key's: %.40q", k.Name, k.ID)
+			return nil, fmt.Errorf("auth: the key %s has an invalid or duplicate id: %.40q", k.Name, k.ID)
 		}
 		a.keys[k.ID] = k
 	}
@@ -103,24 +102,23 @@ func New(o Options) (*Authenticator, error) {
 	return a, nil
 }
 
-// Close ends what fetches the keys of issuers. Requests that are being checked may go on.
+// Close stops fetching keys. Checks in progress may continue.
 func (a *Authenticator) Close() {
 	for _, i := range a.issuers {
 		i.close()
 	}
 }
 
-// Required reports whether everybody must show credentials: as soon as there is a key or an issuer.
+// Required reports whether credentials are required: if any key or issuer is configured.
 func (a *Authenticator) Required() bool { return len(a.keys)+len(a.issuers) > 0 }
 
-// HasOperators reports whether there is a key for operators.
+// HasOperators reports whether there is an operators' key.
 func (a *Authenticator) HasOperators() bool { return a.operatorMark != "" }
 
-// Unauthenticated returns the principal of a caller without credentials; the zero value if credentials are required.
+// Unauthenticated returns the principal of a client without credentials; zero if credentials are required.
 func (a *Authenticator) Unauthenticated() Principal { return a.unauthenticated }
 
-// Away returns the names of the issuers whose tokens cannot be checked at the moment, because their
-// keys could not be fetched.
+// Away returns the names of issuers whose keys could not be fetched, so that their tokens can't be checked.
 func (a *Authenticator) Away() []string {
 	var names []string
 	for _, i := range a.issuers {
@@ -131,37 +129,34 @@ func (a *Authenticator) Away() []string {
 	return names
 }
 
-// RefusedError says why credentials were refused. It is for the log: a client must not learn which
-// part of what it shows is right.
+// RefusedError is the reason for rejecting credentials. It is for the log: clients must not learn which part is valid.
 type RefusedError struct {
-	// Reason is one of a fixed set of words, so that it may be counted.
+	// Reason is one of the constants below, usable as a metric label.
 	Reason string
-	// Err has more; it may be nil. It holds no secret.
+	// Err has details, without secrets; may be nil.
 	Err error
 }
 
-// Error describes the error.
 func (e *RefusedError) Error() string { return "auth: refused: " + e.Reason }
 
-// Unwrap returns what else is known.
+// Unwrap returns Err.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // The reasons of a RefusedError.
 const (
-	ReasonForm    = "form"    // nothing that this gateway knows looks like this
-	ReasonKey     = "key"     // no such API key, or another secret
-	ReasonExpired = "expired" // a key or a token has ended
-	ReasonEarly   = "early"   // a token does not count yet
-	ReasonIssuer  = "issuer"  // a token of an issuer that is not configured
-	ReasonToken   = "token"   // a token that is invalid for another reason
+	ReasonForm    = "form"    // unknown form of credentials
+	ReasonKey     = "key"     // unknown API key or wrong secret
+	ReasonExpired = "expired" // expired key or token
+	ReasonEarly   = "early"   // token not valid yet
+	ReasonIssuer  = "issuer"  // token of an unknown issuer
+	ReasonToken   = "token"   // token invalid for another reason
 )
 
-// ErrAway is wrapped where credentials cannot be checked at the moment, and may be valid.
-var ErrAway = errors.New("auth: credentials cannot be checked at the moment")
+// ErrAway is wrapped when credentials can't be checked now but may be valid.
+var ErrAway = errors.New("auth: cannot check credentials now")
 
-// Check returns the principal of a secret, which [ParseBearer] has returned. The error is a
-// [*RefusedError], or wraps [ErrAway]. It may wait a few seconds for the keys of an issuer, until ctx
-// is done.
+// Check returns the principal of a secret returned by [ParseBearer]. The error is a [*RefusedError] or wraps [ErrAway].
+// It may wait a few seconds for an issuer's keys, until ctx ends.
 func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, error) {
 	if a.isOperator(secret) {
 		return a.operators(), nil
@@ -175,20 +170,18 @@ func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, er
 	return Principal{}, &RefusedError{Reason: ReasonForm}
 }
 
-// isOperator compares hashes, so that the comparison takes the same time for every secret of every
-// length.
+// isOperator compares hashes, so that the time doesn't depend on the secret.
 func (a *Authenticator) isOperator(secret string) bool {
 	sum := sha256.Sum256([]byte(secret))
 	return a.HasOperators() && subtle.ConstantTimeCompare(sum[:], a.operator[:]) == 1
 }
 
-// operators returns the principal of the operators' key.
 func (a *Authenticator) operators() Principal {
 	return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: AllScopes, Mark: a.operatorMark}
 }
 
-// checkKey finds a key by its id. A key that does not exist is compared as well, and with the same
-// answer, so that nobody learns which ids there are.
+// checkKey finds a key by its ID. An unknown ID takes the same time and gives the same error, so that IDs can't be
+// probed.
 func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) {
 	shown, err := ParseAPIKey(text)
 	if err != nil {
@@ -205,7 +198,6 @@ func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) 
 	return k.principal(), nil
 }
 
-// principal returns the key's principal.
 func (k Key) principal() Principal {
 	return Principal{
 		Kind: KindKey, ID: "key:" + k.ID, Name: k.Name, User: k.User, Owner: k.Owner,
@@ -213,26 +205,25 @@ func (k Key) principal() Principal {
 	}
 }
 
-// markBytes is how much of a hash a Principal's Mark has: 64 bits tell credentials apart, and are too
-// little of the hash to try secrets against.
+// markBytes is the length of a Principal's Mark: 64 bits distinguish credentials but are too few to test guesses
+// against.
 const markBytes = 8
 
 func mark(h KeyHash) string { return hex.EncodeToString(h[:markBytes]) }
 
-// slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds of SHA-256
-// (PBKDF2, RFC 8018, section 5.2). It is empty for an empty secret.
+// slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds of SHA-256 (PBKDF2, RFC
+// 8018, section 5.2). It is empty for an empty secret.
 func slowMark(secret string) string {
 	if secret == "" {
 		return ""
 	}
 	key, err := pbkdf2.Key(sha256.New, secret, []byte("voicegw: the mark of the operators' key"), 10_000, markBytes)
 	if err != nil {
-		panic(err) // only a length that FIPS 140 forbids is an error
+		panic(err) // only for lengths that FIPS 140 forbids
 	}
 	return hex.EncodeToString(key)
 }
 
-// checkToken checks a JWT.
 func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal, error) {
 	name, ok := issuerOf(token)
 	if !ok {
@@ -253,9 +244,8 @@ func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal
 	}
 }
 
-// Find returns the principal with that ID, as it is configured now: of an API key, of a user of an
-// issuer, or of those who need no credentials. ok is false if it does not exist any more. A user's scopes
-// are the most that a token can have.
+// Find returns the currently configured principal with an ID: of an API key, an issuer's user, or an unauthenticated
+// client. ok is false if it no longer exists. A user gets all scopes a token may have.
 func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	switch kind, rest, _ := strings.Cut(id, ":"); Kind(kind) {
 	case KindKey:
@@ -272,7 +262,7 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	case KindOperator:
 		return a.operators(), a.HasOperators()
 	case KindConsole:
-		by, known := a.Find(cmp.Or(rest, string(KindOperator))) // an older version has not recorded who it was
+		by, known := a.Find(cmp.Or(rest, string(KindOperator))) // older versions didn't record the opener
 		return ConsoleOf(by), known && by.May(ScopeAdmin)
 	case KindLocal, KindOpen:
 		return a.unauthenticated, a.unauthenticated.ID == id
@@ -280,27 +270,25 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	return Principal{}, false
 }
 
-// Admits reports whether a principal that was let in before would be let in now: it is not revoked, and its
-// key has not expired. A ticket, and the token of a console, count for as long as the principal that made them
-// is let in.
+// Admits reports whether an earlier principal would be admitted now: it isn't revoked and its key hasn't expired.
+// Tickets and console tokens depend on the principal that made them.
 func (a *Authenticator) Admits(p Principal, now time.Time) bool {
 	found, _ := a.Find(p.ID)
 	return !a.Revoked(p) && (p.ID == "" || found.Expires.IsZero() || now.Before(found.Expires))
 }
 
-// Revoked reports whether a principal that was let in before has lost its credentials: its key or its issuer is
-// not configured any more or is another one under the same id, the issuer has withdrawn the key that signed the
-// token, or what is left has another user or lacks the scope. A session that it runs may be ended.
+// Revoked reports whether an earlier principal has lost its credentials: its key or issuer was removed or replaced under
+// the same ID, the issuer withdrew the signing key, or the user or a required scope changed. Its sessions may be ended.
 func (a *Authenticator) Revoked(p Principal) bool {
 	if p.ID == "" {
-		return false // no credentials are known
+		return false // unknown credentials
 	}
 	found, ok := a.Find(p.ID)
 	return !ok || found.User != p.User && p.Kind != KindTicket || !SameMark(found.Mark, p.Mark) || !found.May(opensWith(p.Kind)) || !a.signs(p)
 }
 
-// opensWith returns the scopes of which a principal of a kind needs one to go on with what it has begun: a voice
-// session, or a ticket, which a tool of a conversation in text may have made as well.
+// opensWith returns the scopes of which a kind of principal needs one to continue a voice session or use a ticket, which
+// a tool in a text conversation may also have made.
 func opensWith(k Kind) Scopes {
 	if k == KindTicket {
 		return ScopeTickets | ScopeVoice | ScopeChat
@@ -308,8 +296,7 @@ func opensWith(k Kind) Scopes {
 	return ScopeVoice
 }
 
-// signs reports whether the issuer of a principal still has the key that signed its token, as far as it is
-// known. Other principals have none.
+// signs reports whether a principal's issuer still has the signing key, as far as known; true for other principals.
 func (a *Authenticator) signs(p Principal) bool {
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(p.ID, string(KindConsole)+":"), ":")
 	_, signer, known := strings.Cut(p.Mark, signerSeparator)
@@ -325,19 +312,19 @@ func (a *Authenticator) signs(p Principal) bool {
 	return false
 }
 
-// signerSeparator stands in the Mark of a token between that of its issuer and that of the key that signed it.
+// signerSeparator separates the issuer's mark from the signing key's in a token's Mark.
 const signerSeparator = "."
 
-// SameMark reports whether two marks can be of the same credentials. Where one is not known, as in what an
-// older version has written, they can. Tokens of an issuer are the same whatever key of the issuer signed them.
+// SameMark reports whether two marks may be of the same credentials. An unknown mark, as written by older versions,
+// matches all. The tokens of an issuer match whatever key signed them.
 func SameMark(a, b string) bool {
 	a, _, _ = strings.Cut(a, signerSeparator)
 	b, _, _ = strings.Cut(b, signerSeparator)
 	return a == b || a == "" || b == ""
 }
 
-// Lapses returns when a session of p must end because the credentials end with which its client was let
-// in; zero if it goes on. Those of a key end as its configuration says now.
+// Lapses returns when p's sessions must end because its credentials expire; zero means never. For a key, the current
+// configuration counts.
 func (a *Authenticator) Lapses(p Principal) time.Time {
 	if !a.enforceExpiry {
 		return time.Time{}
@@ -348,20 +335,19 @@ func (a *Authenticator) Lapses(p Principal) time.Time {
 	return p.Expires
 }
 
-// Operators returns a Current whose only credentials are the operators' key; empty means none.
+// Operators returns a Current with only the operators' key; "" means none.
 func Operators(key string) *Current {
 	a, err := New(Options{OperatorKey: key})
 	if err != nil {
-		panic(err) // only keys and issuers can be wrong, and it has neither
+		panic(err) // only keys and issuers can be invalid
 	}
 	return Only(a)
 }
 
-// Current holds the Authenticator that is in use. The zero Current holds none. It may be used
-// concurrently.
+// Current holds the Authenticator in use. The zero Current holds none. It may be used concurrently.
 type Current struct{ in atomic.Pointer[Authenticator] }
 
-// Only returns a Current that holds a.
+// Only returns a Current holding a.
 func Only(a *Authenticator) *Current {
 	c := &Current{}
 	c.in.Store(a)
@@ -371,15 +357,15 @@ func Only(a *Authenticator) *Current {
 // Get returns the Authenticator in use.
 func (c *Current) Get() *Authenticator { return c.in.Load() }
 
-// Admits is Authenticator.Admits of the one in use.
+// Admits calls Authenticator.Admits.
 func (c *Current) Admits(p Principal, now time.Time) bool { return c.Get().Admits(p, now) }
 
-// Revoked is Authenticator.Revoked of the one in use.
+// Revoked calls Authenticator.Revoked.
 func (c *Current) Revoked(p Principal) bool { return c.Get().Revoked(p) }
 
-// Lapses is Authenticator.Lapses of the one in use.
+// Lapses calls Authenticator.Lapses.
 func (c *Current) Lapses(p Principal) time.Time { return c.Get().Lapses(p) }
 
-// Swap puts another one in its place, and returns the one before. Requests that are being checked
-// finish with that one; it may be closed at once.
+// Swap replaces the Authenticator and returns the previous one, which may be closed at once: checks in progress still
+// finish.
 func (c *Current) Swap(a *Authenticator) *Authenticator { return c.in.Swap(a) }

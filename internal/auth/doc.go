@@ -1,5 +1,3 @@
-// Package auth decides who sends a request: it turns credentials into a [Principal].
-//
-// What a principal may do is not decided here: package gateway has one table of routes and the
-// scopes that open them.
+// Package auth authenticates requests: it converts credentials to a [Principal]. Authorisation is in package gateway,
+// which has a table of routes with their scopes.
 package auth

@@ -20,75 +20,73 @@ import (
 	"voicegw/internal/user"
 )
 
-// Issuer describes an identity provider whose tokens are accepted: JWTs (RFC 7519) that it has
-// signed. Exactly one of JWKS, Discover, KeySet and Secret is set.
+// Issuer is an identity provider whose JWTs (RFC 7519) are accepted. Exactly one of JWKS, Discover, KeySet and Secret is
+// set.
 type Issuer struct {
-	// Name is its name in the configuration.
+	// Name is the name in the configuration.
 	Name string
-	// Issuer is the claim iss, exactly.
+	// Issuer is the exact claim iss.
 	Issuer string
-	// Audience are the values of the claim aud of which a token must have one. It is required: a token
-	// for another service must open nothing here.
+	// Audience are the accepted values of the claim aud. Required: tokens for another service must not be accepted.
 	Audience []string
-	// Algorithms are those that may sign, of [Algorithms]. Empty means [DefaultAlgorithms], and HS256
-	// for a Secret.
+	// Algorithms are the accepted ones of [Algorithms]. Empty means [DefaultAlgorithms], or HS256 with Secret.
 	Algorithms []string
 
-	// JWKS is the address of its public keys.
+	// JWKS is the URL of the public keys.
 	JWKS string
-	// Discover says that the issuer itself tells the address of its keys.
+	// Discover finds the URL of the keys by OpenID Connect Discovery.
 	Discover bool
-	// KeySet holds its public keys, as a set of JSON Web Keys or in PEM.
+	// KeySet holds the public keys, as a JSON Web Key Set or PEM.
 	KeySet []byte
-	// Secret is what it signs with (HS256, HS384, HS512), if this gateway shares it.
+	// Secret is a shared signing secret (HS256, HS384, HS512).
 	Secret []byte
 
-	// Type is the type that the header of a token must have (typ), such as at+jwt; empty means any.
+	// Type is the required header typ, such as at+jwt; empty means any.
 	Type string
-	// UserClaim is the claim that names the user; empty means sub. UserPrefix is put before it, so that
-	// the users of several issuers stay apart.
+	// UserClaim is the claim with the user; empty means sub. UserPrefix is prepended, to keep the users of several
+	// issuers apart.
 	UserClaim, UserPrefix string
-	// ScopesClaim is the claim that holds the token's scopes, as a list or as words in a text; empty
-	// means that a token has all of Scopes.
+	// ScopesClaim is the claim with the token's scopes, as a list or separated by spaces; empty gives tokens all of
+	// Scopes.
 	ScopesClaim string
-	// Scopes and Grants are the most that a token can have. Each of Grants is a [scope.ValidGrant].
+	// Scopes and Grants are the most that a token can have. Each grant is a [scope.ValidGrant].
 	Scopes Scopes
 	Grants []string
-	// Leeway is how much the clocks may differ.
+	// Leeway is the tolerated clock difference.
 	Leeway time.Duration
-	// Limits are those of each user; Owner says who is responsible for the issuer.
+	// Limits apply to each user; Owner is responsible for the issuer.
 	Limits Limits
 	Owner  string
 }
 
-// DefaultAlgorithms are those of keys that are public.
+// DefaultAlgorithms are the default algorithms for public keys.
 var DefaultAlgorithms = []string{"RS256", "ES256", "EdDSA"}
 
-// Algorithms are those that may be configured: of public keys, and of a secret.
+// Algorithms are the supported ones for public keys, and for a secret.
 var (
 	PublicAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 	SecretAlgorithms = []string{"HS256", "HS384", "HS512"}
 )
 
-// MinSecret is the length of the shortest Issuer.Secret, in bytes (RFC 7518, section 3.2).
+// MinSecret is the minimum length of Issuer.Secret in bytes (RFC 7518, section 3.2).
 const MinSecret = 32
 
-// keyUsers begins the users that stand for API keys, which no token may name.
+// keyUsers begins the users that represent API keys, which tokens must not name.
 const keyUsers = "key:"
 
-// issuer checks the tokens of an Issuer. Its methods may be used concurrently.
+// issuer checks an Issuer's tokens. Its methods may be used concurrently.
 type issuer struct {
-	// Fixed after newIssuer.
+	// Immutable.
 	Issuer
 	mark   string
 	parser *jwt.Parser
-	sole   bool // there is one key only, which needs no kid
+	sole   bool // the only key, which needs no kid
 	key    func(ctx context.Context) jwt.Keyfunc
-	remote *remoteKeys // nil unless the keys are fetched
-	fixed  []string    // the marks of the keys, unless they are fetched
+	remote *remoteKeys // nil for keys that aren't fetched
+	fixed  []string    // the marks of keys that aren't fetched
 }
 
-// newIssuer makes an issuer. close must be called.
+// newIssuer returns an issuer. The caller must call close.
 func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, error) {
 	i := &issuer{Issuer: o, mark: mark(sha256.Sum256([]byte(o.Issuer)))}
 	algorithms := o.Algorithms
@@ -105,7 +103,7 @@ func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, 
 	}
 	for _, alg := range algorithms {
 		if !slices.Contains(allowed, alg) {
-			return nil, fmt.Errorf("auth: the issuer %s cannot use the algorithm %.40q with its kind of keys", o.Name, alg)
+			return nil, fmt.Errorf("auth: the algorithm %.40q does not fit the keys of the issuer %s", o.Name, alg)
 		}
 	}
 	if o.Issuer == "" || len(o.Audience) == 0 || slices.Contains(o.Audience, "") {
@@ -119,7 +117,7 @@ func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, 
 	return i, nil
 }
 
-// readKeys finds what the issuer's tokens are checked with.
+// readKeys sets the keys that check the issuer's tokens.
 func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	var options keyfunc.Options
 	switch {
@@ -161,8 +159,7 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	return nil
 }
 
-// has reports whether one of the issuer's keys has a mark. While the keys cannot be fetched, none is known to
-// be withdrawn.
+// has reports whether one of the issuer's keys has a mark; true while the keys can't be fetched.
 func (i *issuer) has(mark string) bool {
 	if i.remote != nil {
 		return i.remote.has(mark)
@@ -170,14 +167,13 @@ func (i *issuer) has(mark string) bool {
 	return slices.Contains(i.fixed, mark)
 }
 
-// signerMark returns the mark of a key that checks tokens: a public key of those that package auth reads, or a
-// secret.
+// signerMark returns the mark of a token-checking key: a public key or a secret.
 func signerMark(key any) string {
 	material, secret := key.([]byte)
 	if !secret {
 		der, err := x509.MarshalPKIXPublicKey(key)
 		if err != nil {
-			panic(err) // it was read from a set of keys that signs has checked
+			panic(err) // signs has checked the key
 		}
 		material = der
 	}
@@ -190,7 +186,7 @@ func (i *issuer) close() {
 	}
 }
 
-// issuerOf returns the issuer that a token names. Nothing has been checked yet.
+// issuerOf returns the issuer that an unverified token claims.
 func issuerOf(token string) (string, bool) {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, ok := strings.Cut(rest, ".")
@@ -207,16 +203,15 @@ func issuerOf(token string) (string, bool) {
 	return claims.Issuer, true
 }
 
-// The errors of a token beyond those of the library.
+// Errors of tokens that the library doesn't detect.
 var (
-	errCritical = errors.New("it has critical extensions (crit), and none is known here")
+	errCritical = errors.New("it has unsupported critical extensions (crit)")
 	errNoKid    = errors.New("it has no kid")
-	errType     = errors.New("it is of another type (typ)")
-	errUser     = errors.New("it names no user that can be used")
+	errType     = errors.New("wrong token type (typ)")
+	errUser     = errors.New("it has no valid user")
 )
 
-// check returns the principal of a token. The error is not for clients: it says what is wrong, or
-// wraps errKeysAway.
+// check returns a token's principal. The error is not for clients; it may wrap errKeysAway.
 func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	claims := jwt.MapClaims{}
 	var signer any
@@ -245,10 +240,10 @@ func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	}, nil
 }
 
-// id is the ID of the principal of a user.
+// id returns the principal ID of a user.
 func (i *issuer) id(who user.User) string { return "jwt:" + i.Name + ":" + who.String() }
 
-// header checks what the library does not.
+// header checks header fields that the library doesn't.
 func (i *issuer) header(h map[string]any) error {
 	if _, critical := h["crit"]; critical {
 		return errCritical
@@ -264,7 +259,7 @@ func (i *issuer) header(h map[string]any) error {
 	return nil
 }
 
-// user returns the user that a token names.
+// user returns a token's user.
 func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 	claim := i.UserClaim
 	if claim == "" {
@@ -281,8 +276,7 @@ func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 	return who, nil
 }
 
-// access returns the scopes of a token, and its grants in the form of Principal.Grants. Words that are
-// neither here are another service's.
+// access returns a token's scopes and its grants as in Principal.Grants, ignoring other services' scopes.
 func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	if i.ScopesClaim == "" {
 		return i.Scopes, strings.Join(i.Grants, " ")
@@ -311,7 +305,7 @@ func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	return set & i.Scopes, strings.Join(granted, " ")
 }
 
-// reasonOf returns why a token was refused, as a word.
+// reasonOf returns the Reason of a token's rejection.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, jwt.ErrTokenMalformed):

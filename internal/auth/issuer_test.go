@@ -334,7 +334,7 @@ func TestKeySets(t *testing.T) {
 		"two":                       {published(key.jwk(), other), 2, ""},
 		"as many as may be":         {published(many[1:]...), maxSetKeys, ""},
 		"too many":                  {published(many...), 0, "at most 64"},
-		"too large":                 {append(published(key.jwk()), make([]byte, maxSetBytes)...), 0, "at most"},
+		"too large":                 {append(published(key.jwk()), make([]byte, maxSetBytes)...), 0, "the maximum is"},
 		"without a kid":             {published(change("kid", nil)), 0, "no kid"},
 		"for encryption":            {published(change("use", "enc")), 0, "signatures"},
 		"for signing alone":         {published(change("key_ops", []string{"sign"})), 0, "signatures"},
@@ -345,8 +345,8 @@ func TestKeySets(t *testing.T) {
 		"one that cannot be beside": {published(change("crv", "Ed448"), other), 1, ""},
 		"one kid twice":             {published(key.jwk(), key.jwk()), 0, `"d"`},
 		"nothing in it":             {published(), 0, ""},
-		"not a set":                 {[]byte(`[]`), 0, "JSON Web Keys"},
-		"not JSON":                  {[]byte(`-----BEGIN PUBLIC KEY-----`), 0, "JSON Web Keys"},
+		"not a set":                 {[]byte(`[]`), 0, "JSON Web Key Set"},
+		"not JSON":                  {[]byte(`-----BEGIN PUBLIC KEY-----`), 0, "JSON Web Key Set"},
 	} {
 		keys, err := parseKeySet(tc.set)
 		if len(keys) != tc.want || (err == nil) != (tc.want > 0) || err != nil && !strings.Contains(err.Error(), tc.says) {

@@ -14,12 +14,11 @@ import (
 // fileKey is a public key of a file.
 type fileKey struct {
 	jwk jwkset.JWK
-	// unnamed says that the file gives the key no kid. It is then the only one.
+	// unnamed means that the file gives the key no kid; then it is the only one.
 	unnamed bool
 }
 
-// parseKeyFile reads a file of public keys: a set of JSON Web Keys, or PEM (RFC 7468). The error is the
-// end of a sentence about the file.
+// parseKeyFile reads public keys as a JSON Web Key Set or PEM (RFC 7468). The error completes a sentence about the file.
 func parseKeyFile(data []byte) ([]fileKey, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !bytes.Contains(data, []byte("-----BEGIN ")) {
 		set, err := parseKeySet(data)
@@ -30,7 +29,7 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 		return keys, err
 	}
 	if len(data) > maxSetBytes {
-		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(data), maxSetBytes)
+		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", len(data), maxSetBytes)
 	}
 	var keys []fileKey
 	for rest := data; ; {
@@ -39,7 +38,7 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 			break
 		}
 		if len(keys) == maxSetKeys {
-			return nil, fmt.Errorf("it holds more than %d keys", maxSetKeys)
+			return nil, fmt.Errorf("it has more than %d keys", maxSetKeys)
 		}
 		k, err := pemKey(block)
 		if err != nil {
@@ -53,15 +52,15 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 	}
 	switch {
 	case len(keys) == 0:
-		return nil, errors.New("it begins as PEM does and holds no block that can be read")
+		return nil, errors.New("no PEM block found")
 	case len(keys) > 1 && slices.ContainsFunc(keys, func(k fileKey) bool { return k.unnamed }):
-		return nil, errors.New("it holds several keys, and then each needs a name by which tokens ask for it: a line \"kid: name\" and an empty line below its BEGIN")
+		return nil, errors.New("it has several keys, so each needs a kid: add a line \"kid: name\" and an empty line after its BEGIN")
 	}
 	return keys, nil
 }
 
-// pemKey reads a block: a public key, or a certificate, of which only the key counts. A header kid
-// (RFC 1421, section 4.4) names the key. The error is the end of a sentence about the block.
+// pemKey reads a public key, or the key of a certificate. A header kid (RFC 1421, section 4.4) names it. The error
+// completes a sentence about the block.
 func pemKey(block *pem.Block) (fileKey, error) {
 	key, err := blockKey(block)
 	if err != nil {
@@ -92,7 +91,7 @@ func blockKey(block *pem.Block) (any, error) {
 			key = cert.PublicKey
 		}
 	case "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY":
-		return nil, errors.New("is a private key, which only the issuer may have: give the gateway the public one (openssl pkey -pubout)")
+		return nil, errors.New("is a private key, which only the issuer may have; use the public key (openssl pkey -pubout)")
 	default:
 		return nil, errors.New("is neither a public key nor a certificate")
 	}

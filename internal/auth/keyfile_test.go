@@ -66,15 +66,15 @@ func TestKeyFilesInPEM(t *testing.T) {
 		"words before and after": {"Our key:\n" + ed.inPEM(t, "") + "The end.\n", []string{nameless(ed)}, nil, ""},
 		"one with a kid":         {ed.inPEM(t, "d"), []string{named(ed)}, []string{nameless(ed)}, ""},
 		"several":                {ed.inPEM(t, "d") + rs.inPEM(t, "r"), []string{named(ed), named(rs)}, []string{nameless(rs), signer{"d", rs.alg, rs.key}.token(t, valid(nil))}, ""},
-		"several without a kid":  {ed.inPEM(t, "") + rs.inPEM(t, "r"), nil, nil, "each needs a name"},
+		"several without a kid":  {ed.inPEM(t, "") + rs.inPEM(t, "r"), nil, nil, "each needs a kid"},
 		"one kid twice":          {ed.inPEM(t, "d") + rs.inPEM(t, "d"), nil, nil, "two of its keys"},
 		"a private key":          {block("PRIVATE KEY", private, ""), nil, nil, "only the issuer may have"},
 		"a request":              {block("CERTIFICATE REQUEST", private, ""), nil, nil, "neither"},
 		"a short key":            {signer{"s", "RS256", small}.inPEM(t, ""), nil, nil, "1024 bits"},
 		"broken":                 {block("PUBLIC KEY", []byte("x"), ""), nil, nil, "cannot be read"},
-		"cut off":                {ed.inPEM(t, "")[:40], nil, nil, "no block"},
+		"cut off":                {ed.inPEM(t, "")[:40], nil, nil, "no PEM block"},
 		"too many":               {strings.Repeat(ed.inPEM(t, ""), maxSetKeys+1), nil, nil, ""},
-		"too large":              {ed.inPEM(t, "") + strings.Repeat(" ", maxSetBytes), nil, nil, "at most"},
+		"too large":              {ed.inPEM(t, "") + strings.Repeat(" ", maxSetBytes), nil, nil, "the maximum is"},
 	} {
 		i := theIssuer()
 		i.KeySet = []byte(tc.file)

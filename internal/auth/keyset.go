@@ -13,32 +13,31 @@ import (
 	"github.com/MicahParks/jwkset"
 )
 
-// The bounds of a set of keys (RFC 7517).
+// The limits of a key set (RFC 7517).
 const (
 	maxSetBytes = 1 << 20
 	maxSetKeys  = 64
 	leastRSA    = 2048 // bits; RFC 7518, section 3.3
 )
 
-// errNoKeys: a set has no key that can check a token.
-var errNoKeys = errors.New("it holds no public key with a kid that can check signatures")
+// errNoKeys means a set has no usable key.
+var errNoKeys = errors.New("it has no public signature key with a kid")
 
-// parseKeySet reads a set of keys. Only public keys that can check a token count: the others, of
-// encryption or of a kind that is not known here, are left out, and so is every symmetric key, which
-// would be no secret. The error is the end of a sentence about the set.
+// parseKeySet reads a key set. It ignores keys that can't check signatures, unknown kinds and symmetric keys, which
+// would not be secret. The error completes a sentence about the set.
 func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 	if len(data) > maxSetBytes {
-		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(data), maxSetBytes)
+		return nil, fmt.Errorf("it has %d bytes; the maximum is %d", len(data), maxSetBytes)
 	}
 	var set jwkset.JWKSMarshal
 	if err := json.Unmarshal(data, &set); err != nil {
-		return nil, fmt.Errorf("it is not a set of JSON Web Keys ({\"keys\": […]}): %w", err)
+		return nil, fmt.Errorf("it is not a JSON Web Key Set ({\"keys\": […]}): %w", err)
 	}
 	if len(set.Keys) > maxSetKeys {
-		return nil, fmt.Errorf("it holds %d keys; at most %d are taken", len(set.Keys), maxSetKeys)
+		return nil, fmt.Errorf("it has %d keys; the maximum is %d", len(set.Keys), maxSetKeys)
 	}
 	keys := make([]jwkset.JWK, 0, len(set.Keys))
-	var why error // why the last key was left out
+	var why error // why the last key was ignored
 	for i, m := range set.Keys {
 		k, err := publicKey(m)
 		if err != nil {
@@ -56,7 +55,7 @@ func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 	return keys, nil
 }
 
-// publicKey returns a key for signatures. The error is the end of a sentence about the key.
+// publicKey returns a signature key. The error completes a sentence about the key.
 func publicKey(m jwkset.JWKMarshal) (jwkset.JWK, error) {
 	switch {
 	case m.KID == "":
@@ -67,7 +66,7 @@ func publicKey(m jwkset.JWKMarshal) (jwkset.JWK, error) {
 	case m.KTY == jwkset.KtyOct:
 		return jwkset.JWK{}, errors.New("is symmetric")
 	}
-	// Neither a private part nor a certificate is needed, and an address of one is not followed.
+	// Private parts and certificates are dropped, and certificate URLs are not followed.
 	bare := jwkset.JWKMarshal{KTY: m.KTY, USE: m.USE, KEYOPS: m.KEYOPS, ALG: m.ALG, KID: m.KID, CRV: m.CRV, X: m.X, Y: m.Y, N: m.N, E: m.E}
 	k, err := jwkset.NewJWKFromMarshal(bare, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
 	if err != nil {
@@ -79,7 +78,7 @@ func publicKey(m jwkset.JWKMarshal) (jwkset.JWK, error) {
 	return k, nil
 }
 
-// signs says why a public key cannot check the signatures of tokens, as the end of a sentence about it.
+// signs returns why a public key can't check signatures; the error completes a sentence about it.
 func signs(key any) error {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -88,12 +87,12 @@ func signs(key any) error {
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
-		return fmt.Errorf("is of a kind that signs no tokens (%T)", key)
+		return fmt.Errorf("has an unsupported type (%T)", key)
 	}
 	return nil
 }
 
-// fixedKeys returns keys that never change.
+// fixedKeys returns a storage of constant keys.
 func fixedKeys(keys []fileKey) (jwkset.Storage, error) {
 	all := make([]jwkset.JWK, len(keys))
 	for i, k := range keys {
@@ -103,8 +102,7 @@ func fixedKeys(keys []fileKey) (jwkset.Storage, error) {
 	return s, s.KeyReplaceAll(context.Background(), all)
 }
 
-// CheckKeyFile says what is wrong with a file of public keys, as the end of a sentence; nil if it
-// can check tokens.
+// CheckKeyFile returns nil if a public key file is usable; the error completes a sentence about it.
 func CheckKeyFile(data []byte) error {
 	_, err := parseKeyFile(data)
 	return err

@@ -21,65 +21,64 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// When the keys of an issuer are fetched, and for how long they count.
+// The times of fetching an issuer's keys.
 const (
-	refreshEvery = 30 * time.Second // by themselves: a key that is withdrawn opens nothing any more soon after
-	retryEvery   = time.Minute      // after a failure, and at most for a kid that is not known
+	refreshEvery = 30 * time.Second // regular; bounds how long a withdrawn key is accepted
+	retryEvery   = time.Minute      // after a failure, and at most this often for an unknown kid
 	keysLife     = 24 * time.Hour   // since they were fetched
 	fetchTime    = 5 * time.Second  // one request
 )
 
-// discoveryPath is where an issuer tells the address of its keys (OpenID Connect Discovery 1.0,
-// section 4, read 2026-11-25).
+// discoveryPath is the path of an issuer's metadata (OpenID Connect Discovery 1.0, section 4, read 2026-11-25).
 const discoveryPath = "/.well-known/openid-configuration"
 
-// errKeysAway: the keys of an issuer could not be fetched yet, or not for keysLife.
-var errKeysAway = errors.New("auth: the issuer's keys are not there")
+// errKeysAway means the issuer's keys couldn't be fetched, at all or for keysLife.
+var errKeysAway = errors.New("auth: the issuer's keys are unavailable")
 
-// remoteKeys are the keys at an issuer's address. They implement jwkset.Storage, of which only
-// KeyRead is used. One goroutine, run, makes every fetch. The methods may be used concurrently.
+// remoteKeys are keys at a URL. They implement jwkset.Storage, of which only KeyRead is used. One goroutine, run, makes
+// all fetches. The methods may be used concurrently.
 type remoteKeys struct {
 	*jwkset.MemoryJWKSet
 
-	// Fixed after fetchKeys.
+	// Immutable.
 	address  string // of the keys; with discover, of the issuer
 	discover bool
 	client   *http.Client
 	logger   *slog.Logger
 	stop     context.CancelFunc
-	over     chan struct{} // closed by run, at its end
-	asked    chan struct{} // from KeyRead to run: fetch now; it holds one, which is enough
+	over     chan struct{} // closed by run at its end
+	asked    chan struct{} // requests a fetch; capacity 1
 
 	mu    sync.Mutex    // guards the following fields
-	at    time.Time     // when the present keys were fetched; zero without any
-	marks []string      // of the present keys
-	busy  bool          // a fetch is under way, or asked for
-	round chan struct{} // closed by run, when that fetch has ended
-	// unknown bounds the fetches because of a kid that is not known: anybody may invent one.
+	at    time.Time     // time of the last fetch; zero without keys
+	marks []string      // of the current keys
+	busy  bool          // a fetch is running or requested
+	round chan struct{} // closed by run after that fetch
+	// unknown limits fetches for unknown kids, which anyone may invent.
 	unknown *rate.Limiter
 }
 
-// fetchKeys begins to fetch keys, and does not wait for them. close must be called. A nil next stands
-// for the common transport.
+// fetchKeys starts fetching keys without waiting. The caller must call close. A nil next means the default transport.
 func fetchKeys(address string, discover bool, next http.RoundTripper, logger *slog.Logger) *remoteKeys {
 	ctx, stop := context.WithCancel(context.Background())
 	k := &remoteKeys{
 		MemoryJWKSet: jwkset.NewMemoryStorage(), address: address, discover: discover, logger: logger, stop: stop,
-		client: bounded.Over(next, bounded.Limits{Service: "the issuer", Format: bounded.JSON, Bytes: maxSetBytes, Idle: fetchTime, Whole: fetchTime}),
-		over:   make(chan struct{}), asked: make(chan struct{}, 1), busy: true, round: make(chan struct{}),
+		client: bounded.Over(next, bounded.Limits{Service: "the issuer", Format: bounded.JSON, Bytes: maxSetBytes, Idle: fetchTime,
+			Whole: fetchTime}),
+		over: make(chan struct{}), asked: make(chan struct{}, 1), busy: true, round: make(chan struct{}),
 		unknown: rate.NewLimiter(rate.Every(retryEvery), 1),
 	}
 	go k.run(ctx)
 	return k
 }
 
-// close ends run, and waits for it. Keys that were fetched stay.
+// close stops run and waits for it. Fetched keys stay.
 func (k *remoteKeys) close() {
 	k.stop()
 	<-k.over
 }
 
-// run fetches the keys at once, from time to time, and when KeyRead asks for it.
+// run fetches the keys at once, regularly, and when KeyRead requests it.
 func (k *remoteKeys) run(ctx context.Context) {
 	defer close(k.over)
 	for {
@@ -107,7 +106,7 @@ func (k *remoteKeys) run(ctx context.Context) {
 	}
 }
 
-// refresh makes one fetch, and reports whether there are new keys. Otherwise the old ones stay.
+// refresh fetches once and reports success. On failure the old keys stay.
 func (k *remoteKeys) refresh(ctx context.Context) bool {
 	keys, err := k.fetch(ctx)
 	if err == nil {
@@ -121,7 +120,7 @@ func (k *remoteKeys) refresh(ctx context.Context) bool {
 			k.marks = append(k.marks, signerMark(one.Key()))
 		}
 	} else if ctx.Err() == nil {
-		k.logger.Warn("the keys of an issuer could not be fetched", "error", err, "have", !k.stale())
+		k.logger.Warn("cannot fetch issuer keys", "error", err, "have", !k.stale())
 	}
 	k.busy = false
 	close(k.round)
@@ -129,27 +128,25 @@ func (k *remoteKeys) refresh(ctx context.Context) bool {
 	return err == nil
 }
 
-// stale reports whether the present keys count no more. The caller must hold mu.
+// stale reports whether the keys are missing or too old. The caller must hold mu.
 func (k *remoteKeys) stale() bool { return k.at.IsZero() || time.Since(k.at) > keysLife }
 
-// ready reports whether there are keys that count.
+// ready reports whether there are valid keys.
 func (k *remoteKeys) ready() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.stale()
 }
 
-// has reports whether one of the present keys has a mark. Without any keys that count it is not known, and
-// the answer is yes.
+// has reports whether a current key has a mark; true without valid keys.
 func (k *remoteKeys) has(mark string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.stale() || slices.Contains(k.marks, mark)
 }
 
-// KeyRead returns the key with that kid. For one that is not known, the keys are fetched again, at
-// most once in retryEvery; callers that come meanwhile wait for that fetch as well. The error is
-// jwkset.ErrKeyNotFound, errKeysAway or that of ctx.
+// KeyRead returns the key with this kid. For an unknown one the keys are fetched again, at most once in retryEvery;
+// concurrent callers share the fetch. The error is jwkset.ErrKeyNotFound, errKeysAway or ctx's.
 func (k *remoteKeys) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error) {
 	found, err := k.known(ctx, kid)
 	if err == nil {
@@ -162,7 +159,7 @@ func (k *remoteKeys) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error
 			return jwkset.JWK{}, err
 		}
 		k.busy = true
-		k.asked <- struct{}{} // it is empty: busy was false
+		k.asked <- struct{}{} // cannot block: busy was false
 	}
 	round := k.round
 	k.mu.Unlock()
@@ -176,7 +173,7 @@ func (k *remoteKeys) KeyRead(ctx context.Context, kid string) (jwkset.JWK, error
 	}
 }
 
-// known returns one of the present keys.
+// known returns a current key.
 func (k *remoteKeys) known(ctx context.Context, kid string) (jwkset.JWK, error) {
 	if !k.ready() {
 		return jwkset.JWK{}, errKeysAway
@@ -184,7 +181,6 @@ func (k *remoteKeys) known(ctx context.Context, kid string) (jwkset.JWK, error) 
 	return k.MemoryJWKSet.KeyRead(ctx, kid)
 }
 
-// fetch asks for the keys.
 func (k *remoteKeys) fetch(ctx context.Context) ([]jwkset.JWK, error) {
 	address := k.address
 	if k.discover {
@@ -199,12 +195,12 @@ func (k *remoteKeys) fetch(ctx context.Context) ([]jwkset.JWK, error) {
 	}
 	keys, err := parseKeySet(data)
 	if err != nil {
-		return nil, fmt.Errorf("the set of keys at %s cannot be used: %w", address, err)
+		return nil, fmt.Errorf("the key set at %s is unusable: %w", address, err)
 	}
 	return keys, nil
 }
 
-// discovered returns the address of the keys that the issuer tells.
+// discovered returns the URL of the keys in the issuer's metadata.
 func (k *remoteKeys) discovered(ctx context.Context) (string, error) {
 	data, err := k.get(ctx, strings.TrimSuffix(k.address, "/")+discoveryPath)
 	if err != nil {
@@ -216,9 +212,10 @@ func (k *remoteKeys) discovered(ctx context.Context) (string, error) {
 	}
 	switch err := json.Unmarshal(data, &told); {
 	case err != nil:
-		return "", fmt.Errorf("what the issuer %s says of itself is not JSON: %w", k.address, err)
-	case told.Issuer != k.address: // section 4.3 requires the same text
-		return "", fmt.Errorf("the issuer %s calls itself %.40q; configure that as its issuer, or the address of its keys as jwks_url", k.address, told.Issuer)
+		return "", fmt.Errorf("the metadata of the issuer %s is not JSON: %w", k.address, err)
+	case told.Issuer != k.address: // section 4.3 requires an exact match
+		return "", fmt.Errorf("the issuer %s calls itself %.40q; configure that name as issuer, or the URL of its keys as jwks_url",
+			k.address, told.Issuer)
 	}
 	if wrong := CheckURL(told.Keys); wrong != "" {
 		return "", fmt.Errorf("the jwks_uri of the issuer %s %s", k.address, wrong)
@@ -226,7 +223,6 @@ func (k *remoteKeys) discovered(ctx context.Context) (string, error) {
 	return told.Keys, nil
 }
 
-// get returns what an address answers.
 func (k *remoteKeys) get(ctx context.Context, address string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -237,7 +233,7 @@ func (k *remoteKeys) get(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the issuer: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
 	}
@@ -248,20 +244,19 @@ func (k *remoteKeys) get(ctx context.Context, address string) ([]byte, error) {
 	return data, nil
 }
 
-// CheckURL says what is wrong with the address of an issuer or of its keys, as the end of a sentence;
-// empty if it is valid. Whoever could change the keys on their way could be anybody, so only an
-// address on this machine needs no https.
+// CheckURL describes what is wrong with the URL of an issuer or its keys, completing a sentence; "" if valid. Only
+// loopback URLs may lack https, because an attacker who replaces the keys can impersonate anyone.
 func CheckURL(address string) string {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
-		return "must be a whole URL that begins with https://"
+		return "must be a full https:// URL"
 	case u.User != nil:
-		return "holds a user or a password, which is not needed for public keys"
+		return "has a user or a password, which public keys do not need; remove it"
 	case u.Fragment != "", u.RawQuery != "" && strings.HasSuffix(u.Path, discoveryPath):
 		return "has a fragment or a query; remove it"
 	case u.Scheme == "http" && !loopback(u.Hostname()):
-		return "must begin with https://, because whoever could change the keys on their way could be anybody"
+		return "must begin with https://, so that the keys cannot be replaced in transit"
 	}
 	return ""
 }

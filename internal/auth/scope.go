@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Scopes is a set of scopes. The zero Scopes is empty.
+// Scopes is a set of scopes.
 type Scopes uint8
 
-// The scopes. docs/authentication.md says what each of them opens.
+// The scopes; docs/authentication.md describes them.
 const (
 	ScopeVoice   Scopes = 1 << iota // speak
 	ScopeChat                       // write
-	ScopeTickets                    // make tickets for any user, and name the user of a message
-	ScopeInspect                    // look inside sessions and conversations
+	ScopeTickets                    // make tickets for any user, and name a message's user
+	ScopeInspect                    // read sessions and conversations
 	ScopeConfirm                    // answer confirmations
 	ScopeAdmin                      // everything
 	ScopeMetrics                    // read the metrics
 )
 
-// AllScopes has each scope.
+// AllScopes has every scope.
 const AllScopes = ScopeMetrics<<1 - 1
 
-// inOrder has the names of the scopes, in the order of their bits.
+// inOrder has the scope names in order of their bits.
 var inOrder = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin", "metrics"}
 
-// ScopeNames returns the names of all scopes.
+// ScopeNames returns all scope names.
 func ScopeNames() []string { return append([]string(nil), inOrder...) }
 
-// ParseScope returns the scope with that name; ok is false if no scope has it.
+// ParseScope returns the scope with a name; ok is false if unknown.
 func ParseScope(name string) (scope Scopes, ok bool) {
 	for i, known := range inOrder {
 		if name == known {
@@ -39,32 +39,31 @@ func ParseScope(name string) (scope Scopes, ok bool) {
 	return 0, false
 }
 
-// ParseScopes returns the set of the named scopes. The error names the first one that does not
-// exist, and those that do.
+// ParseScopes returns the set of the named scopes. The error names the first unknown one, and the known ones.
 func ParseScopes(names []string) (Scopes, error) {
 	var set Scopes
 	for _, name := range names {
 		scope, ok := ParseScope(name)
 		if !ok {
-			return 0, fmt.Errorf("there is no scope %.40q; there are %s", name, strings.Join(inOrder, ", "))
+			return 0, fmt.Errorf("unknown scope %.40q; known are %s", name, strings.Join(inOrder, ", "))
 		}
 		set |= scope
 	}
 	return set, nil
 }
 
-// The bounds of grants: those of the scopes of a conversation, in package registry.
+// The limits of grants, as in package registry.
 const (
 	MostGrants    = 32
 	maxGrantBytes = 64
 )
 
-// separators are the signs of which a grant has one inside, and the name of a scope none.
+// separators are characters of which a grant contains one, and a scope name none.
 const separators = ".:/"
 
-// ValidGrant reports whether a word can be a grant, a scope that is for tools and opens no endpoint, such
-// as kb:staff or calendar.write: at most 64 ASCII letters, digits and the signs . _ : / -, a letter or
-// digit at both ends, and one of . : / inside, so that a misspelt scope is not taken for one.
+// ValidGrant reports whether a word can be a grant, a scope for tools only, such as kb:staff or calendar.write: at most
+// 64 ASCII letters, digits, and . _ : / -, starting and ending with a letter or digit, and containing . : or /, so that
+// a misspelt scope is not taken for one.
 func ValidGrant(word string) bool {
 	return len(word) <= maxGrantBytes && strings.ContainsAny(word, separators) && !strings.ContainsFunc(word, func(r rune) bool {
 		return !alphanumeric(r) && !strings.ContainsRune(separators+"_-", r)
@@ -75,8 +74,8 @@ func alphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
-// ParseAccess returns what a list of scopes opens, and its grants. The error names the first word that
-// is neither, or says that there are too many grants.
+// ParseAccess splits a list of scopes into those for endpoints and grants. The error names the first invalid word, or
+// says that there are too many grants.
 func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 	var names []string
 	for _, word := range words {
@@ -88,15 +87,15 @@ func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 		}
 	}
 	if len(grants) > MostGrants {
-		return 0, nil, fmt.Errorf("it has %d scopes for tools; at most %d are taken", len(grants), MostGrants)
+		return 0, nil, fmt.Errorf("it has %d scopes for tools; the maximum is %d", len(grants), MostGrants)
 	}
 	if scopes, err = ParseScopes(names); err != nil {
-		return 0, nil, fmt.Errorf("%w, and those for tools, which have a . : or / inside", err)
+		return 0, nil, fmt.Errorf("%w, and scopes for tools, which contain . : or /", err)
 	}
 	return scopes, grants, nil
 }
 
-// Names returns the names of the scopes in s, in a fixed order.
+// Names returns the scope names in a fixed order.
 func (s Scopes) Names() []string {
 	var names []string
 	for i, name := range inOrder {
@@ -107,5 +106,5 @@ func (s Scopes) Names() []string {
 	return names
 }
 
-// String returns the names, separated by spaces.
+// String returns the names separated by spaces.
 func (s Scopes) String() string { return strings.Join(s.Names(), " ") }

@@ -179,7 +179,7 @@ func TestNoOrderByStrangers(t *testing.T) {
 	for range 5 {
 		leaves, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := s.orders["voice.example.com"].wait(leaves); err == nil || !strings.Contains(err.Error(), "is not there yet") {
+		if _, err := s.orders["voice.example.com"].wait(leaves); err == nil || !strings.Contains(err.Error(), "no certificate for") {
 			t.Errorf("a client is told %v", err)
 		}
 	}

@@ -213,15 +213,15 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Problem{
-		{"certificates[1].cert", "cannot be used together: private key does not match public key."},
+		{"certificates[1].cert", "do not match: private key does not match public key."},
 		{"certificates[2].cert", "/missing/tls.crt cannot be read: no such file or directory."},
 		{"certificates[2].key", "/missing/tls.key cannot be read"},
-		{"certificates[3].cert", "no certificate in PEM form"},
-		{"certificates[4].cert", "cannot be used together: failed to find any PEM data in key input."},
+		{"certificates[3].cert", "no PEM certificate"},
+		{"certificates[4].cert", "do not match: failed to find any PEM data in key input."},
 		{"certificates[5].key", "It is missing"},
-		{"certificates[6].cert", "has expired at"},
+		{"certificates[6].cert", "expired at"},
 		{"certificates[7].cert", "is valid only from"},
-		{"certificates[8].cert", "names no host"},
+		{"certificates[8].cert", "has no host name"},
 		{"certificates[9].cert", "is not for servers"},
 		{"certificates[10].cert", "cannot be read: is a directory."},
 		{"acme.hosts", `"*.example.com"`}, {"acme.hosts", `"192.0.2.1"`}, {"acme.hosts", `"a.example.com:443"`}, {"acme.hosts", `"localhost"`},
@@ -330,7 +330,7 @@ func TestFilesThatChange(t *testing.T) {
 			}
 			writeFile(t, filepath.Join(dir, "tls.crt"), []byte("broken"))
 			writeFile(t, filepath.Join(dir, "x"), nil) // behind the link nothing is watched
-			testutil.WaitUntil(t, "the broken one is logged", func() bool { return strings.Contains(log.String(), "no certificate in PEM form") })
+			testutil.WaitUntil(t, "the broken one is logged", func() bool { return strings.Contains(log.String(), "no PEM certificate") })
 			if got := serial(); got != 4 {
 				t.Errorf("certificate %d is shown, want the last good one", got)
 			}

@@ -80,8 +80,8 @@ func TestReasonIsLogged(t *testing.T) {
 		defer mu.Unlock()
 		return text.String()
 	}
-	testutil.WaitUntil(t, "the order has failed", func() bool { return strings.Contains(said(), "could not be ordered") })
-	if !strings.Contains(said(), "the authority says: tls-alpn-01: connection: 192.0.2.1: Connection refused") {
+	testutil.WaitUntil(t, "the order has failed", func() bool { return strings.Contains(said(), "cannot order certificate") })
+	if !strings.Contains(said(), "the certificate authority reports: tls-alpn-01: connection: 192.0.2.1: Connection refused") {
 		t.Errorf("the log says %s", said())
 	}
 	cancel()

@@ -98,7 +98,7 @@ func TestAnOutageOfTheDirectory(t *testing.T) {
 		n, all := entering(d, slog.New(slog.NewTextHandler(&log, nil)), 100)
 		<-time.After(4 * time.Minute)
 		synctest.Wait()
-		if told := strings.Count(log.String(), "cannot be written"); told != 1 {
+		if told := strings.Count(log.String(), "cannot write"); told != 1 {
 			t.Errorf("the log tells %d times that the store is away:\n%s", told, &log)
 		}
 		all[7].Leave()

@@ -1,5 +1,5 @@
-// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, a proxy that fails on
-// command, sounds, a search for secrets in output, the race detector, and a schema.json.
+// Package testutil has test helpers: waiting for events, free ports, an in-memory network, a fault-injecting proxy,
+// audio signals, a search for leaked secrets, the race detector, and a schema.json.
 package testutil
 
 import (
@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// WaitLimit is how long the Wait functions wait before they fail the test. It is far longer than any event takes on a
-// busy machine.
+// WaitLimit is how long the Wait functions wait before failing the test, far longer than any event takes on a busy
+// machine.
 const WaitLimit = 3 * time.Minute
 
-// WaitUntil calls happened every 5 ms, on the caller's goroutine, until it returns true. Prefer a channel where one
-// exists.
+// WaitUntil calls happened every 5 ms, on the caller's goroutine, until it returns true. Prefer a channel.
 func WaitUntil(t testing.TB, what string, happened func() bool) {
 	t.Helper()
 	limit := time.After(WaitLimit)
@@ -25,7 +24,7 @@ func WaitUntil(t testing.TB, what string, happened func() bool) {
 	}
 }
 
-// WaitNext returns the next value of a channel. It fails the test if the channel is closed.
+// WaitNext returns a channel's next value. It fails the test if the channel is closed.
 func WaitNext[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	select {

@@ -9,67 +9,62 @@ import (
 	"time"
 )
 
-// Way is a direction through the proxy. Its text is the word used in JSON.
+// Way is a direction through the proxy, as in JSON.
 type Way string
 
-// The directions. An empty Way in a Command means Both.
+// The directions. An empty Way means Both.
 const (
 	Both     Way = "both"
 	ToTarget Way = "to_target"
 	ToClient Way = "to_client"
 )
 
-// Kind is what a command does. Its text is the word used in JSON.
+// Kind is a command's effect, as in JSON.
 type Kind string
 
 // The kinds of command.
 const (
-	// Reset ends connections with RST. One way only, that side alone learns of it; what the
-	// other side still sends is lost.
+	// Reset sends RST. In one direction, only that side gets it, and the data from the other side is lost.
 	Reset Kind = "reset"
-	// Finish ends them with FIN, after what has been passed on. One way only, that side reads
-	// the end and can still send.
+	// Finish sends FIN after the data already accepted. In one direction, that side can still send.
 	Finish Kind = "finish"
-	// BlackHole loses everything from now on, ends included: neither side learns that the other
-	// has gone. Heal does not revive such a connection. A real network makes the sender wait
-	// once its buffers are full; Freeze does that.
+	// BlackHole loses all further data, including FIN and RST. Heal does not revive the connection. Unlike on a real
+	// network, senders never block; use Freeze for that.
 	BlackHole Kind = "black_hole"
-	// Freeze holds everything back, for Command.For or until Heal, and then delivers it, as a
-	// network does that was away: nothing is lost, and a sender is made to wait.
+	// Freeze delays all data for Command.For or until Heal, like a network outage: nothing is lost and senders block.
 	Freeze Kind = "freeze"
-	// Refuse resets connections as soon as they are made, until Heal. Open ones go on.
+	// Refuse resets new connections until Heal.
 	Refuse Kind = "refuse"
-	// Heal ends Freeze and Refuse, and what other commands were to do to later connections or
-	// after a number of bytes.
+	// Heal ends Freeze and Refuse, and cancels commands waiting for later connections or bytes.
 	Heal Kind = "heal"
 )
 
-// Command is one thing to do to the connections of a proxy.
+// Command is an action on a proxy's connections.
 type Command struct {
 	Do Kind
-	// Way is the direction that is lost, held back or ended; empty means Both.
+	// Way is the affected direction; empty means Both.
 	Way Way
-	// For is how long Freeze lasts; zero means until Heal.
+	// For is the duration of Freeze; zero means until Heal.
 	For time.Duration
-	// AfterBytes, if above 0, lets each connection go on until so many more bytes have passed
-	// in the direction Count. Only for Reset, Finish, BlackHole and Freeze.
+	// AfterBytes, if positive, delays the action until that many more bytes have passed in direction Count. Only for
+	// Reset, Finish, BlackHole and Freeze.
 	AfterBytes int64
 	Count      Way
-	// Later means that connections made later meet it too, until Heal. Only for BlackHole and
-	// Freeze, and for the others with AfterBytes.
+	// Later also applies the action to new connections until Heal. Only for BlackHole and Freeze, and for others with
+	// AfterBytes.
 	Later bool
 }
 
-// maxFreeze bounds how long a Freeze may last.
+// maxFreeze bounds a Freeze.
 const maxFreeze = 24 * time.Hour
 
-// check reports what is wrong with a command.
+// check validates a command.
 func (c Command) check() error {
 	switch c.Do {
 	case Reset, Finish, BlackHole, Freeze:
 	case Refuse, Heal:
 		if c != (Command{Do: c.Do}) {
-			return fmt.Errorf("%s concerns the whole proxy: it takes no way, for_ms, after_bytes, count or later", c.Do)
+			return fmt.Errorf("%s affects the whole proxy: remove way, for_ms, after_bytes, count and later", c.Do)
 		}
 		return nil
 	default:
@@ -82,7 +77,7 @@ func (c Command) check() error {
 	}
 	switch {
 	case c.For != 0 && c.Do != Freeze:
-		return fmt.Errorf("for_ms means nothing for %s", c.Do)
+		return fmt.Errorf("for_ms has no effect with %s", c.Do)
 	case c.For < 0 || c.For > maxFreeze:
 		return fmt.Errorf("for_ms must be from 0 to %d", maxFreeze.Milliseconds())
 	case c.AfterBytes < 0:
@@ -90,25 +85,25 @@ func (c Command) check() error {
 	case c.AfterBytes > 0 && c.Count != ToTarget && c.Count != ToClient:
 		return errors.New("after_bytes needs count, the direction in which bytes are counted: to_target or to_client")
 	case c.AfterBytes == 0 && c.Count != "":
-		return errors.New("count goes with after_bytes")
+		return errors.New("count needs after_bytes")
 	case c.Later && c.AfterBytes == 0 && (c.Do == Reset || c.Do == Finish):
-		return fmt.Errorf("later goes with %s only beside after_bytes; to reset all new connections, use refuse", c.Do)
+		return fmt.Errorf("later with %s needs after_bytes; to reset all new connections, use refuse", c.Do)
 	}
 	return nil
 }
 
-// maxCommand bounds a command's JSON.
+// maxCommand bounds a command's JSON in bytes.
 const maxCommand = 4 << 10
 
-// ReadCommand reads a command as JSON, such as {"do":"freeze","way":"to_client","for_ms":3000}; the
-// other keys are after_bytes, count and later. The error says which key is wrong.
+// ReadCommand reads a command as JSON, such as {"do":"freeze","way":"to_client","for_ms":3000}; the other keys are
+// after_bytes, count and later. The error names the wrong key.
 func ReadCommand(r io.Reader) (Command, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxCommand+1))
 	if err != nil {
 		return Command{}, fmt.Errorf("faultproxy: read a command: %w", err)
 	}
 	if len(data) > maxCommand {
-		return Command{}, fmt.Errorf("faultproxy: the command has more than %d bytes", maxCommand)
+		return Command{}, fmt.Errorf("faultproxy: the command exceeds %d bytes", maxCommand)
 	}
 	var in struct {
 		Do         Kind  `json:"do"`
@@ -121,15 +116,16 @@ func ReadCommand(r io.Reader) (Command, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		return Command{}, fmt.Errorf("faultproxy: a command is a JSON object with do, way, for_ms, after_bytes, count and later: %w", err)
+		return Command{}, fmt.Errorf("faultproxy: want a JSON object with do, way, for_ms, after_bytes, count and later: %w", err)
 	}
 	if dec.More() {
-		return Command{}, errors.New("faultproxy: there is more than one command")
+		return Command{}, errors.New("faultproxy: more than one command")
 	}
 	if in.ForMS < 0 || in.ForMS > maxFreeze.Milliseconds() {
 		return Command{}, fmt.Errorf("faultproxy: for_ms must be from 0 to %d", maxFreeze.Milliseconds())
 	}
-	c := Command{Do: in.Do, Way: in.Way, For: time.Duration(in.ForMS) * time.Millisecond, AfterBytes: in.AfterBytes, Count: in.Count, Later: in.Later}
+	c := Command{Do: in.Do, Way: in.Way, For: time.Duration(in.ForMS) * time.Millisecond, AfterBytes: in.AfterBytes,
+		Count: in.Count, Later: in.Later}
 	if err := c.check(); err != nil {
 		return Command{}, fmt.Errorf("faultproxy: %w", err)
 	}

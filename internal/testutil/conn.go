@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// up and down are the directions as indexes: to the target and to the client.
+// up and down are indexes of the directions: to the target and to the client.
 const (
 	up = iota
 	down
@@ -17,30 +17,30 @@ const (
 
 // lane is one direction of a connection.
 type lane struct {
-	dead   bool // what comes is lost
-	ended  bool // no more comes: its goroutine has returned
+	dead   bool // data is lost
+	ended  bool // its goroutine has returned
 	frozen bool
 	until  time.Time // end of the freeze; zero means until Heal
 	orders []order   // what happens after more bytes
 }
 
-// order is a command that waits for bytes.
+// order is a command waiting for bytes.
 type order struct {
 	left int64
 	cmd  Command
 }
 
-// conn is one connection through the proxy. It has two goroutines, one for each direction.
+// conn is one connection through the proxy, with a goroutine for each direction.
 type conn struct {
-	// Fixed after newConn.
+	// Immutable.
 	p      *Proxy
 	client *net.TCPConn
 
 	mu     sync.Mutex   // guards the following fields
-	target *net.TCPConn // nil before it was dialled
+	target *net.TCPConn // nil until dialled
 	lanes  [2]lane
 	over   bool
-	// changed is closed, and replaced, when a lane may go on or the connection is over.
+	// changed is closed and replaced when a lane may continue or the connection is over.
 	changed chan struct{}
 }
 
@@ -54,14 +54,14 @@ func (c *conn) serve(ctx context.Context) {
 	defer c.close()
 	if lost, over := c.pass(up); over {
 		return
-	} else if lost { // the target never hears of it
+	} else if lost { // the target never learns of it
 		_, _ = io.Copy(io.Discard, c.client) // until the client gives up
 		return
 	}
 	d := net.Dialer{Timeout: dialTime}
 	raw, err := d.DialContext(ctx, "tcp", c.p.target())
 	if err != nil {
-		c.abort() // the client sees that nobody is there
+		c.abort() // as if the connection were refused
 		return
 	}
 	target, isTCP := raw.(*net.TCPConn)
@@ -83,7 +83,7 @@ func (c *conn) serve(ctx context.Context) {
 	other.Wait()
 }
 
-// pump passes the bytes of one direction on until its source ends.
+// pump forwards one direction until its source ends.
 func (c *conn) pump(way int, src, dst *net.TCPConn) {
 	defer func() {
 		c.mu.Lock()
@@ -103,15 +103,15 @@ func (c *conn) pump(way int, src, dst *net.TCPConn) {
 			return
 		}
 		if errors.Is(err, io.EOF) {
-			_ = dst.CloseWrite() // it fails only if dst is gone
+			_ = dst.CloseWrite() // fails only if dst is gone
 			return
 		}
-		c.abort() // the source was reset, and so is the other side
+		c.abort() // the source was reset, so reset the other side too
 		return
 	}
 }
 
-// forward passes data on as far as the lane lets it; false if the connection is over.
+// forward forwards data as the lane allows; false if the connection is over.
 func (c *conn) forward(way int, data []byte, dst *net.TCPConn) bool {
 	for len(data) > 0 {
 		lost, over := c.pass(way)
@@ -123,9 +123,9 @@ func (c *conn) forward(way int, data []byte, dst *net.TCPConn) bool {
 		}
 		n := c.room(way, len(data))
 		if n > 0 {
-			c.p.passed[way].Add(int64(n)) // before anybody has them
+			c.p.passed[way].Add(int64(n)) // before the receiver has them
 			if _, err := dst.Write(data[:n]); err != nil {
-				// dst has ended: its own reader, in the other lane, sees that. The rest is lost.
+				// dst has ended, which the other lane notices. The rest is lost.
 				return true
 			}
 			data = data[n:]
@@ -135,8 +135,7 @@ func (c *conn) forward(way int, data []byte, dst *net.TCPConn) bool {
 	return true
 }
 
-// pass waits while a lane is frozen. It returns whether what comes is lost, and whether the
-// connection is over.
+// pass waits while a lane is frozen. It returns whether data is lost, and whether the connection is over.
 func (c *conn) pass(way int) (lost, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +154,7 @@ func (c *conn) pass(way int) (lost, over bool) {
 	}
 }
 
-// wait waits for a change, or for a time unless it is zero.
+// wait waits for a change or, unless until is zero, a time.
 func wait(changed <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -169,7 +168,7 @@ func wait(changed <-chan struct{}, until time.Time) {
 	}
 }
 
-// room is how many of n bytes may pass before the next order of the lane.
+// room returns how many of n bytes may pass before the lane's next order.
 func (c *conn) room(way, n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +178,7 @@ func (c *conn) room(way, n int) int {
 	return n
 }
 
-// count takes note of n bytes that have passed, and carries out the orders that are due.
+// count records n passed bytes and executes due orders.
 func (c *conn) count(way, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +197,7 @@ func (c *conn) count(way, n int) {
 	}
 }
 
-// order carries out a command, or keeps it for later.
+// order executes a command or stores it for later.
 func (c *conn) order(cmd Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,14 +212,14 @@ func (c *conn) order(cmd Command) {
 	c.apply(cmd)
 }
 
-// apply carries out a command now. The caller holds mu.
+// apply executes a command now. The caller holds mu.
 func (c *conn) apply(cmd Command) {
 	if c.over {
 		return
 	}
 	both := cmd.Way == "" || cmd.Way == Both
 	concerned := [2]bool{up: both || cmd.Way == ToTarget, down: both || cmd.Way == ToClient}
-	socket := [2]*net.TCPConn{up: c.target, down: c.client} // where each lane leads
+	socket := [2]*net.TCPConn{up: c.target, down: c.client} // each lane's destination
 	if cmd.Do == Reset && both {
 		c.end()
 		return
@@ -230,7 +229,7 @@ func (c *conn) apply(cmd Command) {
 		switch {
 		case cmd.Do == Heal:
 			l.frozen, l.orders = false, nil
-		case cmd.Do == Reset: // one side is told, and nothing passes any more
+		case cmd.Do == Reset: // only one side learns of it, and nothing passes any more
 			l.dead = true
 			if concerned[way] && socket[way] != nil {
 				reset(socket[way])
@@ -239,7 +238,7 @@ func (c *conn) apply(cmd Command) {
 		case cmd.Do == Finish:
 			l.dead = true
 			if socket[way] != nil {
-				_ = socket[way].CloseWrite() // it fails only if the socket is gone
+				_ = socket[way].CloseWrite() // fails only if the socket is gone
 			}
 		case cmd.Do == BlackHole:
 			l.dead = true
@@ -253,7 +252,7 @@ func (c *conn) apply(cmd Command) {
 	c.signal()
 }
 
-// signal wakes the goroutines that wait in pass. The caller holds mu.
+// signal wakes the goroutines waiting in pass. The caller holds mu.
 func (c *conn) signal() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -272,7 +271,7 @@ func (c *conn) end() {
 	c.signal()
 }
 
-// close ends a connection whose sources have ended: what was passed on is still delivered.
+// close closes a connection whose sources have ended; forwarded data is still delivered.
 func (c *conn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,7 +279,7 @@ func (c *conn) close() {
 		return
 	}
 	c.over = true
-	_ = c.client.Close() // errors only mean that it was closed before
+	_ = c.client.Close() // fails only if closed before
 	if c.target != nil {
 		_ = c.target.Close()
 	}

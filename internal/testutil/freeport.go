@@ -8,21 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// The ports from first on lie below the dynamic ones of RFC 6335, section 6 (from 49152) and of
-// Linux (ip_local_port_range, from 32768).
+// The ports are below the dynamic ranges of RFC 6335, section 6 (from 49152) and Linux (ip_local_port_range, from
+// 32768).
 const (
 	first = 20000
 	many  = 12000
 )
 
-// next is the next candidate. Each process begins at a random one and goes on in order.
+// next is the next candidate. Each process starts at a random one.
 var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(many)) }
 
-// FreeAddr returns an address on 127.0.0.1 (host:port) that is free, a new one with each call, for tests that must know
-// the port before they listen. Ports chosen by the system may be reused at once; these are outside its range. It may be
-// called concurrently.
+// FreeAddr returns a new free address on 127.0.0.1 (host:port), for tests that need the port before they listen. Its
+// ports are outside the system's dynamic range, whose ports may be reused at once. It may be called concurrently.
 func FreeAddr() (string, error) {
 	var err error
 	for range many {

@@ -19,24 +19,23 @@ import (
 	"voicegw/internal/logging"
 )
 
-// Env is the variable whose value names the file in which child processes of tests report
-// their secrets and findings. Pass it on to a process that does not inherit the environment.
+// Env is the environment variable with the file in which child processes report secrets and findings. Pass it to
+// processes that don't inherit the environment.
 const Env = "VOICEGW_TEST_SECRETS"
 
-// run is the watcher of this process.
+// run is this process's watcher.
 var run = newWatcher()
 
-// Need is what a run must have seen, so that it cannot pass without any check.
+// Need lists what a run must have seen, so that it can't pass without any check.
 type Need struct {
 	Kinds []logging.Kind // the places where a secret was made
-	Sinks []Sink         // the places where something was read
+	Sinks []Sink         // the places where output was checked
 }
 
 // Tests is a *testing.M, for goleak.VerifyTestMain and testscript.Main.
 type Tests interface{ Run() int }
 
-// Main wraps the tests of a package so that they fail at their end if one of them has written
-// a secret to a place where none is allowed.
+// Main wraps a package's tests so that they fail if any of them leaked a secret.
 func Main(m Tests, need Need) Tests { return watched{m, need} }
 
 type watched struct {
@@ -52,7 +51,7 @@ func (m watched) Run() int {
 	}
 	dir, err := os.MkdirTemp("", "voicegw-secrets-")
 	if err == nil {
-		defer func() { _ = os.RemoveAll(dir) }() // it is temporary
+		defer func() { _ = os.RemoveAll(dir) }()
 		told.path = filepath.Join(dir, "told")
 		err = os.Setenv(Env, told.path)
 	}
@@ -73,7 +72,7 @@ func (m watched) Run() int {
 	return code
 }
 
-// whole reports whether all tests of the package were run.
+// whole reports whether all of the package's tests ran.
 func whole() bool {
 	for name, value := range map[string]string{"test.run": "", "test.skip": "", "test.list": "", "test.short": "false"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != value {
@@ -83,7 +82,7 @@ func whole() bool {
 	return true
 }
 
-// verdict says what is wrong with a run.
+// verdict returns the problems of a run.
 func (w *watcher) verdict(need Need, whole bool) []string {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -97,40 +96,39 @@ func (w *watcher) verdict(need Need, whole bool) []string {
 	}
 	for _, kind := range need.Kinds {
 		if w.kinds[kind] == 0 {
-			wrong = append(wrong, fmt.Sprintf("secretwatch: no secret (%s) was made in this run, so nothing was looked for", kind))
+			wrong = append(wrong, fmt.Sprintf("secretwatch: no secret (%s) was made in this run, so the check is void", kind))
 		}
 	}
 	for _, sink := range need.Sinks {
 		if w.read[sink] == 0 {
-			wrong = append(wrong, fmt.Sprintf("secretwatch: nothing was written to a sink (%s) in this run, so nothing was looked at", sink))
+			wrong = append(wrong, fmt.Sprintf("secretwatch: nothing was written to a sink (%s) in this run, so the check is void", sink))
 		}
 	}
 	return wrong
 }
 
-// line is a report of a child process: a secret, or a finding.
+// line is a child process's report: a secret or a finding.
 type line struct {
 	Kind   logging.Kind `json:"kind,omitempty"`
 	Secret string       `json:"secret,omitempty"`
 	Found  *finding     `json:"found,omitempty"`
 }
 
-// Child makes this process report its secrets and findings to its parent, if the parent has
-// asked for that.
+// Child makes this process report secrets and findings to its parent, if requested.
 func Child() {
 	path := os.Getenv(Env)
 	if path == "" {
 		return
 	}
 	tell := func(l line) {
-		text, _ := json.Marshal(l) // it holds only strings: it cannot fail
+		text, _ := json.Marshal(l) // cannot fail: only strings
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
-			_, err = f.Write(append(text, '\n')) // one write, so that the lines of several processes stay intact
+			_, err = f.Write(append(text, '\n')) // one write keeps lines of several processes intact
 			err = errors.Join(err, f.Close())
 		}
 		if err != nil {
-			panic(fmt.Sprint("secretwatch: the parent could not be told: ", err))
+			panic(fmt.Sprint("secretwatch: cannot report to the parent: ", err))
 		}
 	}
 	logging.Tell(func(kind logging.Kind, secret string) {
@@ -146,13 +144,13 @@ func Child() {
 var told children
 
 type children struct {
-	path string // empty if Main has not run
+	path string // empty if Main didn't run
 
 	mu     sync.Mutex // guards the field below
 	offset int64
 }
 
-// hear reads the new reports of child processes.
+// hear reads new reports of child processes.
 func (c *children) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,11 +166,11 @@ func (c *children) hear() {
 	for text := range bytes.Lines(text[c.offset:]) {
 		var l line
 		if text[len(text)-1] != '\n' {
-			return // it is being written
+			return // incomplete
 		}
 		c.offset += int64(len(text))
 		switch err := json.Unmarshal(text, &l); {
-		case err != nil: // from a process that was killed while it wrote
+		case err != nil: // from a process killed while writing
 		case l.Found != nil:
 			run.mu.Lock()
 			run.add(*l.Found)
@@ -183,13 +181,13 @@ func (c *children) hear() {
 	}
 }
 
-// Made reports a secret that a test makes itself, such as a provider's key.
+// Made registers a secret made by a test, such as a provider's key.
 func Made(kind logging.Kind, secret string) string {
 	logging.Made(kind, secret)
 	return secret
 }
 
-// Forget stops the search for a secret that the test itself has put into a checked place.
+// Forget unregisters a secret that the test itself put into a checked place.
 func Forget(secret string) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
@@ -197,12 +195,11 @@ func Forget(secret string) {
 	run.secrets[begin] = slices.DeleteFunc(run.secrets[begin], func(k known) bool { return k.secret == secret })
 }
 
-// Watch returns a writer that checks everything that is written and passes it on to next; a
-// nil next discards it. It may be used concurrently if next may be.
+// Watch returns a writer that checks everything and passes it to next; a nil next discards it. It may be used
+// concurrently if next may be.
 func Watch(name Sink, next io.Writer) io.Writer { return &sink{w: run, name: name, next: next} }
 
-// Logger returns a logger that is checked at every level and passes on to next the records
-// that next wants; a nil next discards them.
+// Logger returns a logger that is checked at every level and passes on what next wants; next may be nil.
 func Logger(next *slog.Logger) *slog.Logger {
 	all := slog.NewTextHandler(Watch(Log, nil), &slog.HandlerOptions{Level: slog.LevelDebug})
 	if next == nil {
@@ -211,7 +208,7 @@ func Logger(next *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewMultiHandler(all, next.Handler()))
 }
 
-// Check checks the content of a sink.
+// Check checks a text written to a sink.
 func Check(name Sink, text []byte) {
 	told.hear()
 	run.check(name, "", text)
@@ -227,8 +224,8 @@ func CheckJSON(t testing.TB, name Sink, v any) {
 	Check(name, text)
 }
 
-// CheckFolder checks every file of a data folder: its content and its name. The file of
-// the operators' key may contain that key.
+// CheckFolder checks the content and name of every file of a data folder. The file of the operators' key may contain
+// that key.
 func CheckFolder(t testing.TB, dir string) {
 	t.Helper()
 	told.hear()
@@ -237,7 +234,7 @@ func CheckFolder(t testing.TB, dir string) {
 	}
 }
 
-// Answers checks a server's error answers and the targets of its redirects.
+// Answers checks a server's error answers and redirect targets.
 func Answers(next http.RoundTripper) http.RoundTripper { return answers{next} }
 
 type answers struct{ next http.RoundTripper }

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// PipeListener is a net.Listener in memory, for servers and clients in a bubble of testing/synctest.
+// PipeListener is an in-memory net.Listener for testing/synctest.
 type PipeListener struct {
 	conns chan net.Conn // from Dial to Accept; never closed
-	done  chan struct{} // closed by Close, for both sides
+	done  chan struct{} // closed by Close
 	once  sync.Once
 }
 
@@ -28,7 +28,7 @@ func (l *PipeListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close refuses later dials. It may be called more than once.
+// Close refuses further dials. It may be called more than once.
 func (l *PipeListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return nil
@@ -37,7 +37,7 @@ func (l *PipeListener) Close() error {
 // Addr returns a fixed name.
 func (l *PipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// Dial connects; it has the form of http.Transport.DialContext.
+// Dial connects; it has the signature of http.Transport.DialContext.
 func (l *PipeListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	server, client := net.Pipe()
 	select {

@@ -13,39 +13,38 @@ import (
 	"time"
 )
 
-// maxConns bounds the connections that are open at a time; more are reset.
+// maxConns bounds the open connections; further ones are reset.
 const maxConns = 512
 
-// dialTime is how long the target may take to answer.
+// dialTime bounds connecting to the target.
 const dialTime = 10 * time.Second
 
-// Proxy passes connections on to a target until it is told otherwise. It may be used
-// concurrently.
+// Proxy forwards TCP connections to a target and injects faults. It may be used concurrently.
 type Proxy struct {
-	// Fixed after Listen.
+	// Immutable.
 	listener net.Listener
 	target   func() string
 	cancel   context.CancelFunc // ends dials
-	work     sync.WaitGroup     // the accepting goroutine, and two for each connection
+	work     sync.WaitGroup     // for the accepting goroutine and two for each connection
 
 	passed [2]atomic.Int64 // bytes, by direction
 
 	mu       sync.Mutex // guards the following fields
 	accepted int64
 	conns    map[*conn]struct{}
-	later    []Command // for connections to come
+	later    []Command // for future connections
 	refuse   bool
 	closed   bool
 }
 
-// Listen listens on addr, such as "127.0.0.1:0", and passes connections on to target, host:port.
-// The target need not be there yet.
+// Listen listens on addr, such as "127.0.0.1:0", and forwards connections to target, host:port, which need not exist
+// yet.
 func Listen(addr, target string) (*Proxy, error) {
 	return Balance(addr, func() string { return target })
 }
 
-// Balance is Listen for several targets: target names that of each connection, as host:port, when
-// the client has connected. It is called concurrently and must not wait.
+// Balance is Listen for several targets: target is called when a client connects and returns host:port. It is called
+// concurrently and must not block.
 func Balance(addr string, target func() string) (*Proxy, error) {
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
@@ -58,11 +57,10 @@ func Balance(addr string, target func() string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the address that clients dial, as host:port.
+// Addr is the address for clients as host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close ends all connections with RST and waits for the proxy's goroutines. It may be called
-// more than once.
+// Close resets all connections and waits for the proxy's goroutines. It may be called more than once.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -77,8 +75,8 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// Do carries out a command. What a side sends after Do has returned meets it; what was on its way
-// may have passed, as on a network. The error says what is wrong with the command.
+// Do executes a command. It affects everything sent after Do returns; data in flight may have passed, as on a network.
+// The error says what is wrong with the command.
 func (p *Proxy) Do(cmd Command) error {
 	if err := cmd.check(); err != nil {
 		return fmt.Errorf("faultproxy: %w", err)
@@ -100,29 +98,29 @@ func (p *Proxy) Do(cmd Command) error {
 	return nil
 }
 
-// State is what a proxy has done so far.
+// State is a proxy's statistics.
 type State struct {
-	Open     int   `json:"open"`      // connections of which one side is still there
-	Accepted int64 `json:"accepted"`  // connections made, refused ones included
-	ToTarget int64 `json:"to_target"` // bytes passed on
+	Open     int   `json:"open"`      // connections with at least one side open
+	Accepted int64 `json:"accepted"`  // all connections, including refused ones
+	ToTarget int64 `json:"to_target"` // forwarded bytes
 	ToClient int64 `json:"to_client"`
 }
 
-// State returns the counters.
+// State returns the statistics.
 func (p *Proxy) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return State{len(p.conns), p.accepted, p.passed[up].Load(), p.passed[down].Load()}
 }
 
-// Control is the proxy over HTTP: POST / carries out a command in JSON (see ReadCommand) and
-// answers 204, or 400 with what is wrong; GET / answers with the State.
+// Control is an HTTP interface: POST / executes a JSON command (see ReadCommand) and answers 204, or 400 with the error;
+// GET / answers with the State.
 func (p *Proxy) Control() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodGet:
 			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(p.State()) // it fails only if the client is gone
+			_ = json.NewEncoder(w).Encode(p.State()) // fails only if the client is gone
 		case http.MethodPost:
 			cmd, err := ReadCommand(r.Body)
 			if err == nil {
@@ -140,7 +138,7 @@ func (p *Proxy) Control() http.Handler {
 	})
 }
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (p *Proxy) accept(ctx context.Context) {
 	for {
 		raw, err := p.listener.Accept()
@@ -148,7 +146,7 @@ func (p *Proxy) accept(ctx context.Context) {
 			return
 		}
 		client, isTCP := raw.(*net.TCPConn)
-		if !isTCP { // the listener is TCP's
+		if !isTCP { // the listener is TCP
 			_ = raw.Close()
 			continue
 		}
@@ -161,7 +159,7 @@ func (p *Proxy) accept(ctx context.Context) {
 	}
 }
 
-// enter registers a connection, and gives it the commands for later ones.
+// enter registers a connection and applies the commands for later ones.
 func (p *Proxy) enter(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +180,7 @@ func (p *Proxy) leave(c *conn) {
 	delete(p.conns, c)
 }
 
-// reset closes a socket with RST. The errors only mean that it was closed before.
+// reset closes a socket with RST; it fails only if closed before.
 func reset(c *net.TCPConn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()

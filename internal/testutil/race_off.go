@@ -2,6 +2,6 @@
 
 package testutil
 
-// RaceEnabled reports whether the race detector is on. It makes programs slower and larger, and sync.Pool
-// forget on purpose.
+// RaceEnabled reports whether the race detector is on. Then programs are slower and larger, and sync.Pool drops items
+// randomly.
 const RaceEnabled = false

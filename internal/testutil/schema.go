@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// KBSearchSchema is the schema.json of a tool with every kind of argument.
+// KBSearchSchema is a tool's schema.json with every kind of argument.
 const KBSearchSchema = `{
   "toolId": "kb_search", "version": "1.2.0", "description": "Finds records.",
   "category": "retrieval", "sideEffects": "read_only", "idempotent": true, "requiresConfirmation": false,
@@ -40,7 +40,7 @@ const KBSearchSchema = `{
   }
 }`
 
-// ChangeJSON sets top-level keys of a JSON object: each change is "key: JSON", null removes.
+// ChangeJSON sets top-level keys of a JSON object: each change is "key: JSON"; null removes the key.
 func ChangeJSON(t testing.TB, schema string, changes ...string) string {
 	t.Helper()
 	var object map[string]json.RawMessage

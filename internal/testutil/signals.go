@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// Silence returns zeros for the time d at rate Hz.
+// Silence returns zeros of duration d at rate Hz.
 func Silence(rate int, d time.Duration) []byte { return make([]byte, 2*samples(rate, d)) }
 
-// Tone returns a sine of hz for the time d whose peaks reach dBFS.
+// Tone returns a sine of hz whose peaks reach dBFS.
 func Tone(rate int, hz, dBFS float64, d time.Duration) []byte {
 	amp := 32767 * math.Pow(10, dBFS/20)
 	step := 2 * math.Pi * hz / float64(rate)
 	return render(samples(rate, d), func(i int) float64 { return amp * math.Sin(step*float64(i)) })
 }
 
-// Noise returns white Gaussian noise for the time d whose rms is dBFS.
+// Noise returns white Gaussian noise with an RMS of dBFS.
 func Noise(rate int, dBFS float64, d time.Duration, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	amp := 32768 * math.Pow(10, dBFS/20)
 	return render(samples(rate, d), func(int) float64 { return amp * rng.NormFloat64() })
 }
 
-// SpeechLike returns a sound for the time d that a voice activity detector takes for one
-// utterance at about -20 dBFS: syllables of 120 to 250 ms with a gliding pitch
-// of 80 to 180 Hz and three formants, with dips of up to 80 ms between them. It
-// begins and ends in the middle of sound, with an edge of 5 ms.
+// SpeechLike returns audio that a voice activity detector takes for one utterance at about -20 dBFS: syllables of 120 to
+// 250 ms with a gliding pitch of 80 to 180 Hz and three formants, with dips of up to 80 ms between them. It starts and
+// ends within sound, with 5 ms ramps.
 func SpeechLike(rate int, d time.Duration, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	n := samples(rate, d)
@@ -34,7 +33,7 @@ func SpeechLike(rate int, d time.Duration, seed uint64) []byte {
 	for at := 0; at < n; {
 		length := rate * (120 + rng.IntN(131)) / 1000
 		if rest := n - at; rest < length+rate/5 {
-			length = rest // no stump and no dip at the end
+			length = rest // no short rest or dip at the end
 		}
 		syllable(out[at:at+length], rate, rng)
 		at += length
@@ -56,8 +55,7 @@ func syllable(out []float64, rate int, rng *rand.Rand) {
 		f0 := pitch * (1 + (glide-1)*float64(i)/n)
 		phase += 2 * math.Pi * f0 / float64(rate)
 		v := 0.0
-		// sin(kx) from the two before it: a sine for each would take most of
-		// the time of a test.
+		// sin(kx) by recurrence: calling math.Sin for each would dominate a test's time.
 		before, wave, twice := 0.0, math.Sin(phase), 2*math.Cos(phase)
 		for k := 1; float64(k)*f0 < min(3400, 0.45*float64(rate)); k++ {
 			g := 0.0
@@ -78,8 +76,7 @@ func syllable(out []float64, rate int, rng *rand.Rand) {
 	}
 }
 
-// Mix adds signals sample by sample and clips. The result is as long as the
-// longest.
+// Mix adds signals sample by sample and clips. The result is as long as the longest.
 func Mix(signals ...[]byte) []byte {
 	n := 0
 	for _, s := range signals {

@@ -13,19 +13,19 @@ import (
 	"voicegw/internal/logging"
 )
 
-// shortest is the minimum length of a secret that is looked for, in bytes.
+// shortest is the minimum length of a secret to search for, in bytes.
 const shortest = 8
 
-// Sink names a place in which no secret may appear, such as "log".
+// Sink names a place where no secret may appear, such as "log".
 type Sink string
 
-// exempt says which kinds may appear in a sink: a client that may read a conversation may
-// also see its images.
+// exempt reports whether a kind of secret may appear in a sink: a client that may read a conversation may also see its
+// images.
 func exempt(sink Sink, kind logging.Kind) bool {
 	return kind == logging.Image && (sink == Conversations || sink == Data)
 }
 
-// The sinks that several packages use.
+// The common sinks.
 const (
 	Log           Sink = "log"
 	Audit         Sink = "audit"
@@ -34,17 +34,15 @@ const (
 	Data          Sink = "data folder"
 )
 
-// finding is a secret that was found.
 type finding struct {
 	Sink Sink         `json:"sink"`
 	Kind logging.Kind `json:"kind"`
-	// Where is the file of the sink, if it has files.
+	// Where is the sink's file, if any.
 	Where string `json:"where,omitempty"`
 }
 
-// String describes the finding without the secret.
 func (f finding) String() string {
-	text := fmt.Sprintf("secretwatch: a secret (%s) stands in a sink (%s)", f.Kind, f.Sink)
+	text := fmt.Sprintf("secretwatch: a secret (%s) leaked to a sink (%s)", f.Kind, f.Sink)
 	if f.Where != "" {
 		text += ", in " + f.Where
 	}
@@ -55,11 +53,11 @@ func (f finding) String() string {
 type watcher struct {
 	mu      sync.RWMutex // guards the fields below
 	first   [1 << 16]bool
-	secrets map[[shortest]byte][]known // by their first bytes
+	secrets map[[shortest]byte][]known // by first bytes
 	kinds   map[logging.Kind]int
-	read    map[Sink]int64 // bytes
+	read    map[Sink]int64 // in bytes
 	found   map[finding]bool
-	report  func(finding) // in a child process: reports to the parent; otherwise nil
+	report  func(finding) // reports to the parent in a child process; otherwise nil
 }
 
 type known struct {
@@ -71,7 +69,6 @@ func newWatcher() *watcher {
 	return &watcher{secrets: map[[shortest]byte][]known{}, kinds: map[logging.Kind]int{}, read: map[Sink]int64{}, found: map[finding]bool{}}
 }
 
-// made adds a secret.
 func (w *watcher) made(kind logging.Kind, secret string) {
 	if len(secret) < shortest {
 		return
@@ -87,7 +84,7 @@ func (w *watcher) made(kind logging.Kind, secret string) {
 	}
 }
 
-// look returns the kinds of the secrets in a text.
+// look returns the kinds of secrets in a text.
 func (w *watcher) look(text []byte) []logging.Kind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -105,7 +102,6 @@ func (w *watcher) look(text []byte) []logging.Kind {
 	return kinds
 }
 
-// check checks the content of a sink.
 func (w *watcher) check(sink Sink, where string, text []byte) {
 	kinds := w.look(text)
 	w.mu.Lock()
@@ -144,17 +140,17 @@ func (w *watcher) folder(sink Sink, dir string) error {
 	})
 }
 
-// longest is the maximum length, in bytes, of a secret that is found across two writes.
+// longest is the maximum length in bytes of a secret that is found across two writes.
 const longest = 256
 
-// sink is a writer that checks what is written.
+// sink is a writer that checks its input.
 type sink struct {
 	w    *watcher
 	name Sink
 	next io.Writer
 
 	mu   sync.Mutex // guards the field below
-	tail []byte     // the end of what was written before
+	tail []byte     // the end of the previous write
 }
 
 // Write implements io.Writer.

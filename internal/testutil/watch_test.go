@@ -80,14 +80,14 @@ func TestLeaks(t *testing.T) {
 		do   func(*testing.T)
 		want string // empty: nothing is found
 	}{
-		"log, at the lowest level":    {logging.Ticket, func(*testing.T) { Logger(nil).Debug("m", "x", []string{made}) }, "ticket) stands in a sink (log)"},
+		"log, at the lowest level":    {logging.Ticket, func(*testing.T) { Logger(nil).Debug("m", "x", []string{made}) }, "ticket) leaked to a sink (log)"},
 		"log, with":                   {logging.Ticket, func(*testing.T) { Logger(slog.New(slog.DiscardHandler)).With("a", made).Info("m") }, "(log)"},
 		"written":                     {logging.Ticket, write(`{"x":"` + made + `"}`), "(audit)"},
 		"across writes":               {logging.Ticket, write("x"+made[:9], made[9:]), "(audit)"},
 		"less than the secret":        {logging.Ticket, write(made[:len(made)-1]), ""},
 		"conversation":                {logging.Confirmation, func(t *testing.T) { CheckJSON(t, Conversations, map[string]string{"text": made}) }, "(conversation)"},
 		"image of a conversation":     {logging.Image, func(t *testing.T) { CheckJSON(t, Conversations, made) }, ""},
-		"error":                       {logging.OperatorsKey, answer(404), "operators' key) stands in a sink (answer that is an error)"},
+		"error":                       {logging.OperatorsKey, answer(404), "operators' key) leaked to a sink (answer that is an error)"},
 		"good answer":                 {logging.OperatorsKey, answer(200), ""},
 		"block of the store":          {logging.Ticket, file("nats/1.blk", "\x00\x01"+made+"\x02"), "(data folder), in nats/1.blk"},
 		"name of a file":              {logging.Ticket, file(made, ""), "the name of a file"},

@@ -41,7 +41,7 @@ func TestProxy(t *testing.T) {
 		"http://169.254.169.254/in":  {private: true, want: errAddress.Error()},
 		"http://[::1]/in":            {want: errAddress.Error()},
 		"http://localhost/in":        {want: errAddress.Error()},
-		"http://127.0.0.1:1/in":      {private: true, direct: true, want: "it cannot be reached"},
+		"http://127.0.0.1:1/in":      {private: true, direct: true, want: "cannot connect"},
 		"http://192.168.255.1/other": {direct: true, want: errAddress.Error()},
 	} {
 		p := newPoster(Endpoint{Name: "x", URL: address, Private: tc.private, Secrets: []Secret{}})

@@ -65,10 +65,10 @@ func TestTroubleOfOne(t *testing.T) {
 			case <-hang:
 			case <-r.Context().Done():
 			}
-		}, why: "did not answer in time", atLeast: 4 * time.Second},
-		"failing": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, why: "answers 500", atLeast: 4 * time.Second},
-		"asks":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "77"); w.WriteHeader(429) }, why: "answers 429", atLeast: 77 * time.Second},
-		"gone":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, done: true, why: "answers 410"},
+		}, why: "timeout", atLeast: 4 * time.Second},
+		"failing": {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, why: "status 500", atLeast: 4 * time.Second},
+		"asks":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "77"); w.WriteHeader(429) }, why: "status 429", atLeast: 77 * time.Second},
+		"gone":    {answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(410) }, done: true, why: "status 410"},
 		"redirects": {answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, why: "redirect", atLeast: 4 * time.Second},

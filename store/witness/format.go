@@ -11,32 +11,31 @@ import (
 	"time"
 )
 
-// recordSize is that of a record in bytes: a sector of a disk holds a whole number of them.
+// recordSize in bytes divides a disk's sector size.
 const recordSize = 128
 
-// magic begins each record, and holds the version of the format.
+// magic begins each record and includes the format's version.
 const magic = "vgw1"
 
-// kinds of records.
+// The kinds of records.
 const (
-	kindHeader = iota + 1 // always the first: number is how many records the generation began with, when is the end of the doubt
+	kindHeader = iota + 1 // the first record: number is how many records the generation began with, when is the end of the doubt
 	kindClaim             // number is the revision, when is its Until
 	kindStream            // number is Last, when is Created
-	kindMark              // the only record of the mark: number is how many records are on the disk
+	kindMark              // the mark's only record: number is how many records are on disk
 )
 
-// record is one record of a journal or of its mark.
 type record struct {
 	kind       uint8
 	bucket     Bucket
 	going      bool
 	generation uint64
-	index      uint64 // its place in the journal
-	settled    uint64 // how many records were on the disk when it was written
+	index      uint64 // its position in the journal
+	settled    uint64 // how many records were on disk when it was written
 	number     uint64
 	when       int64 // ns since 1970; 0 for the zero time
-	at         int64 // when it was written, ns since 1970
-	key        Key   // the store's id, in headers and marks
+	at         int64 // time of writing, ns since 1970
+	key        Key   // the store's ID, in headers and marks
 	sum        Sum
 }
 
@@ -58,7 +57,7 @@ func (r record) append(to []byte) []byte {
 	return append(to, check[:8]...)
 }
 
-// decode reads a record; ok is false for bytes that cannot be a record.
+// decode parses a record; ok is false if it is invalid.
 func decode(data []byte) (r record, ok bool) {
 	if len(data) != recordSize || string(data[:4]) != magic {
 		return record{}, false
@@ -97,22 +96,21 @@ type name struct {
 	key    Key
 }
 
-// journal is the content of a journal.
+// journal is a parsed journal.
 type journal struct {
-	header     record // its kind is zero if it is missing
+	header     record // kind is zero if it is missing
 	generation uint64
 	claims     map[name]Claim
 	streams    map[Bucket]Stream
 	latest     int64 // the newest at
-	// settled is how many records were on the disk, according to the records themselves.
+	// settled is the largest record.settled.
 	settled uint64
-	// wrong is the index of the first record that cannot be read; whole is the index behind the
-	// last one that can. If nothing is wrong in between, wrong is at least whole.
+	// wrong is the index of the first unreadable record; whole is the index after the last readable one. If only the end
+	// is unreadable, wrong >= whole.
 	wrong, whole uint64
 }
 
-// parse reads a journal to its end. Its error is in's alone: the result says which records
-// cannot be read.
+// parse reads a journal to its end. The error is the reader's; unreadable records are part of the result.
 func parse(in io.Reader) (journal, error) {
 	j := journal{claims: map[name]Claim{}, streams: map[Bucket]Stream{}}
 	buffered := bufio.NewReaderSize(in, 1<<16)
@@ -132,7 +130,7 @@ func parse(in io.Reader) (journal, error) {
 		if ok && j.whole == 0 {
 			j.generation = r.generation
 		}
-		// A record at the wrong place, or of another generation, was not written here.
+		// A record at the wrong position or of another generation was not written here.
 		if !ok || r.index != index || r.generation != j.generation || (r.kind == kindHeader) != (index == 0) {
 			if !wrong {
 				wrong, j.wrong = true, index
@@ -168,19 +166,18 @@ func (j *journal) take(r record) {
 	}
 }
 
-// broken says what is wrong with the journal, in words; empty if it is intact. marked is how
-// many records are on the disk according to the mark.
+// broken describes the journal's damage, or returns "". marked is the number of records on disk according to the mark.
 func (j *journal) broken(marked uint64) string {
 	settled := max(j.settled, marked)
 	switch {
 	case j.whole == 0:
-		return "no record in it can be read"
+		return "it has no readable record"
 	case j.header.kind == 0:
-		return "its first record cannot be read"
+		return "its first record is unreadable"
 	case j.wrong < settled && j.whole > j.wrong:
-		return fmt.Sprintf("record %d cannot be read, and there are others behind it", j.wrong)
+		return fmt.Sprintf("record %d of several is unreadable", j.wrong)
 	case j.wrong < settled:
-		return fmt.Sprintf("it ends after %d records, and %d were on the disk", j.wrong, settled)
+		return fmt.Sprintf("it ends after %d of %d records", j.wrong, settled)
 	}
 	return ""
 }

@@ -17,37 +17,33 @@ const (
 	journalName = "witness"
 	nextName    = "witness.new"
 	markName    = "witness.mark"
-	// roomBytes is by how much the file grows at once, filled with zeros: a write that does not
-	// change the file's size is cheaper to sync.
+	// roomBytes is how far the file is extended with zeros at once: writes that don't change the file's size are cheaper
+	// to sync.
 	roomBytes = 256 << 10
-	// slack is how many records a generation may have beyond twice those that it began with:
-	// 4 MiB.
+	// slack is how many records a generation may grow beyond twice its initial number: 4 MiB.
 	slack = 32 << 10
 )
 
-// Contents is what a witness on a disk holds.
+// Contents is a witness on disk.
 type Contents struct {
 	Known
-	// ID is the store's, made with its first witness. Zero if the witness is missing or
-	// unreadable.
+	// ID is the store's, created with its first witness; zero if missing or unreadable.
 	ID Key
-	// Absent says that there is no witness at all: the store is new, or was written by a
-	// version without one.
+	// Absent means there is no witness: the store is new, or was written by a version without one.
 	Absent bool
-	// Doubt is until when each key that the ledger lacks is in doubt; zero means no doubt.
+	// Doubt is the time until which every key missing from the ledger is in doubt; zero means no doubt.
 	Doubt time.Time
-	// Latest is when the last record was written. A clock that shows less was set back.
+	// Latest is the time of the last record. An earlier clock was set back.
 	Latest time.Time
-	// Notes describe harmless irregularities, in words.
+	// Notes describe harmless irregularities.
 	Notes []string
-	// Code identifies this state of the witness: it changes with each record.
+	// Code identifies this state of the witness; each record changes it.
 	Code string
 
 	generation uint64
 }
 
-// Read reads the witness in dir and changes nothing. A damaged witness is not an error:
-// Known.Broken describes the damage.
+// Read reads the witness in dir without changing it. Damage is not an error; Known.Broken describes it.
 func Read(dir string) (Contents, error) {
 	mark, markState, err := readMark(filepath.Join(dir, markName))
 	if err != nil {
@@ -61,12 +57,12 @@ func Read(dir string) (Contents, error) {
 		}
 		return c, nil
 	} else if err != nil {
-		return Contents{}, fmt.Errorf("the witness cannot be opened: %w", err)
+		return Contents{}, fmt.Errorf("open the witness: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // the file was only read
 	j, err := parse(file)
 	if err != nil {
-		return Contents{}, fmt.Errorf("the witness %s cannot be read: %w", file.Name(), err)
+		return Contents{}, fmt.Errorf("read the witness %s: %w", file.Name(), err)
 	}
 	c := Contents{ID: j.header.key, Doubt: instant(j.header.when), Latest: instant(j.latest), generation: max(j.generation, mark.generation)}
 	c.Code = fmt.Sprintf("%d-%d", j.generation, j.whole)
@@ -78,20 +74,20 @@ func Read(dir string) (Contents, error) {
 	return c, nil
 }
 
-// against compares a journal with its mark and says what is wrong.
+// against compares a journal with its mark and describes any damage.
 func (j *journal) against(mark record, state markState, path string, notes *[]string) string {
 	var marked uint64
 	switch {
 	case state != markRead:
-		*notes = append(*notes, fmt.Sprintf("%s.mark is missing or cannot be read; it is made anew", path))
+		*notes = append(*notes, fmt.Sprintf("%s.mark is missing or unreadable; recreating it", path))
 	case j.header.kind != 0 && mark.key != j.header.key:
-		*notes = append(*notes, fmt.Sprintf("%s.mark is another store's; it is made anew", path))
+		*notes = append(*notes, fmt.Sprintf("%s.mark belongs to another store; recreating it", path))
 	case mark.generation == j.generation:
 		marked = mark.number
 	case mark.generation > j.generation && j.whole > 0:
-		return fmt.Sprintf("%s is an older copy: generation %d, and generation %d was written", path, j.generation, mark.generation)
+		return fmt.Sprintf("%s is an older copy: generation %d instead of %d", path, j.generation, mark.generation)
 	case mark.generation+1 < j.generation:
-		*notes = append(*notes, fmt.Sprintf("%s.mark is an older copy; it is made anew", path))
+		*notes = append(*notes, fmt.Sprintf("%s.mark is an older copy; recreating it", path))
 	}
 	if broken := j.broken(marked); broken != "" {
 		return path + ": " + broken
@@ -112,7 +108,7 @@ func readMark(path string) (record, markState, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, markAbsent, nil
 	} else if err != nil {
-		return record{}, markBroken, fmt.Errorf("the witness's mark cannot be read: %w", err)
+		return record{}, markBroken, fmt.Errorf("read the witness's mark: %w", err)
 	}
 	r, ok := decode(data[:min(len(data), recordSize)])
 	if !ok || r.kind != kindMark {
@@ -121,34 +117,34 @@ func readMark(path string) (record, markState, error) {
 	return r, markRead, nil
 }
 
-// Base is what a generation begins with.
+// Base is the initial content of a generation.
 type Base struct {
-	// ID is the store's. Begin replaces a zero ID with a new one.
+	// ID is the store's. Begin replaces a zero ID by a new one.
 	ID      Key
 	Claims  []Claim
 	Streams map[Bucket]Stream
 	Doubt   time.Time
 }
 
-// Journal is a witness that is being written. Its methods may be used concurrently.
+// Journal is a witness open for writing. Its methods may be used concurrently.
 type Journal struct {
-	// Fixed after Begin.
+	// Immutable.
 	dir    string
 	id     Key
 	doubt  time.Time
 	always bool
 
 	mu     sync.Mutex // guards the following fields
-	next   *batch     // waits for the disk; nil if nothing waits
+	next   *batch     // waits for the disk; may be nil
 	last   map[Bucket]uint64
-	failed error // of a write; nothing is accepted until Renew
+	failed error // a write error; nothing is accepted until Renew
 
-	running sync.WaitGroup // of commit; counted while mu is held
+	running sync.WaitGroup // for commit; incremented while mu is held
 
-	// info describes the file that is written, for InPlace.
+	// info describes the written file, for InPlace.
 	info atomic.Pointer[os.FileInfo]
 
-	disk sync.Mutex // guards the following fields and writing to the files; locked before mu
+	disk sync.Mutex // guards the following fields and writes to the files; locked before mu
 	file *os.File
 	mark *os.File
 	generation, count, settled,
@@ -156,38 +152,36 @@ type Journal struct {
 	size int64
 }
 
-// batch is a set of claims that go to the disk with one sync.
+// batch is a set of claims synced together.
 type batch struct {
 	claims []Claim
 	done   chan struct{} // closed when err is set
 	err    error
 }
 
-// Begin writes the next generation after what was read from dir, and opens it for further
-// claims. always says that Add returns only once the claims are on the disk; otherwise Flush
-// puts them there.
+// Begin writes the generation after what Read returned from dir, and opens it for claims. With always, Add returns only
+// when the claims are on disk; otherwise Flush writes them there.
 func Begin(dir string, after Contents, base Base, always bool) (*Journal, error) {
 	if base.ID == (Key{}) {
-		_, _ = rand.Read(base.ID[:]) // it never fails
+		_, _ = rand.Read(base.ID[:]) // never fails
 	}
 	j := &Journal{dir: dir, id: base.ID, doubt: base.Doubt, always: always, last: map[Bucket]uint64{}, generation: after.generation}
 	j.disk.Lock()
 	defer j.disk.Unlock()
 	if err := j.write(base); err != nil {
-		return nil, errors.Join(fmt.Errorf("the witness in %s cannot be written: %w", dir, err), j.closeFiles())
+		return nil, errors.Join(fmt.Errorf("write the witness in %s: %w", dir, err), j.closeFiles())
 	}
 	return j, nil
 }
 
-// ID returns the store's.
+// ID returns the store's ID.
 func (j *Journal) ID() Key { return j.id }
 
-// Doubt returns until when each key that the ledger lacks is in doubt.
+// Doubt returns the time until which every key missing from the ledger is in doubt.
 func (j *Journal) Doubt() time.Time { return j.doubt }
 
-// Add records claims. Claims that arrive while others are being written go to the disk
-// together. After an error they may be there or not, and every Add fails until Renew. Claims
-// are written even if ctx ends first.
+// Add records claims, even if ctx ends first. Concurrent claims share a sync. After an error the claims may be recorded
+// or not, and every Add fails until Renew.
 func (j *Journal) Add(ctx context.Context, claims ...Claim) error {
 	j.mu.Lock()
 	if j.failed != nil {
@@ -210,8 +204,7 @@ func (j *Journal) Add(ctx context.Context, claims ...Claim) error {
 	}
 }
 
-// Saw notes the newest message of a stream. The note goes to the disk with the next claims, or
-// with Flush.
+// Saw records a stream's newest message, to be written with the next claims or Flush.
 func (j *Journal) Saw(b Bucket, last uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -240,7 +233,7 @@ func (j *Journal) commit(b *batch) {
 	}
 }
 
-// fail keeps the first error, and returns it with an explanation.
+// fail stores the first error and returns it wrapped.
 func (j *Journal) fail(err error) error {
 	if err == nil {
 		return nil
@@ -248,12 +241,12 @@ func (j *Journal) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed == nil {
-		j.failed = fmt.Errorf("the witness in %s cannot be written: %w", j.dir, err)
+		j.failed = fmt.Errorf("write the witness in %s: %w", j.dir, err)
 	}
 	return j.failed
 }
 
-// append writes claims, and the notes of streams, behind the others. disk is held.
+// append writes claims and stream records to the end. disk is held.
 func (j *Journal) append(claims []Claim) error {
 	if j.file == nil {
 		return fs.ErrClosed
@@ -297,8 +290,8 @@ func claimRecord(c Claim) record {
 	return record{kind: kindClaim, bucket: c.Bucket, going: c.Going, number: c.Revision, when: nanos(c.Until), key: c.Key, sum: c.Sum}
 }
 
-// settle syncs the written records and notes their number in the mark, which is not synced
-// itself: an outdated mark only claims less. disk is held.
+// settle syncs the records and writes their number to the mark. The mark isn't synced: an outdated one only claims less.
+// disk is held.
 func (j *Journal) settle() error {
 	if j.settled == j.count {
 		return nil
@@ -316,7 +309,7 @@ func (j *Journal) markRecord() []byte {
 	return r.append(nil)
 }
 
-// Flush syncs everything to the disk.
+// Flush syncs everything to disk.
 func (j *Journal) Flush() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -332,13 +325,13 @@ func (j *Journal) Flush() error {
 	return j.fail(err)
 }
 
-// Renew writes the next generation from what is on the disk, after which Add works again.
-// Writes that failed before were not acknowledged, and may be claimed or not.
+// Renew writes the next generation from the one on disk, after which Add works again. Writes that failed before were not
+// acknowledged; their claims may exist or not.
 func (j *Journal) Renew() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
 	if err := j.renew(); err != nil {
-		return fmt.Errorf("the witness in %s cannot be written anew: %w", j.dir, err)
+		return fmt.Errorf("rewrite the witness in %s: %w", j.dir, err)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -368,7 +361,7 @@ func (j *Journal) renew() error {
 	return j.write(base)
 }
 
-// write makes the next generation and continues in it. disk is held.
+// write creates the next generation and switches to it. disk is held.
 func (j *Journal) write(base Base) error {
 	now := time.Now()
 	next := j.generation + 1
@@ -387,7 +380,7 @@ func (j *Journal) write(base Base) error {
 			add(claimRecord(c))
 		}
 	}
-	// The whole generation is on the disk before it gets its name.
+	// The whole generation is on disk before it gets its name.
 	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.doubt), at: now.UnixNano(), key: j.id}
 	copy(data, header.append(nil))
 	size := (int64(len(data))/roomBytes + 1) * roomBytes
@@ -404,7 +397,7 @@ func (j *Journal) write(base Base) error {
 	old := j.file
 	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, index, index, index, size
 	if old != nil {
-		_ = old.Close() // it is no longer written, and its name is gone
+		_ = old.Close() // superseded
 	}
 	if j.mark != nil {
 		_ = j.mark.Close()
@@ -414,7 +407,7 @@ func (j *Journal) write(base Base) error {
 	return err
 }
 
-// replaceFile writes a file, syncs it and renames it to its name.
+// replaceFile writes a file, syncs it and renames it.
 func replaceFile(dir, temporary, name string, data []byte) (*os.File, error) {
 	path := filepath.Join(dir, temporary)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -444,7 +437,7 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// InPlace says whether the file being written is the one that the next start will read.
+// InPlace returns an error unless the next start will read the file being written.
 func (j *Journal) InPlace() error {
 	if j.same() {
 		return nil
@@ -455,7 +448,7 @@ func (j *Journal) InPlace() error {
 	if j.same() {
 		return nil
 	}
-	return fmt.Errorf("the witness %s is gone, or another one than is written; put back what was there", filepath.Join(j.dir, journalName))
+	return fmt.Errorf("the witness %s was removed or replaced while in use; restore the original file", filepath.Join(j.dir, journalName))
 }
 
 func (j *Journal) same() bool {
@@ -463,7 +456,7 @@ func (j *Journal) same() bool {
 	return err == nil && os.SameFile(info, *j.info.Load())
 }
 
-// Close syncs everything that was added and closes the files. Add fails from then on.
+// Close syncs and closes the files. Add fails afterwards.
 func (j *Journal) Close() error {
 	err := j.Flush()
 	_ = j.fail(fs.ErrClosed)

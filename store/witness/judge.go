@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Bucket is a part of the store. Its number stands in the witness file, so a number is never
-// reused for another part.
+// Bucket is a part of the store. Its number is in the witness file, so numbers are never reused.
 type Bucket uint8
 
 // The parts of the store.
@@ -31,7 +30,6 @@ const (
 	Webhooks
 	Jobs
 
-	// Last is the last bucket.
 	Last = Jobs
 )
 
@@ -41,7 +39,7 @@ var names = map[Bucket]string{
 	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents", Webhooks: "webhooks", Jobs: "jobs",
 }
 
-// String returns the name that the operator knows, such as "ledger".
+// String returns the operator's name of the bucket, such as "ledger".
 func (b Bucket) String() string {
 	if name, ok := names[b]; ok {
 		return name
@@ -49,62 +47,56 @@ func (b Bucket) String() string {
 	return fmt.Sprintf("bucket %d", uint8(b))
 }
 
-// Guarded says whether each record of the bucket is witnessed, so that a loss is refused:
-//   - ledger: without its entry a side effect could be done again;
-//   - confirmations: an approval that was used and is open again could be used again;
-//   - blocks: a lost block lets in a user who is shut out;
-//   - tickets: a used ticket that is open again lets in a stranger.
+// Guarded reports whether each record of the bucket is witnessed, so that the store refuses to open after a loss:
+//   - ledger: without its entry a side effect could be repeated;
+//   - confirmations: a used approval could be used again;
+//   - blocks: a lost block admits a blocked user;
+//   - tickets: a used ticket could be used again by a stranger.
 //
-// A loss in the others is only reported. Audit lines and conversations record what was said and
-// done, and decide nothing by themselves. Leases and voice name running sessions, of which a
-// start has none. Approvals are notes: a lost one is not reported to its conversation, and
-// repeats nothing. Answers are given again to retried messages: a message whose answer is lost
-// counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
-// is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway. An
-// edit of an agent that is lost leaves the agent as it was before. Webhooks
-// are events on their way, and nobody waits for a lost one. A job that is lost is not done, and its
-// conversation is not told of its end.
+// Losses in the other buckets are only reported. Nothing depends on audit lines and conversations. Leases and voice list
+// running sessions, which don't survive a restart. A lost approval is only not reported to its conversation. Without an
+// answer, a retried message counts as a new one. A session without its record or checkpoint can't be resumed. Usage is
+// approximate anyway. A lost edit leaves an agent's previous version. A lost webhook is not delivered, and a lost job
+// not done.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
-// Key is the SHA-256 of the name of a record, as in the bucket.
+// Key is the SHA-256 of a record's name in its bucket.
 type Key [32]byte
 
-// Sum is the beginning of the SHA-256 of a record's value.
+// Sum is the start of the SHA-256 of a record's value.
 type Sum [16]byte
 
-// Claim says that a record was acknowledged and must exist.
+// Claim states that a record was acknowledged and must exist.
 type Claim struct {
 	Bucket   Bucket
 	Key      Key
 	Revision uint64
 	Sum      Sum
-	// Until is how long the record must exist. It is somewhat earlier than its end in the
-	// bucket, so that the two never disagree about the last moment.
+	// Until is when the record may expire, slightly earlier than in the bucket so that the two never disagree.
 	Until time.Time
-	// Going says that somebody began to remove the record: it may exist or not.
+	// Going means that a removal was started: the record may exist or not.
 	Going bool
 }
 
-// Stream is what was known about a bucket's stream.
+// Stream is the last known state of a bucket's stream.
 type Stream struct {
-	// Created is when the stream was made, which distinguishes it from another one of the same
-	// name. Zero means unknown.
+	// Created is the stream's creation time, which distinguishes streams of the same name. Zero means unknown.
 	Created time.Time
-	// Last is the number of the newest acknowledged message; zero means unknown.
+	// Last is the sequence number of the newest acknowledged message; zero means unknown.
 	Last uint64
 }
 
-// Known is what a witness knows.
+// Known is the content of a witness.
 type Known struct {
-	// Broken says in words what is wrong with the witness itself. Empty if it is intact. If it
-	// is broken, the other fields are right and incomplete.
+	// Broken describes damage to the witness; empty if intact. After damage, the other fields are correct but
+	// incomplete.
 	Broken string
-	// Claims hold at most one claim for each bucket and key: the newest.
+	// Claims has the newest claim for each bucket and key.
 	Claims  []Claim
 	Streams map[Bucket]Stream
 }
 
-// Record is a record as it is in a stream.
+// Record is a record in a stream.
 type Record struct {
 	Revision uint64
 	Sum      Sum
@@ -114,7 +106,7 @@ type Record struct {
 type Held struct {
 	Created time.Time
 	Last    uint64
-	// Lost is how many messages the server itself reports as lost.
+	// Lost is the number of messages that the server reports as lost.
 	Lost int
 	// Records are the records of a guarded bucket.
 	Records map[Key]Record
@@ -124,38 +116,38 @@ type Held struct {
 type Kind string
 
 // The kinds of findings.
+// The kinds of findings.
 const (
-	// Missing: records that must exist do not.
+	// Missing: required records don't exist.
 	Missing Kind = "missing"
-	// Older: records have a state from before a later write.
+	// Older: records are in a state before a later acknowledged write.
 	Older Kind = "older"
-	// Changed: records have another content than the one that was written.
+	// Changed: records differ from what was written.
 	Changed Kind = "changed"
-	// Replaced: the stream is not the same one as before, or is new and empty.
+	// Replaced: the stream is a different one, or new and empty.
 	Replaced Kind = "replaced"
 	// Shorter: the newest messages are missing.
 	Shorter Kind = "shorter"
-	// Unread: the server itself reports that it has lost messages.
+	// Unread: the server reports lost messages.
 	Unread Kind = "unread"
-	// Broken: the witness is damaged, so nobody can say what is missing.
+	// Broken: the witness is damaged, so losses are unknown.
 	Broken Kind = "broken"
 )
 
-// Finding is one thing that is wrong.
+// Finding is one problem.
 type Finding struct {
 	// Bucket is zero for the witness itself.
 	Bucket Bucket
 	Kind   Kind
-	// Claims are the claims that do not hold.
+	// Claims are those that don't hold.
 	Claims []Claim
-	// Detail adds details in words; it may be empty.
+	// Detail may be empty.
 	Detail string
-	// Refused says that the store must not continue as if nothing had happened. Findings that
-	// are not refused are only reported.
+	// Refused means the store must not be opened; other findings are only reported.
 	Refused bool
 }
 
-// String describes the finding in words.
+// String describes the finding.
 func (f Finding) String() string {
 	switch f.Kind {
 	case Broken:
@@ -163,9 +155,9 @@ func (f Finding) String() string {
 	case Missing:
 		return fmt.Sprintf("%s: %s missing", f.Bucket, records(len(f.Claims), "is", "are"))
 	case Older:
-		return fmt.Sprintf("%s: %s in an older state than the last one that was acknowledged", f.Bucket, records(len(f.Claims), "is", "are"))
+		return fmt.Sprintf("%s: %s in an older state than the last acknowledged one", f.Bucket, records(len(f.Claims), "is", "are"))
 	case Changed:
-		return fmt.Sprintf("%s: %s another content than what was written", f.Bucket, records(len(f.Claims), "has", "have"))
+		return fmt.Sprintf("%s: %s different content than written", f.Bucket, records(len(f.Claims), "has", "have"))
 	}
 	return fmt.Sprintf("%s: %s", f.Bucket, f.Detail)
 }
@@ -180,23 +172,23 @@ func records(n int, one, many string) string {
 // Verdict is the result of a comparison, guarded buckets first.
 type Verdict struct{ Findings []Finding }
 
-// Refused says whether the store must not be opened unless the operator chooses so.
+// Refused reports whether the store must not be opened without the operator's consent.
 func (v Verdict) Refused() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused })
 }
 
-// Refuses says whether a finding about a bucket is refused.
+// Refuses reports whether a finding about a bucket is refused.
 func (v Verdict) Refuses(b Bucket) bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused && f.Bucket == b })
 }
 
-// Blind says that nobody can tell which records are lost, because the witness is damaged. Then
-// every key that the ledger lacks is in doubt.
+// Blind reports whether the lost records are unknown because the witness is damaged. Then every key missing from the
+// ledger is in doubt.
 func (v Verdict) Blind() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Kind == Broken })
 }
 
-// Doubtful returns the claims of one bucket that do not hold.
+// Doubtful returns a bucket's claims that don't hold.
 func (v Verdict) Doubtful(b Bucket) []Claim {
 	var all []Claim
 	for _, f := range v.Findings {
@@ -207,7 +199,7 @@ func (v Verdict) Doubtful(b Bucket) []Claim {
 	return all
 }
 
-// String describes the findings in one line.
+// String describes the findings on one line.
 func (v Verdict) String() string {
 	var words []string
 	for _, f := range v.Findings {
@@ -216,13 +208,11 @@ func (v Verdict) String() string {
 	return strings.Join(words, "; ")
 }
 
-// Judge compares what the witness knows with what the streams hold. It is pure: it reads no
-// clock and no disk. held has an entry for each bucket.
+// Judge compares a witness with the streams. It is a pure function. held has an entry for each bucket.
 //
-// A record that is newer than its claim, or that has no claim, is not damage: its writer was
-// killed before it could tell the witness, and was not acknowledged. A claim whose time has
-// passed, or whose record was being removed, claims nothing. So a stream that holds every
-// acknowledged write is never refused, whenever its writer was killed.
+// A record that is newer than its claim or has none is not damage: its writer was killed before recording the claim, and
+// the write was not acknowledged. Expired claims, and claims of records being removed, are ignored. So a stream with
+// every acknowledged write is never refused, whenever its writer was killed.
 func Judge(known Known, held map[Bucket]Held, now time.Time) Verdict {
 	var v Verdict
 	if known.Broken != "" {
@@ -267,26 +257,26 @@ func judgeClaim(c Claim, held Held, now time.Time) (Kind, bool) {
 	return "", true
 }
 
-// judgeStream says what is wrong with a stream as a whole. If all claims hold, a guarded stream
-// that is shorter has lost only records whose life was over, so that is only reported.
+// judgeStream checks a stream as a whole. If all claims hold, a shorter guarded stream has lost only expired records,
+// which is only reported.
 func judgeStream(b Bucket, known Stream, held Held) []Finding {
 	var found []Finding
 	if !known.Created.IsZero() && !known.Created.Equal(held.Created) {
 		return append(found, Finding{
 			Bucket: b, Kind: Replaced, Refused: b.Guarded(),
-			Detail: fmt.Sprintf("it was made at %s, and the one that was written before at %s", stamp(held.Created), stamp(known.Created)),
+			Detail: fmt.Sprintf("created at %s, the previous stream at %s", stamp(held.Created), stamp(known.Created)),
 		})
 	}
 	if held.Last < known.Last {
 		found = append(found, Finding{
 			Bucket: b, Kind: Shorter,
-			Detail: fmt.Sprintf("it ends at message %d, and message %d was acknowledged", held.Last, known.Last),
+			Detail: fmt.Sprintf("ends at message %d, before acknowledged message %d", held.Last, known.Last),
 		})
 	}
 	if held.Lost > 0 {
 		found = append(found, Finding{
 			Bucket: b, Kind: Unread,
-			Detail: fmt.Sprintf("the server says that it has lost %d messages", held.Lost),
+			Detail: fmt.Sprintf("the server reports %d lost messages", held.Lost),
 		})
 	}
 	return found

@@ -95,7 +95,7 @@ func TestDoubtful(t *testing.T) {
 	if got := v.Doubtful(Blocks); len(got) != 1 {
 		t.Errorf("the blocks': %+v", got)
 	}
-	if text := v.String(); text != "ledger: 1 record is missing; ledger: 1 record is in an older state than the last one that was acknowledged; blocks: 1 record is missing" {
+	if text := v.String(); text != "ledger: 1 record is missing; ledger: 1 record is in an older state than the last acknowledged one; blocks: 1 record is missing" {
 		t.Error(text)
 	}
 }
