@@ -63,7 +63,7 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:4: auth.jwt.b.user_prefix is "b:", and that of a is "": a user of one could be taken for a user of the other`,
 	}},
 	{"a file that holds no keys", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], keys_file: core.md}\n", nil, nil, []string{
-		`dir/voicegw.yaml:3: auth.jwt.idp.keys_file: the file dir/core.md cannot be used: it is not a set of JSON Web Keys`,
+		`dir/voicegw.yaml:3: auth.jwt.idp.keys_file: the file dir/core.md cannot be used: it is not a JSON Web Key Set`,
 	}},
 	{"names that cannot be", "auth:\n  keys:\n    Web_1: {id: 0123abcd}\n    api_key: x\n  kees: {}\n", nil, nil, []string{
 		`dir/voicegw.yaml:3: There is no setting "auth.keys.Web_1". The name of a key has letters from a to z, digits and hyphens`,

@@ -15,18 +15,11 @@ import (
 	"voicegw/store/witness"
 )
 
-// accept continues with damaged data because the operator chose to: lost entries count as
-// begun and not finished, and nobody is let in by the loss. It changes only the streams, and
-// may be called again after an interruption.
-//
-//   - ledger: lost entries are recorded again as in doubt, until their life is over. If
-//     nobody can say which entries are lost, every key that the ledger lacks is in doubt for
-//     one life of the ledger.
-//   - confirmations, tickets: lost records stay lost, and records that came back in an older
-//     state are removed too, so users are asked again. If nobody can say which, all are
-//     removed.
-//   - blocks: a lost user stays shut out until the block's end, under the hash of the name.
-//     If nobody can say who, only the log says that a block may be missing.
+// accept continues with damaged data at the operator's request: lost ledger entries count as started and unfinished, and
+// the loss admits nobody. It changes only the streams and may be repeated after an interruption.
+//   - ledger: lost entries are recorded as in doubt until they expire. If the lost entries are unknown, every missing key is in doubt for one ledger life.
+//   - confirmations, tickets: lost and outdated records are removed, so users are asked again. If they are unknown, all are removed.
+//   - blocks: a lost user stays blocked until the block's end, by the hash of the name. If unknown, only the log warns that a block may be missing.
 func (s *Store) accept(ctx context.Context, v witness.Verdict, now time.Time) (*Damage, error) {
 	d := &Damage{Verdict: v, All: v.Blind()}
 	for _, b := range s.guarded() {
@@ -77,14 +70,14 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// salvaged is a record that goes into the rebuilt stream.
+// salvaged is a record for the rebuilt stream.
 type salvaged struct {
 	key, mark string
 	data      []byte
 	end       time.Time
 }
 
-// salvage reads every readable record of a bucket, except the lost ones.
+// salvage reads every readable record of a bucket, except lost ones.
 func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged, error) {
 	info, err := b.stream.Info(ctx)
 	if err != nil {
@@ -101,8 +94,7 @@ func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged,
 	return slices.DeleteFunc(scan.kept, func(r salvaged) bool { return skip[r.key] }), nil
 }
 
-// remake rebuilds the bucket's stream with these records. The server refuses to overwrite
-// a message that it cannot read.
+// remake rebuilds the bucket's stream with these records, because the server refuses to overwrite unreadable messages.
 func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 	js := b.store.js
 	info, err := b.stream.Info(ctx)
@@ -113,7 +105,7 @@ func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 		return fmt.Errorf("removing the stream %s: %w", info.Config.Name, err)
 	}
 	if b.stream, err = js.CreateStream(ctx, info.Config); err != nil {
-		return fmt.Errorf("making the stream %s anew: %w", info.Config.Name, err)
+		return fmt.Errorf("recreating the stream %s: %w", info.Config.Name, err)
 	}
 	for _, r := range records {
 		left := time.Until(r.end)
@@ -131,8 +123,7 @@ func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 	return nil
 }
 
-// lostRecord is the record that replaces a lost one; its data is nil when the record is to
-// be removed.
+// lostRecord returns the replacement of a lost record; nil data removes it.
 func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
 	r := salvaged{key: hex.EncodeToString(c.Key[:]), end: c.Until.Add(earlier)}
 	var err error
@@ -145,8 +136,8 @@ func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
 	return r, err
 }
 
-// restate writes a stream's configuration to the disk again: if that file was damaged, the
-// server has rebuilt the stream and left the file damaged.
+// restate rewrites a stream's configuration file: the server recovers the stream from a damaged file but doesn't repair
+// the file.
 func (s *Store) restate(ctx context.Context, stream jetstream.Stream) error {
 	info, err := stream.Info(ctx)
 	if err != nil {
@@ -162,5 +153,5 @@ func (s *Store) restate(ctx context.Context, stream jetstream.Stream) error {
 	return err
 }
 
-// Accepted returns the damage that Open has accepted, or nil.
+// Accepted returns the damage that Open accepted, or nil.
 func (s *Store) Accepted() *Damage { return s.accepted }

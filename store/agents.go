@@ -15,41 +15,39 @@ import (
 )
 
 const (
-	// mostAgents bounds how many agents are edited, mostAgentBytes a document.
+	// mostAgents bounds the edited agents, mostAgentBytes a document.
 	mostAgents     = 10_000
 	mostAgentBytes = 512 << 10
-	// agentsNow and agentsWas begin the keys of the edits that apply, and of what they have replaced.
+	// agentsNow and agentsWas begin the keys of current edits and of replaced versions.
 	agentsNow = "now."
 	agentsWas = "was."
 )
 
 var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
-// AgentEdit is an agent's document as somebody has written it.
+// AgentEdit is an edited agent document.
 type AgentEdit struct {
 	ID string `json:"id"`
-	// Document is JSON; its form is that of package agent.
+	// Document is JSON in the form of package agent.
 	Document json.RawMessage `json:"document"`
-	// At is when it was written, in UTC, and By the ID of the principal that wrote it (auth.Principal); By may be empty.
+	// At is the time of the edit in UTC, and By its author (auth.Principal.ID); By may be empty.
 	At time.Time `json:"at"`
 	By string    `json:"by,omitempty"`
 	// Revision is set by the store.
 	Revision uint64 `json:"-"`
 }
 
-// storedAgent is an AgentEdit in the bucket.
 type storedAgent struct {
 	V int `json:"v"`
 	AgentEdit
 }
 
-// Agents are the edited agents, for all nodes. List answers from a copy in memory that follows the other
-// nodes' writes within milliseconds; while the cluster cannot be reached the copy stays as it is. This
-// node's own writes are visible at once. Its methods may be used concurrently.
+// Agents stores the edited agents. List reads an in-memory copy that follows other nodes' writes within milliseconds,
+// unless the cluster is unreachable; this node's writes are visible at once. Its methods may be used concurrently.
 type Agents struct {
-	copies[AgentEdit] // by keys
+	copies[AgentEdit] // by key
 
-	// generation counts the changes of the copy. It is changed under mu.
+	// generation counts changes of the copy; written under mu.
 	generation atomic.Uint64
 }
 
@@ -65,17 +63,16 @@ func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
 	return a, nil
 }
 
-// decodeAgentNow reads a message about an edit that applies.
+// decodeAgentNow decodes a current edit.
 func decodeAgentNow(key string, m message) (AgentEdit, error) {
 	e, err := decodeAgent(m.data)
 	if err == nil && key != agentsNow+e.ID {
-		err = fmt.Errorf("%w: an agent under the key of another one", ErrCorrupt)
+		err = fmt.Errorf("%w: the record belongs to another agent", ErrCorrupt)
 	}
 	e.Revision = m.seq
 	return e, err
 }
 
-// decodeAgent reads a record of the bucket.
 func decodeAgent(data []byte) (AgentEdit, error) {
 	var e storedAgent
 	if err := decodeVersioned(data, &e); err != nil {
@@ -100,10 +97,10 @@ func encodeAgent(e AgentEdit) ([]byte, error) {
 	return data, err
 }
 
-// Generation changes whenever List would answer otherwise.
+// Generation changes whenever List's result changes.
 func (a *Agents) Generation() uint64 { return a.generation.Load() }
 
-// List returns all edits, sorted by id, and their generation, from memory.
+// List returns all edits from memory, sorted by ID, and their generation.
 func (a *Agents) List() ([]AgentEdit, uint64) {
 	a.mu.Lock()
 	list := make([]AgentEdit, 0, len(a.all))
@@ -118,9 +115,8 @@ func (a *Agents) List() ([]AgentEdit, uint64) {
 	return list, generation
 }
 
-// Save writes an edit over the one of that revision, 0 for an agent that is not edited yet, on all nodes,
-// and returns its revision. The errors wrap ErrChanged (it has another revision), ErrFull, ErrTooBig or
-// ErrUnavailable.
+// Save replaces the edit with revision known, 0 for none, and returns the new revision. The errors wrap ErrChanged
+// (another revision), ErrFull, ErrTooBig or ErrUnavailable.
 func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, error) {
 	data, err := encodeAgent(e)
 	if err != nil {
@@ -147,8 +143,8 @@ func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, e
 	return e.Revision, nil
 }
 
-// Remove ends the edit of that revision, on all nodes, and returns the revision of its end. The errors
-// wrap ErrChanged or ErrUnavailable.
+// Remove removes the edit with revision known and returns the revision of the removal. The errors wrap ErrChanged or
+// ErrUnavailable.
 func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, error) {
 	key := agentsNow + id
 	ctx, cancel := a.bucket.store.bounded(ctx)
@@ -168,14 +164,14 @@ func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, e
 		case err != nil:
 			return 0, err
 		}
-		if err := a.bucket.store.pause(ctx); err != nil { // the conflicting value cannot be read yet
+		if err := a.bucket.store.pause(ctx); err != nil { // the conflicting value can't be read yet
 			return 0, err
 		}
 	}
 }
 
-// Removed returns the revision at which the edit of an agent ended, as the store has it now; ErrUnknown if
-// there is an edit, or nothing is known of its end. The error may wrap ErrUnavailable.
+// Removed returns the revision at which an agent's edit was removed; ErrUnknown if there is an edit or no record of a
+// removal. It reads the store. The error may wrap ErrUnavailable.
 func (a *Agents) Removed(ctx context.Context, id string) (uint64, error) {
 	h, err := a.bucket.get(ctx, agentsNow+id)
 	switch {
@@ -187,8 +183,8 @@ func (a *Agents) Removed(ctx context.Context, id string) (uint64, error) {
 	return 0, err
 }
 
-// Follow waits until List tells of everything that was written up to a revision, by whatever node. The
-// error wraps ErrUnavailable or is the context's.
+// Follow waits until List includes all writes, by any node, up to a revision. The error wraps ErrUnavailable or is the
+// context's.
 func (a *Agents) Follow(ctx context.Context, revision uint64) error {
 	ctx, cancel := a.bucket.store.bounded(ctx)
 	defer cancel()
@@ -209,8 +205,8 @@ func (a *Agents) Follow(ctx context.Context, revision uint64) error {
 	}
 }
 
-// Keep remembers a version of an agent that an edit is about to replace, for life, for sessions that
-// began with it. The error wraps ErrTooBig or ErrUnavailable.
+// Keep stores a version that is about to be replaced, for life, for sessions that use it. The error wraps ErrTooBig or
+// ErrUnavailable.
 func (a *Agents) Keep(ctx context.Context, e AgentEdit, version string, life time.Duration) error {
 	data, err := encodeAgent(e)
 	if err != nil {
@@ -218,7 +214,7 @@ func (a *Agents) Keep(ctx context.Context, e AgentEdit, version string, life tim
 	}
 	key := agentsWas + e.ID + "." + keyOf(version)
 	h, err := a.bucket.create(ctx, key, data, life)
-	if errors.Is(err, errConflict) { // it is kept already, and longer from now on
+	if errors.Is(err, errConflict) { // already stored; extend its life
 		_, err = a.bucket.replace(ctx, key, data, h.revision, life)
 		if errors.Is(err, ErrChanged) {
 			err = nil // another node has just done the same
@@ -227,8 +223,7 @@ func (a *Agents) Keep(ctx context.Context, e AgentEdit, version string, life tim
 	return err
 }
 
-// Kept returns a version of an agent that an edit has replaced. The error is ErrUnknown, or wraps
-// ErrUnavailable or ErrCorrupt.
+// Kept returns a replaced version. The error is ErrUnknown, or wraps ErrUnavailable or ErrCorrupt.
 func (a *Agents) Kept(ctx context.Context, id, version string) (AgentEdit, error) {
 	if !agentName.MatchString(id) {
 		return AgentEdit{}, ErrUnknown

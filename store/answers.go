@@ -8,10 +8,10 @@ import (
 	"voicegw/store/witness"
 )
 
-// Answers keeps the outcome of messages, for clients that send a message again. Only the
-// writer interprets what an answer holds. Its methods may be used concurrently.
+// Answers stores the outcome of messages, for clients that send a message again. The content is opaque. Its methods may
+// be used concurrently.
 type Answers struct {
-	// Fixed after openAnswers.
+	// Immutable.
 	bucket *bucket
 }
 
@@ -20,8 +20,8 @@ func (s *Store) openAnswers(ctx context.Context) (*Answers, error) {
 	return &Answers{bucket: b}, err
 }
 
-// Load returns the outcome of the message with that name, which may be any text, and its
-// revision for Save. The errors are ErrUnknown, with the revision zero, or wrap ErrUnavailable.
+// Load returns a message's outcome by any name, with its revision for Save. The errors are ErrUnknown, with revision
+// zero, or wrap ErrUnavailable.
 func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, error) {
 	h, err := a.bucket.get(ctx, keyOf(name))
 	if err != nil {
@@ -30,10 +30,9 @@ func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, erro
 	return h.data, Revision(h.revision), nil
 }
 
-// Save stores the outcome of a message whose record was loaded with rev, or a new record with
-// the revision zero, for that life, and returns its new revision. It is durable when Save
-// returns. Only the SHA-256 of the name is stored. ErrChanged: somebody else has saved it
-// since, or its life is over. The other errors wrap ErrUnavailable or ErrTooBig.
+// Save stores a message's outcome for life over revision rev, zero for a new record, and returns the new revision. It is
+// durable when Save returns. Only the SHA-256 of the name is stored. ErrChanged means that it was saved since or has
+// expired. The other errors wrap ErrUnavailable or ErrTooBig.
 func (a *Answers) Save(ctx context.Context, name string, data []byte, rev Revision, life time.Duration) (Revision, error) {
 	key := keyOf(name)
 	if rev == 0 {

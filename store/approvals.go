@@ -15,40 +15,36 @@ import (
 	"voicegw/store/witness"
 )
 
-// approvalGrace is how long an approval that another gateway took, and that is not in the
-// ledger, may still be on its way there.
+// approvalGrace is how long an approval accepted by another gateway may take to reach the ledger.
 const approvalGrace = time.Minute
 
-// Approval is an action that a user has approved and whose outcome is unknown, or whose
-// conversation has not been told of the outcome.
+// Approval is an approved action whose outcome is unknown or unreported to its conversation.
 type Approval struct {
-	// Reference is the short name of its confirmation; it is not a secret.
+	// Reference is the confirmation's short name; not secret.
 	Reference    string `json:"reference"`
 	Tool         string `json:"tool"`
 	Session      string `json:"session"`
 	User         string `json:"user,omitempty"`
 	Agent        string `json:"agent,omitempty"`
 	Conversation string `json:"conversation,omitempty"`
-	// ApprovedAt is when the answer came, by the clock of the node that took it.
+	// ApprovedAt is the time of the answer, by its node's clock.
 	ApprovedAt time.Time `json:"approved_at"`
-	// Begun says that the ledger holds the action: it may have been done. Otherwise it has
-	// not begun, or it failed without changing anything.
+	// Begun means that the ledger has the action, so it may have been done. Otherwise it has not started, or failed
+	// without side effects.
 	Begun bool `json:"begun"`
-	// Result is the answer in the ledger; nil if the outcome is unknown.
+	// Result is the result in the ledger; nil if the outcome is unknown.
 	Result json.RawMessage `json:"-"`
-	// Told says that its conversation was told of the outcome.
+	// Told means that its conversation was informed.
 	Told bool `json:"told"`
 
 	note approvalNote
 	held held
 }
 
-// Question is the name of its question, as QuestionName returns it; empty for a question
-// that did not come from a store.
+// Question is the confirmation's name (QuestionName); empty for one that isn't from a store.
 func (a Approval) Question() string { return a.note.Question }
 
-// approvalNote is the bucket's record of an approval, written before the answer and kept
-// until the outcome is known.
+// approvalNote is the bucket's record of an approval, written before the answer and kept until the outcome is known.
 type approvalNote struct {
 	Reference    string    `json:"reference"`
 	Tool         string    `json:"tool"`
@@ -58,24 +54,23 @@ type approvalNote struct {
 	Conversation string    `json:"conversation,omitempty"`
 	ApprovedAt   time.Time `json:"approved_at"`
 	Told         bool      `json:"told,omitempty"`
-	// Deed is its name in the ledger; empty for a tool that changes nothing.
+	// Deed is the ledger key; empty without side effects.
 	Deed string `json:"deed,omitempty"`
-	// Question is the key of its confirmation, a hash. Process names the process that took
-	// the answer.
+	// Question is the key of its confirmation, a hash. Process is the process that accepted the answer.
 	Question string `json:"question"`
 	Process  string `json:"process"`
 }
 
-// Approvals holds the approved actions whose outcome is not known, for as long as the ledger
-// remembers. Its methods may be used concurrently.
+// Approvals stores the approved actions with unknown outcome, as long as the ledger remembers. Its methods may be used
+// concurrently.
 type Approvals struct {
-	// Fixed after openApprovals.
+	// Immutable.
 	bucket    *bucket
 	ledger    *bucket
 	questions *bucket
 	life      time.Duration
-	process   string // names this process
-	alone     bool   // nobody else uses the store
+	process   string // this process's ID
+	alone     bool   // no other process uses the store
 }
 
 func (s *Store) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
@@ -85,14 +80,13 @@ func (s *Store) openApprovals(ctx context.Context, questions *bucket) (*Approval
 	}, err
 }
 
-// approvalKey begins with the conversation, so that the approvals of one can be found.
+// approvalKey begins with the conversation, so that its approvals can be listed.
 func approvalKey(conversation, session, reference string) string {
 	return keyOf(conversation) + "." + keyOf(session+"\x00"+reference)
 }
 
-// note records that an approval is about to be stored. It comes before the answer: a process
-// that is killed in between leaves a note of something that nobody approved, and Open
-// recognises it.
+// note records an approval that is about to be stored. If the process is killed in between, Open recognises the stale
+// note.
 func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Time) error {
 	data, err := encode(approvalNote{
 		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,
@@ -107,8 +101,7 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 		if !errors.Is(err, errConflict) {
 			return err
 		}
-		// The note belongs to an answer that was not stored, of this process or of another one
-		// that may have been killed.
+		// The note belongs to an answer that wasn't stored, by this process or one that may have been killed.
 		if old, err := decodeApproval(h.data); err == nil && old.Process == a.process {
 			return nil
 		}
@@ -118,8 +111,7 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 	}
 }
 
-// Settle forgets an approval because its outcome is known. It may be called again. The error
-// wraps ErrUnavailable.
+// Settle removes an approval whose outcome is known. It may be called again. The error wraps ErrUnavailable.
 func (a *Approvals) Settle(ctx context.Context, conversation, session, reference string) error {
 	ctx, cancel := a.bucket.store.bounded(ctx)
 	defer cancel()
@@ -140,9 +132,8 @@ func (a *Approvals) Settle(ctx context.Context, conversation, session, reference
 	}
 }
 
-// Told notes that the conversation of an approval was told of it; one with a Result is
-// forgotten. ErrChanged: somebody else has noted it, or its outcome is known by now. The other
-// errors wrap ErrUnavailable.
+// Told records that an approval's conversation was informed; one with a Result is removed. ErrChanged means that another
+// caller recorded it or the outcome is known by now. The other errors wrap ErrUnavailable.
 func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 	note := approval.note
 	if approval.Result != nil {
@@ -157,18 +148,15 @@ func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 	return err
 }
 
-// Open returns the approvals whose outcome is unknown now, the oldest first. It leaves out
-// those that this process took, because it is still working on them or has been told, and
-// those that another gateway may be working on. The errors wrap ErrUnavailable.
+// Open returns the approvals with unknown outcome, oldest first, without those accepted by this process and those
+// another gateway may be working on. The errors wrap ErrUnavailable.
 func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error) {
 	all, err := a.open(ctx, ">", now)
 	return slices.DeleteFunc(all, func(a Approval) bool { return a.Result != nil }), err
 }
 
-// OpenIn returns the approvals of a conversation that its model may not have been told of:
-// those that Open returns, and those with a Result that nobody has settled, whichever process
-// took them. Another goroutine may be telling the model now; the Conversation's Told says
-// whether it was told.
+// OpenIn returns a conversation's approvals that its model may not know: those of Open, and unsettled ones with a
+// Result, of any process. Another goroutine may be informing the model now; Conversation.Told reports whether it did.
 func (a *Approvals) OpenIn(ctx context.Context, conversation string, now time.Time) ([]Approval, error) {
 	return a.open(ctx, keyOf(conversation)+".>", now)
 }
@@ -205,7 +193,7 @@ func (a *Approvals) open(ctx context.Context, filter string, now time.Time) ([]A
 	return all, nil
 }
 
-// look reads one note and what the other buckets hold about it.
+// look reads a note and the related records of other buckets.
 func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approval, bool, error) {
 	h, err := a.bucket.get(ctx, key)
 	if errors.Is(err, errNone) {
@@ -245,26 +233,25 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		Conversation: note.Conversation, ApprovedAt: note.ApprovedAt, Begun: entry != nil, Told: note.Told, note: note, held: h,
 	}
 	if note.finished(question, entry) {
-		approval.Result, approval.Told = entry.Envelope, false // the conversation was not told of this outcome
+		approval.Result, approval.Told = entry.Envelope, false // the conversation doesn't know this outcome
 		return approval, true, nil
 	}
 	return approval, note.open(question, entry, a.process, a.alone, now), nil
 }
 
-// finished says whether the noted action was done, according to the ledger.
+// finished reports whether the ledger has the action as done.
 func (n approvalNote) finished(question *Confirmation, entry *Entry) bool {
 	return entry != nil && entry.State == Done && (question == nil || question.Outcome == Approved)
 }
 
-// open says whether the outcome of a noted action is unknown, from its question and its
-// ledger entry; each is nil if it is missing or unreadable. alone says that no other process
-// uses the store.
+// open reports whether an action's outcome is unknown, given its confirmation and ledger entry, each nil if missing or
+// unreadable. alone means that no other process uses the store.
 func (n approvalNote) open(question *Confirmation, entry *Entry, process string, alone bool, now time.Time) bool {
 	switch {
 	case n.Process == process:
 		return false
 	case question != nil && question.Outcome != Approved:
-		return false // the process was killed before the answer was recorded, or another answer came first
+		return false // killed before recording the answer, or another answer came first
 	case entry != nil && entry.State == Done:
 		return false
 	case alone:
@@ -275,7 +262,6 @@ func (n approvalNote) open(question *Confirmation, entry *Entry, process string,
 	return !now.Before(n.ApprovedAt.Add(approvalGrace))
 }
 
-// decodeApproval reads a note of the bucket.
 func decodeApproval(data []byte) (approvalNote, error) {
 	var n approvalNote
 	if err := decode(data, &n); err != nil {

@@ -14,32 +14,30 @@ import (
 )
 
 const (
-	// packBytes bounds one write in bytes. A pack is one message and therefore one sync of the
-	// disk: lines that arrive while another pack is written go together.
+	// packBytes bounds one write in bytes. A pack is one message and one disk sync: lines that arrive during a write go
+	// together in the next.
 	packBytes = 256 << 10
-	// waitingAppends bounds how many callers wait in the queue; the next one waits for
-	// room in it.
+	// waitingAppends bounds the callers in the queue.
 	waitingAppends = 256
 )
 
-// AuditStream is an ordered stream of lines that nobody changes. Lines older than
-// Options.AuditAge are removed, and the oldest ones when there are more than
-// Options.AuditBytes. Its methods may be used concurrently.
+// AuditStream is an append-only stream of lines. Lines older than Options.AuditAge, and the oldest beyond
+// Options.AuditBytes, are removed. Its methods may be used concurrently.
 type AuditStream struct {
-	// Fixed after openAudit.
+	// Immutable.
 	store   *Store
 	stream  jetstream.Stream
 	subject string
-	// queue is from AppendAll to write. It is never closed; block(context).
+	// queue carries lines from AppendAll to write; never closed.
 	queue chan appended
-	// ended is closed by write when it takes nothing more from the queue.
+	// ended is closed when write has stopped.
 	ended chan struct{}
 }
 
-// appended are lines that one caller waits for, each with its line end.
+// appended are one caller's lines, with line ends.
 type appended struct {
 	lines []byte
-	// stored is from write to the caller; its capacity holds the one answer.
+	// stored carries the result to the caller; capacity 1.
 	stored chan error
 }
 
@@ -71,16 +69,14 @@ func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
 	return a, nil
 }
 
-// AppendAll stores lines, each without its line end, in their order, with as few syncs of the
-// disk as there are packs of 256 KiB. All are durable when it returns. Lines of callers who wait
-// at the same time are stored together, so many lines cost little more than one. The errors wrap
-// ErrUnavailable, after which the first of the lines may have been stored, or ErrTooBig, or say
-// why a line is invalid.
+// AppendAll stores lines, given without line ends, in order. All are durable when it returns. Lines of concurrent
+// callers share disk syncs, one for each 256 KiB. The errors wrap ErrUnavailable, after which the first lines may have
+// been stored, or ErrTooBig, or describe an invalid line.
 func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 	most := a.store.most()
 	for _, line := range lines {
 		if len(line) == 0 || bytes.IndexByte(line, '\n') >= 0 {
-			return errors.New("store: what is appended to the audit must be one line, and not an empty one")
+			return errors.New("store: an audit entry must be one non-empty line")
 		}
 		if len(line) >= most {
 			return fmt.Errorf("%w: an audit line of %d bytes; the limit is %d", ErrTooBig, len(line), most-1)
@@ -100,9 +96,9 @@ func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 	return nil
 }
 
-// append hands lines to write and waits for its answer.
+// append queues lines for write and waits.
 func (a *AuditStream) append(ctx context.Context, lines []byte) error {
-	// The pack before this one may take its whole time too.
+	// The previous pack may take its full time too.
 	bounded, cancel := context.WithTimeout(ctx, 2*a.store.o.Wait)
 	defer cancel()
 	item := appended{lines: lines, stored: make(chan error, 1)}
@@ -128,10 +124,10 @@ func (a *AuditStream) append(ctx context.Context, lines []byte) error {
 	}
 }
 
-// write stores what is queued, until the Store is closed.
+// write stores queued lines until the Store is closed.
 func (a *AuditStream) write() {
 	defer close(a.ended)
-	var left *appended // lines that did not fit in the pack before
+	var left *appended // lines that did not fit in the previous pack
 	for {
 		var item appended
 		if left != nil {
@@ -152,8 +148,7 @@ func (a *AuditStream) write() {
 	}
 }
 
-// pack takes queued lines that fit into one message together with first, and returns the
-// lines that it took and that do not fit.
+// pack takes queued lines that fit into a message with first; left is the taken entry that didn't fit.
 func (a *AuditStream) pack(first appended) (pack []appended, left *appended) {
 	pack = []appended{first}
 	for size := len(first.lines); ; {
@@ -175,18 +170,16 @@ func (a *AuditStream) publish(pack []appended) error {
 	for _, item := range pack[1:] {
 		data = append(data, item.lines...)
 	}
-	id := rand.Text() // by which the server knows a second attempt
+	id := rand.Text() // identifies a repeated attempt
 	return a.store.within(context.Background(), a.store.o.Wait, "appending to the audit", func(ctx context.Context) error {
 		_, err := a.store.js.Publish(ctx, a.subject, data, jetstream.WithMsgID(id))
 		return err
 	})
 }
 
-// Read passes f the lines that were stored from since on (by the server's clock, with the
-// precision of one pack), in their order, up to the last line that existed when Read began.
-// f must not keep line. Read returns f's error if there is one; its own errors wrap
-// ErrUnavailable. Read as a whole has no time limit: it takes as long as f does, and gives
-// up when nothing comes for 10 s.
+// Read calls f for each line stored since the given time (server clock, precise to a pack), in order, up to the last
+// line that existed at the start. f must not keep line. Read returns f's error; its own wrap ErrUnavailable. It has no
+// time limit, but gives up after 10 s without data.
 func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []byte) error) error {
 	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
 	if !since.IsZero() {
@@ -214,7 +207,7 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 			return fmt.Errorf("store: reading the audit: %w", classed(ctx, err))
 		}
 		if m.seq > last {
-			return nil // the last line was removed meanwhile
+			return nil // the last line has just been removed
 		}
 		for line := range bytes.Lines(m.data) {
 			if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
@@ -227,9 +220,8 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 	}
 }
 
-// last returns the number of the newest message; 0 if it is older than since or the stream
-// is empty. It asks the leader: a follower may be behind and cannot tell "not yet" from
-// "nothing".
+// last returns the number of the newest message; 0 if it is older than since or there is none. It asks the leader,
+// because a follower may be behind.
 func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error) {
 	info, err := a.stream.Info(ctx)
 	if err != nil || info.State.Msgs == 0 {
@@ -238,7 +230,7 @@ func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error)
 	m, err := a.stream.GetMsg(ctx, info.State.LastSeq)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nil // its life ended just now, and so did that of all before it
+		return 0, nil // it and all earlier ones have just expired
 	case err != nil:
 		return 0, err
 	case m.Time.Before(since):

@@ -12,35 +12,31 @@ import (
 	"voicegw/store/witness"
 )
 
-// lostUser begins the name of a user of whom only the hash is known; List and Unblock use
-// that name.
+// lostUser begins the name of a user known only by hash, in List and Unblock.
 const lostUser = "lost:"
 
-// Block says that a user is shut out, and until when.
+// Block is a blocked user with the end of the block.
 type Block struct {
 	User  string
 	Until time.Time
 }
 
-// Blocks records which users are shut out, for all nodes. Blocked and List answer from a
-// copy in memory that follows the other nodes' writes within milliseconds; while the cluster
-// cannot be reached the copy stays as it is. This node's own writes are visible at once.
-// Its methods may be used concurrently.
+// Blocks stores the blocked users. Blocked and List read an in-memory copy that follows other nodes' writes within
+// milliseconds, unless the cluster is unreachable; this node's writes are visible at once. Its methods may be used
+// concurrently.
 type Blocks struct {
-	copies[block]     // by keys
-	most          int // fixed after openBlocks
+	copies[block]     // by key
+	most          int // immutable
 
-	// odd are the keys of blocks that were recorded under a form of their user's identity
-	// other than the normal one. mu guards it.
+	// odd are the keys of blocks recorded under a non-normal form of the identity. mu guards it.
 	odd map[string]struct{}
 }
 
-// block is the form of a block in the bucket.
+// block is the stored form of a block.
 type block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
-	// Lost says that damage destroyed the record and only the hash of the user is known.
-	// The user stays shut out by that hash.
+	// Lost means that damage destroyed the record and only the user's hash is known; the user stays blocked.
 	Lost bool `json:"lost,omitempty"`
 }
 
@@ -56,9 +52,8 @@ func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
 	return b, nil
 }
 
-// Block shuts user out until then, on all nodes, and is durable when it returns. A
-// block that lasts longer stays as it is. The errors wrap ErrUser,
-// ErrFull or ErrUnavailable.
+// Block blocks user until the given time, on all nodes. It is durable when it returns. A longer block stays. The errors
+// wrap ErrUser, ErrFull or ErrUnavailable.
 func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error {
 	user, ok := identity(user)
 	if !ok {
@@ -66,7 +61,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	}
 	now := time.Now()
 	if !until.After(now) {
-		return nil // it would end before it begins
+		return nil // already over
 	}
 	key, value := keyOf(user), block{User: user, Until: until.UTC()}
 	if b.full(key, now) {
@@ -85,7 +80,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 			b.see(key, copied[block]{value: old, revision: h.revision})
 			return nil
 		}
-		// A record that cannot be read blocks nobody and is overwritten.
+		// An unreadable record blocks nobody and is overwritten.
 		if h, err = b.replace(ctx, key, data, h.revision, until.Sub(now)); errors.Is(err, errNone) {
 			h, err = b.bucket.create(ctx, key, data, until.Sub(now))
 		}
@@ -97,8 +92,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	return nil
 }
 
-// replace overwrites a revision. errConflict if the revision is another one by now; held is
-// that one.
+// replace overwrites a revision; errConflict if the revision is another one, which it returns.
 func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (held, error) {
 	revision, err := b.bucket.put(ctx, key, data, newMark(), expected, ttl)
 	if !errors.Is(err, errConflict) {
@@ -114,8 +108,7 @@ func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected 
 	}
 }
 
-// full says whether there is no room for a new block of key. Nodes that write at the same
-// moment may each find room.
+// full reports whether there is no room for a new block of key. Nodes writing concurrently may each find room.
 func (b *Blocks) full(key string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +119,7 @@ func (b *Blocks) full(key string, now time.Time) bool {
 	return len(b.all) >= b.most
 }
 
-// forgetEnded makes room. mu is held.
+// forgetEnded removes expired blocks. mu is held.
 func (b *Blocks) forgetEnded(now time.Time) {
 	for key, is := range b.all {
 		if is.none || !now.Before(is.value.Until) {
@@ -135,7 +128,7 @@ func (b *Blocks) forgetEnded(now time.Time) {
 	}
 }
 
-// Blocked returns until when user is shut out, from memory.
+// Blocked returns the end of a user's block, from memory.
 func (b *Blocks) Blocked(user string) (time.Time, bool) {
 	user, ok := identity(user)
 	if !ok {
@@ -156,8 +149,7 @@ func (b *Blocks) Blocked(user string) (time.Time, bool) {
 	return until, true
 }
 
-// keysOf returns the keys under which a user may be blocked: the key of the identity, and
-// those of blocks that were recorded under another form of it. mu is held.
+// keysOf returns the keys under which a user may be blocked: the identity's, and those of other forms of it. mu is held.
 func (b *Blocks) keysOf(user string) []string {
 	keys := []string{keyOf(user)}
 	for key := range b.odd {
@@ -170,7 +162,7 @@ func (b *Blocks) keysOf(user string) []string {
 	return keys
 }
 
-// index keeps odd. mu is held.
+// index updates odd. mu is held.
 func (b *Blocks) index(key string, is copied[block]) {
 	if normal, ok := identity(is.value.User); !is.none && ok && normal != is.value.User {
 		b.odd[key] = struct{}{}
@@ -179,14 +171,13 @@ func (b *Blocks) index(key string, is copied[block]) {
 	delete(b.odd, key)
 }
 
-// identity is a user's identity in its normal form; ok is false for an invalid one.
+// identity normalises an identity; ok is false for an invalid one.
 func identity(text string) (normal string, ok bool) {
 	who, err := user.Stored(text)
 	return who.String(), err == nil
 }
 
-// Unblock ends a user's block on all nodes, and reports whether there was one. If several
-// callers do so at the same time, one of them gets true. The error wraps ErrUnavailable.
+// Unblock removes a user's block on all nodes. Of concurrent callers only one gets true. The error wraps ErrUnavailable.
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	user, ok := identity(user)
 	if !ok {
@@ -213,7 +204,7 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	return was, nil
 }
 
-// unblock ends the block under one key.
+// unblock removes the block under one key.
 func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 	for {
 		h, err := b.bucket.get(ctx, key)
@@ -224,7 +215,7 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 		}
 		revision, err := b.bucket.remove(ctx, key, h.revision)
 		if errors.Is(err, errConflict) {
-			// Somebody changed it since; the new block must end too.
+			// It was changed concurrently; the new block must be removed too.
 			if err = b.bucket.store.pause(ctx); err == nil {
 				continue
 			}
@@ -238,7 +229,7 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 	}
 }
 
-// List returns the blocks that have not ended, sorted by user, from memory.
+// List returns the current blocks from memory, sorted by user.
 func (b *Blocks) List() []Block {
 	now := time.Now()
 	b.mu.Lock()
@@ -253,7 +244,7 @@ func (b *Blocks) List() []Block {
 	return list
 }
 
-// decodeBlock reads a block of the bucket, which stands under key.
+// decodeBlock decodes the block under key.
 func decodeBlock(key string, data []byte) (block, error) {
 	var value block
 	if err := decode(data, &value); err != nil {
@@ -267,7 +258,7 @@ func decodeBlock(key string, data []byte) (block, error) {
 		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)
 	}
 	if keyOf(value.User) != key {
-		return block{}, fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
+		return block{}, fmt.Errorf("%w: the block belongs to another user", ErrCorrupt)
 	}
 	return value, nil
 }

@@ -18,64 +18,56 @@ import (
 )
 
 const (
-	// markHeader names a write, so that a writer that had to send it twice can tell whether
-	// the stored value is its own.
+	// markHeader identifies a write, so that a writer that had to repeat it recognises its own value.
 	markHeader = "Voicegw-Write"
-	// opHeader and opPurge are how a key-value bucket says that a key was removed
-	// (ADR-8 of NATS, "JetStream based Key-Value Stores").
+	// opHeader and opPurge mark removed keys of a key-value bucket (ADR-8 of NATS, "JetStream based Key-Value Stores").
 	opHeader = "KV-Operation"
 	opPurge  = "PURGE"
-	// ttlHeader is how the server is told a message's life, such as "3600s" (ADR-43 of
-	// NATS, "JetStream Per-Message TTL").
+	// ttlHeader is a message's time to live, such as "3600s" (ADR-43 of NATS, "JetStream Per-Message TTL").
 	ttlHeader = "Nats-TTL"
-	// removedLife is how long the note of a removed key stays, if the bucket says nothing else: long enough
-	// for a watcher that lost its connection for a moment. A watcher that was away for longer reads
-	// everything again.
+	// removedLife is how long the marker of a removed key stays by default, long enough for a watcher that lost its
+	// connection. After a longer absence a watcher rereads everything.
 	removedLife = time.Hour
-	// longestTTL bounds a record's life: the server adds it to the time since 1970, in
-	// nanoseconds.
+	// longestTTL bounds a record's life: the server adds it to Unix time in nanoseconds.
 	longestTTL = 100 * 365 * 24 * time.Hour
 )
 
-// bucket is a key-value bucket in the form that NATS's own tools know. Three things
-// differ from the client library's: a changed value has its own life (the library's
-// Update drops it, so values would stay for ever), values are read from the leader
-// (a follower may be behind and answer that a new value is unknown), and a write whose
-// acknowledgement was lost is recognised as one's own.
+// bucket is a key-value bucket in NATS's format. It differs from the client library in three points: an updated value
+// keeps its own TTL (the library's Update drops it), values are read from the leader (a follower may be behind), and a
+// write whose acknowledgement was lost is recognised.
 type bucket struct {
-	// Fixed after openBucket.
+	// Immutable.
 	store  *Store
 	part   witness.Bucket
 	stream jetstream.Stream
 	name   string
 	before string // of each key in its subject
-	// passing says that nothing in the bucket outlives its writer, so that the witness ignores it.
+	// passing means that no record outlives its writer, so the witness ignores the bucket.
 	passing bool
-	// noteLife is how long the note of a removed key stays.
+	// noteLife is how long the marker of a removed key stays.
 	noteLife time.Duration
 }
 
-// held is a value as it is in a bucket.
+// held is a value read from a bucket.
 type held struct {
 	data     []byte
 	revision uint64
-	removed  bool // the key was removed, and only that note is left
+	removed  bool // the key was removed and only the marker is left
 	mark     string
 	note     string    // noteHeader
-	end      time.Time // of its life
-	until    time.Time // of the claim on it
+	end      time.Time // when it expires
+	until    time.Time // when the claim on it ends
 }
 
-// newMark names a write. A step that is tried again after a conflict keeps its name,
-// because the conflicting value may be its own first write.
+// newMark identifies a write. A step repeated after a conflict keeps its mark, because the conflicting value may be its
+// own.
 func newMark() string { return rand.Text() }
 
 func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
 	return s.openBounded(ctx, part, about, 0)
 }
 
-// openBounded is openBucket with a bound on the bytes of all values: beyond it, the values
-// that were written longest ago are removed. Zero means no bound.
+// openBounded is openBucket with a total size limit, beyond which the oldest values are removed. Zero means no limit.
 func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + part.String()
 	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + ".", noteLife: removedLife}
@@ -83,8 +75,8 @@ func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about stri
 	return b, err
 }
 
-// openPassing opens a bucket whose records mean nothing once their writer has ended. The embedded
-// server keeps it in memory, because its only writer is this process.
+// openPassing opens a bucket whose records are meaningless after their writer has ended. The embedded server keeps it in
+// memory, because this process is its only writer.
 func (s *Store) openPassing(ctx context.Context, name, about string) (*bucket, error) {
 	full := s.o.Prefix + "_" + name
 	b := &bucket{store: s, name: full, before: "$KV." + full + ".", passing: true, noteLife: removedLife}
@@ -92,7 +84,7 @@ func (s *Store) openPassing(ctx context.Context, name, about string) (*bucket, e
 	return b, err
 }
 
-// openKeys creates the stream of a bucket.
+// openKeys creates a bucket's stream.
 func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int64) (err error) {
 	storage := jetstream.FileStorage
 	if s.o.Memory || b.passing && s.embedded != nil {
@@ -118,8 +110,8 @@ func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int6
 	return err
 }
 
-// openStream creates the stream of a part, or updates an existing one to the configuration. part is zero for a
-// stream of which the witness knows nothing.
+// openStream creates a part's stream, or updates an existing one's configuration. part is zero for a stream without a
+// witness.
 func (s *Store) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
 		var err error
@@ -132,22 +124,20 @@ func (s *Store) openStream(ctx context.Context, part witness.Bucket, config jets
 	return stream, err
 }
 
-// keyOf turns any text into a key: letters that every bucket accepts, of fixed length,
-// that reveal nothing about the text.
+// keyOf hashes a text to a valid key of fixed length that reveals nothing about it.
 func keyOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// isKey says whether text has the form of keyOf's result.
+// isKey reports whether text has the form of keyOf's result.
 func isKey(key string) bool {
 	sum, err := hex.DecodeString(key)
 	return err == nil && len(sum) == sha256.Size
 }
 
-// get reads a key from the leader. Its result decides nothing, because others may write
-// before the caller does. errNone if the key has no value; held then still says which
-// revision a write must expect.
+// get reads a key from the leader. Others may write before the caller acts on it. errNone means no value; held then has
+// the revision that a write must expect.
 func (b *bucket) get(ctx context.Context, key string) (held, error) {
 	var h held
 	err := b.store.within(ctx, b.store.o.Wait, "reading "+b.name, func(ctx context.Context) error {
@@ -167,8 +157,7 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 	return h, err
 }
 
-// create writes a key that has no value, for ttl. errConflict if it has a value; held is
-// that value.
+// create writes a key without a value, for ttl; errConflict, with the value in held, if there is one.
 func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
@@ -188,7 +177,7 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 		case !errors.Is(err, errNone):
 			return held{}, err
 		}
-		// The key was removed, or its life ended, or the conflicting value cannot be read yet.
+		// The key was removed or expired, or the conflicting value can't be read yet.
 		if expected == old.revision {
 			if err := b.store.pause(ctx); err != nil {
 				return held{}, err
@@ -198,17 +187,17 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 	}
 }
 
-// put writes a key if its revision is the expected one, 0 for a key without a value, and
-// gives it a life of ttl from now: at least a second, counted in whole seconds. It returns
-// once the value is stored and claimed. errConflict if the revision is another one.
+// put writes a key with the expected revision, 0 for none, for ttl from now (whole seconds, at least one). It returns
+// when the value is stored and claimed; errConflict if the revision is another one.
 func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
 	return b.putNoted(ctx, key, data, "", mark, expected, ttl)
 }
 
-// putNoted is put with a note beside the value, which readers of headers alone see too; empty for no note.
-func (b *bucket) putNoted(ctx context.Context, key string, data []byte, note, mark string, expected uint64, ttl time.Duration) (uint64, error) {
+// putNoted is put with a note in a header, for readers of headers only; empty for none.
+func (b *bucket) putNoted(ctx context.Context, key string, data []byte, note, mark string, expected uint64,
+	ttl time.Duration) (uint64, error) {
 	if most := b.store.most(); len(data) > most {
-		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
+		return 0, fmt.Errorf("%w: %d bytes for %s, the maximum is %d", ErrTooBig, len(data), b.name, most)
 	}
 	header := nats.Header{markHeader: {mark}}
 	if note != "" {
@@ -222,14 +211,15 @@ func (b *bucket) putNoted(ctx context.Context, key string, data []byte, note, ma
 	return revision, err
 }
 
-// replace overwrites the value of that revision and returns the new revision. ErrChanged if
-// the key has another revision or no value.
+// replace overwrites the expected revision and returns the new one. ErrChanged if the key has another revision or no
+// value.
 func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
 	return b.replaceNoted(ctx, key, data, "", expected, ttl)
 }
 
-// replaceNoted is replace with a note, as putNoted takes it.
-func (b *bucket) replaceNoted(ctx context.Context, key string, data []byte, note string, expected uint64, ttl time.Duration) (uint64, error) {
+// replaceNoted is replace with a note, like putNoted.
+func (b *bucket) replaceNoted(ctx context.Context, key string, data []byte, note string, expected uint64,
+	ttl time.Duration) (uint64, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
 	mark := newMark()
@@ -245,19 +235,19 @@ func (b *bucket) replaceNoted(ctx context.Context, key string, data []byte, note
 		case err != nil:
 			return 0, err
 		case h.mark == mark:
-			// It is this caller's own write, whose acknowledgement was lost.
+			// the caller's own write, whose acknowledgement was lost
 			return h.revision, b.claimHeld(ctx, key, h)
 		case h.revision != expected:
 			return 0, ErrChanged
 		}
-		// The conflicting value cannot be read yet.
+		// The conflicting value can't be read yet.
 		if err := b.store.pause(ctx); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// remove deletes a key if its revision is the expected one.
+// remove deletes a key with the expected revision.
 func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
 	if err := b.leave(ctx, key, expected); err != nil {
 		return 0, err
@@ -266,7 +256,8 @@ func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint6
 	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, b.noteLife)
 }
 
-func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64, ttl time.Duration) (revision uint64, err error) {
+func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64,
+	ttl time.Duration) (revision uint64, err error) {
 	again := false
 	err = b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
 		m := &nats.Msg{Subject: b.before + key, Data: data, Header: maps.Clone(header)}
@@ -285,8 +276,8 @@ func (b *bucket) write(ctx context.Context, what, key string, data []byte, heade
 	return revision, err
 }
 
-// own says whether the value that conflicts with a second attempt was written by the first
-// attempt, whose acknowledgement was lost. If not, the conflict stands.
+// own reports whether the value in conflict with a repeated attempt is from the first attempt, whose acknowledgement was
+// lost. If not, it returns the conflict.
 func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uint64, error) {
 	m, err := b.stream.GetLastMsgForSubject(ctx, b.before+key)
 	switch {
@@ -300,18 +291,18 @@ func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uin
 	return m.Sequence, nil
 }
 
-// wholeSeconds rounds a life up to what the server counts in.
+// wholeSeconds rounds a TTL up to the server's unit.
 func wholeSeconds(ttl time.Duration) time.Duration {
 	ttl = min(max(ttl, time.Second), longestTTL)
 	return (ttl + time.Second - 1).Truncate(time.Second)
 }
 
-// each calls f with the key and value of every record, in no particular order.
+// each calls f for every record, in no particular order.
 func (b *bucket) each(ctx context.Context, what string, f func(key string, data []byte)) error {
 	return b.eachUnder(ctx, what, "", f)
 }
 
-// eachUnder is each for the records whose keys begin with under, which ends with a dot or is empty.
+// eachUnder is each for keys with a prefix, which ends with a dot or is empty.
 func (b *bucket) eachUnder(ctx context.Context, what, under string, f func(key string, data []byte)) error {
 	var all []message
 	err := b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {

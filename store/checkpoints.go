@@ -13,47 +13,45 @@ import (
 )
 
 const (
-	// checkpointLife is how long a checkpoint is kept after it was last written.
+	// checkpointLife is how long a checkpoint is kept after its last write.
 	checkpointLife = 30 * time.Minute
-	// MaxCheckpoint bounds a checkpoint in the store, in bytes.
+	// MaxCheckpoint bounds a stored checkpoint in bytes.
 	MaxCheckpoint = 64 << 10
-	// checkpointBytes bounds all checkpoints together: beyond it, those that were written longest
-	// ago are removed. memoryCheckpoints is the same for a Store in memory.
+	// checkpointBytes bounds all checkpoints together: beyond it the oldest are removed. memoryCheckpoints is the same
+	// for a Store in memory.
 	checkpointBytes   = 256 << 20
 	memoryCheckpoints = 64 << 20
 )
 
-// Checkpoint is what another node needs to go on with a voice session.
+// Checkpoint is the state another node needs to continue a voice session.
 type Checkpoint struct {
 	SessionID string `json:"session_id"`
-	// Epoch is that of the session's owner who wrote it.
-	Epoch uint64 `json:"epoch"`
-	// At is when it was made.
-	At time.Time `json:"at"`
-	// Turn is the last turn of the user, Seq the highest seq that was sent to the client.
+	// Epoch is the epoch of the owner that wrote it.
+	Epoch uint64    `json:"epoch"`
+	At    time.Time `json:"at"`
+	// Turn is the user's last turn, Seq the highest seq sent to the client.
 	Turn int   `json:"turn"`
 	Seq  int64 `json:"seq"`
-	// Handle resumes the conversation at the provider: whoever can read the store can use it.
-	// HandleFresh says that nothing has happened since that the provider would not remember.
+	// Handle resumes the conversation at the provider; anyone who can read the store can use it. HandleFresh means that
+	// the provider remembers everything up to now.
 	Handle      string `json:"handle,omitempty"`
 	HandleFresh bool   `json:"handle_fresh,omitempty"`
-	// History is what was said, oldest first; Earlier is a short form of what came before it.
+	// History is the transcript, oldest first; Earlier summarises what came before.
 	History []conversation.Entry `json:"history,omitempty"`
 	Earlier string               `json:"earlier,omitempty"`
-	// Dropped is how many of the oldest entries were left out because there was no room.
+	// Dropped counts the oldest entries left out for lack of room.
 	Dropped int `json:"dropped,omitempty"`
-	// State is what else the session must remember, in its own form: JSON.
+	// State is the rest of the session's state, in its own JSON format.
 	State json.RawMessage `json:"state,omitempty"`
 }
 
-// storedCheckpoint is a Checkpoint in the bucket.
 type storedCheckpoint struct {
 	V int `json:"v"`
 	Checkpoint
 }
 
-// encodeCheckpoint writes a checkpoint in at most MaxCheckpoint bytes. It leaves out the oldest
-// entries of the history, and of the newest one what its tools have answered, if they are too long.
+// encodeCheckpoint encodes a checkpoint in at most MaxCheckpoint bytes. It drops the oldest history entries and, if
+// needed, the newest one's tool results.
 func encodeCheckpoint(c Checkpoint) ([]byte, error) {
 	data, err := encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
 	if err != nil || len(data) <= MaxCheckpoint {
@@ -89,7 +87,7 @@ func encodeCheckpoint(c Checkpoint) ([]byte, error) {
 	return encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
 }
 
-// sizeOf is how many bytes an entry takes.
+// sizeOf returns an entry's size in bytes.
 func sizeOf(e conversation.Entry) int {
 	data, err := encode(e)
 	if err != nil {
@@ -98,7 +96,6 @@ func sizeOf(e conversation.Entry) int {
 	return len(data)
 }
 
-// decodeCheckpoint reads a record of the bucket.
 func decodeCheckpoint(data []byte) (Checkpoint, error) {
 	if len(data) > MaxCheckpoint {
 		return Checkpoint{}, fmt.Errorf("%w: a checkpoint of %d bytes", ErrCorrupt, len(data))
@@ -113,10 +110,9 @@ func decodeCheckpoint(data []byte) (Checkpoint, error) {
 	return r.Checkpoint, nil
 }
 
-// Checkpoints keeps the newest checkpoint of each voice session for 30 minutes. Its methods may be
-// used concurrently.
+// Checkpoints stores the newest checkpoint of each voice session for 30 minutes. Its methods may be used concurrently.
 type Checkpoints struct {
-	// Fixed after openCheckpoints.
+	// Immutable.
 	bucket    *bucket
 	directory *Directory
 	queue     *paced
@@ -131,37 +127,35 @@ func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody watches checkpoints: the note stays as long as the directory says that the session is over.
+	// Checkpoints have no watchers; the marker must last as long as the directory lists the session as over.
 	b.noteLife = overLife
 	c := &Checkpoints{bucket: b, directory: s.directory}
 	c.queue = newPaced(c.write, s.start, s.done, s.log)
 	return c, nil
 }
 
-// Note has a checkpoint written soon, by a few goroutines for all sessions: at most one of a session a
-// second, of which the newest counts. It never waits. The checkpoint's slices must not change any
-// more. While the store is away the newest one waits. A session that another node has taken
-// is fenced, as by [Owned.Update].
+// Note schedules a checkpoint to be written: at most one a second for each session, the newest one. It never blocks. The
+// checkpoint's slices must not change afterwards. While the store is unavailable the newest one waits. A session that
+// another node has taken is fenced, as by [Owned.Update].
 func (c *Checkpoints) Note(of Checkpoint) { c.queue.note(of.SessionID, &of) }
 
-// Save writes a checkpoint now, instead of any that waits, or a newer one that was noted meanwhile. It
-// is durable when Save returns nil.
-// ErrFenced: another node has taken the session. The other errors wrap ErrUnavailable or ErrTooBig.
+// Save writes a checkpoint now, instead of a waiting one, or a newer one noted in between. It is durable when Save
+// returns nil. ErrFenced means another node has taken the session. The other errors wrap ErrUnavailable or ErrTooBig.
 func (c *Checkpoints) Save(ctx context.Context, of Checkpoint) error {
 	return c.queue.now(ctx, of.SessionID, &of)
 }
 
-// Flush writes now what was noted of a session and waits, or something newer. What was noted before is
-// durable when Flush returns nil. The errors are those of Save.
+// Flush writes a session's noted checkpoint, or a newer one, and waits. It is durable when Flush returns nil. The errors
+// are Save's.
 func (c *Checkpoints) Flush(ctx context.Context, session string) error {
 	return c.queue.flush(ctx, session)
 }
 
-// Remove forgets the checkpoint of a session that is over, as Note writes one.
+// Remove schedules the removal of an ended session's checkpoint, like Note.
 func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
 
-// Load returns a session's newest checkpoint. ErrUnknown: the session has no checkpoint, or it is too old. The
-// other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
+// Load returns a session's newest checkpoint. ErrUnknown means none or expired. The other errors wrap ErrUnavailable,
+// ErrVersion or ErrCorrupt.
 func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, error) {
 	h, err := c.bucket.get(ctx, keyOf(session))
 	if err != nil {
@@ -169,12 +163,12 @@ func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, err
 	}
 	is, err := decodeCheckpoint(h.data)
 	if err == nil && is.SessionID != session {
-		return Checkpoint{}, fmt.Errorf("%w: a checkpoint under the key of another session", ErrCorrupt)
+		return Checkpoint{}, fmt.Errorf("%w: the checkpoint belongs to another session", ErrCorrupt)
 	}
 	return is, err
 }
 
-// write writes a checkpoint over that of the revision known, or removes it if of is nil.
+// write writes a checkpoint over revision known, or removes it if of is nil.
 func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint, known uint64) (revision uint64, err error) {
 	key := keyOf(session)
 	if of == nil {
@@ -182,7 +176,7 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 			_, err = c.bucket.remove(ctx, key, known)
 		}
 		if errors.Is(err, errConflict) {
-			err = nil // another node goes on with the session
+			err = nil // another node continues the session
 		}
 		return 0, err
 	}
@@ -207,7 +201,7 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 		switch {
 		case errors.Is(err, ErrFenced):
 			c.directory.doubt(key)
-			return 0, err // with the revision of the other owner's the next write would replace it
+			return 0, err // returning the other owner's revision would let the next write replace it
 		case err != nil:
 			return known, err
 		case h.mark == mark && !h.removed:
@@ -220,12 +214,12 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 	}
 }
 
-// mayReplace says whether an owner of that epoch may overwrite a checkpoint.
+// mayReplace reports whether an owner with this epoch may overwrite a checkpoint.
 func (c *Checkpoints) mayReplace(data []byte, epoch uint64) error {
 	is, err := decodeCheckpoint(data)
 	switch {
 	case errors.Is(err, ErrVersion), err == nil && is.Epoch > epoch:
-		return ErrFenced // only a newer owner writes so
+		return ErrFenced // written by a newer owner
 	}
-	return nil // what cannot be read helps nobody
+	return nil // an unreadable checkpoint is useless
 }

@@ -6,20 +6,18 @@ import (
 	"fmt"
 )
 
-// encode writes a record for a bucket: JSON in which embedded JSON keeps its own bytes,
-// except for white space between its values.
+// encode encodes a record as JSON; embedded JSON keeps its bytes, except for white space between values.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("store: a record that cannot be written: %w", err)
+		return nil, fmt.Errorf("store: encode a record: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decode reads a record of a bucket. An unknown field comes from a newer version and is not
-// an error.
+// decode decodes a record. Unknown fields come from newer versions and are ignored.
 func decode(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -27,12 +25,11 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// recordVersion is the form of the records of nodes, sessions and checkpoints that this version
-// writes. A field may be added without a new number: older versions ignore or keep it. A new
-// number says that older versions must not use the record.
+// recordVersion is the format of node, session and checkpoint records. Adding a field doesn't change it, because older
+// versions ignore or keep it. A new number stops older versions from using the record.
 const recordVersion = 1
 
-// decodeVersioned is decode for a record with a version.
+// decodeVersioned is decode for a versioned record.
 func decodeVersioned(data []byte, v any) error {
 	var head struct {
 		V int `json:"v"`

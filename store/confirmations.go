@@ -13,59 +13,56 @@ import (
 // Outcome is how a confirmation was answered.
 type Outcome string
 
-// The outcomes. A confirmation that waits for its answer has the empty one.
+// The outcomes; empty while waiting for an answer.
 const (
 	Approved Outcome = "approved"
 	Denied   Outcome = "denied"
 	Expired  Outcome = "expired"
 )
 
-// afterlife is how long a confirmation is remembered after it has expired, so that a late
-// answer is told that it is late, or that the question was answered.
+// afterlife is how long an expired confirmation is kept, so that a late answer gets the right error.
 const afterlife = time.Hour
 
-// Confirmation is a question put to a user: may this be done?
+// Confirmation asks a user to approve an action.
 type Confirmation struct {
-	// Token is the secret that answers it. Only its SHA-256 is stored.
+	// Token is the secret needed to answer. Only its SHA-256 is stored.
 	Token string `json:"-"`
-	// Reference is its short name; it is not a secret.
+	// Reference is its short name; not secret.
 	Reference string `json:"reference"`
 	Session   string `json:"session"`
 	User      string `json:"user,omitempty"`
 	Agent     string `json:"agent,omitempty"`
-	// Vouched says that a trusted caller named the user; Scopes are what that caller granted.
+	// Vouched means that a trusted caller named the user; Scopes are granted by that caller.
 	Vouched         bool     `json:"vouched,omitempty"`
 	Scopes          []string `json:"scopes,omitempty"`
 	Conversation    string   `json:"conversation,omitempty"`
 	Mode            string   `json:"mode,omitempty"`
-	TimeZone        string   `json:"time_zone,omitempty"` // the user's, in which the arguments are read
+	TimeZone        string   `json:"time_zone,omitempty"` // the user's, for reading the arguments
 	Tool            string   `json:"tool"`
 	ToolVersion     string   `json:"tool_version,omitempty"`
 	RegistryVersion string   `json:"registry_version,omitempty"`
 	Turn            int      `json:"turn,omitempty"`
-	// Args are the arguments that the user was asked about, in their own bytes without the
-	// white space between them. Exactly these run, whatever anybody says later.
+	// Args are the arguments shown to the user, in their own bytes without white space between values. Exactly these
+	// run.
 	Args           json.RawMessage `json:"args,omitempty"`
 	Preview        string          `json:"preview,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	BusinessKey    string          `json:"business_key,omitempty"`
-	// Message names the call within a text message that may be sent again; empty by voice.
+	// Message identifies the call within a text message that may be repeated; empty for voice.
 	Message string `json:"message,omitempty"`
-	// Deed is the key of its side effect in the ledger once it is approved; empty for a tool
-	// that changes nothing.
+	// Deed is the ledger key of its side effect; empty without one.
 	Deed string `json:"deed,omitempty"`
-	// CreatedAt is when the user was asked; Create sets a zero one to now. From ExpiresAt on
-	// it cannot be approved.
+	// CreatedAt is when the user was asked; Create sets a zero one to now. It can't be approved after ExpiresAt.
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
-	// Outcome is empty until it is answered.
+	// Outcome is empty until answered.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
-// Confirmations holds the questions that wait for an answer and, for an hour after they
-// expire, the answered ones. Its methods may be used concurrently.
+// Confirmations stores open confirmations and, for an hour after they expire, answered ones. Its methods may be used
+// concurrently.
 type Confirmations struct {
-	// Fixed after openConfirmations.
+	// Immutable.
 	bucket    *bucket
 	approvals *Approvals
 }
@@ -79,9 +76,8 @@ func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
 	return &Confirmations{bucket: b, approvals: approvals}, err
 }
 
-// Create records a confirmation. It is durable when Create returns. ErrUsed: the
-// token exists already. The other errors wrap ErrUnavailable or ErrTooBig, or say what is
-// missing.
+// Create stores a confirmation durably. ErrUsed means the token exists. The other errors wrap ErrUnavailable or
+// ErrTooBig, or name what is missing.
 func (c *Confirmations) Create(ctx context.Context, question Confirmation) error {
 	if question.CreatedAt.IsZero() {
 		question.CreatedAt = time.Now()
@@ -106,18 +102,17 @@ func (c *Confirmations) Create(ctx context.Context, question Confirmation) error
 	return err
 }
 
-// QuestionName names the confirmation of a token without revealing the token: a caller with
-// the name can read the confirmation with Named and cannot answer it.
+// QuestionName returns a token's confirmation name, which allows reading it with Named but not answering it.
 func QuestionName(token string) string { return keyOf(token) }
 
-// Get returns a confirmation to show it. It may be outdated when Get returns: only Resolve
-// decides. The errors are ErrUnknown, or wrap ErrUnavailable or ErrCorrupt.
+// Get returns a confirmation for display. Only Resolve is authoritative. The errors are ErrUnknown, or wrap
+// ErrUnavailable or ErrCorrupt.
 func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, error) {
 	question, _, err := c.read(ctx, token)
 	return question, err
 }
 
-// Named is Get by a name that QuestionName returned. The Confirmation has no Token.
+// Named is Get by QuestionName. The Confirmation has no Token.
 func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, error) {
 	if !isKey(name) {
 		return Confirmation{}, ErrUnknown
@@ -141,15 +136,13 @@ func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, 
 	return question, h, err
 }
 
-// Resolve answers a confirmation now. Among all nodes exactly one caller gets no error, and
-// its answer is durable. If approved, that caller must run the confirmation's arguments and
-// report with Settle when the outcome is known. session must be the confirmation's own, or
-// empty if the caller has checked that otherwise.
+// Resolve answers a confirmation durably. Among all nodes exactly one caller succeeds; if approved, it must run the
+// confirmation's arguments and call Settle when the outcome is known. session must be the confirmation's, or empty if
+// the caller has checked it otherwise.
 //
-// ErrUnknown: it does not exist, or belongs to another session. ErrUsed: it was answered
-// before, and the returned confirmation says how. ErrExpired: the answer is late; from then
-// on it is late for everybody, whatever their clocks say. The other errors wrap
-// ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
+// ErrUnknown: it doesn't exist or belongs to another session. ErrUsed: it was already answered; the returned
+// confirmation has the outcome. ErrExpired: too late, from now on for everyone whatever their clocks. The other errors
+// wrap ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
 	ctx, cancel := c.bucket.store.bounded(ctx)
 	defer cancel()
@@ -166,7 +159,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 			question.Outcome = answer(question, approved, now)
 			err = c.answer(ctx, question, mark, h.revision, now)
 			if errors.Is(err, errConflict) {
-				// Somebody else answered first, and that answer counts.
+				// Another answer came first and counts.
 				if err = c.bucket.store.pause(ctx); err == nil {
 					continue
 				}
@@ -176,7 +169,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 			}
 			h.mark = mark
 		} else if h.mark == mark {
-			// It is this caller's own write, whose acknowledgement was lost.
+			// The caller's own write, whose acknowledgement was lost.
 			if err := c.bucket.claimHeld(ctx, keyOf(token), h); err != nil {
 				return Confirmation{}, err
 			}
@@ -201,7 +194,7 @@ func answer(question Confirmation, approved bool, now time.Time) Outcome {
 	return Denied
 }
 
-// answer writes an answered confirmation if its revision is still that one.
+// answer writes an answered confirmation over the given revision.
 func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark string, revision uint64, now time.Time) error {
 	data, err := encode(question)
 	if err != nil {
@@ -209,7 +202,7 @@ func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark 
 	}
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
 	if question.Outcome == Approved {
-		// The note is written before the answer, and lives as long.
+		// The note is written before the answer and lives as long.
 		if err := c.approvals.note(ctx, question, now); err != nil {
 			return err
 		}
@@ -224,7 +217,6 @@ func (c *Confirmations) Settle(ctx context.Context, conversation, session, refer
 	return c.approvals.Settle(ctx, conversation, session, reference)
 }
 
-// decodeConfirmation reads a confirmation of the bucket.
 func decodeConfirmation(data []byte) (Confirmation, error) {
 	var question Confirmation
 	if err := decode(data, &question); err != nil {

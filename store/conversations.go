@@ -11,18 +11,18 @@ import (
 	"voicegw/store/witness"
 )
 
-// Revision identifies one stored state of a conversation.
+// Revision identifies a stored state of a conversation.
 type Revision uint64
 
-// Conversations keeps conversations for Options.ConversationLife after they were last
-// saved. Its methods may be used concurrently.
+// Conversations stores conversations for Options.ConversationLife after their last save. Its methods may be used
+// concurrently.
 type Conversations struct {
-	// Fixed after openConversations.
+	// Immutable.
 	bucket *bucket
 	leases *bucket
 	nodes  *Nodes
 	life   time.Duration
-	// listing is for List alone.
+	// listing is used by List only.
 	listing *listing
 }
 
@@ -33,7 +33,7 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 	}
 	leases, err := s.openBucket(ctx, witness.Leases, "voicegw: conversations in which somebody is at work")
 	if err == nil && s.embedded != nil {
-		// Nobody else uses the store, so the process that held a lease was killed.
+		// No other process uses the store, so the holder of a lease was killed.
 		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
 	}
 	if err != nil {
@@ -44,9 +44,8 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 	return c, nil
 }
 
-// Load returns a conversation, which is the caller's own copy, and its revision for
-// Save. The errors are ErrUnknown, with the revision for the Save of a new conversation, or wrap
-// ErrUnavailable or ErrCorrupt.
+// Load returns the caller's own copy of a conversation and its revision for Save. The errors are ErrUnknown, with the
+// revision for saving a new conversation, or wrap ErrUnavailable or ErrCorrupt.
 func (c *Conversations) Load(ctx context.Context, id string) (*conversation.Conversation, Revision, error) {
 	h, err := c.bucket.get(ctx, keyOf(id))
 	if errors.Is(err, errNone) {
@@ -58,14 +57,12 @@ func (c *Conversations) Load(ctx context.Context, id string) (*conversation.Conv
 	return talk, Revision(h.revision), err
 }
 
-// Save stores a conversation with the revision that Load has returned, zero for one that cannot
-// exist yet, and returns its new revision. It is durable when Save returns, and lives for
-// another Options.ConversationLife. ErrChanged: somebody else has saved it since, or its
-// life is over; load it again. The other errors wrap ErrUnavailable or ErrTooBig, or say
-// why the id is invalid.
+// Save stores a conversation over the revision from Load, zero for one that can't exist yet, and returns its new
+// revision. It is durable when Save returns. ErrChanged means that it was saved since or has expired; load it again. The
+// other errors wrap ErrUnavailable or ErrTooBig, or describe an invalid ID.
 func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversation, rev Revision) (Revision, error) {
 	if !conversation.ValidID(talk.ID) {
-		return 0, fmt.Errorf("store: %.40q cannot name a conversation", talk.ID)
+		return 0, fmt.Errorf("store: %.40q is not a valid conversation id", talk.ID)
 	}
 	data, err := encode(talk)
 	if err != nil {
@@ -76,13 +73,11 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 	return Revision(next), err
 }
 
-// saveTries bounds how often Update starts again because somebody else has saved.
+// saveTries bounds Update's attempts after concurrent saves.
 const saveTries = 16
 
-// Update loads a conversation, or creates one with that id, lets change edit it and saves it.
-// It starts again whenever somebody else has saved in between, so change may be called more
-// than once, each time with a new copy. An error of change ends Update and is returned. The
-// other errors are those of Load and Save.
+// Update loads or creates a conversation, calls change and saves it, repeating after concurrent saves; change gets a new
+// copy each time. It returns change's error, or those of Load and Save.
 func (c *Conversations) Update(ctx context.Context, id string, change func(*conversation.Conversation) error) error {
 	for range saveTries {
 		talk, rev, err := c.Load(ctx, id)
@@ -104,33 +99,31 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 	return ErrChanged
 }
 
-// Held is a lease that somebody holds. Its methods may be used concurrently.
+// Held is a held lease. Its methods may be used concurrently.
 type Held interface {
-	// Release gives it back. It may be called more than once and waits for at most Options.Wait.
+	// Release gives it back, in at most Options.Wait. It may be called more than once.
 	Release()
-	// Check asks the store whether the lease is still the caller's, and takes it again if nobody
-	// holds it: ErrFenced if somebody else does, or an error that wraps ErrUnavailable.
+	// Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
+	// holder has it, or an error wrapping ErrUnavailable.
 	Check(ctx context.Context) error
-	// WhenLost calls f, on a goroutine of its own, when somebody else may hold the lease.
+	// WhenLost calls f on a new goroutine when another holder may have the lease.
 	WhenLost(f func())
 }
 
-// leaseHolder is the record of a lease of a conversation.
+// leaseHolder is the record of a conversation's lease.
 type leaseHolder struct {
 	Holder string `json:"holder"`
-	// Node is the node of the holder; empty for a process that is not a node.
+	// Node is the holder's node; empty for a process that is not a node.
 	Node string `json:"node,omitempty"`
 }
 
-// Lease reserves a conversation for the caller, on all nodes, until it is released. It is renewed
-// meanwhile. If this process dies it ends after d, which is at least a second, or as soon as another
-// node wants it and finds this one gone ([Nodes.Gone]). ErrBusy: somebody else holds it. The other
-// errors wrap ErrUnavailable.
+// Lease reserves a conversation for the caller, on all nodes, until released, and renews the lease. If this process
+// dies, the lease ends after d (at least a second), or when another node requests it and finds this one gone
+// ([Nodes.Gone]). ErrBusy means that another holder has it. The other errors wrap ErrUnavailable.
 //
-// A holder may lose it: while its process stood still, or could not reach the store. Whoever takes
-// the lease of a node that is gone moves the conversation's revision on, so that a Save of the
-// holder of before is ErrChanged. A holder that gets ErrChanged asks Held.Check before it saves
-// again, and a conversation is never written by two.
+// A holder loses the lease while its process is stopped or can't reach the store. The next holder changes the
+// conversation's revision, so that a Save by the previous one gets ErrChanged. After ErrChanged a holder must call
+// Held.Check before saving again, so that a conversation never has two writers.
 func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (Held, error) {
 	data, err := encode(leaseHolder{Holder: rand.Text(), Node: c.nodes.own()})
 	if err != nil {
@@ -146,7 +139,7 @@ func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (
 		}
 		l, err = c.takeLease(ctx, key, data, wholeSeconds(d))
 		if errors.Is(err, errNone) {
-			continue // it was released meanwhile
+			continue // released in between
 		} else if err != nil {
 			return nil, err
 		}
@@ -158,8 +151,8 @@ func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (
 	}
 }
 
-// takeLease takes a lease from a node that is gone. ErrBusy: the node is there, or somebody else
-// was faster. errNone: nobody holds it any more.
+// takeLease takes over a lease of a gone node. ErrBusy: the node is alive, or another caller was faster. errNone: the
+// lease is free.
 func (c *Conversations) takeLease(ctx context.Context, key string, data []byte, d time.Duration) (*Lease, error) {
 	h, err := c.leases.get(ctx, key)
 	if err != nil {
@@ -167,7 +160,7 @@ func (c *Conversations) takeLease(ctx context.Context, key string, data []byte, 
 	}
 	var holder leaseHolder
 	if decode(h.data, &holder) != nil {
-		return nil, ErrBusy // it has an end
+		return nil, ErrBusy // it expires
 	}
 	if gone, err := c.nodes.Gone(ctx, holder.Node); err != nil {
 		return nil, err
@@ -184,9 +177,8 @@ func (c *Conversations) takeLease(ctx context.Context, key string, data []byte, 
 	return c.leases.hold(key, data, revision, d, asked)
 }
 
-// fence moves the revision of a conversation on, so that nobody who has loaded it before can save
-// it without noticing. A conversation that does not exist gets a note that it was removed, which
-// has a revision too.
+// fence changes a conversation's revision, so that a caller that loaded it earlier gets ErrChanged from Save. A missing
+// conversation gets a removal marker, which has a revision too.
 func (c *Conversations) fence(ctx context.Context, key string) error {
 	ctx, cancel := c.bucket.store.bounded(ctx)
 	defer cancel()
@@ -207,7 +199,6 @@ func (c *Conversations) fence(ctx context.Context, key string) error {
 	}
 }
 
-// decodeConversation reads a conversation of the bucket.
 func decodeConversation(id string, data []byte) (*conversation.Conversation, error) {
 	talk := new(conversation.Conversation)
 	if err := decode(data, talk); err != nil {

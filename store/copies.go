@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// copied is a record in memory, or the note that its key had none at that revision, so that an older message
-// that arrives later cannot restore the record.
+// copied is a record in memory, or a tombstone that stops an older message that arrives late from restoring the record.
 type copied[T any] struct {
 	value    T
 	revision uint64
@@ -15,47 +14,43 @@ type copied[T any] struct {
 	at       time.Time // when this was learned
 }
 
-// copies are the records of a bucket in memory: its mirror copies what all nodes write, and this node's own
-// writes are seen at once.
+// copies is an in-memory copy of a bucket: a mirror adds other nodes' writes, and this node's own are added at once.
 type copies[T any] struct {
-	// Fixed after open.
+	// Immutable after open.
 	bucket *bucket
 	mirror *mirror
-	// decode reads a message. What it cannot read counts as not there, and unreadable is logged.
+	// decode decodes a message. Unreadable records count as missing and are logged.
 	decode     func(key string, m message) (T, error)
 	unreadable string
-	// changed is told of each change, under mu.
+	// changed is called on each change, under mu.
 	changed func(key string, is copied[T])
 
 	mu  sync.Mutex // guards the following fields
 	all map[string]copied[T]
-	// followed is the last revision that the mirror has copied. moved is closed when it rises.
+	// followed is the last revision the mirror has copied. moved is closed when it rises.
 	followed uint64
 	moved    chan struct{}
 }
 
-// open prepares the copy; its mirror is to follow the bucket.
+// open prepares the copy for a mirror of the bucket.
 func (c *copies[T]) open(m mirror) {
 	m.take, m.dropUnseen = c.take, c.dropUnseen
 	c.bucket, c.mirror = m.bucket, m.bucket.store.newMirror(m)
 	c.all, c.moved = map[string]copied[T]{}, make(chan struct{})
 }
 
-// put changes the copy. mu is held.
 func (c *copies[T]) put(key string, is copied[T]) {
 	is.at = time.Now()
 	c.all[key] = is
 	c.changed(key, is)
 }
 
-// drop takes a key out of the copy. mu is held.
 func (c *copies[T]) drop(key string) {
 	delete(c.all, key)
 	c.changed(key, copied[T]{none: true})
 }
 
-// see puts a value that this node wrote or read into the copy, unless the copy is newer: the mirror has then
-// passed that revision already.
+// see adds a value that this node wrote or read, unless the copy is newer.
 func (c *copies[T]) see(key string, is copied[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +59,7 @@ func (c *copies[T]) see(key string, is copied[T]) {
 	}
 }
 
-// take puts one message into the copy.
+// take adds one message.
 func (c *copies[T]) take(key string, m message) {
 	is := copied[T]{revision: m.seq, none: m.header.Get(opHeader) != ""}
 	if !is.none {
@@ -88,13 +83,13 @@ func (c *copies[T]) take(key string, m message) {
 		if known {
 			c.drop(key)
 		}
-	case is.revision == was.revision && !was.none: // it is copied already
+	case is.revision == was.revision && !was.none: // already copied
 	default:
 		c.put(key, is)
 	}
 }
 
-// dropUnseen is mirror.dropUnseen.
+// dropUnseen implements mirror.dropUnseen.
 func (c *copies[T]) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

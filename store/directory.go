@@ -14,74 +14,68 @@ import (
 	"voicegw/store/witness"
 )
 
-// SessionState is where a voice session stands.
+// SessionState is the state of a voice session.
 type SessionState string
 
 // The states. A newer version may write others.
 const (
-	// SessionLive has a client, SessionDetached waits for its client to come back.
+	// SessionLive has a client; SessionDetached waits for its client.
 	SessionLive     SessionState = "live"
 	SessionDetached SessionState = "detached"
-	// SessionMoving was given up by its node, with a checkpoint, for another node to take.
+	// SessionMoving was released by its node, with a checkpoint, for another node to take.
 	SessionMoving SessionState = "moving"
-	// SessionOver cannot be resumed.
+	// SessionOver can't be resumed.
 	SessionOver SessionState = "over"
 )
 
 const (
-	// sessionAfter is how long a record outlives the longest time that its session may last.
+	// sessionAfter is how long a record outlives its session's maximum duration.
 	sessionAfter = time.Hour
-	// sessionMost is that longest time where the record does not say it.
+	// sessionMost is that duration for records without one.
 	sessionMost = 24 * time.Hour
-	// overLife is how long a session that is over stays in the directory.
+	// overLife is how long an ended session stays in the directory.
 	overLife = 10 * time.Minute
-	// mostSessionBytes bounds a record. Its writer is this program, but what a client sends
-	// stands in it.
+	// mostSessionBytes bounds a record, which includes client input.
 	mostSessionBytes = 32 << 10
 )
 
-// SessionRecord is what every node may know of a voice session.
+// SessionRecord describes a voice session for all nodes.
 type SessionRecord struct {
-	// ID is the session's id; the record's key is its SHA-256.
+	// ID is the session's ID; the record's key is its SHA-256.
 	ID string `json:"id"`
-	// Node is the node that runs the session. Epoch counts the nodes that have run it, from 1.
+	// Node runs the session. Epoch counts the nodes that have run it, from 1.
 	Node  string       `json:"node"`
 	Epoch uint64       `json:"epoch"`
 	State SessionState `json:"state"`
-	// Lost means that the node before has died with the session, and that no node has gone on with it since.
+	// Lost means that the previous node died and no node has continued the session.
 	Lost bool `json:"lost,omitempty"`
-	// User is the user's identity, Conversation the id of the conversation that the session goes
-	// on with; it may be empty.
+	// User is the user's identity, Conversation the conversation's ID; it may be empty.
 	User         string `json:"user,omitempty"`
 	Conversation string `json:"conversation,omitempty"`
 	Provider     string `json:"provider,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Agent        string `json:"agent,omitempty"`
-	// StartedAt is when the session began, EndsAt when its longest time is over. A zero EndsAt
-	// means 24 hours after the record is written.
+	// EndsAt is when the session reaches its maximum duration. Zero means 24 hours after the write.
 	StartedAt time.Time `json:"started_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
-	// EndedAt is when it was recorded that the session is over; zero before.
+	// EndedAt is when the session ended; zero before.
 	EndedAt time.Time `json:"ended_at,omitzero"`
-	// TokenHashes are the SHA-256, in hexadecimal, of the tokens that resume the session. The
-	// tokens themselves are never stored. OldTokenHash is that of the token before them, which is
-	// valid until OldTokenUntil.
+	// TokenHashes are the hexadecimal SHA-256 of the resume tokens, which are never stored. OldTokenHash is the previous
+	// token's, valid until OldTokenUntil.
 	TokenHashes   []string  `json:"token_hashes,omitempty"`
 	OldTokenHash  string    `json:"old_token_hash,omitempty"`
 	OldTokenUntil time.Time `json:"old_token_until,omitzero"`
 	// Origin is the only origin whose pages may resume it; empty for any client.
 	Origin string `json:"origin,omitempty"`
-	// ToolsVersion is the version of the registry that the session's node has declared.
+	// ToolsVersion is the node's registry version.
 	ToolsVersion string `json:"tools_version,omitempty"`
-	// Versions are the versions of tools that the session has drawn, by the tools' ids; nil if no tool has several.
+	// Versions are the tool versions drawn for the session, by tool ID; nil if no tool has several.
 	Versions map[string]string `json:"versions,omitempty"`
-	// AgentVersion is the version of the agent with which the session began; empty for one without a
-	// document.
+	// AgentVersion is the version of the agent at the session's start; empty for one without a document.
 	AgentVersion string `json:"agent_version,omitempty"`
-	// InputRate and OutputRate are those of the client's audio, in Hz. Manual says that the client
-	// reports when its user speaks. Voice is what was asked of the model, Inspect that the client may
-	// look inside, ClientID the name that the client has given its user, and TimeZone the IANA name of the user's
-	// time zone; each may be empty.
+	// InputRate and OutputRate are the client's audio rates in Hz. Manual means that the client marks the user's speech.
+	// Voice is the requested voice, Inspect permits the client to inspect the session, ClientID is the client's name for
+	// its user, TimeZone the user's IANA time zone; each may be empty.
 	InputRate  int    `json:"input_rate,omitempty"`
 	OutputRate int    `json:"output_rate,omitempty"`
 	Voice      string `json:"voice,omitempty"`
@@ -89,37 +83,37 @@ type SessionRecord struct {
 	TimeZone   string `json:"time_zone,omitempty"`
 	Manual     bool   `json:"manual,omitempty"`
 	Inspect    bool   `json:"inspect,omitempty"`
-	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
+	// Vouched means that a trusted caller named the user; Scopes are granted by that caller.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
-	// Principal is the ID of the principal that let the client in (auth.Principal), Entry the kind of credentials
-	// that the client has shown for it. Both are empty where nothing was asked of it.
+	// Principal is the ID of the principal that admitted the client (auth.Principal), Entry the kind of credentials.
+	// Both are empty if none were required.
 	Principal string `json:"principal,omitempty"`
 	Entry     string `json:"entry,omitempty"`
-	// Mark tells apart different credentials that have had the ID Principal, and PrincipalExpires is
-	// when those end that were shown. Either may be empty.
+	// Mark distinguishes different credentials of Principal's ID, and PrincipalExpires is when they end. Either may be
+	// empty.
 	Mark             string    `json:"mark,omitempty"`
 	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
 
-	// Unknown are the fields of a newer version, by their names. They stay when this version
-	// writes the record. Nil without such fields.
+	// Unknown are fields of a newer version, kept when this version writes the record. May be nil.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
-// storedSession is a SessionRecord in the bucket.
 type storedSession struct {
 	V int `json:"v"`
 	SessionRecord
 }
 
-// sessionFields are the names of the fields that this version knows.
+// sessionFields are the names of the known fields.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), EndedAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
-	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", TimeZone: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
+	EndsAt: time.Unix(1, 0), EndedAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x",
+	OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
+	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", TimeZone: "x", Vouched: true,
+	Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 
-// fieldsOf returns the names of the fields of a record that has no empty field.
+// fieldsOf returns a record's field names; no field may be empty.
 func fieldsOf(record any) []string {
 	data, err := json.Marshal(record)
 	var fields map[string]json.RawMessage
@@ -133,7 +127,7 @@ func fieldsOf(record any) []string {
 	return names
 }
 
-// encodeSession writes a record with the fields that it does not know.
+// encodeSession encodes a record including unknown fields.
 func encodeSession(r SessionRecord) ([]byte, error) {
 	data, err := encode(storedSession{V: recordVersion, SessionRecord: r})
 	if err != nil || len(r.Unknown) == 0 {
@@ -151,7 +145,6 @@ func encodeSession(r SessionRecord) ([]byte, error) {
 	return encode(all)
 }
 
-// decodeSession reads a record of the bucket.
 func decodeSession(data []byte) (SessionRecord, error) {
 	if len(data) > mostSessionBytes {
 		return SessionRecord{}, fmt.Errorf("%w: a session of %d bytes", ErrCorrupt, len(data))
@@ -167,7 +160,7 @@ func decodeSession(data []byte) (SessionRecord, error) {
 		return SessionRecord{}, err
 	}
 	for name := range r.Unknown {
-		// Field names are compared as encoding/json does.
+		// Names are compared like encoding/json does.
 		if slices.ContainsFunc(sessionFields, func(known string) bool { return strings.EqualFold(known, name) }) {
 			delete(r.Unknown, name)
 		}
@@ -178,11 +171,10 @@ func decodeSession(data []byte) (SessionRecord, error) {
 	return r.SessionRecord, nil
 }
 
-// Directory says which node runs which voice session. Each session has one owner at a time: an
-// owner writes its record, and a node that takes the session counts the epoch up, which fences the
-// owner of before. Its methods may be used concurrently, and need [Nodes.Join].
+// Directory records which node runs which voice session. A session has one owner at a time: taking it increments the
+// epoch, which fences the previous owner. Its methods may be used concurrently, and need [Nodes.Join].
 type Directory struct {
-	// Fixed after openDirectory.
+	// Immutable.
 	bucket *bucket
 	nodes  *Nodes
 
@@ -195,12 +187,12 @@ func (s *Store) openDirectory(ctx context.Context) (*Directory, error) {
 	return &Directory{bucket: b, nodes: s.nodes, own: map[string]*Owned{}}, err
 }
 
-// errNoNode says that Join is missing.
-var errNoNode = errors.New("store: this process is not a node: it has not joined")
+// errNoNode means that Join was not called.
+var errNoNode = errors.New("store: this process is not a node; call Nodes.Join first")
 
-// Enter records a session that begins on this node; Node, Epoch and a missing State are set here.
-// It is durable when Enter returns. ErrUsed: there is a session of that id. The other errors wrap
-// ErrUnavailable or ErrTooBig, or say what is missing; after ErrUnavailable Enter can be called again.
+// Enter records a new session of this node durably, setting Node, Epoch and a missing State. ErrUsed means that the ID
+// exists. The other errors wrap ErrUnavailable or ErrTooBig, or name what is missing; after ErrUnavailable Enter can be
+// called again.
 func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) {
 	if r.Node = d.nodes.own(); r.Node == "" {
 		return nil, errNoNode
@@ -220,15 +212,15 @@ func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) 
 		h.revision, err = d.bucket.replace(ctx, keyOf(r.ID), data, h.revision, sessionLife(r, time.Now()))
 	}
 	if errors.Is(err, errConflict) || errors.Is(err, ErrChanged) {
-		return nil, fmt.Errorf("%w: a session of that id", ErrUsed)
+		return nil, fmt.Errorf("%w: the session id exists", ErrUsed)
 	} else if err != nil {
 		return nil, err
 	}
 	return d.hold(r, h.revision, absences), nil
 }
 
-// entered reports whether a record is what an earlier call of Enter has written for r, of which this node
-// got no acknowledgement: nobody else writes at its first epoch.
+// entered reports whether data is r as written by an earlier Enter whose acknowledgement was lost: only this node writes
+// at its first epoch.
 func (d *Directory) entered(r SessionRecord, data []byte) bool {
 	is, err := decodeSession(data)
 	d.mu.Lock()
@@ -236,10 +228,10 @@ func (d *Directory) entered(r SessionRecord, data []byte) bool {
 	return err == nil && is.ID == r.ID && is.Node == r.Node && is.Epoch == r.Epoch && is.State != SessionOver && d.own[keyOf(r.ID)] == nil
 }
 
-// notWhole says why a record is not written, or not believed.
+// notWhole is the error for an incomplete record.
 const notWhole = "a session without an id, a node, an epoch or a state"
 
-// whole reports whether a record has what every record must have.
+// whole reports whether a record has all required fields.
 func whole(r SessionRecord) bool { return r.ID != "" && r.Node != "" && r.Epoch != 0 && r.State != "" }
 
 func (d *Directory) encode(r SessionRecord) ([]byte, error) {
@@ -253,7 +245,7 @@ func (d *Directory) encode(r SessionRecord) ([]byte, error) {
 	return data, err
 }
 
-// sessionLife is how long a record is kept.
+// sessionLife returns how long a record is kept.
 func sessionLife(r SessionRecord, now time.Time) time.Duration {
 	switch {
 	case r.State == SessionOver:
@@ -264,12 +256,12 @@ func sessionLife(r SessionRecord, now time.Time) time.Duration {
 	return max(r.EndsAt.Sub(now), 0) + sessionAfter
 }
 
-// Find returns a session's record. ErrUnknown: there is no such session, or it is over for more than ten
-// minutes. The other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
+// Find returns a session's record. ErrUnknown means none, or ended more than ten minutes ago. The other errors wrap
+// ErrUnavailable, ErrVersion or ErrCorrupt.
 func (d *Directory) Find(ctx context.Context, id string) (SessionRecord, error) {
 	r, _, err := d.find(ctx, keyOf(id))
 	if err == nil && r.ID != id {
-		return SessionRecord{}, fmt.Errorf("%w: a session under the key of another one", ErrCorrupt)
+		return SessionRecord{}, fmt.Errorf("%w: the record belongs to another session", ErrCorrupt)
 	}
 	return r, err
 }
@@ -283,10 +275,9 @@ func (d *Directory) find(ctx context.Context, key string) (SessionRecord, held, 
 	return r, h, err
 }
 
-// List returns the sessions of all nodes that are not over, by the time of their start. A session
-// whose node is gone is listed until its record ends: [Nodes.List] says which nodes are there. A
-// record that cannot be read is logged and left out. In a cluster of NATS servers the list may lack what
-// was written a moment ago. The error wraps ErrUnavailable.
+// List returns the running sessions of all nodes by start time. A dead node's sessions are listed until their records
+// expire; see [Nodes.List]. Unreadable records are logged and left out. In a NATS cluster the newest writes may be
+// missing. The error wraps ErrUnavailable.
 func (d *Directory) List(ctx context.Context) ([]SessionRecord, error) {
 	var all []SessionRecord
 	err := d.bucket.each(ctx, "reading the sessions", func(_ string, data []byte) {
@@ -306,15 +297,13 @@ func (d *Directory) List(ctx context.Context) ([]SessionRecord, error) {
 	return all, err
 }
 
-// Take makes this node the owner of a session that another node, or this one, has run. found is
-// the record as Find returned it: of all who take a session at one epoch exactly one succeeds, and
-// the others, and the owner of before, are fenced. The record keeps what its owner has written
-// since it was found, is SessionLive, and has the next epoch; it is Lost if it was, or if its owner of
-// before has not given the session up. Whether that owner is gone is for the caller to know.
+// Take makes this node the owner of a session of another node, or an earlier one of this. found is Find's result: of all
+// callers at one epoch exactly one succeeds; the others and the previous owner are fenced. The record keeps later
+// changes by its owner, becomes SessionLive and gets the next epoch; it is Lost if it was, or if the previous owner had
+// not released it. The caller must know that that owner is gone.
 //
-// ErrFenced: another node took it first. ErrUnknown: it is over. The other errors wrap
-// ErrUnavailable, ErrVersion or ErrCorrupt; after ErrUnavailable it may be taken or not, and Find
-// tells.
+// ErrFenced: another node took it first. ErrUnknown: it has ended. The other errors wrap ErrUnavailable, ErrVersion or
+// ErrCorrupt; after ErrUnavailable use Find to see whether it was taken.
 func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, error) {
 	node := d.nodes.own()
 	if node == "" {
@@ -330,7 +319,7 @@ func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, erro
 		case err != nil:
 			return nil, err
 		case r.ID == found.ID && r.Epoch == found.Epoch+1 && r.Node == node && h.mark == mark:
-			// It is this caller's own write, whose acknowledgement was lost.
+			// The caller's own write, whose acknowledgement was lost.
 			return d.hold(r, h.revision, absences), d.bucket.claimHeld(ctx, key, h)
 		case r.State == SessionOver:
 			return nil, fmt.Errorf("%w: the session is over", ErrUnknown)
@@ -358,8 +347,7 @@ func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, erro
 	}
 }
 
-// hold makes the handle of a session that this node owns now. One that this process had of the
-// same session is fenced.
+// hold returns the handle of a session that this node owns, and fences an earlier handle of this process.
 func (d *Directory) hold(r SessionRecord, revision uint64, absences uint64) *Owned {
 	o := &Owned{directory: d, key: keyOf(r.ID), record: r, revision: revision, checked: absences}
 	d.mu.Lock()
@@ -372,7 +360,7 @@ func (d *Directory) hold(r SessionRecord, revision uint64, absences uint64) *Own
 	return o
 }
 
-// doubt has a session checked that somebody may have taken.
+// doubt schedules a check of a session that another node may have taken.
 func (d *Directory) doubt(key string) {
 	d.mu.Lock()
 	o := d.own[key]
@@ -383,7 +371,7 @@ func (d *Directory) doubt(key string) {
 	}
 }
 
-// forget drops a handle that is lost or over.
+// forget drops a lost or ended handle.
 func (d *Directory) forget(o *Owned) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -392,8 +380,7 @@ func (d *Directory) forget(o *Owned) {
 	}
 }
 
-// check reads the records of the sessions that are in doubt, and of those that were not read since
-// the node's last absence, and fences those that somebody has taken.
+// check reads the sessions in doubt, and those not read since the node's last absence, and fences those taken by others.
 func (d *Directory) check(ctx context.Context, absences uint64) {
 	d.mu.Lock()
 	var all []*Owned
@@ -411,41 +398,40 @@ func (d *Directory) check(ctx context.Context, absences uint64) {
 			o.fence()
 		case ctx.Err() != nil:
 			return
-		default: // it stays in doubt
+		default: // still in doubt
 			d.bucket.store.log.Warn("store_session_not_checked", "error", err)
 		}
 	}
 }
 
-// Owned is a session that this node runs. Its methods may be used concurrently.
+// Owned is a session of this node. Its methods may be used concurrently.
 type Owned struct {
-	// Fixed after hold.
+	// Immutable.
 	directory *Directory
 	key       string
 
-	writing sync.Mutex // held for a write to the store
+	writing sync.Mutex // held during writes to the store
 
 	mu       sync.Mutex // guards the following fields
 	record   SessionRecord
 	revision uint64
-	checked  uint64 // the node's absences when the record was last known to be this node's
-	doubtful bool   // somebody may have taken it
+	checked  uint64 // the node's absences when the record was last confirmed
+	doubtful bool   // another node may have taken it
 	over     bool
 	lost     bool     // another node has taken it
-	whenLost []func() // to call then; nil once it is lost
+	whenLost []func() // callbacks; nil once lost
 }
 
-// Record returns the session's record as it was last written.
+// Record returns the last written record.
 func (o *Owned) Record() SessionRecord {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.record
 }
 
-// WhenLost calls f, on a goroutine of its own, once another node has taken the session, as soon as
-// this process knows it: within milliseconds while both reach the store, otherwise when this
-// node reaches it again. If it is lost already, f is called at once. A session that was ended with
-// End is never lost.
+// WhenLost calls f once, on a new goroutine, when another node has taken the session: within milliseconds while both
+// reach the store, otherwise when this node reaches it again, or at once if already lost. A session ended with End is
+// never lost.
 func (o *Owned) WhenLost(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -456,15 +442,14 @@ func (o *Owned) WhenLost(f func()) {
 	o.whenLost = append(o.whenLost, f)
 }
 
-// Sure says that no other node runs the session: this node is not fenced, and has read the
-// session's record since it was last. A session that is not sure must not begin anything that has
-// effects. It reads nothing from the store.
+// Sure reports whether no other node can be running the session: this node isn't fenced and has read the record since it
+// last was. Otherwise the session must not start side effects. It doesn't access the store.
 func (o *Owned) Sure() bool {
 	absences, fenced := o.directory.bucket.store.member.Load().absent()
 	return !fenced && o.known(absences)
 }
 
-// known says whether the record was read since the node's last absence and is not in doubt.
+// known reports whether the record was read since the node's last absence and is not in doubt.
 func (o *Owned) known(absences uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -483,14 +468,14 @@ func (o *Owned) confirm(absences uint64) {
 	o.checked, o.doubtful = absences, false
 }
 
-// is says whether a record from the store is this owner's.
+// is reports whether a stored record belongs to this owner.
 func (o *Owned) is(r SessionRecord) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return r.ID == o.record.ID && r.Epoch == o.record.Epoch && r.Node == o.record.Node
 }
 
-// fence tells the owner that the session is lost.
+// fence marks the session as lost and calls the callbacks.
 func (o *Owned) fence() {
 	o.mu.Lock()
 	var told []func()
@@ -505,10 +490,9 @@ func (o *Owned) fence() {
 	}
 }
 
-// Update changes the session's record: change gets a copy, and must not keep it. ID, Node, Epoch
-// and StartedAt stay. The record is durable when Update returns. ErrFenced: another node has taken
-// the session. The other errors wrap ErrUnavailable or ErrTooBig, and then what was written is not
-// known; another Update tells.
+// Update changes the record durably; change gets a copy it must not keep. ID, Node, Epoch and StartedAt stay. ErrFenced
+// means that another node has taken the session. The other errors wrap ErrUnavailable or ErrTooBig; then the outcome is
+// unknown until another Update.
 func (o *Owned) Update(ctx context.Context, change func(*SessionRecord)) error {
 	o.writing.Lock()
 	defer o.writing.Unlock()
@@ -539,8 +523,8 @@ func (o *Owned) Update(ctx context.Context, change func(*SessionRecord)) error {
 	return nil
 }
 
-// write replaces the record while it is of this epoch and node. Nobody else writes it then, so
-// another revision is an earlier write whose acknowledgement was lost.
+// write replaces the record if it has this epoch and node. Only this process writes it then, so another revision is an
+// earlier write whose acknowledgement was lost.
 func (o *Owned) write(ctx context.Context, data []byte, revision uint64, life time.Duration) (uint64, error) {
 	b := o.directory.bucket
 	for {
@@ -559,8 +543,8 @@ func (o *Owned) write(ctx context.Context, data []byte, revision uint64, life ti
 	}
 }
 
-// End records that the session is over. ErrFenced: another node has taken it. After any other
-// error End can be called again, or the record ends by itself.
+// End records the session's end. ErrFenced means that another node has taken it. After other errors End can be repeated,
+// or the record expires.
 func (o *Owned) End(ctx context.Context) error {
 	err := o.Update(ctx, func(r *SessionRecord) {
 		r.State, r.TokenHashes, r.OldTokenHash, r.EndedAt = SessionOver, nil, "", time.Now().UTC()

@@ -1,19 +1,14 @@
-// Package store keeps what must outlive a process and be the same for all nodes: the ledger
-// of side effects, confirmations, approvals, blocks, the audit stream, conversations, answers
-// to messages that may be sent again, tickets, which conversation is in a voice session, which
-// gateways share the store, events that are on their way to webhooks, which of them runs which voice session, and what another one needs to
-// go on with it.
-// Its engine is NATS JetStream: a server inside this process without a listening port, or an
-// external cluster, through the same code.
+// Package store keeps the data that outlives a process and is shared by all nodes: the ledger of side effects,
+// confirmations, approvals, blocks, the audit stream, conversations, answers to repeatable messages, tickets, voice
+// sessions, nodes, the session directory, checkpoints, usage, edited agents, jobs and webhook events. Its engine is NATS
+// JetStream: a server inside this process without a listening port, or an external cluster.
 //
-// Four rules hold for all of it. A write has happened when it is acknowledged, and an
-// acknowledged write is on the disk (unless Options.Sync, or the external cluster's own
-// configuration, says otherwise). Where exactly one caller must win, compare-and-set decides,
-// never an earlier read. Every record has an end. Every operation takes at most Options.Wait,
-// whatever its context says; an error that may pass by itself wraps ErrUnavailable.
+// Four rules hold. An acknowledged write is on disk (unless Options.Sync or the external cluster's configuration says
+// otherwise). Where exactly one caller must win, compare-and-set decides, never an earlier read. Every record expires.
+// Every operation takes at most Options.Wait, whatever its context; a temporary error wraps ErrUnavailable.
 //
-// In an external cluster the streams and buckets are <prefix>_audit, <prefix>_webhooks and KV_<prefix>_ followed
-// by ledger, confirmations, approvals, blocks, conversations, answers, leases, tickets, voice,
-// nodes, sessions and checkpoints; nodes ask each other on the subjects <prefix>.node.<id>. NATS's own tools can read them. The keys are the SHA-256 of the names they stand for,
-// in hexadecimal.
+// In an external cluster the streams and buckets are <prefix>_audit, <prefix>_webhooks and KV_<prefix>_ followed by
+// ledger, confirmations, approvals, blocks, conversations, answers, leases, tickets, voice, nodes, sessions and
+// checkpoints; nodes ping each other on the subjects <prefix>.node.<id>. NATS's own tools can read them. Keys are the
+// hexadecimal SHA-256 of names.
 package store

@@ -16,29 +16,27 @@ import (
 )
 
 const (
-	// embeddedPayload bounds one message of the embedded server, in bytes.
+	// embeddedPayload bounds a message of the embedded server in bytes.
 	embeddedPayload = 4 << 20
-	// embeddedStart bounds how long the embedded server may take to read its data.
+	// embeddedStart bounds the server's start, which reads its data.
 	embeddedStart = 60 * time.Second
-	// unlimited is the limit of disk and memory that the embedded server is given. The real
-	// bounds are those of the streams (age, bytes) and of the disk: with a lower limit the
-	// server would refuse to reserve space for the audit on a small disk.
+	// unlimited is the embedded server's limit of disk and memory. The real limits are those of the streams and the
+	// disk: with a lower limit the server would refuse to reserve space for the audit on a small disk.
 	unlimited = 1 << 50
 	// natsFolder is the server's folder within the Store's.
 	natsFolder = "nats"
 )
 
-// embedded is a NATS server inside this process. It has no listening port.
+// embedded is a NATS server in this process without a listening port.
 type embedded struct {
-	// Fixed after startEmbedded.
+	// Immutable.
 	server *server.Server
 	lock   *folderLock // nil in memory
-	// temporary is a folder to remove at the end; empty if none was made. JetStream needs one
-	// although streams in memory write nothing to it.
+	// temporary is a folder to remove at the end, or empty. JetStream needs one even for streams in memory.
 	temporary string
 }
 
-// startEmbedded starts a server on o.Dir, or in memory.
+// startEmbedded starts a server with data in o.Dir or in memory.
 func startEmbedded(o Options) (*embedded, error) {
 	e := &embedded{}
 	folder := o.Dir
@@ -76,7 +74,7 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 		MaxPayload:         embeddedPayload,
 		JetStreamMaxStore:  unlimited,
 		JetStreamMaxMemory: unlimited,
-		// The lists of published subjects that this would keep have no reader.
+		// It would collect subjects that nothing reads.
 		NoSublistCache: true,
 	}
 	var err error
@@ -89,21 +87,20 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 		return fmt.Errorf("store: the embedded server cannot start in %s: %s", folder, first)
 	}
 	if !e.server.ReadyForConnections(embeddedStart) {
-		return fmt.Errorf("store: the embedded server was not ready within %v; is the disk of %s very slow?", embeddedStart, folder)
+		return fmt.Errorf("store: the embedded server was not ready within %v; check whether the disk of %s is slow", embeddedStart, folder)
 	}
 	return nil
 }
 
-// healthy returns what the server reports as wrong with itself.
+// healthy returns the problems the server reports.
 func (e *embedded) healthy(ctx context.Context) error {
 	return diagnose(ctx, func() *server.HealthStatus {
 		return e.server.Healthz(&server.HealthzOptions{Details: true})
 	})
 }
 
-// diagnose returns what examine finds wrong. The server allows its own test for connections 1 ms, and
-// on a busy machine a goroutine can wait longer than that for a core: the server then says that it has
-// not started, although startEmbedded has waited for that. diagnose asks again until ctx ends.
+// diagnose returns the problems examine finds, retrying until ctx ends: the server allows itself only 1 ms for a
+// connection test, and on a busy machine then wrongly reports that it hasn't started.
 func diagnose(ctx context.Context, examine func() *server.HealthStatus) error {
 	for {
 		var found []string
@@ -122,8 +119,7 @@ func diagnose(ctx context.Context, examine func() *server.HealthStatus) error {
 	}
 }
 
-// stop ends the server, waits for it and releases the folder. It may be called for a
-// server that did not start.
+// stop stops the server, waits for it and unlocks the folder. It also works after a failed start.
 func (e *embedded) stop() error {
 	if e.server != nil {
 		e.server.Shutdown()
@@ -139,14 +135,13 @@ func (e *embedded) stop() error {
 	return errors.Join(errs...)
 }
 
-// serverLog passes the server's log lines to a slog.Logger: its errors and warnings at
-// warn, everything else at debug.
+// serverLog logs the server's errors and warnings at warn, everything else at debug.
 type serverLog struct {
-	// Fixed.
+	// Immutable.
 	log *slog.Logger
 
 	mu    sync.Mutex // guards the following field
-	first string     // the first line which says that the server cannot continue
+	first string     // the first fatal line
 }
 
 func (l *serverLog) debugs() bool { return l.log.Enabled(context.Background(), slog.LevelDebug) }
@@ -172,7 +167,7 @@ func (l *serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
 func (l *serverLog) Debugf(format string, v ...any)  { l.debug(format, v) }
 func (l *serverLog) Tracef(string, ...any)           {}
 
-// The server logs ttlRead at each start without its derived files, which is expected.
+// The server logs ttlRead, as expected, on each start without its derived files.
 const ttlRead = "TTL state is outdated"
 
 func (l *serverLog) warn(format string, v []any) {

@@ -12,30 +12,29 @@ import (
 )
 
 const (
-	// heartbeat is how often the server sends a sign of life while a stream is silent; after two
-	// and a half of them without a sign it counts as gone.
+	// heartbeat is the server's heartbeat interval on a silent stream; after two and a half missed ones it counts as
+	// gone.
 	heartbeat = 4 * time.Second
 	silence   = heartbeat * 5 / 2
-	// consumerLife is how long the server keeps the state of a follower that ended without
-	// telling it.
+	// consumerLife is how long the server keeps the state of a follower that vanished.
 	consumerLife = time.Minute
 )
 
-// errBroken says that a follower missed something, or heard nothing for too long, and
-// must start again. The messages that it delivered before are right.
-var errBroken = errors.New("the stream of messages broke")
+// errBroken means that a follower missed a message or heartbeats and must restart. Messages delivered before are
+// correct.
+var errBroken = errors.New("the message stream broke")
 
-// follower is one reading of a stream.
+// follower reads a stream in order.
 type follower struct {
-	// Fixed after follow.
+	// Immutable.
 	store    *Store
 	stream   string
 	consumer string
-	// pending is how many messages the stream held when the follower began.
+	// pending is the number of messages at the start.
 	pending uint64
 	sub     *nats.Subscription
 
-	// Owned by the goroutine that calls next.
+	// Owned by next's goroutine.
 	seen uint64
 }
 
@@ -46,16 +45,15 @@ type message struct {
 	data    []byte
 	seq     uint64
 	at      time.Time // when it was stored
-	pending uint64    // how many follow it
+	pending uint64    // the number of messages after it
 }
 
-// end is when its life is over.
+// end returns when it expires.
 func (m message) end() time.Time { return m.at.Add(lifeOf(m.header)) }
 
-// follow begins to read a stream, in order, from where config says. close must be
-// called.
+// follow starts reading a stream in order, as config says. The caller must call close.
 func (s *Store) follow(ctx context.Context, stream string, config jetstream.ConsumerConfig) (*follower, error) {
-	// Subscribe first: the server sends nothing without a subscription.
+	// The server sends nothing without a subscription.
 	sub, err := s.conn.SubscribeSync(s.conn.NewInbox())
 	if err != nil {
 		return nil, err
@@ -75,7 +73,7 @@ func (s *Store) follow(ctx context.Context, stream string, config jetstream.Cons
 	return &follower{store: s, stream: stream, consumer: info.Name, pending: info.NumPending, sub: sub}, nil
 }
 
-// next waits for the next message. errBroken if the follower must start again.
+// next waits for the next message; errBroken if the follower must restart.
 func (f *follower) next(ctx context.Context) (message, error) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, silence)
@@ -97,14 +95,14 @@ func (f *follower) next(ctx context.Context) (message, error) {
 			return message{}, fmt.Errorf("%w: %w", errBroken, err)
 		}
 		if f.seen++; meta.Sequence.Consumer != f.seen {
-			return message{}, fmt.Errorf("%w: message %d came as number %d", errBroken, meta.Sequence.Consumer, f.seen)
+			return message{}, fmt.Errorf("%w: got message %d as number %d", errBroken, meta.Sequence.Consumer, f.seen)
 		}
-		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, at: meta.Timestamp, pending: meta.NumPending}, nil
+		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, at: meta.Timestamp,
+			pending: meta.NumPending}, nil
 	}
 }
 
-// control answers the server's messages that carry no data: heartbeats, and requests to
-// confirm that this follower keeps up.
+// control answers messages without data: heartbeats and flow control.
 func control(m *nats.Msg) error {
 	if m.Header.Get("Status") != "100" {
 		return fmt.Errorf("%w: the server says %s %s", errBroken, m.Header.Get("Status"), m.Header.Get("Description"))
@@ -120,10 +118,10 @@ func control(m *nats.Msg) error {
 	return nil
 }
 
-// close ends the reading. If the server cannot be told, it forgets the consumer by itself.
+// close stops reading. The server also removes an abandoned consumer.
 func (f *follower) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = f.sub.Unsubscribe()                                  // fails only on a closed connection
-	_ = f.store.js.DeleteConsumer(ctx, f.stream, f.consumer) // the server removes it by itself
+	_ = f.store.js.DeleteConsumer(ctx, f.stream, f.consumer) // the server removes it eventually
 }

@@ -19,52 +19,50 @@ import (
 )
 
 const (
-	// earlier is how much sooner than its record a claim ends, at most: their two clocks are
-	// read at different moments.
+	// earlier is the maximum time by which a claim ends before its record: their clocks are read at different moments.
 	earlier = 30 * time.Second
-	// scanners is how many requests read a stream at once.
+	// scanners is the number of concurrent requests when reading a stream.
 	scanners = 16
-	// scanWait bounds the reading of all guarded buckets.
+	// scanWait bounds reading all guarded buckets.
 	scanWait = 5 * time.Minute
-	// idName is a file among the server's own which says that the data has a witness: if it
-	// exists and the witness does not, somebody has removed the witness.
+	// idName is a file in the server's folder that marks data with a witness: if only the witness is missing, it was
+	// removed.
 	idName = "voicegw-witness"
 )
 
-// ErrDamaged is wrapped by Open's error for data that has lost acknowledged records. See
-// [DamageError].
+// ErrDamaged is wrapped by Open if the data has lost acknowledged records; see [DamageError].
 var ErrDamaged = errors.New("store: the data is damaged")
 
-// DamageError describes the damage to the data. Nothing was opened.
+// DamageError describes damage to the data. Nothing was opened.
 type DamageError struct {
 	// Where is the data folder.
 	Where string
-	// Verdict says what was found.
+	// Verdict has the findings.
 	Verdict witness.Verdict
-	// Code is the value of Options.AcceptDamage that accepts this damage and no other.
+	// Code is the value of Options.AcceptDamage that accepts exactly this damage.
 	Code string
 }
 
-// Error says what was found and what it means.
+// Error describes the damage and its consequence.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s: %s. Something that was done may not be known any more, so it could be done again", ErrDamaged, e.Where, e.Verdict)
+	return fmt.Sprintf("%v: %s: %s. Side effects may have been forgotten and could be repeated", ErrDamaged, e.Where, e.Verdict)
 }
 
 // Is reports whether target is ErrDamaged.
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
-// Damage is what was accepted with Options.AcceptDamage.
+// Damage is the damage accepted with Options.AcceptDamage.
 type Damage struct {
 	Verdict witness.Verdict
-	// InDoubt is how many entries of the ledger count as begun and not finished.
+	// InDoubt counts the ledger entries that count as started and unfinished.
 	InDoubt int
-	// Until is when the last of them ends. All says that nobody knows which entries are lost,
-	// so that every key that the ledger lacks is in doubt until then.
+	// Until is when the last of them expires. All means that the lost entries are unknown, so every key missing from the
+	// ledger is in doubt until then.
 	Until time.Time
 	All   bool
 }
 
-// until returns when a claim ends on a record that was written at that time for that life.
+// until returns when the claim on a record ends, given its write time and life.
 func until(written time.Time, ttl time.Duration) time.Time {
 	ttl = wholeSeconds(ttl)
 	return written.Add(ttl - min(ttl/4, earlier))
@@ -75,13 +73,13 @@ func sumOf(data []byte) witness.Sum {
 	return witness.Sum(sum[:16])
 }
 
-// witnessKey reads a key of a bucket; ok is false for one that this package did not make.
+// witnessKey parses a bucket's key; ok is false for one not made by this package.
 func witnessKey(key string) (k witness.Key, ok bool) {
 	n, err := hex.Decode(k[:], []byte(key[:min(len(key), 2*len(k))]))
 	return k, err == nil && n == len(k) && len(key) == 2*len(k)
 }
 
-// claim records that a write is acknowledged, before the caller is told so.
+// claim records that a write is acknowledged, before its caller learns of it.
 func (b *bucket) claim(ctx context.Context, key string, data []byte, revision uint64, end time.Time) error {
 	s := b.store
 	if s.journal == nil || b.passing {
@@ -99,8 +97,8 @@ func (b *bucket) claimHeld(ctx context.Context, key string, h held) error {
 	return b.claim(ctx, key, h.data, h.revision, h.until)
 }
 
-// leave records that a key is being removed at that revision. It comes before the removal:
-// otherwise a process that is killed in between would leave a claim on a removed record.
+// leave records that a key is about to be removed. Otherwise a process killed in between would leave a claim on a
+// removed record.
 func (b *bucket) leave(ctx context.Context, key string, revision uint64) error {
 	if b.store.journal == nil || !b.part.Guarded() {
 		return nil
@@ -108,8 +106,7 @@ func (b *bucket) leave(ctx context.Context, key string, revision uint64) error {
 	return b.add(ctx, witness.Claim{Revision: revision, Until: time.Now().Add(longestClaim), Going: true}, key)
 }
 
-// longestClaim is how long the note of a removal lasts: no claim on the record lasts longer.
-// (A rewritten journal leaves out both the note and the claim.)
+// longestClaim is how long the note of a removal lasts, as long as any claim. (A rewritten journal drops both.)
 const longestClaim = longestTTL
 
 func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
@@ -126,13 +123,13 @@ func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
 	return b.store.inPlace(b.part)
 }
 
-// guarded are the buckets whose records are claimed.
+// guarded are the buckets with claimed records.
 func (s *Store) guarded() []*bucket {
 	return []*bucket{s.ledger.bucket, s.confirm.bucket, s.blocks.bucket, s.tickets.bucket}
 }
 
-// compare compares the streams with what was acknowledged, refuses damage unless the
-// operator accepts it, and begins the next generation of the witness.
+// compare compares the streams with the acknowledged writes, refuses damage unless the operator accepts it, and starts
+// the witness's next generation.
 func (s *Store) compare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, scanWait)
 	defer cancel()
@@ -175,7 +172,7 @@ func (s *Store) compare(ctx context.Context) error {
 		base.Streams[b] = witness.Stream{Created: h.Created, Last: h.Last}
 	}
 	if known.Absent && len(claims) > 0 {
-		s.log.Info("store_witness", "found", "data of a version without a witness; from now on it has one")
+		s.log.Info("store_witness", "found", "created a witness for data of an older version")
 	}
 	if s.journal, err = witness.Begin(s.o.Dir, known, base, s.o.Sync == SyncAlways); err != nil {
 		return err
@@ -183,7 +180,7 @@ func (s *Store) compare(ctx context.Context) error {
 	return s.writeID()
 }
 
-// tell logs the findings, and repairs those that are only reported.
+// tell logs the findings and repairs those that are not refused.
 func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witness.Verdict) error {
 	for _, note := range known.Notes {
 		s.log.Warn("store_witness", "found", note)
@@ -199,7 +196,7 @@ func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witnes
 	return nil
 }
 
-// readWitness reads the witness, and what the server's folder says about it.
+// readWitness reads the witness and its marker in the server's folder.
 func (s *Store) readWitness() (witness.Contents, error) {
 	known, err := witness.Read(s.o.Dir)
 	if err != nil {
@@ -207,13 +204,13 @@ func (s *Store) readWitness() (witness.Contents, error) {
 	}
 	id, err := os.ReadFile(s.idFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return known, fmt.Errorf("store: the name of the witness cannot be read: %w", err)
+		return known, fmt.Errorf("store: read the witness's marker: %w", err)
 	}
 	if known.Absent && err == nil {
 		known.Absent, known.Broken = false, fmt.Sprintf("its files in %s are missing", s.o.Dir)
 	}
 	if known.ID != (witness.Key{}) && string(id) != hex.EncodeToString(known.ID[:]) {
-		known.Notes = append(known.Notes, s.idFile()+" is missing or damaged; it is made anew")
+		known.Notes = append(known.Notes, s.idFile()+" is missing or damaged; recreating it")
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %x %s", id, known.ID, known.Code))
 	known.Code = hex.EncodeToString(sum[:4])
@@ -222,7 +219,7 @@ func (s *Store) readWitness() (witness.Contents, error) {
 
 func (s *Store) idFile() string { return filepath.Join(s.o.Dir, natsFolder, idName) }
 
-// writeID writes the witness's name among the server's files.
+// writeID writes the witness's marker in the server's folder.
 func (s *Store) writeID() error {
 	id := s.journal.ID()
 	text := hex.EncodeToString(id[:])
@@ -230,12 +227,12 @@ func (s *Store) writeID() error {
 		return nil
 	}
 	if err := os.WriteFile(s.idFile(), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("store: the name of the witness cannot be written: %w", err)
+		return fmt.Errorf("store: write the witness's marker: %w", err)
 	}
 	return nil
 }
 
-// holdings reads what the streams hold, and which of it must be claimed.
+// holdings reads the streams' contents and determines the required claims.
 func (s *Store) holdings(ctx context.Context, claimed []witness.Claim) (map[witness.Bucket]witness.Held, []witness.Claim, error) {
 	all := map[witness.Bucket]witness.Held{}
 	for part, stream := range s.parts {
@@ -271,22 +268,21 @@ func heldOf(info *jetstream.StreamInfo) witness.Held {
 	return h
 }
 
-// scan reads all of a bucket.
+// scan reads a whole bucket.
 type scan struct {
-	// Fixed.
+	// Immutable.
 	bucket *bucket
-	keep   bool // read the values too
+	keep   bool // also read the values
 
 	mu      sync.Mutex // guards the following fields
 	records map[witness.Key]witness.Record
 	claims  []witness.Claim
-	kept    []salvaged // set only with keep
+	kept    []salvaged // only with keep
 	err     error
 }
 
-// all reads the records of the stream, several ranges at once. A claimed record that such a
-// reading does not find is asked for by its key, because for a message that cannot be read
-// the server answers the same as at the end of the stream.
+// all reads the stream's records in several ranges concurrently. Claimed records not found are then requested by key,
+// because for an unreadable message the server answers as at the end of the stream.
 func (s *scan) all(ctx context.Context, state jetstream.StreamState, claims []witness.Claim) error {
 	if state.Msgs > 0 {
 		part := (state.LastSeq-state.FirstSeq)/scanners + 1
@@ -329,7 +325,7 @@ func (s *scan) each(n int, f func(i int) error) {
 	all.Wait()
 }
 
-// span reads from one sequence to another.
+// span reads a range of sequence numbers.
 func (s *scan) span(ctx context.Context, from, to uint64) error {
 	for from <= to {
 		m, err := s.bucket.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(s.bucket.before+">"))
@@ -347,7 +343,7 @@ func (s *scan) span(ctx context.Context, from, to uint64) error {
 	return nil
 }
 
-// permanent says whether the server has answered that it cannot deliver a message.
+// permanent reports whether the server can't deliver a message.
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api)
@@ -371,19 +367,20 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	}
 }
 
-// heldFrom turns a message into a value of a bucket.
+// heldFrom converts a message to a bucket's value.
 func heldFrom(m *jetstream.RawStreamMsg) held {
-	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader), note: m.Header.Get(noteHeader)}
+	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader),
+		note: m.Header.Get(noteHeader)}
 	life := lifeOf(m.Header)
 	h.until, h.end = until(m.Time, life), m.Time.Add(life)
 	return h
 }
 
-// lifeOf returns how long a message lives from its time on.
+// lifeOf returns a message's TTL.
 func lifeOf(h nats.Header) time.Duration {
 	life, err := time.ParseDuration(h.Get(ttlHeader))
 	if err != nil {
-		return longestTTL // its end cannot be read by this package
+		return longestTTL // unreadable TTL
 	}
 	return life
 }

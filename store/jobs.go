@@ -16,15 +16,15 @@ import (
 const (
 	// JobLife is how long a job is kept after its last change.
 	JobLife = 72 * time.Hour
-	// ToldJobLife is how long one is kept whose conversation was told of its end, or that was cancelled.
+	// ToldJobLife is how long a reported or cancelled job is kept.
 	ToldJobLife = time.Hour
-	// MostJobs bounds the jobs that are kept.
+	// MostJobs bounds the stored jobs.
 	MostJobs = 2000
 	// MostJobsOfUser bounds those of one user.
 	MostJobsOfUser = 100
-	// mostJobBytes bounds a job: its payload, its result and what else is known of it.
+	// mostJobBytes bounds a job with its payload and result.
 	mostJobBytes = 128 << 10
-	// jobLease is how long a job stays reserved for a process that cannot be reached any more.
+	// jobLease is how long a job stays reserved for an unreachable process.
 	jobLease = 30 * time.Second
 )
 
@@ -43,24 +43,24 @@ const (
 // Over reports whether the job has ended.
 func (s JobState) Over() bool { return s == JobDone || s == JobFailed || s == JobCancelled }
 
-// JobProgress is how far the work of a job says that it is.
+// JobProgress is the progress a job has reported.
 type JobProgress struct {
 	Text string `json:"text,omitempty"`
-	// Fraction is from 0 to 1; nil if it is not known.
+	// Fraction is from 0 to 1; nil if unknown.
 	Fraction *float64  `json:"fraction,omitempty"`
 	At       time.Time `json:"at"`
 }
 
-// Job is long work that a call of a tool has begun.
+// Job is long work started by a tool call.
 type Job struct {
 	ID string `json:"id"`
-	// Deed names what is to be done: of one deed at most one job is under way.
+	// Deed identifies the action: at most one unfinished job for each.
 	Deed string `json:"deed"`
-	// Tool is the tool's id, Name what it calls the work.
+	// Tool is the tool's ID, Name its name for the work.
 	Tool string `json:"tool"`
 	Name string `json:"name"`
-	// The conversation in which it was begun, and the call. Session is the voice session or the name of the
-	// conversation by text. Conversation is that of a voice session without one, too: then it is Session.
+	// The conversation and the call that started it. Session is the voice session, or the text conversation's name.
+	// Conversation is Session for a voice session without one.
 	User         string   `json:"user"`
 	Vouched      bool     `json:"vouched,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
@@ -70,13 +70,13 @@ type Job struct {
 	Mode         string   `json:"mode"`
 	Turn         int      `json:"turn"`
 	Call         string   `json:"call,omitempty"`
-	// Key is the idempotency key of all attempts. Payload is what the work needs.
+	// Key is the idempotency key of all attempts. Payload is the work's input.
 	Key     string          `json:"key"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 
 	State JobState `json:"state"`
-	// Attempt is the number of the attempt that runs, or ran last; 0 before the first. Next is when the next
-	// one may begin; zero means at once. Node has it; empty if nobody has.
+	// Attempt is the number of the current or last attempt; 0 before the first. Next is the earliest start of the next
+	// one; zero means now. Node is the owner; empty if unowned.
 	Attempt   int          `json:"attempt"`
 	Next      time.Time    `json:"next,omitzero"`
 	Node      string       `json:"node,omitempty"`
@@ -84,9 +84,9 @@ type Job struct {
 	StartedAt time.Time    `json:"started_at,omitzero"`
 	EndedAt   time.Time    `json:"ended_at,omitzero"`
 	Progress  *JobProgress `json:"progress,omitempty"`
-	// Result is the envelope of the last attempt; nil before the end and of a cancelled job.
+	// Result is the last attempt's envelope; nil before the end and for a cancelled job.
 	Result json.RawMessage `json:"result,omitempty"`
-	// ToldAt is when the conversation was told of the end; zero before.
+	// ToldAt is when the end was reported to the conversation; zero before.
 	ToldAt time.Time `json:"told_at,omitzero"`
 
 	// ChangedAt and Revision are set by the store.
@@ -94,21 +94,19 @@ type Job struct {
 	Revision  uint64    `json:"-"`
 }
 
-// Owed reports whether the conversation has still to be told of the job's end.
+// Owed reports whether the job's end must still be reported to its conversation.
 func (j Job) Owed() bool { return (j.State == JobDone || j.State == JobFailed) && j.ToldAt.IsZero() }
 
-// storedJob is a Job in the bucket.
 type storedJob struct {
 	V int `json:"v"`
 	Job
 }
 
-// Jobs are the jobs of all nodes. List answers from a copy in memory, without payloads and results, that
-// follows the other nodes' writes within milliseconds; this node's own writes are visible at once. Its
-// methods may be used concurrently.
+// Jobs stores the jobs of all nodes. List reads an in-memory copy, without payloads and results, that follows other
+// nodes' writes within milliseconds; this node's writes are visible at once. Its methods may be used concurrently.
 type Jobs struct {
-	copies[Job]                // by keys, without payloads and results
-	talks       *Conversations // fixed after openJobs
+	copies[Job]                // by key, without payloads and results
+	talks       *Conversations // immutable
 
 	// news is closed at the next change of the copy. mu guards it.
 	news chan struct{}
@@ -116,7 +114,7 @@ type Jobs struct {
 
 var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
 
-// ValidJobID reports whether text has the form of a job's id.
+// ValidJobID reports whether text has the form of a job ID.
 func ValidJobID(text string) bool { return jobID.MatchString(text) }
 
 func (s *Store) openJobs(ctx context.Context) (*Jobs, error) {
@@ -134,17 +132,17 @@ func (s *Store) openJobs(ctx context.Context) (*Jobs, error) {
 	return j, nil
 }
 
-// decodeSlimJob reads a message about a job.
+// decodeSlimJob decodes a job for the copy.
 func decodeSlimJob(key string, m message) (Job, error) {
 	job, err := decodeJob(m.data)
 	if err == nil && keyOf(job.Deed) != key {
-		err = fmt.Errorf("%w: a job under the key of another one", ErrCorrupt)
+		err = fmt.Errorf("%w: the record belongs to another job", ErrCorrupt)
 	}
 	job.Revision = m.seq
 	return job.slim(), err
 }
 
-// slim returns the job as it is copied.
+// slim returns the job without payload and result.
 func (j Job) slim() Job {
 	j.Payload, j.Result = nil, nil
 	return j
@@ -181,9 +179,8 @@ func (j Job) life() time.Duration {
 	return JobLife
 }
 
-// Create keeps a new job. If there is one of the same deed already, that is returned and fresh is false;
-// but with anew the new one takes the place of one that is over. The errors wrap ErrFull if as many are kept
-// as may be, ErrTooBig or ErrUnavailable.
+// Create stores a new job. If the same action has a job, Create returns that and fresh is false, unless it has ended and
+// anew is set. The errors wrap ErrFull, ErrTooBig or ErrUnavailable.
 func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bool, err error) {
 	job.ChangedAt = time.Now().UTC()
 	data, err := encodeJob(job)
@@ -224,7 +221,7 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 	}
 }
 
-// Room returns an error that wraps ErrFull if no new job of that user may be kept.
+// Room returns an error wrapping ErrFull if the user can't have another job.
 func (j *Jobs) Room(user string) error {
 	all, _ := j.List()
 	own := 0
@@ -242,8 +239,8 @@ func (j *Jobs) Room(user string) error {
 	return nil
 }
 
-// Save writes a job over the one of its Revision, and returns it with its new one. The errors are ErrChanged
-// if it has another revision or is gone, or wrap ErrTooBig or ErrUnavailable.
+// Save writes a job over its Revision and returns it with the new one. The errors are ErrChanged, or wrap ErrTooBig or
+// ErrUnavailable.
 func (j *Jobs) Save(ctx context.Context, job Job) (Job, error) {
 	job.ChangedAt = time.Now().UTC()
 	data, err := encodeJob(job)
@@ -260,8 +257,8 @@ func (j *Jobs) Save(ctx context.Context, job Job) (Job, error) {
 	return job, nil
 }
 
-// Load returns a job that List has, whole and as the store has it now. The error is ErrUnknown, or wraps
-// ErrUnavailable or ErrCorrupt.
+// Load returns a whole job from the store, by an ID in List. The error is ErrUnknown, or wraps ErrUnavailable or
+// ErrCorrupt.
 func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 	j.mu.Lock()
 	key := ""
@@ -280,20 +277,19 @@ func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 	}
 	job, err := decodeJob(h.data)
 	if err == nil && job.ID != id {
-		return Job{}, ErrUnknown // another one has taken its place
+		return Job{}, ErrUnknown // replaced by another job
 	}
 	job.Revision = h.revision
 	return job, err
 }
 
-// List returns all jobs, the oldest first, without their payloads and results, and a channel that is closed
-// at the next change.
+// List returns all jobs, oldest first, without payloads and results, and a channel closed at the next change.
 func (j *Jobs) List() ([]Job, <-chan struct{}) {
 	now := time.Now()
 	j.mu.Lock()
 	list := make([]Job, 0, len(j.all))
 	for key, is := range j.all {
-		// The server does not tell of the end of a record's life.
+		// The server doesn't report expired records.
 		if now.Sub(is.value.ChangedAt) > is.value.life() {
 			delete(j.all, key)
 			continue
@@ -306,8 +302,8 @@ func (j *Jobs) List() ([]Job, <-chan struct{}) {
 	return list, changed
 }
 
-// Lease reserves a job for the caller, on all nodes, until it is released; see Conversations.Lease.
-// ErrBusy: somebody else has it.
+// Lease reserves a job for the caller, on all nodes, until released; see Conversations.Lease. ErrBusy means another
+// holder has it.
 func (j *Jobs) Lease(ctx context.Context, id string) (Held, error) {
-	return j.talks.Lease(ctx, "job "+id, jobLease) // no conversation has a name with a space
+	return j.talks.Lease(ctx, "job "+id, jobLease) // conversation IDs have no spaces
 }

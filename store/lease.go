@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// errLost says that somebody else holds a lease. It does not leave the package.
-var errLost = errors.New("store: the lease is somebody else's")
+// errLost means that another holder has the lease. It doesn't leave the package.
+var errLost = errors.New("store: another holder has the lease")
 
 const (
-	// renewals is how often a lease is renewed during its life.
+	// renewals is the number of renewals in a lease's life.
 	renewals = 3
-	// fencePart is the fraction of its life by which a holder stops before the life ends: the
-	// clocks of the holder and of the servers need not run alike.
+	// fencePart is the fraction of its life by which a holder stops early: the clocks of holder and servers may differ.
 	fencePart = 10
-	// againPart is the fraction of its life after which a failed renewal is tried again.
+	// againPart is the fraction of its life before a failed renewal is retried.
 	againPart = 30
 )
 
-// leaseKeys is what a lease needs of its bucket; *bucket is one.
+// leaseKeys is the part of bucket that a lease needs.
 type leaseKeys interface {
 	get(ctx context.Context, key string) (held, error)
 	create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error)
@@ -31,25 +30,23 @@ type leaseKeys interface {
 	remove(ctx context.Context, key string, expected uint64) (uint64, error)
 }
 
-// Lease is a key that only its holder keeps alive, until Release. A holder that cannot renew
-// it is told so before the key's life ends, by the holder's own monotonic clock, so nobody
-// else can hold the key yet. (That clock stops while a machine sleeps; the holder then learns
-// at the next renewal whether somebody else has taken the key.) Its methods may be used
-// concurrently.
+// Lease is a key that only its holder keeps alive, until Release. A holder that can't renew it is notified before the
+// key expires, by its own monotonic clock, so no other holder can exist yet. (That clock stops while a machine sleeps;
+// then the next renewal shows whether the key was taken.) Its methods may be used concurrently.
 type Lease struct {
-	// Fixed after begin.
+	// Immutable after begin.
 	keys     leaseKeys
 	name     string // of the bucket
 	log      *slog.Logger
 	wait     time.Duration // bounds release
 	key      string
-	data     []byte // identifies this lease: no other lease has the same
+	data     []byte // unique to this lease
 	life     time.Duration
 	stop     context.CancelFunc
 	lost     context.CancelFunc
 	whenLost func(f func())
 	fence    *time.Timer   // loses the lease before its life ends
-	over     chan struct{} // closed by keep when it returns
+	over     chan struct{} // closed when keep returns
 	losing   sync.Once
 	once     sync.Once
 
@@ -57,8 +54,7 @@ type Lease struct {
 	revision uint64
 }
 
-// lease takes a key that has no value, with data that no other lease has. errConflict if it
-// has a value.
+// lease acquires a key without a value, with unique data; errConflict if it has a value.
 func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.Duration) (*Lease, error) {
 	life = wholeSeconds(life)
 	asked := time.Now()
@@ -69,8 +65,8 @@ func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.D
 	return b.hold(key, data, h.revision, life, asked)
 }
 
-// hold keeps a key alive that the caller requested at that time and has just written for a
-// life of whole seconds, until Release or the end of the Store.
+// hold keeps a key alive, requested at the given time and just written for whole seconds, until Release or the Store's
+// end.
 func (b *bucket) hold(key string, data []byte, revision uint64, life time.Duration, asked time.Time) (*Lease, error) {
 	l := &Lease{keys: b, name: b.name, log: b.store.log, wait: b.store.o.Wait, key: key, data: data, life: life, revision: revision}
 	ctx := l.begin(asked)
@@ -82,7 +78,7 @@ func (b *bucket) hold(key string, data []byte, revision uint64, life time.Durati
 	return l, nil
 }
 
-// begin prepares the lease for its possible loss, and returns the context of its keep.
+// begin prepares for loss and returns the context of keep.
 func (l *Lease) begin(asked time.Time) context.Context {
 	held, lost := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(held)
@@ -92,17 +88,16 @@ func (l *Lease) begin(asked time.Time) context.Context {
 	return ctx
 }
 
-// left is how long the holder may rely on a key that it requested at that time.
+// left returns how long the holder may rely on a key requested at the given time.
 func (l *Lease) left(asked time.Time) time.Duration {
 	return time.Until(asked.Add(l.life - l.life/fencePart))
 }
 
-// WhenLost calls f, on a goroutine of its own, when the lease is lost: somebody else may hold
-// it soon, or holds it already. If it is lost already, f is called at once. A released lease
-// is never lost.
+// WhenLost calls f on a new goroutine when the lease is lost, meaning that another holder may have it now or soon; at
+// once if already lost. A released lease is never lost.
 func (l *Lease) WhenLost(f func()) { l.whenLost(f) }
 
-// lose tells the holder.
+// lose notifies the holder.
 func (l *Lease) lose(why string) {
 	l.losing.Do(func() {
 		l.log.Warn("store_lease_lost", "bucket", l.name, "why", why)
@@ -110,7 +105,7 @@ func (l *Lease) lose(why string) {
 	})
 }
 
-// keep renews the lease, until Release, its loss, or until done is closed.
+// keep renews the lease until Release, its loss, or done is closed.
 func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 	defer close(l.over)
 	next := time.NewTimer(l.life / renewals)
@@ -134,7 +129,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errLost):
-			l.lose("somebody else holds it")
+			l.lose("another holder has it")
 			return
 		default:
 			if !failed {
@@ -146,7 +141,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// renew writes the lease again and moves the fence. errLost if somebody else holds it.
+// renew writes the lease again and moves the fence; errLost if another holder has it.
 func (l *Lease) renew(ctx context.Context) error {
 	asked := time.Now()
 	revision, err := l.write(ctx)
@@ -154,14 +149,14 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	l.revision = revision
-	if l.fence.Stop() { // otherwise the lease is lost, and stays lost
+	if l.fence.Stop() { // otherwise the lease is lost for good
 		l.fence.Reset(l.left(asked))
 	}
 	return nil
 }
 
-// write replaces the value that the lease wrote last. That may be a renewal that seemed to
-// fail because its acknowledgement was lost. If the key has no value, the lease takes it again.
+// write replaces the lease's last value, which may be a renewal whose acknowledgement was lost. If the key has no value,
+// it reacquires the lease.
 func (l *Lease) write(ctx context.Context) (uint64, error) {
 	for expected := l.revision; ; {
 		revision, err := l.keys.replace(ctx, l.key, l.data, expected, l.life)
@@ -184,9 +179,8 @@ func (l *Lease) write(ctx context.Context) (uint64, error) {
 	}
 }
 
-// Check asks the store whether the lease is still the caller's, and takes it again if nobody holds
-// it: ErrFenced if somebody else does, or an error that wraps ErrUnavailable. A lease that was taken
-// again is not renewed.
+// Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
+// holder has it, or an error wrapping ErrUnavailable. A reacquired lease is not renewed.
 func (l *Lease) Check(ctx context.Context) error {
 	h, err := l.keys.get(ctx, l.key)
 	if errors.Is(err, errNone) {
@@ -200,14 +194,13 @@ func (l *Lease) Check(ctx context.Context) error {
 	return err
 }
 
-// Release gives the key back. If that fails, the key ends with the lease's life. It may be
-// called more than once and waits for at most Options.Wait.
+// Release removes the key, in at most Options.Wait; if that fails, the key expires. It may be called more than once.
 func (l *Lease) Release() {
 	l.once.Do(func() {
 		l.stop()
 		<-l.over
 		l.fence.Stop()
-		l.losing.Do(func() {}) // a released lease cannot be lost
+		l.losing.Do(func() {}) // a released lease can't be lost
 		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
 		defer cancel()
 		_, err := l.keys.remove(ctx, l.key, l.revision)

@@ -11,51 +11,47 @@ import (
 	"voicegw/store/witness"
 )
 
-// EntryState is what is known about a side effect.
+// EntryState is the state of a side effect.
 type EntryState string
 
 // The states of an entry.
 const (
-	// Pending: somebody has announced it. Whether it was done is unknown until Finish, and
-	// stays unknown if LeaseUntil passes first.
+	// Pending: announced. Whether it was done is unknown until Finish, and stays unknown if LeaseUntil passes first.
 	Pending EntryState = "pending"
-	// Done: it was done, and Envelope is its result.
+	// Done: done, with its result in Envelope.
 	Done EntryState = "done"
 )
 
-// Reservation is the announcement of a side effect.
+// Reservation announces a side effect.
 type Reservation struct {
-	// Key names the side effect: the same key, the same effect. Any text; only its
-	// SHA-256 is stored.
+	// Key identifies the side effect. Any text; only its SHA-256 is stored.
 	Key string `json:"-"`
-	// Tool, Session, Call and Turn say who announced it, for whoever reads the entry.
+	// Tool, Session, Call and Turn describe the caller for readers.
 	Tool    string `json:"tool"`
 	Session string `json:"session"`
 	Call    string `json:"call,omitempty"`
 	Turn    int    `json:"turn,omitempty"`
-	// Lease is how long the announcer may still be working on it, from now.
+	// Lease is how long the caller may be working on it, from now.
 	Lease time.Duration `json:"-"`
 }
 
-// Entry is what the ledger holds for a key.
+// Entry is the ledger's record for a key.
 type Entry struct {
 	Reservation
 	State EntryState `json:"state"`
-	// Envelope is the result, in the bytes that Finish was given without the white space
-	// between them; nil while it is pending.
+	// Envelope is the result as given to Finish, without white space between values; nil while pending.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
-	// At is when it was announced, LeaseUntil until when the announcer may be working on it;
-	// both by the clock of the announcer's node.
+	// At is the time of the announcement, LeaseUntil the end of its lease, by the caller's clock.
 	At         time.Time `json:"at"`
 	LeaseUntil time.Time `json:"lease_until"`
 
 	revision uint64
 }
 
-// Ledger remembers side effects so that none is done twice: callers ask it before the side
-// effect and tell it the result afterwards. Its methods may be used concurrently.
+// Ledger prevents repeated side effects: callers reserve a key before the side effect and record the result afterwards.
+// Its methods may be used concurrently.
 type Ledger struct {
-	// Fixed after openLedger.
+	// Immutable.
 	bucket *bucket
 	life   time.Duration
 }
@@ -65,14 +61,12 @@ func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
 	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
 }
 
-// Reserve announces a side effect. fresh says that the caller alone may do it, and must then
-// call Finish or Release; the announcement is durable when Reserve returns. Otherwise somebody
-// announced it before, and the entry is what is known: call Reserve again to learn more about
-// a pending one. The ledger forgets an entry after Options.LedgerLife.
+// Reserve announces a side effect durably. fresh means that only the caller may do it, and must then call Finish or
+// Release. Otherwise the key was reserved before; call Reserve again to follow a pending entry. Entries expire after
+// Options.LedgerLife.
 //
-// The errors wrap ErrUnavailable, ErrTooBig or ErrCorrupt. After ErrUnavailable the
-// announcement may have been stored: the side effect must not be done, and the key is pending
-// until its life ends unless it is released.
+// The errors wrap ErrUnavailable, ErrTooBig or ErrCorrupt. After ErrUnavailable the reservation may exist: the side
+// effect must not be done, and the key is pending until it expires unless it is released.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error) {
 	now := time.Now().UTC()
 	if s := l.bucket.store; s.journal != nil && now.Before(s.journal.Doubt()) {
@@ -96,8 +90,8 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error
 	return e, false, err
 }
 
-// inDoubt is Reserve after a damage whose extent is unknown: a key that the ledger lacks may
-// have been lost, so it counts as announced by somebody who never finished.
+// inDoubt is Reserve after damage of unknown extent: a missing key may have been lost, so it counts as reserved and
+// unfinished.
 func (l *Ledger) inDoubt(ctx context.Context, r Reservation, now time.Time) (Entry, bool, error) {
 	h, err := l.bucket.get(ctx, keyOf(r.Key))
 	if errors.Is(err, errNone) {
@@ -110,10 +104,9 @@ func (l *Ledger) inDoubt(ctx context.Context, r Reservation, now time.Time) (Ent
 	return e, false, err
 }
 
-// Finish records the result of a side effect, for another Options.LedgerLife. It is durable
-// when Finish returns, and may be called again with the same envelope after an error.
-// ErrChanged: somebody else finished or released it since. The other errors wrap
-// ErrUnavailable or ErrTooBig; the entry is pending then.
+// Finish records a side effect's result durably, for another Options.LedgerLife. It may be repeated with the same
+// envelope after an error. ErrChanged means that another caller finished or released it. The other errors wrap
+// ErrUnavailable or ErrTooBig, and leave the entry pending.
 func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) error {
 	if e.revision == 0 {
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
@@ -139,7 +132,7 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 		case err != nil:
 			return err
 		case bytes.Equal(h.data, data):
-			// An earlier call was stored although its caller was told otherwise.
+			// An earlier call was stored although it returned an error.
 			return l.bucket.claimHeld(ctx, key, h)
 		case h.revision != pending:
 			return ErrChanged
@@ -150,13 +143,13 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 	}
 }
 
-// Release forgets a reservation for which nothing was done, so that it can be made again.
-// It may be called again after an error. ErrUsed: the entry is done. ErrChanged: somebody
-// else changed it since. The other errors wrap ErrUnavailable.
+// Release removes a reservation whose side effect was not done, so that it can be made again. It may be repeated after
+// an error. ErrUsed means that the entry is done, ErrChanged that another caller changed it. The other errors wrap
+// ErrUnavailable.
 func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	switch {
 	case e.State == Done:
-		return fmt.Errorf("%w: what was done cannot be released", ErrUsed)
+		return fmt.Errorf("%w: a finished entry cannot be released", ErrUsed)
 	case e.revision == 0:
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
 	}
@@ -183,7 +176,6 @@ func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	}
 }
 
-// decodeEntry reads an entry of the bucket.
 func decodeEntry(h held) (Entry, error) {
 	var e Entry
 	if err := decode(h.data, &e); err != nil {

@@ -17,48 +17,47 @@ import (
 )
 
 const (
-	// mostListed bounds how many conversations List knows: those that were saved last. One takes about
-	// half a kilobyte of memory, once somebody has asked for the list.
+	// mostListed bounds the conversations in List, the last saved ones. Each takes about half a kilobyte of memory once
+	// the list was requested.
 	mostListed = 25_000
-	// MostPage is how many conversations one page may have.
+	// MostPage bounds a page.
 	MostPage = 200
-	// noteHeader has the digest of a conversation, as JSON in ASCII.
+	// noteHeader holds a conversation's digest as ASCII JSON.
 	noteHeader = "Voicegw-Digest"
 )
 
-// ErrCursor says that no page of a list ends where a Query says that it did.
-var ErrCursor = errors.New("store: no page ends there")
+// ErrCursor means that Query.After is not a valid Page.Next.
+var ErrCursor = errors.New("store: invalid page cursor")
 
-// Query is what List is asked for.
+// Query selects a page.
 type Query struct {
-	// User leaves out the conversations of everybody else; empty leaves out nobody's.
+	// User selects one user's conversations; empty means all.
 	User string
-	// After is the Next of the page before; empty for the first page.
+	// After is the previous page's Next; empty for the first page.
 	After string
-	// Most is how many lines the page may have, from 1 to MostPage; others count as the nearest of them.
+	// Most is the page's size, clamped to 1 to MostPage.
 	Most int
 }
 
 // Page is a part of the list.
 type Page struct {
 	Lines []conversation.Digest
-	// Next is where the next page begins; empty on the last one.
+	// Next is the next page's After; empty on the last page.
 	Next string
-	// Incomplete says on the last page that older conversations may be kept, which are not listed.
+	// Incomplete, on the last page, means that older conversations may exist.
 	Incomplete bool
 }
 
-// listing is a copy of the digests of the conversations that were saved last. It follows the bucket as
-// soon as somebody has asked for it.
+// listing is a copy of the last saved conversations' digests. It follows the bucket once it was requested.
 type listing struct {
-	// Fixed after newListing.
+	// Immutable.
 	talks  *Conversations
 	mirror *mirror
 	most   int
 
 	mu    sync.Mutex // guards the following fields
 	first chan struct{}
-	// order has *listed by revision, the newest at the back: the oldest is the one that ends next.
+	// order has *listed by revision, newest at the back: the oldest expires next.
 	order *list.List
 	byKey map[string]*list.Element
 	over  uint64 // the newest revision that had no room
@@ -70,21 +69,21 @@ type listed struct {
 	revision uint64
 	end      time.Time
 	user     string
-	digest   string // JSON, which a page reads: most are never shown
+	digest   string // JSON, decoded only when shown
 }
 
 func newListing(c *Conversations, most int) *listing {
 	l := &listing{talks: c, most: most, order: list.New(), byKey: make(map[string]*list.Element)}
 	l.mirror = c.bucket.store.newMirror(mirror{
-		bucket: c.bucket, what: "conversations", take: l.take, dropUnseen: l.dropUnseen, headersOnly: true, newest: uint64(most), skipped: l.skipped,
+		bucket: c.bucket, what: "conversations", take: l.take, dropUnseen: l.dropUnseen, headersOnly: true, newest: uint64(most),
+		skipped: l.skipped,
 	})
 	return l
 }
 
-// List returns a page of the conversations that are kept, the one first that was saved last. It is read
-// from memory, where a change of another node arrives within milliseconds; the first question of a
-// process waits until they were read once, for at most Options.Wait. A conversation that is saved between
-// two pages moves to the front, before the first of them. The error is ErrCursor, or wraps ErrUnavailable.
+// List returns a page of the stored conversations, last saved first. It reads an in-memory copy that follows other
+// nodes' writes within milliseconds; a process's first call waits up to Options.Wait for the copy. A conversation saved
+// between two pages moves to the front. The error is ErrCursor or wraps ErrUnavailable.
 func (c *Conversations) List(ctx context.Context, q Query) (Page, error) {
 	after := uint64(0)
 	if q.After != "" {
@@ -103,8 +102,7 @@ func (c *Conversations) List(ctx context.Context, q Query) (Page, error) {
 	return c.listing.page(q, after, oldest, time.Now())
 }
 
-// oldest returns the revision of the oldest conversation that is kept: what was removed to make room
-// is older.
+// oldest returns the revision of the oldest stored conversation; older ones were removed to make room.
 func (c *Conversations) oldest(ctx context.Context) (revision uint64, err error) {
 	err = c.bucket.store.within(ctx, c.bucket.store.o.Wait, "listing the conversations", func(ctx context.Context) error {
 		info, err := c.bucket.stream.Info(ctx)
@@ -116,7 +114,7 @@ func (c *Conversations) oldest(ctx context.Context) (revision uint64, err error)
 	return revision, err
 }
 
-// whole waits until all digests were read once. The first caller has them read.
+// whole waits until all digests were read once; the first caller starts reading.
 func (l *listing) whole(ctx context.Context) error {
 	s := l.talks.bucket.store
 	l.mu.Lock()
@@ -161,14 +159,14 @@ func (l *listing) page(q Query, after, oldest uint64, now time.Time) (Page, erro
 		}
 		var d conversation.Digest
 		if err := decode([]byte(is.digest), &d); err != nil {
-			return Page{}, err // it was read before
+			return Page{}, err // already validated
 		}
 		p.Lines, last = append(p.Lines, d), is.revision
 	}
 	return p, nil
 }
 
-// forget removes what is no longer kept. mu is held.
+// forget removes conversations that are no longer stored. mu is held.
 func (l *listing) forget(oldest uint64, now time.Time) {
 	for at := l.order.Front(); at != nil; at = l.order.Front() {
 		if is := at.Value.(*listed); is.revision >= oldest && now.Before(is.end) {
@@ -178,13 +176,12 @@ func (l *listing) forget(oldest uint64, now time.Time) {
 	}
 }
 
-// drop removes a conversation from the list. mu is held.
 func (l *listing) drop(at *list.Element) {
 	delete(l.byKey, at.Value.(*listed).key)
 	l.order.Remove(at)
 }
 
-// take puts one message of the bucket into the copy.
+// take adds one message of the bucket.
 func (l *listing) take(key string, m message) {
 	is := &listed{key: key, revision: m.seq, end: m.end()}
 	removed := m.header.Get(opHeader) != ""
@@ -210,8 +207,8 @@ func (l *listing) take(key string, m message) {
 	}
 }
 
-// read fills in the digest; false if the conversation is gone or cannot be read. One that an older version
-// has saved has no note, and is read itself.
+// read fills in the digest; false if the conversation is gone or unreadable. One saved by an older version has no note
+// and is read itself.
 func (l *listing) read(is *listed, note string) bool {
 	var d conversation.Digest
 	if decode([]byte(note), &d) != nil || keyOf(d.ID) != is.key {
@@ -227,13 +224,12 @@ func (l *listing) read(is *listed, note string) bool {
 		d = talk.Digest()
 		note = noteOf(&talk)
 	}
-	// Copies: the message and the conversation are larger.
+	// Copies, because the message and the conversation are larger.
 	is.user, is.digest = strings.Clone(d.User), strings.Clone(note)
 	return true
 }
 
-// dropUnseen forgets conversations that a whole reading has not seen. One that was saved after the reading
-// began has a newer revision than it found.
+// dropUnseen removes conversations missing from a full read, except newer ones.
 func (l *listing) dropUnseen(seen map[string]bool, last uint64, _ time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,24 +242,23 @@ func (l *listing) dropUnseen(seen map[string]bool, last uint64, _ time.Time) {
 	}
 }
 
-// skipped notes that a reading leaves out the messages up to a revision, because the list has no room for
-// them.
+// skipped records that a read leaves out messages up to a revision for lack of room.
 func (l *listing) skipped(revision uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = max(l.over, revision)
 }
 
-// noteOf returns the digest of a conversation for the header of its record.
+// noteOf returns a conversation's digest for its header.
 func noteOf(talk *conversation.Conversation) string {
 	data, err := json.Marshal(talk.Digest())
 	if err != nil {
-		return "" // it has only texts, numbers and times: a time before the year 0 or after 9999
+		return "" // fails only for a time before year 0 or after 9999
 	}
 	return ascii(data)
 }
 
-// ascii writes JSON without a letter beyond ASCII, as headers carry it.
+// ascii escapes JSON to ASCII, as headers require.
 func ascii(data []byte) string {
 	var b strings.Builder
 	for len(data) > 0 {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// tryLock refuses: without a lock two processes could destroy one folder.
+// tryLock fails: without a lock two processes could corrupt the folder.
 func tryLock(*os.File) error {
 	return errors.New("folders cannot be locked on this system; use an external NATS cluster by its URL")
 }

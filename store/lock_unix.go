@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock locks file for this open file alone, so that a second Open in the same
-// process is refused too. Closing the file, or the end of the process, unlocks it.
+// tryLock locks file for this open file only, so that a second Open in the same process fails too. Closing the file, or
+// the process's end, unlocks it.
 func tryLock(file *os.File) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)

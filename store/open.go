@@ -18,29 +18,25 @@ import (
 )
 
 const (
-	// openWait bounds each step of Open, and with it the time that a cluster which has just
-	// started has for electing its leaders.
+	// openWait bounds each step of Open, including a new cluster's leader elections.
 	openWait = 20 * time.Second
-	// attemptWait bounds one attempt of an operation: a cluster that is electing a leader does
-	// not answer at all.
+	// attemptWait bounds one attempt: a cluster without a leader doesn't answer at all.
 	attemptWait = 1500 * time.Millisecond
-	// retryPause is how long an operation waits before it tries again.
+	// retryPause is the pause between attempts.
 	retryPause = 50 * time.Millisecond
-	// conflictPause is how long a step waits after it met another write.
+	// conflictPause is the pause after a conflict.
 	conflictPause = 2 * time.Millisecond
-	// closeWait bounds how long Close waits for the client's own goroutines.
+	// closeWait bounds Close's wait for the client's goroutines.
 	closeWait = 5 * time.Second
-	// headroom is the part of the engine's limit on a message that is kept free for headers.
+	// headroom is reserved for headers in the engine's message size limit.
 	headroom = 8 << 10
-	// levelTTL is the JetStream API level from which each message may have its own life
-	// (nats-server 2.11).
+	// levelTTL is the JetStream API level with per-message TTL (nats-server 2.11).
 	levelTTL = 1
 )
 
-// Store keeps everything in one engine. Its parts may be used by any number of
-// goroutines at once, and by several nodes on one cluster.
+// Store keeps all data in one engine. It may be used concurrently, and by several nodes on one cluster.
 type Store struct {
-	// Fixed after Open.
+	// Immutable after Open.
 	o        Options
 	log      *slog.Logger
 	embedded *embedded // nil for an external server
@@ -55,7 +51,7 @@ type Store struct {
 	tickets  *Tickets
 	voice    *VoiceSessions
 	nodes    *Nodes
-	// directory and checkpoints let voice sessions go on at other nodes.
+	// directory and checkpoints let voice sessions continue on other nodes.
 	directory   *Directory
 	checkpoints *Checkpoints
 	usage       *Usage
@@ -68,28 +64,27 @@ type Store struct {
 	place       *place           // nil if journal is nil
 
 	looking sync.Mutex // allows one look at a time
-	// misplaced says why the data folder is not the one that was opened; nil while it is.
-	// Only look writes it.
+	// misplaced is the problem with the data folder, or nil. Only look writes it.
 	misplaced atomic.Pointer[error]
 	member    atomic.Pointer[Membership] // nil before Nodes.Join
 
-	// done is closed by Close: no operation tries again, and the goroutines end.
+	// done is closed by Close: operations stop retrying and goroutines end.
 	done chan struct{}
-	// gone is closed by the client library once its connection is closed.
+	// gone is closed when the client's connection is closed.
 	gone      chan struct{}
 	mirroring sync.Mutex // guards mirrors
 	mirrors   []*mirror
 
 	closing sync.Once
-	ended   error          // of Close; written within closing
-	running sync.WaitGroup // the goroutines of this Store
+	ended   error          // Close's result; written within closing
+	running sync.WaitGroup // the Store's goroutines
 
-	mu     sync.RWMutex // each operation holds it for reading, so that Close waits for them
+	mu     sync.RWMutex // held for reading by each operation, so that Close waits for them
 	closed bool         // guarded by mu
 }
 
-// Open opens the store that o describes, and creates missing buckets and streams. The errors
-// say what is wrong, where, and what to do. The goroutines that it starts end with Close.
+// Open opens a store, creating missing buckets and streams. Errors say what is wrong, where, and what to do. Its
+// goroutines end with Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -113,7 +108,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// where names the place of the data, without a secret.
+// where returns the location of the data, without secrets.
 func (s *Store) where() string {
 	switch {
 	case s.o.URL != "":
@@ -124,13 +119,13 @@ func (s *Store) where() string {
 	return s.o.Dir
 }
 
-// hosts returns a list of URLs without the parts that may be secret.
+// hosts returns a list of URLs without secret parts.
 func hosts(urls string) string {
 	var names []string
 	for _, one := range strings.Split(urls, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		if err != nil || u.Host == "" {
-			names = append(names, "(an address that cannot be read)")
+			names = append(names, "(unreadable address)")
 			continue
 		}
 		names = append(names, u.Scheme+"://"+u.Host)
@@ -138,15 +133,14 @@ func hosts(urls string) string {
 	return strings.Join(names, ",")
 }
 
-// connect connects the client once.
 func (s *Store) connect() error {
 	options := []nats.Option{
 		nats.Name("voicegw"),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		// A message that cannot be sent fails at once, and its sender tries again: so nothing is
-		// written long after its caller has given up.
+		// Without buffering, a message that can't be sent fails at once and is retried by its sender, so nothing is
+		// written after its caller gave up.
 		nats.ReconnectBufSize(-1),
 		nats.Timeout(s.o.Wait),
 		nats.PingInterval(10 * time.Second),
@@ -173,15 +167,15 @@ func (s *Store) connect() error {
 	return err
 }
 
-// unreachable says why there is no connection. The error of an invalid URL contains the URL,
-// which may hold a secret, so its text is left out.
+// unreachable explains a failed connection. It omits the error text of an invalid URL, which may contain secrets.
 func (s *Store) unreachable(err error) error {
 	var parse *url.Error
 	switch {
 	case errors.As(err, &parse):
-		return fmt.Errorf("store: the URL of the NATS cluster cannot be read; it is nats://host:4222 or tls://host:4222, several separated by commas")
+		return fmt.Errorf("store: invalid URL of the NATS cluster; use nats://host:4222 or tls://host:4222, several separated by commas")
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return fmt.Errorf("%w: the NATS server %s refuses who we say we are; check the credentials file %q: %w", ErrUnavailable, s.where(), s.o.Credentials, err)
+		return fmt.Errorf("%w: the NATS server %s rejects the credentials; check the file %q: %w", ErrUnavailable, s.where(),
+			s.o.Credentials, err)
 	}
 	return fmt.Errorf("%w: no NATS server at %s; start it, or check the URL: %w", ErrUnavailable, s.where(), err)
 }
@@ -205,7 +199,7 @@ func (s *Store) found() {
 	s.connected()
 }
 
-// prepare checks what the server can do and opens each part.
+// prepare checks the server's features and opens each part.
 func (s *Store) prepare(ctx context.Context) error {
 	err := s.within(ctx, openWait, "asking for JetStream", func(ctx context.Context) error {
 		info, err := s.js.AccountInfo(ctx)
@@ -215,7 +209,7 @@ func (s *Store) prepare(ctx context.Context) error {
 		case err != nil:
 			return err
 		case info.API.Level < levelTTL:
-			return final{errors.New("the NATS server is too old: version 2.11 or newer is needed, for records that end by themselves")}
+			return final{errors.New("the NATS server is too old: version 2.11 or newer is needed for per-message TTL")}
 		}
 		return nil
 	})
@@ -242,7 +236,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// opens returns what opens each part, in the order in which they need each other.
+// opens returns the functions that open each part, in order of dependency.
 func (s *Store) opens() []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) (err error) { s.nodes, err = s.openNodes(ctx); return err },
@@ -272,64 +266,62 @@ func (s *Store) Confirmations() *Confirmations { return s.confirm }
 // Approvals returns the approved actions whose outcome is not known.
 func (s *Store) Approvals() *Approvals { return s.confirm.approvals }
 
-// Blocks returns who is shut out.
+// Blocks returns the blocked users.
 func (s *Store) Blocks() *Blocks { return s.blocks }
 
 // Audit returns the stream of audit records.
 func (s *Store) Audit() *AuditStream { return s.audit }
 
-// Conversations returns what was said.
+// Conversations returns the conversations.
 func (s *Store) Conversations() *Conversations { return s.talks }
 
-// Answers returns what became of messages.
+// Answers returns the outcomes of messages.
 func (s *Store) Answers() *Answers { return s.answers }
 
-// Tickets returns what opens voice sessions.
+// Tickets returns the tickets for voice sessions.
 func (s *Store) Tickets() *Tickets { return s.tickets }
 
-// VoiceSessions returns the voice sessions that are offered or run.
+// VoiceSessions returns the offered and running voice sessions.
 func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
 
-// Nodes returns which gateways share the store.
+// Nodes returns the gateways that share the store.
 func (s *Store) Nodes() *Nodes { return s.nodes }
 
-// Directory returns which node runs which voice session.
+// Directory returns the session directory.
 func (s *Store) Directory() *Directory { return s.directory }
 
-// Checkpoints returns what another node needs to go on with a voice session.
+// Checkpoints returns the checkpoints of voice sessions.
 func (s *Store) Checkpoints() *Checkpoints { return s.checkpoints }
 
-// Usage returns what users and keys have used.
+// Usage returns the usage of users and keys.
 func (s *Store) Usage() *Usage { return s.usage }
 
 // Agents returns the edited agents.
 func (s *Store) Agents() *Agents { return s.agents }
 
-// Jobs returns the long work that calls have begun.
+// Jobs returns the jobs.
 func (s *Store) Jobs() *Jobs { return s.jobs }
 
-// Webhooks returns the events that are on their way to others.
+// Webhooks returns the undelivered webhook events.
 func (s *Store) Webhooks() *Webhooks { return s.webhooks }
 
-// Ready says whether the store answers and accepts writes: one exchange with the leader of
-// the ledger's stream, of some 100 us, and the embedded server's own health. After a write to
-// that stream has failed (the disk was full), the stream accepts no more until the Store is
-// opened again. The error wraps ErrUnavailable, or is errClosed.
+// Ready checks that the store answers and accepts writes: one exchange with the leader of the ledger's stream, of some
+// 100 us, and the embedded server's health. After a failed write (full disk), the stream accepts no more until the Store
+// is reopened. The error wraps ErrUnavailable, or is errClosed.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.within(ctx, s.o.Wait, "asking whether it is ready", func(ctx context.Context) error {
 		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
 			return err
 		}
 		if err := s.embedded.healthy(ctx); err != nil {
-			return final{fmt.Errorf("%w: %s: %w; see whether the disk is full, and restart", ErrUnavailable, s.where(), err)}
+			return final{fmt.Errorf("%w: %s: %w; check whether the disk is full, and restart", ErrUnavailable, s.where(), err)}
 		}
 		return nil
 	})
 }
 
-// Close ends the store: it waits for running operations for at most Options.Wait, and later
-// ones get errClosed. Everything that was acknowledged stays. It may be called more than once
-// and from any goroutine.
+// Close waits up to Options.Wait for running operations; later ones get errClosed. Acknowledged data stays. It may be
+// called more than once and concurrently.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)
@@ -357,14 +349,14 @@ func (s *Store) Close() error {
 	return s.ended
 }
 
-// final is an error of an attempt which another attempt cannot mend.
+// final is an error that another attempt can't fix.
 type final struct{ error }
 
 // Unwrap returns the wrapped error.
 func (f final) Unwrap() error { return f.error }
 
-// start runs f on a goroutine that Close waits for; f ends when s.done is closed. It
-// reports false if the Store is closed.
+// start runs f on a goroutine that Close waits for; f must end when s.done is closed. It returns false if the Store is
+// closed.
 func (s *Store) start(f func()) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -375,9 +367,8 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// within runs attempt until it succeeds or fails for good, for at most wait. One attempt has
-// a third of that, so that a lost answer leaves time for another one. attempt must not call
-// within.
+// within runs attempt until it succeeds or fails permanently, for at most wait. Each attempt gets a third of that, so
+// that a lost answer leaves time for another. attempt must not call within.
 func (s *Store) within(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	began := time.Now()
 	err := s.tries(ctx, wait, what, attempt)
@@ -387,7 +378,7 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	return err
 }
 
-// tries is within without its observer.
+// tries is within without Options.Observe.
 func (s *Store) tries(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -419,11 +410,10 @@ func (s *Store) tries(ctx context.Context, wait time.Duration, what string, atte
 	}
 }
 
-// Op is a kind of operation, for whoever counts them.
+// Op is a kind of operation, for metrics.
 type Op string
 
-// The operations. OpAsk asks whether the store is there, OpOpen is everything else: it makes buckets and
-// streams at the start.
+// The operations. OpAsk checks the store, OpOpen is everything else: creating buckets and streams.
 const (
 	OpRead  Op = "read"
 	OpWrite Op = "write"
@@ -431,7 +421,7 @@ const (
 	OpOpen  Op = "open"
 )
 
-// opOf returns the kind of the operation that is described like that.
+// opOf returns the kind of an operation by its description.
 func opOf(what string) Op {
 	doing, _, _ := strings.Cut(what, " ")
 	switch doing {
@@ -445,13 +435,13 @@ func opOf(what string) Op {
 	return OpOpen
 }
 
-// bounded gives an operation of several steps a common deadline.
+// bounded gives an operation of several steps one deadline.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.o.Wait)
 }
 
-// pause waits a moment after a conflict: a leader that waits for its followers refuses a
-// write because of another one that cannot be read yet, which may be the caller's own.
+// pause waits after a conflict: a leader waiting for its followers refuses a write because of one that can't be read
+// yet, possibly the caller's own.
 func (s *Store) pause(ctx context.Context) error {
 	select {
 	case <-time.After(conflictPause):
@@ -459,12 +449,11 @@ func (s *Store) pause(ctx context.Context) error {
 	case <-s.done:
 		return errClosed
 	case <-ctx.Done():
-		return classed(ctx, fmt.Errorf("store: another write is in the way: %w", ctx.Err()))
+		return classed(ctx, fmt.Errorf("store: conflict with another write: %w", ctx.Err()))
 	}
 }
 
-// described says which operation failed. The two outcomes that callers in this package
-// compare stay unwrapped.
+// described adds the operation to an error. The two outcomes that this package compares stay unwrapped.
 func described(what string, err error) error {
 	if err == nil || errors.Is(err, errConflict) || errors.Is(err, errNone) {
 		return err
@@ -472,7 +461,7 @@ func described(what string, err error) error {
 	return fmt.Errorf("store: %s: %w", what, err)
 }
 
-// most is the limit of one value in bytes.
+// most is the maximum size of a value in bytes.
 func (s *Store) most() int {
 	return int(min(s.conn.MaxPayload(), embeddedPayload)) - headroom
 }

@@ -115,7 +115,7 @@ func TestOpenErrors(t *testing.T) {
 		"no JetStream":    {Options{URL: plain.ClientURL()}, []string{plain.Addr().String(), "-js"}},
 		"who we are":      {Options{URL: locked.ClientURL()}, []string{locked.Addr().String(), "credentials"}},
 		"no credentials":  {Options{URL: plain.ClientURL(), Credentials: file + "x"}, []string{file + "x"}},
-		"replicas of one": {Options{URL: startJetStream(t).ClientURL(), Replicas: 3}, []string{"alone"}},
+		"replicas of one": {Options{URL: startJetStream(t).ClientURL(), Replicas: 3}, []string{"single server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.o.Wait = 300 * time.Millisecond

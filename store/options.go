@@ -14,16 +14,14 @@ import (
 	"voicegw/config/setting"
 )
 
-// Sync says when the embedded server syncs written data to the disk.
+// Sync is when the embedded server syncs data to disk.
 type Sync int
 
 const (
-	// SyncAlways acknowledges a write once it is on the disk: a power failure loses no
-	// acknowledged write.
+	// SyncAlways acknowledges a write once it is on disk: a power failure loses no acknowledged write.
 	SyncAlways Sync = iota
-	// SyncInterval acknowledges a write once the operating system has it, and syncs once a
-	// second: a crash of the process loses nothing, a power failure loses up to the last
-	// second. It is some twenty times faster.
+	// SyncInterval acknowledges a write once the operating system has it, and syncs once a second: a power failure loses
+	// up to a second, a crash of the process nothing. It is about twenty times faster.
 	SyncInterval
 )
 
@@ -32,74 +30,65 @@ const syncInterval = time.Second
 
 // Options configure a Store. One of Dir, URL and Memory is required.
 type Options struct {
-	// Dir is the folder of the embedded server's data, which no other process may have open.
-	// It is created if it is missing, for this user alone (0700).
+	// Dir is the embedded server's data folder, for one process only. It is created if missing, with mode 0700.
 	Dir string
-	// URL is an external NATS cluster: nats://host:port or tls://host:port, several
-	// separated by commas. It needs JetStream and version 2.11 or newer. Empty means
-	// embedded.
+	// URL is an external NATS cluster with JetStream, version 2.11 or newer: nats://host:port or tls://host:port,
+	// several separated by commas. Empty means embedded.
 	URL string
-	// Credentials is the path of a .creds file for URL; empty means no credentials.
+	// Credentials is the path of a .creds file for URL; may be empty.
 	Credentials string
-	// Replicas is how many servers of an external cluster keep each record, 1 to 5.
-	// Zero means 1. Whether those sync to disk before they acknowledge is their own
-	// configuration (jetstream.sync_interval: always).
+	// Replicas is the number of servers of an external cluster that keep each record, 1 to 5. Zero means 1. Their own
+	// configuration decides whether they sync before acknowledging (jetstream.sync_interval: always).
 	Replicas int
-	// Sync applies to the embedded server alone.
+	// Sync applies to the embedded server only.
 	Sync Sync
-	// Memory keeps everything in an embedded server's memory: for tests, and for commands
-	// that need a store for one call. Dir is ignored then.
+	// Memory keeps everything in an embedded server's memory, for tests and one-off commands, and ignores Dir.
 	Memory bool
-	// Prefix begins the names of buckets and streams: letters, digits, - and _. Stores
-	// with different prefixes share a cluster without seeing each other. Empty means
-	// "voicegw".
+	// Prefix begins the names of buckets and streams: letters, digits, - and _. Stores with different prefixes can share
+	// a cluster. Empty means "voicegw".
 	Prefix string
-	// LedgerLife is how long the ledger remembers a reservation, and again from its finish
-	// on; at least one second. Zero means 24 hours.
+	// LedgerLife is how long the ledger keeps a reservation, and again after its finish; at least one second. Zero means
+	// 24 hours.
 	LedgerLife time.Duration
-	// AuditAge and AuditBytes bound the audit stream: older lines are removed, and the oldest
-	// ones when it is larger. Zero means 30 days and 1 GiB.
+	// AuditAge and AuditBytes bound the audit stream, from which the oldest lines are removed. Zero means 30 days and 1
+	// GiB.
 	AuditAge   time.Duration
 	AuditBytes int64
-	// MostBlocks bounds how many users are blocked at once. Zero means 100,000.
+	// MostBlocks bounds the blocked users. Zero means 100,000.
 	MostBlocks int
-	// ConversationLife is how long a conversation is kept after it was last saved, and
-	// ConversationBytes bounds all of them together: beyond it, those that were saved longest
-	// ago are removed. At least a second and 1 MiB. Zero means 30 days and 1 GiB.
+	// ConversationLife is how long a conversation is kept after its last save, and ConversationBytes bounds all of them:
+	// the oldest are removed. At least a second and 1 MiB. Zero means 30 days and 1 GiB.
 	ConversationLife  time.Duration
 	ConversationBytes int64
-	// AnswerBytes bounds all answers to messages that may be sent again: beyond it, those
-	// that were saved longest ago are removed. At least 1 MiB. Zero means 64 MiB.
+	// AnswerBytes bounds all stored answers: the oldest are removed. At least 1 MiB. Zero means 64 MiB.
 	AnswerBytes int64
-	// TicketLife is how long a ticket can be used. Zero means a minute.
+	// TicketLife is how long a ticket is valid. Zero means a minute.
 	TicketLife time.Duration
-	// MostTickets bounds how many tickets are remembered at once: those of the last hour,
-	// and those made within TicketLife. Zero means 100,000.
+	// MostTickets bounds the remembered tickets: those of the last hour plus TicketLife. Zero means 100,000.
 	MostTickets int
-	// Wait bounds every operation, in addition to its context's deadline. Within it an
-	// operation that may succeed later is tried again. Zero means 5 s.
+	// Wait bounds every operation, including retries, in addition to its context. Zero means 5 s.
 	Wait time.Duration
-	// AcceptDamage is the code of a DamageError, to continue with that damage once: lost
-	// entries count as in doubt. Empty refuses to open damaged data.
+	// AcceptDamage is the code of a DamageError, to continue once with that damage: lost entries count as in doubt.
+	// Empty refuses to open damaged data.
 	AcceptDamage string
-	// Observe is told of each operation: how long it took with all attempts, and whether the store
-	// could not be reached. It may be called concurrently and must not block. Nil means nobody.
+	// Observe is called after each operation with its total time and whether the store was unavailable. It may be called
+	// concurrently and must not block. May be nil.
 	Observe func(op Op, took time.Duration, failed bool)
-	// Logger receives what the embedded server warns of (warn) and reports (debug), and when
-	// an external one is lost and found again. Nil means no logging.
+	// Logger gets the embedded server's warnings (warn) and reports (debug), and lost and restored connections. May be
+	// nil.
 	Logger *slog.Logger
 }
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// memoryAudit, memoryConversations and memoryAnswers bound what a Store in memory keeps.
+// The limits of a Store in memory.
 const (
 	memoryAudit         = 64 << 20
 	memoryConversations = 64 << 20
 	memoryAnswers       = 16 << 20
 )
 
-// complete returns the options with their defaults, or what is wrong with them.
+// complete returns the options with defaults, or an error.
 func (o Options) complete() (Options, error) {
 	setDefault(&o.Replicas, setting.Replicas)
 	setDefault(&o.Prefix, "voicegw")
@@ -125,17 +114,17 @@ func (o Options) complete() (Options, error) {
 	return o, o.checkBounds()
 }
 
-// checkPlace says what is wrong with the place of the data.
+// checkPlace validates the location of the data.
 func (o Options) checkPlace() error {
 	switch {
 	case o.URL != "" && o.Memory:
-		return errors.New("store: URL and Memory exclude each other: an external server keeps what it keeps")
+		return errors.New("store: URL and Memory exclude each other; set one of them")
 	case o.URL == "" && !o.Memory && o.Dir == "":
-		return errors.New("store: where to keep the data is not said: set Dir to a folder, or URL to a NATS cluster")
+		return errors.New("store: no location for the data: set Dir to a folder, or URL to a NATS cluster")
 	case o.URL == "" && o.Credentials != "":
-		return errors.New("store: Credentials are for an external cluster: set URL too, or leave them out")
+		return errors.New("store: Credentials need an external cluster: set URL too, or remove them")
 	case o.URL == "" && o.Replicas != 1:
-		return fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or leave Replicas out", o.Replicas)
+		return fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or remove Replicas", o.Replicas)
 	case o.Replicas < 1 || o.Replicas > 5:
 		return fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
 	case !validPrefix.MatchString(o.Prefix):
@@ -144,11 +133,11 @@ func (o Options) checkPlace() error {
 	return nil
 }
 
-// checkBounds says which bound is invalid.
+// checkBounds validates the limits.
 func (o Options) checkBounds() error {
 	switch {
 	case o.LedgerLife < time.Second:
-		return fmt.Errorf("store: a ledger that remembers for %v: use a second or more", o.LedgerLife)
+		return fmt.Errorf("store: LedgerLife is %v: use a second or more", o.LedgerLife)
 	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
 		return fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
 	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
@@ -170,23 +159,23 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// CheckCredentials reports whether a file of [Options.Credentials] can be read and holds a user's credentials. The
-// error does not repeat them. It is nil for an empty path.
+// CheckCredentials reports whether a file for [Options.Credentials] is readable and has a user's credentials; nil for an
+// empty path. The error doesn't contain them.
 func CheckCredentials(path string) error {
 	if path == "" {
 		return nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("store: the credentials cannot be read: %w", err)
+		return fmt.Errorf("store: read the credentials: %w", err)
 	}
 	defer clear(data)
 	if _, err := nkeys.ParseDecoratedJWT(data); err != nil {
-		return fmt.Errorf("store: the file %s holds no user JWT; make it with nsc generate creds", path)
+		return fmt.Errorf("store: the file %s has no user JWT; create it with nsc generate creds", path)
 	}
 	seed, err := nkeys.ParseDecoratedUserNKey(data)
 	if err != nil {
-		return fmt.Errorf("store: the file %s holds no user seed; make it with nsc generate creds", path)
+		return fmt.Errorf("store: the file %s has no user seed; create it with nsc generate creds", path)
 	}
 	seed.Wipe()
 	return nil

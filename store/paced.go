@@ -9,47 +9,46 @@ import (
 )
 
 const (
-	// checkpointEvery is how often a session's checkpoint is written at most, in the long run.
+	// checkpointEvery is the average minimum interval between two writes of a session's checkpoint.
 	checkpointEvery = time.Second
-	// checkpointBurst is how many more may be written at once after a quiet time: what the user has
-	// just said must not wait, because it is lost if the process dies.
+	// checkpointBurst is the number of extra writes at once after a quiet time: the user's latest words must not wait,
+	// because a crash would lose them.
 	checkpointBurst = 3
-	// mostWriters is how many checkpoints are written at the same time. A store of several servers takes
-	// some ms for each, and a third of a second when everything is busy: the sessions of one gateway must
-	// not wait for each other then, because what is not written is lost if the process dies.
+	// mostWriters is the number of concurrent checkpoint writes. Each takes a few ms in a cluster, or a third of a
+	// second under load; sessions must not wait for each other then, because a crash loses what isn't written.
 	mostWriters = 64
 )
 
-// writeCheckpoint writes a session's checkpoint over that of the revision known, or removes it if
-// of is nil, and returns the revision that is there now.
+// writeCheckpoint writes a session's checkpoint over revision known, or removes it if of is nil, and returns the current
+// revision.
 type writeCheckpoint func(ctx context.Context, session string, of *Checkpoint, known uint64) (uint64, error)
 
-// paced writes checkpoints on a few goroutines, which run while something is to be written.
+// paced writes checkpoints on a few goroutines that run only while there is work.
 type paced struct {
-	// Fixed after newPaced.
+	// Immutable.
 	write writeCheckpoint
 	start func(f func()) bool
 	done  <-chan struct{}
 	log   *slog.Logger
-	wake  chan struct{} // holds a note that there is more to write; never closed
+	wake  chan struct{} // requests work; capacity 1, never closed
 
 	mu       sync.Mutex // guards the following fields
 	sessions map[string]*pacedSession
-	writers  int  // goroutines of run
-	failed   bool // the last write failed, which was logged
+	writers  int  // running goroutines of run
+	failed   bool // the last write failed and was logged
 }
 
-// pacedSession is what paced knows of a session. The mutex of paced guards what follows writing.
+// pacedSession is the state of a session. The mutex of paced guards the fields after result.
 type pacedSession struct {
 	writing sync.Mutex // held for a write
 	result  error      // of the newest write; guarded by writing
 
-	waits    bool        // pending is to be written
-	since    time.Time   // since when something waits
-	busy     bool        // a goroutine of run writes it
-	pending  *Checkpoint // nil means that the checkpoint is to be removed
-	next     time.Time   // when a write would be due at an even pace; a burst may be ahead of it
-	revision uint64      // of the session's checkpoint in the store, as far as it is known
+	waits    bool        // pending must be written
+	since    time.Time   // since when
+	busy     bool        // a goroutine of run is writing it
+	pending  *Checkpoint // nil removes the checkpoint
+	next     time.Time   // when a write is due at an even pace; a burst may be earlier
+	revision uint64      // of the stored checkpoint, as far as known
 	epoch    uint64      // of that revision
 }
 
@@ -57,7 +56,7 @@ func newPaced(write writeCheckpoint, start func(func()) bool, done <-chan struct
 	return &paced{write: write, start: start, done: done, log: log, wake: make(chan struct{}, 1), sessions: map[string]*pacedSession{}}
 }
 
-// session returns what is known of a session. The caller must hold mu.
+// session returns a session's state. The caller must hold mu.
 func (p *paced) session(id string) *pacedSession {
 	s := p.sessions[id]
 	if s == nil {
@@ -67,7 +66,7 @@ func (p *paced) session(id string) *pacedSession {
 	return s
 }
 
-// waitFor has a checkpoint wait to be written, in the place of one that does. The caller must hold mu.
+// waitFor replaces the pending checkpoint. The caller must hold mu.
 func (s *pacedSession) waitFor(of *Checkpoint) {
 	if !s.waits {
 		s.since = time.Now()
@@ -75,7 +74,7 @@ func (s *pacedSession) waitFor(of *Checkpoint) {
 	s.waits, s.pending = true, of
 }
 
-// dueAt is when what waits is to be written. The caller must hold mu.
+// dueAt returns when the pending checkpoint is due. The caller must hold mu.
 func (s *pacedSession) dueAt() time.Time {
 	if at := s.next.Add(-checkpointBurst * checkpointEvery); at.After(s.since) {
 		return at
@@ -83,8 +82,7 @@ func (s *pacedSession) dueAt() time.Time {
 	return s.since
 }
 
-// note has a checkpoint written as soon as its session's pace allows, in the place of one that
-// waits. It does not wait.
+// note replaces the pending checkpoint, to be written when its session's pace allows. It doesn't block.
 func (p *paced) note(id string, of *Checkpoint) {
 	p.mu.Lock()
 	s := p.session(id)
@@ -106,8 +104,7 @@ func (p *paced) note(id string, of *Checkpoint) {
 	}
 }
 
-// now writes a checkpoint at once, in the place of one that waits, or a newer one that was noted
-// meanwhile.
+// now writes a checkpoint at once, or a newer one noted in between, instead of a pending one.
 func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	p.mu.Lock()
 	s := p.session(id)
@@ -116,7 +113,7 @@ func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	return p.flush(ctx, id)
 }
 
-// flush writes at once what waits of a session. If nothing does, it returns what came of the last write.
+// flush writes a session's pending checkpoint at once; without one it returns the last write's result.
 func (p *paced) flush(ctx context.Context, id string) error {
 	p.mu.Lock()
 	s := p.session(id)
@@ -130,7 +127,7 @@ func (p *paced) flush(ctx context.Context, id string) error {
 	return err
 }
 
-// again has a checkpoint that could not be written written later, unless there is a newer one.
+// again schedules a checkpoint whose write failed, unless there is a newer one.
 func (p *paced) again(id string, of *Checkpoint) {
 	p.mu.Lock()
 	waits := p.session(id).waits
@@ -140,8 +137,8 @@ func (p *paced) again(id string, of *Checkpoint) {
 	}
 }
 
-// newest writes what waits of a session, and returns it. If nothing waits, another goroutine has
-// written it, and newest returns what came of that. The caller must hold s.writing.
+// newest writes and returns the pending checkpoint. If there is none, another goroutine has written it, and newest
+// returns that result. The caller must hold s.writing.
 func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkpoint, error) {
 	p.mu.Lock()
 	waits, of := s.waits, s.pending
@@ -153,19 +150,19 @@ func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkp
 	return of, s.result
 }
 
-// carryOut writes, and notes what is known of the session then. The caller must hold s.writing.
+// carryOut writes a checkpoint and updates the session's state. The caller must hold s.writing.
 func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Checkpoint) error {
 	p.mu.Lock()
 	known := s.revision
 	if of != nil && of.Epoch != s.epoch {
-		known, s.epoch = 0, of.Epoch // whoever wrote that revision may have been another owner
+		known, s.epoch = 0, of.Epoch // that revision may be another owner's
 	}
 	p.mu.Unlock()
 	revision, err := p.write(ctx, id, of, known)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.revision = revision; errors.Is(err, ErrFenced) {
-		s.revision = 0 // it is the next owner's, which must not be written over
+		s.revision = 0 // it belongs to the next owner and must not be overwritten
 	}
 	now := time.Now()
 	if s.next.Before(now) {
@@ -173,20 +170,20 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 	}
 	s.next = s.next.Add(checkpointEvery)
 	if latest := now.Add((1 + checkpointBurst) * checkpointEvery); s.next.After(latest) {
-		s.next = latest // writes that do not wait hold up the next one for no longer than one that does
+		s.next = latest // immediate writes delay the next paced one by no more than a paced one would
 	}
-	if of == nil && err == nil && !s.waits && p.sessions[id] == s { // what came of any other write may be asked
+	if of == nil && err == nil && !s.waits && p.sessions[id] == s { // any other result may be asked for
 		delete(p.sessions, id)
 	}
 	return err
 }
 
-// run writes until nothing waits any more, or nothing is due and another goroutine is there.
+// run writes until nothing is pending, or nothing is due and another goroutine is waiting.
 func (p *paced) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// After a write it looks again at once, without a timer: many timers of zero at once in one bubble of
-	// testing/synctest break the race detector (Go issue 78156, read on 2026-11-27).
+	// After a write it continues without a timer: many zero timers in one synctest bubble break the race detector (Go
+	// issue 78156, read on 2026-11-27).
 	again := make(chan time.Time)
 	close(again)
 	for {
@@ -209,8 +206,8 @@ func (p *paced) run() {
 	}
 }
 
-// due returns the session whose checkpoint has been due for longest, to be written now, or after which time
-// there is one. The session is the caller's until one has written it. more is false if the caller must return.
+// due returns the session whose checkpoint has been due longest, or the wait until one is due. The session is the
+// caller's until one has written it. more is false if the caller must return.
 func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +216,7 @@ func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Durati
 		switch {
 		case is.busy:
 		case !is.waits:
-			if now.Sub(is.next) > checkpointLife { // its checkpoint has ended
+			if now.Sub(is.next) > checkpointLife { // its checkpoint has expired
 				delete(p.sessions, name)
 			}
 		case s == nil || is.dueAt().Before(at):
@@ -238,8 +235,8 @@ func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Durati
 	return "", nil, 0, false
 }
 
-// one writes the checkpoint of a session that waits. One that could not be written waits again,
-// unless it is too big or another node has the session.
+// one writes a session's pending checkpoint. After a failure it is rescheduled, unless it is too big or another node has
+// the session.
 func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

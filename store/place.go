@@ -10,12 +10,11 @@ import (
 	"voicegw/store/witness"
 )
 
-// lookEvery is how often the Store checks that its files are where they were, and syncs the
-// witness to the disk if writes do not.
+// lookEvery is the interval for checking that the Store's files are in place, and for syncing the witness if writes
+// don't.
 const lookEvery = time.Second
 
-// pinned is a file or folder that must stay the same one: the next start does not find what
-// is written to a file that was removed or moved away.
+// pinned is a file or folder that must stay in place: the next start can't find data written to a removed or moved file.
 type pinned struct {
 	path string
 	is   os.FileInfo
@@ -30,21 +29,21 @@ func (p pinned) check() error {
 	is, err := os.Stat(p.path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is gone: %w; put back what was there, and the store goes on by itself", p.path, err)
+		return fmt.Errorf("%s is gone: %w; restore it, and the store continues", p.path, err)
 	case !os.SameFile(is, p.is):
-		return fmt.Errorf("%s is another one than when the store was opened; put back what was there, and the store goes on by itself; only a restart takes the one that is there now", p.path)
+		return fmt.Errorf("%s was replaced while in use; restore the original, and the store continues, or restart to use the new one", p.path)
 	}
 	return nil
 }
 
 // place is the data folder as it was opened.
 type place struct {
-	// Fixed after pinAll.
+	// Immutable.
 	all      []pinned
-	messages map[witness.Bucket]pinned // the folder of each part's messages
+	messages map[witness.Bucket]pinned // each part's message folder
 }
 
-// pinAll remembers which files the data folder consists of.
+// pinAll records the files of the data folder.
 func pinAll(o Options) (*place, error) {
 	p := &place{messages: map[witness.Bucket]pinned{}}
 	var errs []error
@@ -64,8 +63,8 @@ func pinAll(o Options) (*place, error) {
 	return p, errors.Join(errs...)
 }
 
-// inPlace says whether a part's latest write stands where the next start will read it. A
-// path leads through all of its folders, so two checks are enough.
+// inPlace checks that a part's latest write is where the next start will read it. A path includes all its folders, so
+// two checks are enough.
 func (s *Store) inPlace(part witness.Bucket) error {
 	if s.place == nil {
 		return nil
@@ -75,12 +74,12 @@ func (s *Store) inPlace(part witness.Bucket) error {
 		err = s.journal.InPlace()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: what was written is not in the data folder: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: the written data is not in the data folder: %w", ErrUnavailable, err)
 	}
 	return nil
 }
 
-// look checks the whole folder. Every operation is refused while something is wrong with it.
+// look checks the whole folder. While it finds a problem, every operation is refused.
 func (s *Store) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -109,9 +108,9 @@ func (s *Store) look() {
 		s.log.Info("store_in_place")
 	}
 	if err := s.journal.Flush(); err != nil {
-		// The writers were told. It works again once the disk does.
+		// The writers got the error. Writing works again once the disk does.
 		if again := s.journal.Renew(); again == nil {
-			s.log.Info("store_witness", "found", "the witness could not be written and can be again")
+			s.log.Info("store_witness", "found", "the witness is writable again")
 		}
 	}
 }

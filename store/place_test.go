@@ -44,11 +44,11 @@ func TestMisplaced(t *testing.T) {
 		words string
 	}{
 		"the folder is moved away":        {away("."), true, "is gone"},
-		"the folder is replaced":          {replaced("."), true, "another one"},
+		"the folder is replaced":          {replaced("."), true, "was replaced"},
 		"the server's is moved away":      {away(natsFolder), true, "is gone"},
-		"the server's is replaced":        {replaced(natsFolder), true, "another one"},
+		"the server's is replaced":        {replaced(natsFolder), true, "was replaced"},
 		"a stream is moved away":          {away(ledger), true, "is gone"},
-		"a stream is replaced":            {replaced(ledger), true, "another one"},
+		"a stream is replaced":            {replaced(ledger), true, "was replaced"},
 		"the witness is removed":          {away("witness"), true, "witness"},
 		"the witness is replaced":         {replaced("witness"), true, "witness"},
 		"the lock is renamed":             {away(lockName), false, lockName},

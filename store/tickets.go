@@ -19,43 +19,40 @@ const secretBytes = 32
 
 // Ticket admits one client to one voice session, once.
 type Ticket struct {
-	// SessionID is the session's id; it is not a secret.
+	// SessionID is the session's ID; not secret.
 	SessionID string `json:"session_id"`
-	// User is who will speak, Agent the agent that answers; Agent may be empty.
+	// User is the speaker, Agent the agent that answers; Agent may be empty.
 	User  string `json:"user"`
 	Agent string `json:"agent,omitempty"`
-	// Vouched says that a trusted caller named the user; Scopes are what that caller granted.
+	// Vouched means that a trusted caller named the user; Scopes are granted by that caller.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
-	// Conversation is the one that the session continues; empty for a new one.
+	// Conversation is the one to continue; empty for a new one.
 	Conversation string `json:"conversation,omitempty"`
-	// PendingRequest is to be answered first; Context is what was said before.
+	// PendingRequest is the request to answer first; Context is the earlier conversation.
 	PendingRequest string `json:"pending_request,omitempty"`
 	Context        string `json:"context,omitempty"`
-	// Origin is the only origin whose pages may use it, such as
-	// "https://example.org"; empty for any client.
+	// Origin is the only origin whose pages may use it, such as "https://example.org"; empty for any client.
 	Origin string `json:"origin,omitempty"`
-	// Inspect lets the client see the inside of its session, if it asks to.
+	// Inspect permits the client to inspect its session.
 	Inspect bool `json:"inspect,omitempty"`
-	// Principal is the ID of the principal that made it, Mark tells apart different credentials of that ID
+	// Principal is the ID of the principal that made it, Mark distinguishes different credentials of that ID
 	// (auth.Principal), and PrincipalExpires is when they end. Each may be empty.
 	Principal        string    `json:"principal,omitempty"`
 	Mark             string    `json:"mark,omitempty"`
 	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
-	// Trace names what it was made for in the traces, as a traceparent; it may be empty.
+	// Trace is the traceparent of the request that made it; may be empty.
 	Trace string `json:"trace,omitempty"`
-	// ExpiresAt is when it can no longer be used. Create sets a zero one to
-	// Options.TicketLife from now.
+	// ExpiresAt is when it expires. Create sets a zero one to Options.TicketLife from now.
 	ExpiresAt time.Time `json:"expires_at"`
-	// UsedAt is when it was used; zero if it was not.
+	// UsedAt is when it was used; zero if it wasn't.
 	UsedAt time.Time `json:"used_at,omitzero"`
 }
 
-// Tickets open voice sessions. They are remembered for an hour after their end, so that a
-// late client learns that it is late, or that the ticket was used. Its methods may be used
-// concurrently.
+// Tickets admit clients to voice sessions. They are kept for an hour after they expire, so that a late client gets the
+// right error. Its methods may be used concurrently.
 type Tickets struct {
-	// Fixed after openTickets.
+	// Immutable.
 	bucket *bucket
 	life   time.Duration
 	most   uint64
@@ -66,10 +63,8 @@ func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
 	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }
 
-// Create records a ticket and returns its secret, of letters, digits, - and _, which nobody
-// can learn from the store: only its SHA-256 is kept. The ticket is durable when Create
-// returns. The errors wrap ErrFull, ErrUnavailable or ErrTooBig, or say what is
-// wrong with the ticket.
+// Create stores a ticket durably and returns its secret, of letters, digits, - and _, of which only the SHA-256 is
+// stored. The errors wrap ErrFull, ErrUnavailable or ErrTooBig, or describe what is wrong with the ticket.
 func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err error) {
 	now := time.Now().UTC()
 	if ticket.ExpiresAt.IsZero() {
@@ -85,7 +80,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	case !ok:
 		return "", fmt.Errorf("store: the origin %.60q is invalid: an origin is a scheme and a host, such as https://example.org", ticket.Origin)
 	case !ticket.ExpiresAt.After(now):
-		return "", errors.New("store: a ticket that has expired before it was made")
+		return "", errors.New("store: the ticket has already expired")
 	}
 	if err := t.room(ctx); err != nil {
 		return "", err
@@ -104,15 +99,15 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	return secret, nil
 }
 
-// newSecret makes the secret of a ticket: 52 lower-case letters and digits. A person may type it after
-// --ticket, so it never begins with the hyphen that base64's letters of URLs have.
+// newSecret returns a ticket's secret: 52 lower-case letters and digits. Unlike URL-safe base64, it never begins with a
+// hyphen, because a person may type it after --ticket.
 func newSecret() string {
 	raw := make([]byte, secretBytes)
-	_, _ = rand.Read(raw) // it never fails
+	_, _ = rand.Read(raw) // never fails
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw))
 }
 
-// room says whether there is room for one more.
+// room returns an error if the limit is reached.
 func (t *Tickets) room(ctx context.Context) error {
 	s := t.bucket.store
 	return s.within(ctx, s.o.Wait, "counting the tickets", func(ctx context.Context) error {
@@ -124,13 +119,12 @@ func (t *Tickets) room(ctx context.Context) error {
 	})
 }
 
-// Redeem uses a ticket now, from a page of that origin; empty for a client that is not a
-// page. Among all nodes exactly one caller gets no error.
+// Redeem uses a ticket, from a page of that origin; empty for a client that isn't a page. Among all nodes exactly one
+// caller succeeds.
 //
-// ErrUnknown: the ticket does not exist, or ended more than an hour ago. ErrOrigin: it is for
-// another origin; this does not use it up. ErrUsed, ErrExpired: it is over, and the returned
-// ticket says when. The other errors wrap ErrUnavailable or ErrCorrupt; after ErrUnavailable
-// it may be used or not.
+// ErrUnknown: it doesn't exist, or expired more than an hour ago. ErrOrigin: it is for another origin; it stays usable.
+// ErrUsed, ErrExpired: the returned ticket says when. The other errors wrap ErrUnavailable or ErrCorrupt; after
+// ErrUnavailable it may be used or not.
 func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
 	ctx, cancel := t.bucket.store.bounded(ctx)
 	defer cancel()
@@ -145,7 +139,7 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 		case err != nil:
 			return Ticket{}, err
 		case h.mark == mark:
-			// It is this caller's own write, whose acknowledgement was lost.
+			// The caller's own write, whose acknowledgement was lost.
 			return ticket, t.bucket.claimHeld(ctx, key, h)
 		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
 			return Ticket{}, ErrOrigin
@@ -169,8 +163,8 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 	}
 }
 
-// CleanOrigin returns an origin in the form that browsers write: a scheme, a host, and a port
-// unless it is the scheme's default. ok is false for an invalid origin. Empty stays empty.
+// CleanOrigin returns an origin as browsers write it: scheme, host, and a port other than the default. ok is false for
+// an invalid origin. Empty stays empty.
 func CleanOrigin(text string) (clean string, ok bool) {
 	if text == "" {
 		return "", true
@@ -187,7 +181,6 @@ func sameOrigin(of, from string) bool {
 	return ok && clean == of
 }
 
-// decodeTicket reads a ticket of the bucket.
 func decodeTicket(data []byte) (Ticket, error) {
 	var t Ticket
 	if err := decode(data, &t); err != nil {

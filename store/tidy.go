@@ -11,18 +11,16 @@ import (
 	"voicegw/store/witness"
 )
 
-// streamsFolder is where the server keeps the streams within its own folder, a folder each
-// (nats-server v2.15, server/jetstream.go).
+// streamsFolder holds the server's stream folders (nats-server v2.15, server/jetstream.go).
 var streamsFolder = filepath.Join("jetstream", "$G", "streams")
 
-// derived are the files of a stream that the server derives from the messages themselves if
-// they are missing, as after a kill (nats-server v2.15, server/filestore.go). Their content
-// cannot be trusted: thw.db, which says when messages end, has no checksum, so damage to it
-// would end messages early; with index.db the server does not check the checksums of the
-// messages, and a bad message then ends the process with a panic or takes all of its memory.
+// derived are files of a stream that the server recreates from the messages if they are missing (nats-server v2.15,
+// server/filestore.go). They are unreliable: thw.db, the expiry times, has no checksum, so damage would expire messages
+// early; with index.db the server doesn't verify the messages' checksums, and a corrupt message then makes the process
+// panic or exhaust memory.
 var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "index.db")}
 
-// streamName is the name of a part's stream.
+// streamName returns a part's stream name.
 func streamName(prefix string, part witness.Bucket) string {
 	if part == witness.Audit || part == witness.Webhooks {
 		return prefix + "_" + part.String()
@@ -30,8 +28,8 @@ func streamName(prefix string, part witness.Bucket) string {
 	return "KV_" + prefix + "_" + part.String()
 }
 
-// tidy checks the folder before the server reads it: every folder that the server would take
-// for a stream must be one of ours, and derived files are removed so that they are made again.
+// tidy checks the folder before the server reads it: every stream folder must belong to this store. It removes derived
+// files so that they are rebuilt.
 func tidy(o Options) error {
 	if err := foreign(o); err != nil {
 		return err
@@ -47,14 +45,14 @@ func tidy(o Options) error {
 	return nil
 }
 
-// foreign says whether something among the streams does not belong to this store.
+// foreign returns an error if a stream doesn't belong to this store.
 func foreign(o Options) error {
 	folder := filepath.Join(o.Dir, natsFolder, streamsFolder)
 	found, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("store: the folder of the streams cannot be read: %w", err)
+		return fmt.Errorf("store: read the folder of the streams: %w", err)
 	}
 	ours := map[string]bool{}
 	for part := witness.Ledger; part <= witness.Last; part++ {
@@ -62,7 +60,7 @@ func foreign(o Options) error {
 	}
 	for _, entry := range found {
 		if strings.HasPrefix(entry.Name(), ".") {
-			continue // a stream that the server was removing
+			continue // left over from a removal
 		}
 		if !ours[entry.Name()] || !entry.IsDir() {
 			return fmt.Errorf("%w: %s is not of this store; move it out of this folder", ErrForeign, filepath.Join(folder, entry.Name()))

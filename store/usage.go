@@ -13,39 +13,37 @@ import (
 )
 
 const (
-	// usageLife is how long a day's usage is kept after it was last written.
+	// usageLife is how long a day's usage is kept after its last write.
 	usageLife = 100 * 24 * time.Hour
-	// usageBytes bounds all usage together: beyond it, the records that were written longest ago
-	// are removed. memoryUsage is the same for a Store in memory.
+	// usageBytes bounds all usage: beyond it the oldest records are removed. memoryUsage is the same for a Store in
+	// memory.
 	usageBytes  = 256 << 20
 	memoryUsage = 16 << 20
-	// mostUsageDays bounds how many days one reading may have.
+	// mostUsageDays bounds the days of one query.
 	mostUsageDays = 100
 )
 
-// UsageRecord is what one process has counted of one day's usage by one user with one key. Only that
-// process writes it, and what it counts only grows: so records are summed, and nobody waits for
-// anybody.
+// UsageRecord is the usage of one user with one key on one day, counted by one process. Only that process writes it and
+// its values only grow, so records can be summed without coordination.
 type UsageRecord struct {
-	// Day is a day in UTC, such as 2026-11-25.
+	// Day is a UTC day such as 2026-11-25.
 	Day string `json:"day"`
-	// Writer is the process.
+	// Writer is the process's ID.
 	Writer string `json:"writer"`
-	// User and Key identify the user and the API key; either may be empty.
+	// User and Key are the IDs of the user and the API key; either may be empty.
 	User string `json:"user,omitempty"`
 	Key  string `json:"key,omitempty"`
 	cost.Sum
 }
 
-// storedUsage is a UsageRecord in the bucket.
 type storedUsage struct {
 	V int `json:"v"`
 	UsageRecord
 }
 
-// Usage keeps what users and keys have used, by days. Its methods may be used concurrently.
+// Usage stores usage by day. Its methods may be used concurrently.
 type Usage struct {
-	// Fixed after openUsage.
+	// Immutable.
 	bucket *bucket
 }
 
@@ -58,7 +56,6 @@ func (s *Store) openUsage(ctx context.Context) (*Usage, error) {
 	return &Usage{bucket: b}, err
 }
 
-// decodeUsage reads a record of the bucket.
 func decodeUsage(data []byte) (UsageRecord, error) {
 	var r storedUsage
 	if err := decodeVersioned(data, &r); err != nil {
@@ -70,10 +67,9 @@ func decodeUsage(data []byte) (UsageRecord, error) {
 	return r.UsageRecord, nil
 }
 
-// Save writes a record over the one of that revision, which its last Save has returned; zero for the
-// first one. The revision that it returns is for the next Save. A record that is there although the
-// caller does not know it, because an acknowledgement was lost, is the caller's own, older one, and
-// is overwritten. The errors wrap ErrUnavailable, or say what is wrong with the record.
+// Save writes a record over revision known, zero for the first write, and returns the revision for the next Save. An
+// unknown existing record is the caller's own, older one, whose acknowledgement was lost, and is overwritten. The errors
+// wrap ErrUnavailable or describe an invalid record.
 func (u *Usage) Save(ctx context.Context, r UsageRecord, known uint64) (uint64, error) {
 	data, err := encode(storedUsage{V: recordVersion, UsageRecord: r})
 	if err != nil {
@@ -103,10 +99,9 @@ func (u *Usage) Save(ctx context.Context, r UsageRecord, known uint64) (uint64, 
 	}
 }
 
-// Days calls f with every record of the days from the first to the last, in no particular order.
-// Records that cannot be read are left out and counted. In a cluster of NATS servers what was written a
-// moment ago may be missing. The error wraps ErrUnavailable, or says what is wrong with the days; there may
-// be at most 100.
+// Days calls f with every record from first to last, at most 100 days, in no particular order. Unreadable records are
+// left out and counted. In a NATS cluster the newest writes may be missing. The error wraps ErrUnavailable or describes
+// an invalid range.
 func (u *Usage) Days(ctx context.Context, first, last time.Time, f func(UsageRecord)) (unreadable int, err error) {
 	first, last = first.UTC().Truncate(24*time.Hour), last.UTC().Truncate(24*time.Hour)
 	if days := int(last.Sub(first)/(24*time.Hour)) + 1; days < 1 || days > mostUsageDays {
@@ -128,11 +123,11 @@ func (u *Usage) Days(ctx context.Context, first, last time.Time, f func(UsageRec
 	return unreadable, nil
 }
 
-// subject is where processes tell each other what they count.
+// subject is the subject of usage broadcasts.
 func (u *Usage) subject() string { return u.bucket.store.o.Prefix + ".usage" }
 
-// Tell sends what this process counts to all others that share the store, without writing it down
-// and without waiting. It is lost if the connection is.
+// Tell broadcasts this process's usage to all processes that share the store, without storing it or waiting. It may be
+// lost.
 func (u *Usage) Tell(data []byte) error {
 	s := u.bucket.store
 	s.mu.RLock()
@@ -141,13 +136,13 @@ func (u *Usage) Tell(data []byte) error {
 		return errClosed
 	}
 	if err := s.conn.Publish(u.subject(), data); err != nil {
-		return fmt.Errorf("store: telling the usage: %w", classed(context.Background(), err))
+		return fmt.Errorf("store: broadcast the usage: %w", classed(context.Background(), err))
 	}
 	return nil
 }
 
-// Hear calls f with what any process tells, this one included, one after another on a goroutine of
-// the store, until stop is called or the Store is closed. f must not keep data.
+// Hear calls f with each broadcast, including this process's own, sequentially on a goroutine of the store, until stop
+// is called or the Store is closed. f must not keep data.
 func (u *Usage) Hear(f func(data []byte)) (stop func(), err error) {
 	s := u.bucket.store
 	s.mu.RLock()
@@ -157,7 +152,7 @@ func (u *Usage) Hear(f func(data []byte)) (stop func(), err error) {
 	}
 	sub, err := s.conn.Subscribe(u.subject(), func(m *nats.Msg) { f(m.Data) })
 	if err != nil {
-		return nil, fmt.Errorf("store: hearing the usage: %w", err)
+		return nil, fmt.Errorf("store: subscribe to usage broadcasts: %w", err)
 	}
 	return func() {
 		if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {

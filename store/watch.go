@@ -9,37 +9,35 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watchPause is how long a copy waits before it is read again.
+// watchPause is the pause before a copy is reread.
 const watchPause = 250 * time.Millisecond
 
-// fresh is how long a recent change outlives a whole reading that has not seen it: the
-// follower that is read may be behind the leader that accepted this node's own write.
+// fresh is how long a recent change survives a full read that misses it: the follower being read may be behind the
+// leader that accepted this node's write.
 const fresh = 10 * time.Second
 
-// mirror keeps a copy of a bucket's records in memory until the Store is closed.
+// mirror maintains an in-memory copy of a bucket until the Store is closed.
 type mirror struct {
-	// Fixed.
+	// Immutable.
 	bucket *bucket
-	under  string // the beginning of the keys that it copies, with its dot; empty for all
+	under  string // prefix of the copied keys, ending in a dot; empty for all
 	what   string // for errors and the log
-	// headersOnly has the messages come without their values.
+	// headersOnly reads messages without values.
 	headersOnly bool
-	// newest is how many messages of a whole reading are taken: the last ones. Zero means all. skipped
-	// is told of the others, up to which revision they go; it is required with newest.
+	// newest limits a full read to the last messages; zero means all. skipped gets the last revision left out; it is
+	// required with newest.
 	newest  uint64
 	skipped func(revision uint64)
-	// back holds one note from the client library: the connection was lost and is there again. It is
-	// never closed.
+	// back is signalled when a lost connection is restored; capacity 1, never closed.
 	back chan struct{}
-	// take puts one message into the copy.
+	// take adds one message to the copy.
 	take func(key string, m message)
-	// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
-	// message of the stream. Keys that were written after that stay, and so do those that changed
-	// after since.
+	// dropUnseen removes keys missing from a full read that began at revision last, except those written later or
+	// changed after since.
 	dropUnseen func(seen map[string]bool, last uint64, since time.Time)
 }
 
-// newMirror returns a mirror that the client library tells of the connection.
+// newMirror returns a mirror that is notified of reconnections.
 func (s *Store) newMirror(m mirror) *mirror {
 	m.back = make(chan struct{}, 1)
 	s.mirroring.Lock()
@@ -48,7 +46,7 @@ func (s *Store) newMirror(m mirror) *mirror {
 	return &m
 }
 
-// connected tells all mirrors that the connection is there again.
+// connected notifies all mirrors of a reconnection.
 func (s *Store) connected() {
 	s.mirroring.Lock()
 	defer s.mirroring.Unlock()
@@ -60,9 +58,9 @@ func (s *Store) connected() {
 	}
 }
 
-// follow makes the copy and keeps it until the Store is closed.
+// follow starts the copy and waits until it is complete.
 func (r *mirror) follow() error {
-	first := make(chan struct{}) // from keepUp to here, closed when the copy is whole
+	first := make(chan struct{}) // closed by keepUp when the copy is complete
 	r.bucket.store.running.Go(func() { r.keepUp(first) })
 	select {
 	case <-first:
@@ -72,9 +70,8 @@ func (r *mirror) follow() error {
 	}
 }
 
-// keepUp keeps the copy in memory until the Store is closed. It closes first once the copy is
-// complete. After a lost connection or any other irregularity everything is read again: a
-// change in between may have been forgotten since.
+// keepUp maintains the copy until the Store is closed, and closes first when it is complete. After a lost connection or
+// any other irregularity it rereads everything, because it may have missed changes.
 func (r *mirror) keepUp(first chan<- struct{}) {
 	s := r.bucket.store
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,7 +84,7 @@ func (r *mirror) keepUp(first chan<- struct{}) {
 	}
 	for {
 		round, end := context.WithCancel(ctx)
-		ended := make(chan error) // from the goroutine below to this one; never closed
+		ended := make(chan error) // from the goroutine below; never closed
 		go func() { ended <- r.watch(round, whole) }()
 		var err error
 		select {
@@ -112,8 +109,8 @@ func (r *mirror) keepUp(first chan<- struct{}) {
 	}
 }
 
-// watch reads all records and then every change, until ctx is done or the reading breaks. It
-// calls whole when the copy is complete.
+// watch reads all records and then every change, until ctx ends or reading breaks. It calls whole when the copy is
+// complete.
 func (r *mirror) watch(ctx context.Context, whole func()) error {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, r.bucket.store.o.Wait)
@@ -122,7 +119,9 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 		cancel()
 		return err
 	}
-	f, err := r.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">", HeadersOnly: r.headersOnly})
+	f, err := r.bucket.store.follow(bounded, info.Config.Name,
+		jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">",
+			HeadersOnly: r.headersOnly})
 	cancel()
 	if err != nil {
 		return err

@@ -14,54 +14,51 @@ import (
 )
 
 const (
-	// WebhookLife is how long an event waits for its receiver at most.
+	// WebhookLife is the maximum time an event waits for its receiver.
 	WebhookLife = 24 * time.Hour
-	// mostWebhooks bounds the events that wait for one receiver, webhookBytes those of all receivers
-	// together; memoryWebhooks is the same for a Store in memory.
+	// mostWebhooks bounds the events waiting for one receiver, webhookBytes those of all together; memoryWebhooks is the
+	// same for a Store in memory.
 	mostWebhooks   = 10_000
 	webhookBytes   = 128 << 20
 	memoryWebhooks = 16 << 20
-	// mostWebhook bounds one event, in bytes.
+	// mostWebhook bounds an event in bytes.
 	mostWebhook = 64 << 10
-	// webhookLease is how long whoever has taken an event has for it. After that, another one gets it.
+	// webhookLease is how long a taken event is reserved for its taker.
 	webhookLease = time.Minute
-	// webhookIdle is how long the server remembers a receiver that nobody asks for.
+	// webhookIdle is how long the server remembers an unused receiver.
 	webhookIdle = 7 * 24 * time.Hour
-	// takeWait is how long one question for an event waits at the server.
+	// takeWait is how long one request for an event waits at the server.
 	takeWait = 10 * time.Second
 )
 
-// Webhook is an event on its way to one receiver.
+// Webhook is an event for one receiver.
 type Webhook struct {
-	// ID is the event's, the same for all receivers.
-	ID string `json:"id"`
-	// Type is what has happened.
-	Type string `json:"type"`
-	// At is when it was told.
-	At time.Time `json:"at"`
-	// Body is what is sent, byte for byte.
+	// ID is the same for all receivers.
+	ID   string    `json:"id"`
+	Type string    `json:"type"`
+	At   time.Time `json:"at"`
+	// Body is sent as is.
 	Body []byte `json:"body"`
 }
 
-// storedWebhook is a Webhook in the stream.
 type storedWebhook struct {
 	V int `json:"v"`
 	Webhook
 }
 
-// Webhooks keeps events until their receivers have them: in the order in which they come, and each of them
-// for one taker at a time, of all nodes. Its methods may be used concurrently.
+// Webhooks stores events until they are delivered, in order; each is reserved for one taker at a time, of all nodes. Its
+// methods may be used concurrently.
 type Webhooks struct {
-	// Fixed after openWebhooks.
+	// Immutable.
 	store   *Store
 	stream  jetstream.Stream
-	subject string // with a dot at its end
+	subject string // ends in a dot
 
 	mu        sync.Mutex // guards the following field
 	consumers map[string]jetstream.Consumer
 }
 
-// validReceiver matches the names of receivers.
+// validReceiver matches receiver names.
 var validReceiver = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
@@ -91,8 +88,8 @@ func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
 	return w, w.forgetTakers(ctx)
 }
 
-// forgetTakers removes what the embedded server remembers of those who have taken events: they were of an
-// earlier process. What they had not done with is there, and is taken again.
+// forgetTakers removes an earlier process's takers from the embedded server, so that their unfinished events are taken
+// again.
 func (w *Webhooks) forgetTakers(ctx context.Context) error {
 	return w.store.within(ctx, openWait, "opening the webhooks", func(ctx context.Context) error {
 		names := w.stream.ConsumerNames(ctx)
@@ -105,7 +102,6 @@ func (w *Webhooks) forgetTakers(ctx context.Context) error {
 	})
 }
 
-// decodeWebhook reads an event of the stream.
 func decodeWebhook(data []byte) (Webhook, error) {
 	var r storedWebhook
 	if err := decodeVersioned(data, &r); err != nil {
@@ -117,12 +113,11 @@ func decodeWebhook(data []byte) (Webhook, error) {
 	return r.Webhook, nil
 }
 
-// Add stores an event for a receiver. One with an ID that was added for it within two minutes is not added
-// again. The errors wrap ErrFull if as many wait for the receiver as may, ErrTooBig or ErrUnavailable, or
-// say what is wrong.
+// Add stores an event for a receiver. Repeats of an ID within two minutes are ignored. The errors wrap ErrFull,
+// ErrTooBig or ErrUnavailable, or describe what is wrong.
 func (w *Webhooks) Add(ctx context.Context, receiver string, e Webhook) error {
 	if !validReceiver.MatchString(receiver) {
-		return fmt.Errorf("store: %.80q cannot be the name of a webhook", receiver)
+		return fmt.Errorf("store: %.80q is not a valid webhook name", receiver)
 	}
 	data, err := encode(storedWebhook{V: recordVersion, Webhook: e})
 	if err != nil {
@@ -138,25 +133,24 @@ func (w *Webhooks) Add(ctx context.Context, receiver string, e Webhook) error {
 		_, err := w.store.js.Publish(ctx, w.subject+receiver, data, jetstream.WithMsgID(receiver+" "+e.ID))
 		var refused *jetstream.APIError
 		if errors.As(err, &refused) && refused.ErrorCode == codeStreamStoreFailed {
-			return final{fmt.Errorf("%w: events for %s wait, and no more are taken: %w", ErrFull, receiver, err)}
+			return final{fmt.Errorf("%w: too many events wait for %s: %w", ErrFull, receiver, err)}
 		}
 		return err
 	})
 }
 
-// Taken is an event that its taker has for a minute.
+// Taken is an event reserved for its taker for a minute.
 type Taken interface {
-	// Event returns the event, and how often it has been taken, this time included; nobody knows of tries
-	// before a restart.
+	// Event returns the event and the number of times it was taken, including this one; attempts before a restart don't
+	// count.
 	Event() (e Webhook, tries int)
 	// Done removes the event. If the error wraps ErrUnavailable, it may be taken again.
 	Done(ctx context.Context) error
-	// Later gives the event back, to be taken again after a time. The error wraps ErrUnavailable; then it is
-	// taken again when the minute is over.
+	// Later returns the event, to be taken again after a delay. If the error wraps ErrUnavailable, that happens when the
+	// minute is over.
 	Later(ctx context.Context, after time.Duration) error
 }
 
-// taken implements Taken.
 type taken struct {
 	Webhook
 	tries int
@@ -165,10 +159,10 @@ type taken struct {
 	m  jetstream.Msg
 }
 
-// consumer returns what the server knows of the events of a receiver.
+// consumer returns the server's consumer of a receiver's events.
 func (w *Webhooks) consumer(ctx context.Context, receiver string) (jetstream.Consumer, error) {
 	if !validReceiver.MatchString(receiver) {
-		return nil, fmt.Errorf("store: %.80q cannot be the name of a webhook", receiver)
+		return nil, fmt.Errorf("store: %.80q is not a valid webhook name", receiver)
 	}
 	w.mu.Lock()
 	known := w.consumers[receiver]
@@ -192,16 +186,15 @@ func (w *Webhooks) consumer(ctx context.Context, receiver string) (jetstream.Con
 	return known, nil
 }
 
-// forget has the server asked again for a receiver: it may have forgotten it.
+// forget drops the cached consumer, which the server may have removed.
 func (w *Webhooks) forget(receiver string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.consumers, receiver)
 }
 
-// Take waits for the next event for a receiver, until ctx ends; then the error is ctx's. An event that
-// cannot be read is removed, and the error wraps ErrCorrupt. Other errors wrap ErrUnavailable, or say what
-// is wrong with the name.
+// Take waits for a receiver's next event until ctx ends, and then returns ctx's error. An unreadable event is removed,
+// with an error wrapping ErrCorrupt. Other errors wrap ErrUnavailable or describe an invalid name.
 func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 	var failing time.Time // since when; zero while the server answers
 	for {
@@ -223,7 +216,7 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 			if time.Since(failing) >= w.store.o.Wait {
 				return nil, fmt.Errorf("store: asking for events: %w: %w", ErrUnavailable, err)
 			}
-			// In a cluster a server does not know a new consumer at once.
+			// In a cluster a server learns of a new consumer with a delay.
 			select {
 			case <-time.After(retryPause):
 			case <-ctx.Done():
@@ -231,7 +224,7 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 			continue
 		case m == nil:
 			failing = time.Time{}
-			continue // no event has come
+			continue // no event yet
 		}
 		t := &taken{of: w, m: m, tries: 1}
 		if about, err := m.Metadata(); err == nil {
@@ -244,7 +237,7 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 	}
 }
 
-// next returns the next message; nil if none comes in time.
+// next returns the next message, or nil if none comes in time.
 func next(ctx context.Context, from jetstream.Consumer) (jetstream.Msg, error) {
 	batch, err := from.Fetch(1, jetstream.FetchContext(ctx))
 	if end, _ := ctx.Deadline(); errors.Is(err, jetstream.ErrInvalidOption) && !time.Now().Before(end) {
@@ -262,8 +255,8 @@ func next(ctx context.Context, from jetstream.Consumer) (jetstream.Msg, error) {
 	return nil, err //nolint:wrapcheck // Take does
 }
 
-// Waiting returns how many events wait for a receiver, those that somebody has taken included. The error
-// wraps ErrUnavailable, or says what is wrong with the name.
+// Waiting returns the number of events waiting for a receiver, including taken ones. The error wraps ErrUnavailable or
+// describes an invalid name.
 func (w *Webhooks) Waiting(ctx context.Context, receiver string) (int, error) {
 	from, err := w.consumer(ctx, receiver)
 	if err != nil {

@@ -333,7 +333,7 @@ func TestKeySets(t *testing.T) {
 		"one":                       {published(key.jwk()), 1, ""},
 		"two":                       {published(key.jwk(), other), 2, ""},
 		"as many as may be":         {published(many[1:]...), maxSetKeys, ""},
-		"too many":                  {published(many...), 0, "at most 64"},
+		"too many":                  {published(many...), 0, "the maximum is 64"},
 		"too large":                 {append(published(key.jwk()), make([]byte, maxSetBytes)...), 0, "the maximum is"},
 		"without a kid":             {published(change("kid", nil)), 0, "no kid"},
 		"for encryption":            {published(change("use", "enc")), 0, "signatures"},

@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// body reads an answer's body up to its bounds.
+// body reads an answer's body within its limits.
 type body struct {
 	from  io.ReadCloser
 	watch *watch
-	bound Bound // the largest number of bytes
+	bound Bound // the limit in bytes
 	most  int64 // in bytes
 	left  int64
-	guard *guard // nil without one
-	err   error  // the final error, once it has occurred
+	guard *guard // may be nil
+	err   error  // final
 
 	closing sync.Once
 }
@@ -25,7 +25,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more, to notice that there is more
+		p = p[:b.left+1] // one byte more, to notice the excess
 	}
 	b.watch.wait()
 	n, err := b.from.Read(p)
@@ -37,7 +37,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	if bound, most := b.guard.see(p[:n]); bound != "" {
 		err, over = b.watch.over(bound, most), true
-		n = 0 // the bytes that came with it must not be decoded
+		n = 0 // the excess must not be decoded
 	}
 	if err == nil {
 		return n, nil
@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.err = err
 	if over {
-		b.watch.cancel(err) // the server need not go on
+		b.watch.cancel(err) // the server need not continue
 	}
 	b.watch.end()
 	return n, err
@@ -57,7 +57,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	var err error
 	b.closing.Do(func() {
-		// First, so that a transport which reads the rest stops.
+		// First, so that a transport that drains the body stops.
 		if b.err == nil {
 			b.watch.cancel(errClosed)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Format says what a body consists of, and so what its elements and pieces are.
+// Format is a body's format, which defines its elements and pieces.
 type Format int
 
 // The formats.
@@ -20,48 +20,45 @@ const (
 	Bytes Format = iota
 	// JSON: each value is an element.
 	JSON
-	// Events are server-sent events whose data are JSON. A piece is one event, and
-	// Limits.Elements is for one event.
+	// Events are server-sent events with JSON data. A piece is one event, and Limits.Elements is for one event.
 	Events
-	// XML: elements and attributes are elements. A piece is the text between two tags, or one
-	// tag.
+	// XML: elements and attributes count as elements. A piece is a text between tags, or a tag.
 	XML
 )
 
-// The default bounds of Limits.
+// The default limits.
 const (
 	// DefaultBytes bounds a body.
 	DefaultBytes = 8 << 20
 	// DefaultElements bounds the elements of JSON and XML.
 	DefaultElements = 100_000
-	// DefaultDepth bounds how deep JSON and XML are nested.
+	// DefaultDepth bounds the nesting of JSON and XML.
 	DefaultDepth = 64
 	// DefaultPiece bounds an event, and a text in XML, in bytes.
 	DefaultPiece = 1 << 20
-	// DefaultIdle bounds the time without a byte.
+	// DefaultIdle bounds the time without data.
 	DefaultIdle = time.Minute
-	// DefaultWhole bounds the time of a whole answer.
+	// DefaultWhole bounds the time of an answer.
 	DefaultWhole = 5 * time.Minute
 
-	// MaxFailure bounds the body of an answer whose status is 300 or more, in bytes.
+	// MaxFailure bounds the body of an answer with status 300 or more in bytes.
 	MaxFailure = 64 << 10
-	// MaxHeader bounds the head of an answer and the interim answers (1xx) before it, in
-	// bytes.
+	// MaxHeader bounds an answer's head with its interim answers (1xx) in bytes.
 	MaxHeader = 64 << 10
 )
 
-// Limits bound the answers of one service. A zero bound means its default.
+// Limits bound a service's answers. Zero means the default.
 type Limits struct {
-	// Service is the name of the service in errors, such as "the chat model".
+	// Service is the service's name in errors, such as "the chat model".
 	Service string
 	Format  Format
-	// Bytes bounds the body of an answer.
+	// Bytes bounds a body.
 	Bytes int64
 	// Elements and Depth bound JSON and XML.
 	Elements, Depth int64
-	// Piece bounds an event of Events and a text of XML, in bytes.
+	// Piece bounds an event of Events and a text of XML in bytes.
 	Piece int64
-	// Idle bounds the time without a byte, before the head and within the body.
+	// Idle bounds the time without data, before the head and within the body.
 	Idle time.Duration
 	// Whole bounds the time from the request to the end of the body.
 	Whole time.Duration
@@ -78,15 +75,13 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// shared is the transport of clients that have none of their own.
+// shared is the default transport.
 var shared = sync.OnceValue(NewTransport)
 
-// Shared returns the transport of clients that have none of their own. A caller that must leave
-// nothing behind calls its CloseIdleConnections.
+// Shared returns the default transport. A caller that must leave no connections calls its CloseIdleConnections.
 func Shared() *http.Transport { return shared() }
 
-// NewTransport makes a transport that bounds the head of an answer. It does not bound the body:
-// [Wrap] does.
+// NewTransport returns a transport that bounds an answer's head; [Wrap] bounds the body.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -97,13 +92,13 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// Over returns a client over next, as Client does.
+// Over returns a client over next, like Client.
 func Over(next http.RoundTripper, l Limits) *http.Client {
 	return Client(&http.Client{Transport: next}, l)
 }
 
-// Unfollowed returns a client over a transport of [Wrap] that returns a redirect as the answer,
-// for callers that have an error of their own for it or follow some themselves.
+// Unfollowed returns a client over a transport of [Wrap] that returns redirects as answers, for callers that handle
+// them.
 func Unfollowed(wrapped http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     wrapped,
@@ -111,9 +106,8 @@ func Unfollowed(wrapped http.RoundTripper) *http.Client {
 	}
 }
 
-// Client returns a client whose answers are bounded: a copy of c, or one over Shared if c is
-// nil. It follows no redirect; a redirect is an *Error. It may be used concurrently. The head is
-// bounded if c's transport comes from NewTransport.
+// Client returns a client with bounded answers: a copy of c, or one over Shared if c is nil. A redirect is an *Error. It
+// may be used concurrently. The head is bounded if c's transport is from NewTransport.
 func Client(c *http.Client, l Limits) *http.Client {
 	own := http.Client{}
 	if c != nil {
@@ -127,10 +121,9 @@ func Client(c *http.Client, l Limits) *http.Client {
 	return &own
 }
 
-// Wrap returns a transport whose answers are bounded; nil stands for Shared. Its errors, and
-// those of the bodies that it returns, wrap an *Error if a bound is the reason; [Unsent] says
-// of its errors whether the request was sent. The body of an answer with status 101 is left
-// as it is. Bodies have to be closed.
+// Wrap returns a transport with bounded answers; nil means Shared. Its errors, and those of its bodies, wrap an *Error
+// if a limit is the cause; [Unsent] reports whether the request was sent. The body of a 101 answer is unchanged. Bodies
+// must be closed.
 func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
 	if next == nil {
 		next = Shared()
@@ -138,7 +131,7 @@ func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
 	return &transport{next: next, limits: l.withDefaults()}
 }
 
-// transport never changes after Wrap.
+// transport is immutable.
 type transport struct {
 	next   http.RoundTripper
 	limits Limits
@@ -159,7 +152,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent sending
 	own := r.Clone(sent.trace(ctx))
 	if own.Header.Get("Accept-Encoding") == "" {
-		// Set explicitly, or net/http asks for gzip and decompresses without a bound.
+		// Otherwise net/http requests gzip and decompresses without a limit.
 		own.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := t.next.RoundTrip(own)
@@ -172,11 +165,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Request = r
 	w.status.Store(int32(resp.StatusCode))
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		w.end() // the connection belongs to the caller
+		w.end() // the caller owns the connection
 		return resp, nil
 	}
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		_ = resp.Body.Close() // its content is not used
+		_ = resp.Body.Close()
 		w.end()
 		return nil, w.over(BoundCompressed, 0)
 	}
@@ -191,12 +184,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// watch ends a request whose answer takes too long.
+// watch cancels a request whose answer takes too long.
 type watch struct {
 	limits *Limits
 	cancel context.CancelCauseFunc
 	cause  func() error
-	status atomic.Int32 // 0 until the head has come
+	status atomic.Int32 // 0 until the head arrives
 
 	whole, idle *time.Timer
 }
@@ -206,7 +199,7 @@ func (w *watch) start() {
 	w.idle = time.AfterFunc(w.limits.Idle, func() { w.cancel(w.over(BoundIdle, int64(w.limits.Idle))) })
 }
 
-// wait and pause are called before and after a wait for the server.
+// wait and pause surround each wait for the server.
 func (w *watch) wait()  { w.idle.Reset(w.limits.Idle) }
 func (w *watch) pause() { w.idle.Stop() }
 
@@ -220,7 +213,7 @@ func (w *watch) over(bound Bound, most int64) *Error {
 	return &Error{Service: w.limits.Service, Bound: bound, Most: most, Status: int(w.status.Load())}
 }
 
-// why returns the bound that caused err, or err itself.
+// why returns the limit that caused err, or err itself.
 func (w *watch) why(err error) error {
 	if own, ok := As(w.cause()); ok {
 		return own

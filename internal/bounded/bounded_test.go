@@ -240,8 +240,8 @@ func TestTime(t *testing.T) {
 		after  time.Duration
 		words  string
 	}{
-		"no head": {func(net.Conn) {}, bounded.BoundIdle, 10 * time.Second, "nothing came for 10s"},
-		"no body": {func(c net.Conn) { _, _ = io.WriteString(c, begin("")) }, bounded.BoundIdle, 10 * time.Second, "nothing came for 10s"},
+		"no head": {func(net.Conn) {}, bounded.BoundIdle, 10 * time.Second, "no data for 10s"},
+		"no body": {func(c net.Conn) { _, _ = io.WriteString(c, begin("")) }, bounded.BoundIdle, 10 * time.Second, "no data for 10s"},
 		"a drip": {func(c net.Conn) {
 			_, _ = io.WriteString(c, begin(""))
 			for {
@@ -250,7 +250,7 @@ func TestTime(t *testing.T) {
 					return
 				}
 			}
-		}, bounded.BoundWhole, time.Minute, "not whole after 1m0s"},
+		}, bounded.BoundWhole, time.Minute, "not complete after 1m0s"},
 		"a head that drips": {func(c net.Conn) {
 			for _, b := range []byte(begin("")) {
 				time.Sleep(9 * time.Second) //nolint:forbidigo // the clock of synctest
@@ -258,7 +258,7 @@ func TestTime(t *testing.T) {
 					return
 				}
 			}
-		}, bounded.BoundIdle, 10 * time.Second, "nothing came for 10s"},
+		}, bounded.BoundIdle, 10 * time.Second, "no data for 10s"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,7 @@
-// Package bounded makes the HTTP clients of the whole program: of any answer, only a bounded
-// amount is read. [Client] bounds the bytes of an answer's head and body, the content of a body
-// (the depth and the number of JSON or XML elements, the length of one event of a stream), the
-// time of the whole answer and the time between two pieces of it. No redirect is followed, and
-// no compressed answer is accepted, because its size is unknown before it is decompressed.
+// Package bounded provides the program's HTTP clients, which read only a bounded amount of any answer. [Client] bounds
+// the size of an answer's head and body, the body's content (depth and number of JSON or XML elements, size of a
+// stream's event), the total time and the time without data. It follows no redirects and rejects compressed answers,
+// whose decompressed size is unknown.
 //
-// TestEveryClientIsBounded (architecture_test.go) finds HTTP clients that are made anywhere
-// else.
+// TestEveryClientIsBounded (architecture_test.go) finds HTTP clients created elsewhere.
 package bounded

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// guard counts the elements of a body while it passes. It understands just enough never to
-// count fewer than a decoder would: the decoder fails on malformed input.
+// guard counts a body's elements as they pass. It never counts fewer than a decoder would, except on malformed input,
+// where the decoder fails.
 type guard struct {
 	limits *Limits
 
@@ -16,16 +16,16 @@ type guard struct {
 
 	// JSON and Events.
 	quoted, escaped bool
-	line            int64 // bytes of the line that have come
-	returned        bool  // the last of them is a carriage return
+	line            int64 // bytes of the current line
+	returned        bool  // the last byte is a carriage return
 
 	// XML.
 	markup  markup
-	quote   byte // the quote of an attribute's value, 0 outside
+	quote   byte // the quote of an attribute's value; 0 outside
 	tag     [8]byte
-	tagged  int  // how much of tag is filled
-	last    byte // the byte before, within a tag
-	closing int  // how much of the end of a comment or CDATA was matched
+	tagged  int  // the used part of tag
+	last    byte // the previous byte within a tag
+	closing int  // matched bytes of the end of a comment or CDATA
 }
 
 func newGuard(l *Limits) *guard {
@@ -41,8 +41,7 @@ func newGuard(l *Limits) *guard {
 	}
 }
 
-// see examines the next bytes. It returns the bound that they exceed, and its value, or an
-// empty one. A nil guard examines nothing.
+// see examines the next bytes. It returns the exceeded limit and its value, or "". A nil guard allows everything.
 func (g *guard) see(p []byte) (Bound, int64) {
 	if g == nil {
 		return "", 0
@@ -64,7 +63,7 @@ func (g *guard) counted() (Bound, int64) {
 	return "", 0
 }
 
-// json counts values: brackets that open one, and commas that separate two.
+// json counts values: opening brackets and separating commas.
 func (g *guard) json(p []byte) (Bound, int64) {
 	for i := 0; i < len(p); i++ {
 		if g.quoted {
@@ -94,7 +93,7 @@ func (g *guard) structure(c byte) (Bound, int64) {
 	return "", 0
 }
 
-// inString returns the index of the last byte that it examined, at or after i.
+// inString returns the index of the last byte it examined, at least i.
 func (g *guard) inString(p []byte, i int) int {
 	if g.escaped {
 		g.escaped = false
@@ -114,8 +113,8 @@ func (g *guard) inString(p []byte, i int) int {
 	return len(p) - 1
 }
 
-// events handles an event stream (html.spec.whatwg.org, section 9.2.6): an empty line ends an
-// event. A string of JSON never continues on another line.
+// events handles an event stream (html.spec.whatwg.org, section 9.2.6): an empty line ends an event. A JSON string never
+// spans lines.
 func (g *guard) events(p []byte) (Bound, int64) {
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n')
@@ -157,7 +156,7 @@ const (
 	inInstruction // <? … ?>
 )
 
-// xml counts start tags and attributes, and bounds the bytes of each tag and of each text.
+// xml counts start tags and attributes, and bounds the size of each tag and text.
 func (g *guard) xml(p []byte) (Bound, int64) {
 	for _, c := range p {
 		if g.piece++; g.piece > g.limits.Piece {
@@ -186,7 +185,7 @@ func (g *guard) xml(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// until finds the mark that ends a section.
+// until matches the end of a section.
 func (g *guard) until(c byte, mark string) {
 	switch {
 	case c == mark[g.closing]:
@@ -244,8 +243,8 @@ const (
 	cdata   = "![CDATA["
 )
 
-// declared examines a tag that begins with '!'. A document type is refused: no service sends
-// one, and its content has rules of its own.
+// declared examines a tag beginning with '!'. It rejects a document type: no service sends one, and its content has
+// other rules.
 func (g *guard) declared(begun string) (Bound, int64) {
 	switch {
 	case begun == comment:

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// longestWait is the most that a server may ask for.
+// longestWait bounds RetryAfter.
 const longestWait = 24 * time.Hour
 
-// RetryAfter returns how long a server asks to wait, in the head of an answer that came at
-// now: seconds or a date in Retry-After (RFC 9110, section 10.2.3), or OpenAI's
-// retry-after-ms. It is at most a day, and zero where neither can be read.
+// RetryAfter returns the wait a server asks for in an answer received at now: seconds or a date in Retry-After (RFC
+// 9110, section 10.2.3), or OpenAI's retry-after-ms. It is at most a day; zero without a valid header.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
@@ -27,7 +26,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// waitOf bounds a number of seconds. What no 32 bits hold is a mistake of the server.
+// waitOf bounds a number of seconds. Values over 32 bits are a server bug.
 func waitOf(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > math.MaxInt32 {
 		return 0

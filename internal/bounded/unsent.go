@@ -8,29 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// unsent is the error of a request that was not sent at all.
+// unsent is the error of a request that was not sent.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
 
-// Unsent says whether err is the error of a request of [Wrap] which certainly was not sent: name
-// resolution, connecting or TLS failed, or the time ended before. The server has not seen it, so
-// it has changed nothing. False means that this is unknown.
+// Unsent reports whether err is from a request of [Wrap] that was certainly not sent: name resolution, connecting or TLS
+// failed, or the time ended earlier. So the server has no side effects of it. False means unknown.
 func Unsent(err error) bool {
 	var u unsent
 	return errors.As(err, &u)
 }
 
-// Watch returns a context for one call of a library that hides its errors, and a function that
-// says the same as Unsent about the call's requests: none of them was sent.
+// Watch returns a context for a call of a library that hides its errors, and a function like Unsent for the call's
+// requests.
 func Watch(ctx context.Context) (context.Context, func() bool) {
 	var s sending
 	return s.trace(ctx), func() bool { return s.asked.Load() && !s.got.Load() }
 }
 
-// sending records whether a request gets a connection. net/http writes nothing of a request
-// before it has one (httptrace.ClientTrace.GotConn, Go 1.26); later moments are not
-// distinguished, since a cancelled request may still be in its writer.
+// sending records whether a request got a connection. net/http writes nothing earlier (httptrace.ClientTrace.GotConn, Go
+// 1.26); later moments don't matter, because a cancelled request may still be in its writer.
 type sending struct{ asked, got atomic.Bool }
 
 func (s *sending) trace(ctx context.Context) context.Context {
@@ -40,8 +38,8 @@ func (s *sending) trace(ctx context.Context) context.Context {
 	})
 }
 
-// mark notes in err, an error of next, whether the request was sent. A transport without traces
-// is assumed to have sent it.
+// mark records in err, an error of next, whether the request was sent. A transport without traces is assumed to have
+// sent it.
 func (s *sending) mark(next http.RoundTripper, err error) error {
 	_, tells := next.(*http.Transport)
 	if s.got.Load() || !tells && !s.asked.Load() {

@@ -1,8 +1,6 @@
-// Package cost turns the tokens that a model has used into money: micro-dollars, by a dated table
-// of prices. It is pure: no clock, no I/O.
+// Package cost converts token usage to money in micro-dollars by a dated price table. It is pure: no clock, no I/O.
 //
-// A model without a price, or a kind of token without one, is unpriced. That is not the same as
-// free: an [Amount] counts what could not be priced beside the money that could.
+// Usage without a known price is unpriced, which is not the same as free: an [Amount] counts unpriced usage separately.
 package cost
 
 import (
@@ -15,7 +13,7 @@ import (
 // Micros is money in micro-dollars: 1,000,000 are one US dollar.
 type Micros int64
 
-// String returns the money in dollars with all six decimals, such as "$0.012300".
+// String returns dollars with six decimals, such as "$0.012300".
 func (m Micros) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
@@ -24,10 +22,10 @@ func (m Micros) String() string {
 	return fmt.Sprintf("%s$%d.%06d", sign, n/1e6, n%1e6)
 }
 
-// Dollars returns the money in dollars, for metrics and charts. Sums are made of Micros.
+// Dollars returns dollars for metrics and charts; add up Micros instead.
 func (m Micros) Dollars() float64 { return float64(m) / 1e6 }
 
-// Plus returns the sum, and the largest or smallest amount where the sum would be beyond it.
+// Plus returns the sum, saturating at the limits.
 func (m Micros) Plus(n Micros) Micros {
 	sum := m + n
 	switch {
@@ -39,32 +37,32 @@ func (m Micros) Plus(n Micros) Micros {
 	return sum
 }
 
-// Amount is what usages have cost. Its JSON form stands in the store and in messages to clients.
+// Amount is the cost of usages. Its JSON form is stored and sent to clients.
 type Amount struct {
-	// Micros is what those have cost whose price is known.
+	// Micros is the cost of the priced usages.
 	Micros Micros `json:"micros"`
-	// Unpriced is the number of usages whose price is not known.
+	// Unpriced counts usages without a known price.
 	Unpriced int64 `json:"unpriced,omitempty"`
-	// Estimated is the number of usages that no model has reported, and that were estimated.
+	// Estimated counts usages estimated because no model reported them.
 	Estimated int64 `json:"estimated,omitempty"`
 }
 
-// Plus returns the sum of a and b.
+// Plus returns a + b.
 func (a Amount) Plus(b Amount) Amount {
 	return Amount{Micros: a.Micros.Plus(b.Micros), Unpriced: a.Unpriced + b.Unpriced, Estimated: a.Estimated + b.Estimated}
 }
 
-// Minus returns a without b.
+// Minus returns a - b.
 func (a Amount) Minus(b Amount) Amount {
 	return a.Plus(Amount{Micros: -b.Micros, Unpriced: -b.Unpriced, Estimated: -b.Estimated})
 }
 
-// mostTokens bounds each kind of token of one usage, so that no product of the calculation
-// overflows: eight kinds, each with this many tokens at mostPrice, fit into 63 bits.
+// mostTokens bounds each token count of a usage, so that no calculation overflows: eight kinds of this many tokens at
+// mostPrice fit into 63 bits.
 const mostTokens = 1_000_000_000
 
-// Usage counts the tokens of one usage, by what they are charged as. Unlike in transport.Tokens no
-// token is counted twice: input that the provider had cached is counted as cached alone.
+// Usage counts tokens by price category. Unlike in transport.Tokens no token counts twice: cached input counts as cached
+// only.
 type Usage struct {
 	InputText   int64 `json:"input_text,omitempty"`
 	InputAudio  int64 `json:"input_audio,omitempty"`
@@ -76,7 +74,7 @@ type Usage struct {
 	OutputAudio int64 `json:"output_audio,omitempty"`
 }
 
-// Plus returns the sum of u and v.
+// Plus returns u + v.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		InputText: u.InputText + v.InputText, InputAudio: u.InputAudio + v.InputAudio, InputImage: u.InputImage + v.InputImage,
@@ -85,7 +83,7 @@ func (u Usage) Plus(v Usage) Usage {
 	}
 }
 
-// Minus returns u without v.
+// Minus returns u - v.
 func (u Usage) Minus(v Usage) Usage {
 	return u.Plus(Usage{
 		InputText: -v.InputText, InputAudio: -v.InputAudio, InputImage: -v.InputImage,
@@ -94,13 +92,11 @@ func (u Usage) Minus(v Usage) Usage {
 	})
 }
 
-// UsageOf returns what t is charged as.
+// UsageOf returns the usage for t.
 //
-// Cached tokens are a part of the input of their modality and are taken out of it. Gemini's totals
-// are larger than the sum of their parts (25 to 51 tokens a turn were seen with 3.8 Live:
-// discuss.ai.google.dev/t/188765, read 2026-11-25): what a provider attributes to no modality counts
-// as text, and so do the thoughts, which both providers charge as text output. Images, video and
-// documents count as images.
+// Cached tokens are subtracted from the input of their modality. Gemini's totals exceed the sum of their parts (by 25 to
+// 51 tokens a turn with 3.8 Live: discuss.ai.google.dev/t/188765, read 2026-11-25). Tokens without a modality count as
+// text, and so do thoughts, which both providers charge as text output. Images, video and documents count as images.
 func UsageOf(t transport.Tokens) Usage {
 	text, audio, other := whole(t.InputText), whole(t.InputAudio), whole(t.InputOther)
 	outText, outAudio := whole(t.OutputText), whole(t.OutputAudio)
@@ -114,25 +110,24 @@ func UsageOf(t transport.Tokens) Usage {
 	return u
 }
 
-// whole bounds a number of tokens: a provider may send anything.
+// whole clamps a token count, which a provider may send in any form.
 func whole(n int64) int64 { return min(max(n, 0), mostTokens) }
 
 // IsZero reports whether no token was used.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Sum is what somebody has used in a time. Its JSON form stands in the store.
+// Sum is usage over a period. Its JSON form is stored.
 type Sum struct {
 	Amount
-	// Sessions is the number of voice sessions that began, Turns that of turns by voice and text
-	// that ended.
+	// Sessions counts started voice sessions, Turns finished turns by voice and text.
 	Sessions int64 `json:"sessions,omitempty"`
 	Turns    int64 `json:"turns,omitempty"`
-	// VoiceMS is how long voice sessions lasted, in ms.
+	// VoiceMS is the duration of voice sessions in ms.
 	VoiceMS int64 `json:"voice_ms,omitempty"`
 	Tokens  Usage `json:"tokens"`
 }
 
-// Plus returns the sum of s and t.
+// Plus returns s + t.
 func (s Sum) Plus(t Sum) Sum {
 	return Sum{
 		Amount: s.Amount.Plus(t.Amount), Sessions: s.Sessions + t.Sessions, Turns: s.Turns + t.Turns,

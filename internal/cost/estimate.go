@@ -6,31 +6,31 @@ import (
 	"voicegw/transport"
 )
 
-// Talk is how much a model and its user have said to each other.
+// Talk is the amount of a conversation.
 type Talk struct {
 	// Heard is the user's speech, Spoken the model's.
 	Heard, Spoken time.Duration
-	// Read is text for the model, Written text of the model, in bytes.
+	// Read is text for the model, Written text by the model, in bytes.
 	Read, Written int64
 }
 
-// Plus returns the sum of t and u.
+// Plus returns t + u.
 func (t Talk) Plus(u Talk) Talk {
 	return Talk{Heard: t.Heard + u.Heard, Spoken: t.Spoken + u.Spoken, Read: t.Read + u.Read, Written: t.Written + u.Written}
 }
 
-// What an estimate takes for a token: a tenth of a second of a user's speech and a twentieth of a model's
-// (developers.openai.com/api/docs/guides/realtime-costs, read 2026-11-25), and four bytes of text, as in
-// English; other languages have fewer.
+// The assumptions for one token: a tenth of a second of user speech, a twentieth of model speech
+// (developers.openai.com/api/docs/guides/realtime-costs, read 2026-11-25), and four bytes of text, as in English; other
+// languages have fewer.
 const (
 	heardPerToken  = 100 * time.Millisecond
 	spokenPerToken = 50 * time.Millisecond
 	bytesPerToken  = 4
 )
 
-// Estimate returns what a model has probably used that reports nothing, for what was said now. Models read the
-// whole conversation for each answer, so everything before counts as input again, and none of it as cached:
-// an estimate is rather too much than too little. It is zero if the model has said nothing.
+// Estimate estimates the tokens of the current exchange for a model that reports none. Models read the whole
+// conversation for each answer, so everything before counts as uncached input: the estimate tends to be high. It is zero
+// if the model has said nothing.
 func Estimate(before, now Talk) transport.Tokens {
 	per := func(d, token time.Duration) int64 { return int64((d + token - 1) / token) }
 	text := func(bytes int64) int64 { return (bytes + bytesPerToken - 1) / bytesPerToken }

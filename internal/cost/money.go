@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseDollars reads an amount of dollars, such as 5, 0.75 or 0.000001, exactly. It reports false
-// for anything else: a sign, an exponent, more than six decimals, or more than Micros can hold.
+// ParseDollars parses an exact amount of dollars, such as 5, 0.75 or 0.000001. It rejects signs, exponents, more than
+// six decimals, and amounts beyond Micros.
 func ParseDollars(text string) (Micros, bool) {
 	units, decimals, point := strings.Cut(text, ".")
 	if units == "" || point && decimals == "" || len(decimals) > 6 {
@@ -24,7 +24,7 @@ func ParseDollars(text string) (Micros, bool) {
 	return Micros(n), true
 }
 
-// write writes a row for the sum of a table.
+// write writes a row for the table's checksum.
 func write(w io.Writer, name string, r row) {
-	_, _ = fmt.Fprintln(w, name, r.from, r.prices) // w is a hash, which takes everything
+	_, _ = fmt.Fprintln(w, name, r.from, r.prices) // a hash never fails
 }

@@ -17,7 +17,7 @@ import (
 	"voicegw/internal/strict"
 )
 
-// formVersion is the version of the form of the file. A file of another one is refused.
+// formVersion is the file format's version; others are rejected.
 const formVersion = 1
 
 // mostModels bounds a table.
@@ -26,11 +26,11 @@ const mostModels = 2000
 //go:embed prices.yaml
 var builtIn []byte
 
-// BuiltIn returns the table that is part of the program.
+// BuiltIn returns the embedded table.
 var BuiltIn = sync.OnceValue(func() *Table {
 	t, err := Parse("prices.yaml", builtIn)
 	if err != nil {
-		panic(err) // a test reads it
+		panic(err) // tested
 	}
 	return t
 })
@@ -64,8 +64,7 @@ func Parse(name string, data []byte) (*Table, error) {
 	return r.table, nil
 }
 
-// With returns a table in which own replaces all rows of the models that it has. The version then
-// names both: the date of t, and the sum of own's content.
+// With returns a table in which own replaces all rows of its models. The version then has t's date and own's checksum.
 func (t *Table) With(own *Table) *Table {
 	all := Table{Date: t.Date, models: maps.Clone(t.models)}
 	maps.Copy(all.models, own.models)
@@ -73,7 +72,7 @@ func (t *Table) With(own *Table) *Table {
 	return &all
 }
 
-// sum identifies the content of a table in eight letters.
+// sum returns a table's checksum in eight letters.
 func (t *Table) sum() string {
 	h := sha256.New()
 	for _, name := range t.Models() {
@@ -84,7 +83,6 @@ func (t *Table) sum() string {
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
-// reader reads one file.
 type reader struct {
 	*strict.Reader
 	table *Table
@@ -102,11 +100,11 @@ func (r *reader) file(top *yaml.Node) {
 	}
 	r.table.Date = r.day(m.Get("date"), "date")
 	if !m.Has("date") {
-		r.Problem(top, "the table has no date; say when its prices were read, such as date: 2026-11-25")
+		r.Problem(top, "the table has no date; add the day its prices were read, such as date: 2026-11-25")
 	}
 	r.table.Version = r.table.Date
 	if !m.Has("prices") {
-		r.Problem(top, "the table has no prices; give it prices: with a list of models")
+		r.Problem(top, "the table has no prices; add prices: with a list of models")
 		return
 	}
 	for _, n := range r.List(m.Get("prices"), "prices") {
@@ -120,7 +118,7 @@ func (r *reader) row(n *yaml.Node) {
 		return
 	}
 	if source, _ := r.Text(m.Get("source"), "source"); strings.TrimSpace(source) == "" {
-		r.Problem(n, "the price has no source; say where it stands and when it was read")
+		r.Problem(n, "the price has no source; add its address and the day it was read")
 	}
 	one := row{from: r.day(m.Get("from"), "from"), prices: Prices{
 		InputText: Unknown, InputAudio: Unknown, InputImage: Unknown,
@@ -135,7 +133,7 @@ func (r *reader) row(n *yaml.Node) {
 		r.Problem(n, "the price needs input and output")
 	}
 	if !m.Has("models") {
-		r.Problem(n, "the price is for no model; give it models: [name]")
+		r.Problem(n, "the price has no model; add models: [name]")
 		return
 	}
 	for _, is := range r.List(m.Get("models"), "models") {
@@ -143,7 +141,7 @@ func (r *reader) row(n *yaml.Node) {
 	}
 }
 
-// modelName is what a model may be called in a table.
+// modelName is the form of a model's name in a table.
 var modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._:-]{0,127}$`)
 
 func (r *reader) model(n *yaml.Node, one row) {
@@ -151,9 +149,9 @@ func (r *reader) model(n *yaml.Node, one row) {
 	switch {
 	case !ok:
 	case !modelName.MatchString(name):
-		r.Problem(n, "%q cannot be the name of a model: it is at most 128 small letters, digits and . _ : -, without the path before it", name)
+		r.Problem(n, "%q is not a valid model name: use at most 128 lower-case letters, digits and . _ : -, without a path", name)
 	case slices.ContainsFunc(r.table.models[name], func(o row) bool { return o.from == one.from }):
-		r.Problem(n, "the model %s has another price from the same day; remove one", name)
+		r.Problem(n, "the model %s has two prices from the same day; remove one", name)
 	case len(r.table.models) >= mostModels:
 		r.Problem(n, "the table has more than %d models", mostModels)
 	default:
@@ -161,7 +159,6 @@ func (r *reader) model(n *yaml.Node, one row) {
 	}
 }
 
-// kinds reads the prices of one direction.
 func (r *reader) kinds(n *yaml.Node, what string, into map[string]*Price) {
 	if n == nil {
 		return
@@ -171,14 +168,14 @@ func (r *reader) kinds(n *yaml.Node, what string, into map[string]*Price) {
 		return
 	}
 	if len(m.Keys()) == 0 {
-		r.Problem(n, "%s is empty; leave it out or give it a price", what)
+		r.Problem(n, "%s is empty; remove it or add a price", what)
 	}
 	for _, kind := range m.Keys() {
 		r.price(m.Get(kind), what+"."+kind, into[kind])
 	}
 }
 
-// price reads dollars with at most six decimals, exactly: a float would not be.
+// price reads dollars exactly, with at most six decimals; a float would round.
 func (r *reader) price(n *yaml.Node, what string, into *Price) {
 	text, ok := r.Text(n, what)
 	if !ok {
@@ -186,7 +183,8 @@ func (r *reader) price(n *yaml.Node, what string, into *Price) {
 	}
 	micros, ok := ParseDollars(text)
 	if !ok || micros > mostPrice {
-		r.Problem(n, "%s must be dollars for a million tokens, such as 0.75, with at most six decimals and at most %d, not %q", what, mostPrice/1_000_000, text)
+		r.Problem(n, "%s must be dollars for a million tokens, such as 0.75, with at most six decimals and at most %d, not %q", what,
+			mostPrice/1_000_000, text)
 		return
 	}
 	*into = Price(micros)

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Price is what a million tokens of one kind cost, in micro-dollars; Unknown if that is not known.
+// Price is the price of a million tokens of one kind in micro-dollars, or Unknown.
 type Price int64
 
-// Unknown is the price of a kind of token of which the table does not say a price.
+// Unknown is the price of a kind of token without a known price.
 const Unknown Price = -1
 
 // mostPrice bounds a price: a thousand dollars for a million tokens.
@@ -23,34 +23,30 @@ type Prices struct {
 	OutputText, OutputAudio              Price
 }
 
-// row is the prices of a model from a day on.
+// row is a model's prices from a day on.
 type row struct {
-	from   string // a day such as 2026-11-25, in UTC; empty means always
+	from   string // a UTC day such as 2026-11-25; empty means always
 	prices Prices
 }
 
-// Table is a price table. The zero Table knows no price. It is not changed after Parse, so it may
-// be used concurrently.
+// Table is a price table. The zero Table has no prices. It is immutable after Parse.
 type Table struct {
-	// Date is the day on which the table was put together, such as 2026-11-25.
+	// Date is the table's day, such as 2026-11-25.
 	Date string
-	// Version identifies the table's content: its date and, with prices of one's own, their sum.
+	// Version identifies the content: the date and, with the operator's own prices, their checksum.
 	Version string
 
-	models map[string][]row // the rows of a model, the latest first
+	models map[string][]row // a model's rows, latest first
 }
 
-// release matches what may stand behind the name of a model without making it another one: the day
-// of a release, and what Google calls previews.
+// release matches suffixes that don't change the model: release dates and Google's previews.
 var release = regexp.MustCompile(`^-(?:\d{4}-\d{2}-\d{2}|latest|(?:exp|preview)(?:-\d{2}-\d{4}|-\d{4}-\d{2}-\d{2})?|\d{3})$`)
 
-// Cost returns what u costs with a model at a time, rounded up to a whole micro-dollar. So a usage
-// with a price is never free, and a sum of usages is exactly the sum of what was shown for each. If
-// the model is not in the table, or a kind of token that u has is without a price, Cost returns an
-// Amount that is unpriced. Without any token, nothing was used and the Amount is zero.
+// Cost returns the cost of u with a model at a time, rounded up to a whole micro-dollar. So priced usage is never free,
+// and totals equal the sum of the displayed costs. If the model or the price of a used kind of token is unknown, the
+// Amount is unpriced. Without tokens it is zero.
 //
-// The name may have the path of the provider's API before it (models/…), and the day of a release
-// behind it.
+// The name may have the provider's API path (models/…) in front and a release date at the end.
 func (t *Table) Cost(model string, at time.Time, u Usage) Amount {
 	if u.IsZero() {
 		return Amount{}
@@ -62,7 +58,7 @@ func (t *Table) Cost(model string, at time.Time, u Usage) Amount {
 	return prices.cost(u)
 }
 
-// Prices returns a model's prices at a time; false if the table does not have the model.
+// Prices returns a model's prices at a time; false if it is unknown.
 func (t *Table) Prices(model string, at time.Time) (Prices, bool) {
 	if t == nil {
 		return Prices{}, false
@@ -76,7 +72,7 @@ func (t *Table) Prices(model string, at time.Time) (Prices, bool) {
 	return Prices{}, false
 }
 
-// Models returns the names of the table's models, sorted.
+// Models returns the models' names, sorted.
 func (t *Table) Models() []string {
 	if t == nil {
 		return nil
@@ -89,7 +85,7 @@ func (t *Table) Models() []string {
 	return names
 }
 
-// rows returns the rows of the model itself, or of the one that it is a release of.
+// rows returns the rows of the model, or of the model it is a release of.
 func (t *Table) rows(model string) []row {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if rows, ok := t.models[name]; ok {
@@ -109,8 +105,8 @@ func (t *Table) rows(model string) []row {
 // million is the number of tokens that a price is for.
 const million = 1_000_000
 
-// cost adds up exactly and rounds once. A kind that is cached and has no price for that costs as
-// much as if it were not: a provider that does not name a discount gives none.
+// cost adds up exactly and rounds once. Cached tokens without a price cost as much as uncached ones: an unnamed discount
+// doesn't exist.
 func (p Prices) cost(u Usage) Amount {
 	or := func(cached, price Price) Price {
 		if cached == Unknown {
@@ -124,7 +120,8 @@ func (p Prices) cost(u Usage) Amount {
 		price  Price
 	}{
 		{u.InputText, p.InputText}, {u.InputAudio, p.InputAudio}, {u.InputImage, p.InputImage},
-		{u.CachedText, or(p.CachedText, p.InputText)}, {u.CachedAudio, or(p.CachedAudio, p.InputAudio)}, {u.CachedImage, or(p.CachedImage, p.InputImage)},
+		{u.CachedText, or(p.CachedText, p.InputText)}, {u.CachedAudio, or(p.CachedAudio, p.InputAudio)},
+		{u.CachedImage, or(p.CachedImage, p.InputImage)},
 		{u.OutputText, p.OutputText}, {u.OutputAudio, p.OutputAudio},
 	} {
 		tokens := whole(k.tokens)

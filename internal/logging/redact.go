@@ -14,28 +14,27 @@ import (
 // Mask replaces a secret.
 const Mask = "[redacted]"
 
-// shortest is the length of the shortest known secret that is searched for, in bytes: a shorter
-// one would be found inside of words.
+// shortest is the minimum length in bytes of a known secret: shorter ones would match within words.
 const shortest = 8
 
-// Redactor removes secrets from texts. It may be used concurrently; copies of it know the same secrets.
+// Redactor removes secrets from texts. It may be used concurrently; its copies share the known secrets.
 type Redactor struct {
 	known *atomic.Pointer[strings.Replacer]
 }
 
-// NewRedactor returns a Redactor that knows these secrets, and the forms that secrets have here and at
-// the providers. Known secrets of fewer than 8 bytes are ignored.
+// NewRedactor returns a Redactor for these secrets and for the formats of secrets used here and by the providers. Known
+// secrets under 8 bytes are ignored.
 func NewRedactor(known ...string) Redactor {
 	r := Redactor{new(atomic.Pointer[strings.Replacer])}
 	r.Know(known...)
 	return r
 }
 
-// Know replaces the secrets that NewRedactor was given.
+// Know replaces the known secrets.
 func (r Redactor) Know(known ...string) {
 	known = slices.Clone(known)
 	var pairs []string
-	// The longest first: one may be the beginning of another.
+	// Longest first, as one may be a prefix of another.
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range known {
 		if len(secret) >= shortest {
@@ -45,18 +44,17 @@ func (r Redactor) Know(known ...string) {
 	r.known.Store(strings.NewReplacer(pairs...))
 }
 
-// forms are patterns of secrets: the first group is the part that stays, so that a reader sees
-// what was there.
+// forms are patterns of secrets. The first group is kept, to show the kind of secret.
 var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(\bBearer\s+)[^\s"',;]+`,        // RFC 6750
 	`(\bBasic\s+)[A-Za-z0-9+/=]{8,}`, // RFC 7617
 	`(://)[^/\s"@]*@`,                // user and password of an address
 	`([?&](?:key|api_key|apikey|access_token|token|ticket|secret|password|sig|signature)=)[^&\s"'#]+`, // of a query
-	`(/v1/images/)[A-Za-z0-9_-]{16,}`, // whoever knows an image's address has it
+	`(/v1/images/)[A-Za-z0-9_-]{16,}`, // an image's address grants access to it
 	`(/v1/confirmations/)[^/\s"'?]+`,
-	`(voicegw\.ticket\.)[A-Za-z0-9_-]+`,                           // a ticket among the subprotocols
-	`(voicegw\.key\.)[!-~]+`,                                      // a console's token there
-	`(\bvgk_[a-z0-9]{8}_)[A-Za-z0-9_-]{16,}`,                      // an API key, whose id is not secret
+	`(voicegw\.ticket\.)[A-Za-z0-9_-]+`,                           // a ticket in a subprotocol
+	`(voicegw\.key\.)[!-~]+`,                                      // a console's token in a subprotocol
+	`(\bvgk_[a-z0-9]{8}_)[A-Za-z0-9_-]{16,}`,                      // an API key, whose ID is not secret
 	`(\b)cf_[A-Z2-7]{16,}`,                                        // a confirmation
 	`(\b)sk-[A-Za-z0-9_-]{12,}`,                                   // OpenAI
 	`(\b)AIza[A-Za-z0-9_-]{20,}`,                                  // Google
@@ -64,7 +62,7 @@ var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, // JWT, RFC 7519
 }, "|"))
 
-// Text returns a text without secrets.
+// Text removes the secrets from a text.
 func (r Redactor) Text(text string) string {
 	return forms.ReplaceAllStringFunc(r.known.Load().Replace(text), func(found string) string {
 		for _, kept := range forms.FindStringSubmatch(found)[1:] {
@@ -76,11 +74,10 @@ func (r Redactor) Text(text string) string {
 	})
 }
 
-// secretNames are attributes whose values are never written.
+// secretNames are attributes whose values are never logged.
 var secretNames = []string{"token", "ticket", "secret", "password", "api_key", "apikey", "authorization", "cookie"}
 
-// Handler passes records to next without secrets: in messages, in attributes and in those given
-// to With.
+// Handler removes secrets from messages and attributes before passing records to next.
 func (r Redactor) Handler(next slog.Handler) slog.Handler { return handler{r, next} }
 
 type handler struct {
@@ -115,7 +112,7 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.r, h.next.WithGroup(name)} }
 
-// attr returns an attribute without secrets.
+// attr removes secrets from an attribute.
 func (r Redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
@@ -135,8 +132,7 @@ func (r Redactor) attr(a slog.Attr) slog.Attr {
 	}
 }
 
-// value returns a text or any other value without secrets. A value without a secret keeps its
-// type.
+// value removes secrets from a value; a value without secrets keeps its type.
 func (r Redactor) value(v slog.Value) slog.Value {
 	if v.Kind() == slog.KindString {
 		return slog.StringValue(r.Text(v.String()))
@@ -148,10 +144,10 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	if _, isError := v.Any().(error); isError {
 		return v
 	}
-	// A JSON handler writes it in another form, which may show more.
+	// A JSON handler writes it as JSON, which may show more.
 	var written strings.Builder
 	e := json.NewEncoder(&written)
-	e.SetEscapeHTML(false) // as slog does it
+	e.SetEscapeHTML(false) // like slog
 	if e.Encode(v.Any()) != nil {
 		return v
 	}
@@ -161,11 +157,11 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	return v
 }
 
-// token is the pattern of a confirmation's token.
+// token matches confirmation tokens.
 var token = regexp.MustCompile(`cf_[A-Z2-7]{16,}`)
 
-// Tokens returns a text without tokens of confirmations, for texts that are kept: models are
-// given tokens and users see them, so both may write them anywhere. JSON stays JSON.
+// Tokens removes confirmation tokens from texts to be stored: models and users see them and may repeat them anywhere.
+// JSON stays valid.
 func Tokens[T ~string | ~[]byte](text T) T {
 	if !strings.Contains(string(text), "cf_") {
 		return text

@@ -2,7 +2,7 @@ package logging
 
 import "sync/atomic"
 
-// Kind says for what a secret is used.
+// Kind is a secret's purpose.
 type Kind string
 
 // The kinds.
@@ -19,13 +19,12 @@ const (
 
 var told atomic.Pointer[func(Kind, string)]
 
-// Made must be called with each new secret, before any other code gets it. It may be called
-// concurrently.
+// Made must be called with each new secret before any other code gets it. It may be called concurrently.
 func Made(kind Kind, secret string) {
 	if tell := told.Load(); tell != nil {
 		(*tell)(kind, secret)
 	}
 }
 
-// Tell sets the function that gets the secrets. Only tests call it.
+// Tell sets the function that receives secrets, for tests.
 func Tell(tell func(Kind, string)) { told.Store(&tell) }

@@ -1,8 +1,7 @@
-// Package model explores every state that a small protocol can reach and says whether its
-// promises hold in each, whether an end can always be reached, and whether it is reached when
-// every process continues. A broken promise is reported with the shortest way to it.
+// Package model explores every reachable state of a small protocol and checks its promises in each, whether an end is
+// always reachable, and whether it is reached if every process continues. It reports a broken promise with the shortest
+// trace.
 //
-// The models of the gateway's protocols are tests beside the code that they model. They are
-// written in Go so that they call the gateway's own decisions, and no second text has to be kept
-// true. docs/models.md says what each of them covers and how to read what it prints.
+// The models of the gateway's protocols are tests next to the code. They call the gateway's own decisions, so that there
+// is no second description to maintain. docs/models.md describes each model and its output.
 package model

@@ -5,25 +5,24 @@ import (
 	"slices"
 )
 
-// maxProcesses is how many processes a protocol may have: a set of them is a word.
+// maxProcesses bounds a protocol's processes: a set of them is a word.
 const maxProcesses = 64
 
-// graph is the explored part. States are known by their index, in the order in which they were
-// found: breadth first, so a lower index is not farther from the start.
+// graph is the explored part. States are numbered in breadth-first order, so a lower index is no farther from the start.
 type graph[S comparable] struct {
 	p      Protocol[S]
 	index  map[S]int32
 	states []S
-	from   []int32 // the state that each was first reached from; -1 of the start
+	from   []int32 // each state's predecessor in the search; -1 for the start
 	depth  []int32
 
-	// first is where the steps of each state begin in steps; one more at the end.
+	// first is the index of each state's first step in steps, with one more at the end.
 	first []int32
 	steps []step
-	names []string // of the processes; the world is not among them
+	names []string // of the processes, without the world
 }
 
-// step is an edge. by is the number of its process, or world.
+// step is an edge. by is its process's number, or world.
 type step struct {
 	to int32
 	by int8
@@ -32,9 +31,8 @@ type step struct {
 // world is the process of a step that no process takes.
 const world = -1
 
-// Explore visits the states of p, breadth first, and ends at the first broken promise. The error
-// says that there are more states than most: then nothing is known about the rest. It panics if
-// p has more than 64 processes.
+// Explore visits the states of p breadth-first, and stops at the first broken promise. It returns an error if there are
+// more than most states; then the rest is unknown. It panics if p has more than 64 processes.
 func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 	g := &graph[S]{p: p, index: map[S]int32{}}
 	g.add(p.Start, -1)
@@ -44,7 +42,7 @@ func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 		}
 		g.expand(int32(i))
 		if len(g.states) > most {
-			return g.report(nil), fmt.Errorf("model: there are more than %d states", most)
+			return g.report(nil), fmt.Errorf("model: more than %d states", most)
 		}
 	}
 	g.first = append(g.first, int32(len(g.steps)))
@@ -54,7 +52,7 @@ func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 	return g.report(g.endless()), nil
 }
 
-// add returns the index of a state that from leads to.
+// add returns the index of a successor of from.
 func (g *graph[S]) add(s S, from int32) int32 {
 	if i, known := g.index[s]; known {
 		return i
@@ -71,7 +69,7 @@ func (g *graph[S]) add(s S, from int32) int32 {
 	return i
 }
 
-// expand notes the steps of a state.
+// expand records a state's steps.
 func (g *graph[S]) expand(i int32) {
 	g.first = append(g.first, int32(len(g.steps)))
 	g.p.Steps(g.states[i], func(by, _ string, to S) {
@@ -115,7 +113,7 @@ func (g *graph[S]) violation(promise, how string, at int32) *Violation {
 	return v
 }
 
-// trace describes the shortest way to a state.
+// trace describes the shortest path to a state.
 func (g *graph[S]) trace(at int32) []string {
 	var lines []string
 	for ; g.from[at] >= 0; at = g.from[at] {
@@ -125,7 +123,7 @@ func (g *graph[S]) trace(at int32) []string {
 	return lines
 }
 
-// tell describes the step from one state to another.
+// tell describes the step between two states.
 func (g *graph[S]) tell(from, to int32) (line string) {
 	target := g.states[to]
 	g.p.Steps(g.states[from], func(by, does string, s S) {
@@ -140,12 +138,12 @@ func (g *graph[S]) tell(from, to int32) (line string) {
 	return line
 }
 
-// edges are the steps of a state.
+// edges returns a state's steps.
 func (g *graph[S]) edges(i int32) []step { return g.steps[g.first[i]:g.first[i+1]] }
 
-// deadEnd finds the first state from which no end can be reached.
+// deadEnd finds the first state from which no end is reachable.
 func (g *graph[S]) deadEnd() *Violation {
-	// The predecessors of each state, in one slice as the steps are.
+	// The predecessors of each state, in one slice like the steps.
 	first := make([]int32, len(g.states)+1)
 	for _, s := range g.steps {
 		first[s.to+1]++

@@ -2,10 +2,9 @@ package model
 
 import "slices"
 
-// endless finds a way to continue for ever without an end although every process that can take a
-// step takes one eventually (weak fairness). Such a way stays, from some step on, within one
-// strongly connected set of states without an end, and visits all of them again and again; it is
-// fair if each process either takes a step within the set or is blocked in one of its states.
+// endless finds an infinite run without an end that is weakly fair: every process that can take a step takes one
+// eventually. Such a run stays, from some step on, within one strongly connected set of states without an end and visits
+// all of them repeatedly; it is fair if each process takes a step within the set or is blocked in one of its states.
 func (g *graph[S]) endless() *Violation {
 	parts := g.components()
 	all := uint64(1)<<len(g.names) - 1
@@ -33,16 +32,14 @@ func (g *graph[S]) endless() *Violation {
 // component is a strongly connected set of states without an end.
 type component struct {
 	states []int32
-	first  int32 // the one nearest to the start
+	first  int32 // closest to the start
 	inner  int   // steps within the set
-	// moves are the processes with a step within the set, rests those that are blocked in one
-	// of its states.
+	// moves are the processes with a step within the set, rests those blocked in one of its states.
 	moves, rests uint64
 }
 
-// components returns the strongly connected sets of the states without an end, by Tarjan's
-// algorithm ("Depth-first search and linear graph algorithms", 1972) with a stack of its own
-// instead of the program's.
+// components returns the strongly connected sets of states without an end, by Tarjan's algorithm ("Depth-first search
+// and linear graph algorithms", 1972) with an explicit stack.
 func (g *graph[S]) components() []component {
 	n := len(g.states)
 	order, low, part := make([]int32, n), make([]int32, n), make([]int32, n)
@@ -51,7 +48,7 @@ func (g *graph[S]) components() []component {
 	}
 	var parts []component
 	var open, path []int32
-	next := make([]int32, n) // the next step of each state to examine
+	next := make([]int32, n) // each state's next step to examine
 	counted := int32(0)
 	for root := range int32(n) {
 		if order[root] >= 0 || g.p.End(g.states[root]) {
@@ -72,7 +69,7 @@ func (g *graph[S]) components() []component {
 				case g.p.End(g.states[to]):
 				case order[to] < 0:
 					path = append(path, to)
-				case part[to] < 0: // it is open
+				case part[to] < 0: // still open
 					low[i] = min(low[i], order[to])
 				}
 				continue
@@ -99,7 +96,7 @@ func (g *graph[S]) components() []component {
 	return parts
 }
 
-// measure fills in what a component's processes can do.
+// measure computes a component's fields.
 func (g *graph[S]) measure(c *component, part []int32) {
 	for _, i := range c.states {
 		var can uint64
@@ -118,7 +115,7 @@ func (g *graph[S]) measure(c *component, part []int32) {
 	}
 }
 
-// loop describes a shortest way from the first state of a component back to it.
+// loop describes a shortest cycle through a component's first state.
 func (g *graph[S]) loop(c component) []string {
 	from := map[int32]int32{}
 	within := map[int32]bool{}

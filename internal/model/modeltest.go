@@ -8,13 +8,13 @@ import (
 
 var deep = flag.Bool("model.deep", false, "explore the models at their full bounds")
 
-// maxStates is how many states a model may have, so that none of them fills the memory.
+// maxStates bounds a model's states and memory.
 const maxStates = 4_000_000
 
-// Deep says whether models are to be explored at their full bounds.
+// Deep reports whether to explore models at their full bounds.
 func Deep() bool { return *deep }
 
-// Keeps fails the test if a promise of p breaks, with the way there, and logs the figures.
+// Keeps fails the test with a trace if p breaks a promise, and logs the statistics.
 func Keeps[S comparable](t *testing.T, p Protocol[S]) {
 	t.Helper()
 	if v := explore(t, p).Violation; v != nil {
@@ -22,8 +22,7 @@ func Keeps[S comparable](t *testing.T, p Protocol[S]) {
 	}
 }
 
-// Breaks fails the test unless p, a protocol with a known fault, breaks the promise of that
-// name, and returns how.
+// Breaks fails the test unless p, a protocol with a known fault, breaks the named promise; it returns the violation.
 func Breaks[S comparable](t *testing.T, p Protocol[S], promise string) *Violation {
 	t.Helper()
 	v := explore(t, p).Violation

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// Use returns what this process cannot give back, as of its last garbage collection, and the limit that
-// the runtime keeps to (GOMEMLIMIT, or what [KeepToCgroup] has set); zero without one. The memory
-// that the collector lets grow before it collects is not in it: that is no trouble.
+// Use returns the memory in use after the last garbage collection, and the runtime's limit (GOMEMLIMIT or
+// [KeepToCgroup]); zero without one. Garbage that is not collected yet doesn't count.
 func Use() (held, limit uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
-		{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"},
+		{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
+		{Name: "/memory/classes/other:bytes"},
 	}
 	metrics.Read(samples)
 	for _, s := range samples {
@@ -30,13 +30,12 @@ func Use() (held, limit uint64) {
 	return held, limit
 }
 
-// cgroupShare is the share of a cgroup's memory that the runtime may take: the rest is for what it does
-// not count, such as the kernel's buffers of connections.
+// cgroupShare is the runtime's share of a cgroup's memory; the rest is for what it doesn't count, such as the kernel's
+// socket buffers.
 const cgroupShare = 0.9
 
-// KeepToCgroup makes the runtime keep to the memory of the process's cgroup, if that has a limit and
-// no other was set, as with GOMEMLIMIT: the collector then works harder before the kernel kills the process. It returns
-// the limit; zero if it has set none.
+// KeepToCgroup sets the memory limit from the process's cgroup, if that has one and GOMEMLIMIT is not set: then the
+// collector works harder before the kernel kills the process. It returns the limit, or zero.
 func KeepToCgroup() int64 {
 	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		return 0
@@ -54,9 +53,8 @@ func KeepToCgroup() int64 {
 	return 0
 }
 
-// cgroupLimit returns what the runtime may take of a cgroup whose limit the kernel writes like that;
-// zero without a limit (Documentation/admin-guide/cgroup-v2.rst, memory.max; version 1 writes a number
-// near 2^63).
+// cgroupLimit returns the runtime's share of a cgroup limit as written by the kernel; zero without a limit
+// (Documentation/admin-guide/cgroup-v2.rst, memory.max; version 1 writes a number near 2^63).
 func cgroupLimit(text string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n <= 0 || n >= 1<<60 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Reason is why nothing new is taken.
+// Reason is the reason for an overload.
 type Reason string
 
 // The reasons.
@@ -18,54 +18,53 @@ const (
 )
 
 const (
-	// every is how often the process is looked at.
+	// every is the interval of checks.
 	every = time.Second
-	// fullShare is the share of the memory at which it runs short, and easyShare the one below which
-	// it does not any more: a gateway must not change its mind with each session.
+	// fullShare is the memory share at which overload begins, and easyShare the one at which it ends; the difference
+	// prevents flapping.
 	fullShare, easyShare = 0.85, 0.75
-	// storeAway is how long the store must have been away. A leader that changes takes less.
+	// storeAway is how long the store must be unavailable. A leader election takes less.
 	storeAway = 10 * time.Second
-	// askStore bounds one question to the store.
+	// askStore bounds one check of the store.
 	askStore = 2 * time.Second
 )
 
 // OverloadOptions configure a Watch.
 type OverloadOptions struct {
-	// Memory returns what the process cannot give back and what it may take, in bytes; zero for the
-	// second if there is no limit. Nil means [Use].
+	// Memory returns the memory in use and the limit in bytes; zero means no limit. Nil means [Use].
 	Memory func() (held, limit uint64)
-	// Store returns nil if the store answers. Nil means that there is no store.
+	// Store returns nil if the store answers. Nil means there is no store.
 	Store func(ctx context.Context) error
-	// Logger gets a line for each change. Nil means no logging.
+	// Logger logs each change. May be nil.
 	Logger *slog.Logger
 }
 
-// State is what a Watch has seen last. The zero State is that of a process without trouble.
+// State is the result of the last check. The zero State means no overload.
 type State struct {
-	// Reason says what the process lacks; empty if it lacks nothing.
+	// Reason is empty without overload.
 	Reason Reason
-	// Since is when it began.
+	// Since is when the overload began.
 	Since time.Time
-	// Share is how much of its memory the process holds: 1 is all of it, and 0 is unknown.
+	// Share is the share of memory in use: 1 is all of it, 0 is unknown.
 	Share float64
 }
 
-// Over reports whether nothing new may be taken.
+// Over reports an overload.
 func (s State) Over() bool { return s.Reason != "" }
 
-// Watch looks at the process. Its methods may be used concurrently.
+// Watch monitors the process. Its methods may be used concurrently.
 type Watch struct {
-	// Fixed after NewOverload.
+	// Immutable.
 	opts OverloadOptions
 	end  context.CancelFunc
 	done sync.WaitGroup
 
 	mu    sync.Mutex // guards the following fields
 	state State
-	away  time.Time // since when the store has not answered; zero if it does
+	away  time.Time // when the store stopped answering; zero if it answers
 }
 
-// NewOverload begins to watch. Close must be called.
+// NewOverload starts monitoring. The caller must call Close.
 func NewOverload(o OverloadOptions) *Watch {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Memory == nil {
@@ -77,7 +76,7 @@ func NewOverload(o OverloadOptions) *Watch {
 	return w
 }
 
-// Close ends the watch. It may be called more than once, and on a nil Watch.
+// Close stops monitoring. It may be called more than once, and on a nil Watch.
 func (w *Watch) Close() {
 	if w != nil {
 		w.end()
@@ -85,7 +84,7 @@ func (w *Watch) Close() {
 	}
 }
 
-// State returns what was seen last; the zero State of a nil Watch.
+// State returns the last result; the zero State for a nil Watch.
 func (w *Watch) State() State {
 	if w == nil {
 		return State{}
@@ -108,7 +107,6 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// look looks once.
 func (w *Watch) look(ctx context.Context) {
 	held, limit := w.opts.Memory()
 	var failed error
@@ -118,7 +116,7 @@ func (w *Watch) look(ctx context.Context) {
 		cancel()
 	}
 	if ctx.Err() != nil {
-		return // the question was cut short
+		return // interrupted
 	}
 	now := time.Now()
 	w.mu.Lock()
@@ -129,13 +127,15 @@ func (w *Watch) look(ctx context.Context) {
 	switch {
 	case is.Reason == was.Reason:
 	case is.Over():
-		w.opts.Logger.Warn("overloaded: no new session is taken", "reason", string(is.Reason), "memory_held", held, "memory_limit", limit, "store_error", failed)
+		w.opts.Logger.Warn("overloaded: refusing new sessions", "reason", string(is.Reason), "memory_held", held, "memory_limit",
+			limit, "store_error", failed)
 	default:
-		w.opts.Logger.Warn("not overloaded any more: sessions are taken again", "reason", string(was.Reason), "overloaded_ms", now.Sub(was.Since).Milliseconds())
+		w.opts.Logger.Warn("overload ended: accepting sessions again", "reason", string(was.Reason), "overloaded_ms",
+			now.Sub(was.Since).Milliseconds())
 	}
 }
 
-// next returns the state after a look. The caller must hold mu.
+// next returns the state after a check. The caller must hold mu.
 func (w *Watch) next(now time.Time, held, limit uint64, failed error) State {
 	next := State{}
 	if limit > 0 {

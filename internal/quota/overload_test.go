@@ -37,10 +37,10 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		w.Close()
-		if n := strings.Count(out.String(), "no new session is taken"); n != 2 {
+		if n := strings.Count(out.String(), "refusing new sessions"); n != 2 {
 			t.Errorf("logged %d times:\n%s", n, out.String())
 		}
-		if n := strings.Count(out.String(), "sessions are taken again"); n != 1 {
+		if n := strings.Count(out.String(), "accepting sessions again"); n != 1 {
 			t.Errorf("logged %d times:\n%s", n, out.String())
 		}
 	})

@@ -1,5 +1,5 @@
-// Package quota bounds how many things each key may have at once and begin within a time:
-// sessions, messages, connections of an address or a user. Its own memory is bounded too.
+// Package quota bounds each key's concurrent uses and rate (sessions, messages, connections of an address or a user),
+// and detects overload of the process. Its own memory is bounded too.
 package quota
 
 import (
@@ -12,35 +12,33 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Options are the limits of each key. A zero field does not limit.
+// Options are the limits of each key. A zero field means no limit.
 type Options struct {
-	// AtOnce is how many one key may hold at once.
+	// AtOnce is a key's maximum number of concurrent uses.
 	AtOnce int
-	// PerSecond is how many one key may begin in a second on average, Burst how many together.
-	// A zero Burst means PerSecond.
+	// PerSecond is a key's average rate, Burst its burst. A zero Burst means PerSecond.
 	PerSecond, Burst int
 }
 
-// remembered is how many keys that hold nothing are remembered for their rate. The keys that
-// were used longest ago are forgotten first, which gives them their whole allowance back.
+// remembered bounds the idle keys remembered for their rate. The least recently used are forgotten, and start with a
+// full allowance.
 const remembered = 8192
 
-// Quota counts for each key. It may be used concurrently.
+// Quota counts uses by key. It may be used concurrently.
 //
-// Keys that hold something are always remembered: the caller of Take bounds their number by a
-// limit for all keys together.
+// Keys in use are always remembered: the caller of Take must bound their number by a limit for all keys together.
 type Quota[K comparable] struct {
 	mu   sync.Mutex // guards the following fields
 	opts Options
 	keys map[K]*entry[K]
-	idle list.List // of *entry[K]: those that hold nothing, the one used longest ago first
+	idle list.List // of idle *entry[K], least recently used first
 }
 
 type entry[K comparable] struct {
 	key   K
 	taken int
 	begun *rate.Limiter
-	idle  *list.Element // nil while it holds something
+	idle  *list.Element // nil while in use
 }
 
 // New returns a Quota.
@@ -48,7 +46,7 @@ func New[K comparable](opts Options) *Quota[K] {
 	return &Quota[K]{opts: opts, keys: make(map[K]*entry[K])}
 }
 
-// Limit sets other limits. What is held beyond them stays, and how fast each key has begun counts on.
+// Limit sets other limits. Uses beyond them stay, and rates continue.
 func (q *Quota[K]) Limit(opts Options) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,8 +59,7 @@ func (q *Quota[K]) Limit(opts Options) {
 
 func (o Options) burst() int { return cmp.Or(o.Burst, o.PerSecond) }
 
-// Begin counts one beginning of the key. It returns 0 if the key may begin now. Otherwise it
-// returns how long until it may, and counts nothing.
+// Begin counts an event of the key. It returns 0, or the time to wait without counting.
 func (q *Quota[K]) Begin(key K) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,7 +73,7 @@ func (q *Quota[K]) Begin(key K) time.Duration {
 	return e.begin(true)
 }
 
-// Wait returns what Begin would, and counts nothing.
+// Wait returns Begin's result without counting.
 func (q *Quota[K]) Wait(key K) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +84,7 @@ func (q *Quota[K]) Wait(key K) time.Duration {
 	return e.begin(false)
 }
 
-// begin returns how long until the key may begin. If that is 0 and it counts, it has begun.
+// begin returns the time to wait. If that is 0 and counts is set, it counts the event.
 func (e *entry[K]) begin(counts bool) time.Duration {
 	now := time.Now()
 	r := e.begun.ReserveN(now, 1)
@@ -98,7 +95,7 @@ func (e *entry[K]) begin(counts bool) time.Duration {
 	return wait
 }
 
-// Room says whether Take would succeed now.
+// Room reports whether Take would succeed now.
 func (q *Quota[K]) Room(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,8 +103,7 @@ func (q *Quota[K]) Room(key K) bool {
 	return e == nil || q.opts.AtOnce == 0 || e.taken < q.opts.AtOnce
 }
 
-// Take takes one for the key, unless it holds as many as it may. After a success the caller must
-// call Give once.
+// Take takes a slot for the key, if one is free. After a success the caller must call Give once.
 func (q *Quota[K]) Take(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,7 +118,7 @@ func (q *Quota[K]) Take(key K) bool {
 	return true
 }
 
-// Give gives back what Take has taken for the key.
+// Give returns a slot.
 func (q *Quota[K]) Give(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +129,7 @@ func (q *Quota[K]) Give(key K) {
 	}
 }
 
-// entry returns the key's entry, and creates a missing one. mu is held.
+// entry returns the key's entry, creating it if missing. mu is held.
 func (q *Quota[K]) entry(key K) *entry[K] {
 	e := q.keys[key]
 	if e == nil {
@@ -145,7 +141,7 @@ func (q *Quota[K]) entry(key K) *entry[K] {
 	return e
 }
 
-// forget bounds the number of remembered keys. mu is held.
+// forget bounds the remembered keys. mu is held.
 func (q *Quota[K]) forget() {
 	for q.idle.Len() > remembered {
 		e := q.idle.Remove(q.idle.Front()).(*entry[K])
@@ -153,9 +149,8 @@ func (q *Quota[K]) forget() {
 	}
 }
 
-// AddressKey is the part of an address that is counted: a whole IPv4 address, and the first 64
-// bits of an IPv6 one, because one customer has at least that many addresses (RFC 6177,
-// section 2).
+// AddressKey is the part of an address to count by: a whole IPv4 address, or the first 64 bits of an IPv6 one, because
+// one customer has at least that many addresses (RFC 6177, section 2).
 func AddressKey(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if !addr.Is6() || addr.IsLoopback() {
@@ -163,7 +158,7 @@ func AddressKey(addr netip.Addr) netip.Addr {
 	}
 	p, err := addr.Prefix(64)
 	if err != nil {
-		return addr // it has 128 bits, so there is no error
+		return addr // cannot fail: it has 128 bits
 	}
 	return p.Addr()
 }

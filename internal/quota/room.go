@@ -2,39 +2,37 @@ package quota
 
 import "container/list"
 
-// Room holds guests who are let in provisionally: at most so many, and at most so many of one
-// key. A newcomer always finds room: if it is full, the guest that has been inside longest, of
-// the key with the most guests, has to leave. So a key that fills the room pushes out its own guests.
+// Room holds provisional guests, limited in total and by key. It always admits a newcomer: if it is full, it evicts the
+// oldest guest of the key with the most guests. So a key that fills the room evicts its own guests.
 //
 // It has no lock.
 type Room[K comparable] struct {
 	most, perKey int
 
-	all   list.List // of *Guest[K], in the order of entry
+	all   list.List // of *Guest[K] in order of entry
 	byKey map[K]int
 }
 
-// Guest is somebody who may be in a Room.
+// Guest may be in a Room.
 type Guest[K comparable] struct {
-	// Key is what it is counted by; Exempt says that the bound of one key does not apply to it.
+	// Key is what to count by; Exempt guests don't count towards their key's limit.
 	Key    K
 	Exempt bool
-	// Evict is called by the caller of Enter, not by the Room.
+	// Evict is called by Enter's caller, not by the Room.
 	Evict func()
 
-	inside *list.Element // nil where it is not inside
+	inside *list.Element // nil when not in the Room
 }
 
-// NewRoom returns a Room for at most most guests, perKey of them of one key; both at least 1.
+// NewRoom returns a Room for at most most guests, perKey of each key; both at least 1.
 func NewRoom[K comparable](most, perKey int) *Room[K] {
 	return &Room[K]{most: most, perKey: perKey, byKey: make(map[K]int)}
 }
 
-// Limit sets other limits. Guests who are inside stay, also those beyond them: newcomers push them out.
+// Limit sets other limits. Guests beyond them stay until newcomers evict them.
 func (r *Room[K]) Limit(most, perKey int) { r.most, r.perKey = most, perKey }
 
-// Enter lets g in, and returns the guest who has to leave for it, or nil. That guest is outside
-// already; the caller calls its Evict.
+// Enter admits g and returns the guest it evicted, or nil; the caller calls its Evict.
 func (r *Room[K]) Enter(g *Guest[K]) (out *Guest[K]) {
 	switch {
 	case !g.Exempt && r.byKey[g.Key] >= r.perKey:
@@ -54,7 +52,7 @@ func (r *Room[K]) Enter(g *Guest[K]) (out *Guest[K]) {
 	return out
 }
 
-// Leave takes g out, if it is inside.
+// Leave removes g, if it is in the Room.
 func (r *Room[K]) Leave(g *Guest[K]) {
 	if g.inside == nil {
 		return
@@ -66,10 +64,10 @@ func (r *Room[K]) Leave(g *Guest[K]) {
 	}
 }
 
-// Len returns how many are inside.
+// Len returns the number of guests.
 func (r *Room[K]) Len() int { return r.all.Len() }
 
-// oldest returns the guest that has been inside longest of those that match.
+// oldest returns the oldest matching guest.
 func (r *Room[K]) oldest(meant func(*Guest[K]) bool) *Guest[K] {
 	for e := r.all.Front(); e != nil; e = e.Next() {
 		if g := e.Value.(*Guest[K]); meant(g) {

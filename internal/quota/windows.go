@@ -7,31 +7,29 @@ import (
 	"time"
 )
 
-// mostBegun bounds the beginnings that Windows remembers of all keys together.
+// mostBegun bounds the events of all keys that Windows remembers.
 const mostBegun = 1 << 17
 
-// Windows counts what each key begins, exactly: at most so many within each window of time, which slides
-// along. The zero Windows is ready. It may be used concurrently.
+// Windows limits the events of each key exactly within a sliding time window. The zero Windows is ready. It may be used
+// concurrently.
 //
-// Its memory is bounded: when it holds too many beginnings, the keys that have begun something longest ago
-// are forgotten first, which gives them their whole allowance back.
+// Its memory is bounded: beyond the limit the least recently used keys are forgotten, and start with a full allowance.
 type Windows[K comparable] struct {
 	mu   sync.Mutex // guards the following fields
 	keys map[K]*list.Element
-	used list.List // of *begun[K]: the key that has begun something longest ago first
-	size int       // beginnings of all keys
-	most int       // how many are remembered; zero means mostBegun
+	used list.List // of *begun[K], least recently used first
+	size int       // events of all keys
+	most int       // the limit of size; zero means mostBegun
 }
 
-// begun are the last beginnings of a key.
+// begun are a key's latest events.
 type begun[K comparable] struct {
 	key K
 	at  []time.Time // oldest first
 }
 
-// Begin counts one beginning of the key, if it has fewer than most within the window until now. Then wait is
-// 0, and at names the beginning for Undo. Otherwise wait is how long until the key may begin, and nothing is
-// counted. most must be positive.
+// Begin counts an event, if the key has fewer than most within the window until now. Then wait is 0, and at identifies
+// the event for Undo. Otherwise it returns the time to wait and counts nothing. most must be positive.
 func (w *Windows[K]) Begin(key K, most int, window time.Duration) (at time.Time, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,26 +49,26 @@ func (w *Windows[K]) Begin(key K, most int, window time.Duration) (at time.Time,
 	b := e.Value.(*begun[K])
 	w.size -= len(b.at)
 	b.at = append(b.at, now)
-	b.at = slices.Delete(b.at, 0, max(len(b.at)-most, 0)) // no answer depends on older ones
+	b.at = slices.Delete(b.at, 0, max(len(b.at)-most, 0)) // older ones don't affect any result
 	w.size += len(b.at)
 	w.forget()
 	return now, 0
 }
 
-// Wait returns how long until the key may begin, and counts nothing; zero if it may now.
+// Wait returns the time until Begin would succeed, without counting.
 func (w *Windows[K]) Wait(key K, most int, window time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.wait(key, most, window, time.Now())
 }
 
-// Undo takes back a beginning that Begin has counted at that time.
+// Undo removes an event counted by Begin.
 func (w *Windows[K]) Undo(key K, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.keys[key]
 	if e == nil {
-		return // forgotten meanwhile
+		return // already forgotten
 	}
 	b := e.Value.(*begun[K])
 	if i := slices.IndexFunc(b.at, at.Equal); i >= 0 {
@@ -82,7 +80,7 @@ func (w *Windows[K]) Undo(key K, at time.Time) {
 	}
 }
 
-// wait returns how long until the key may begin. The caller must hold mu.
+// wait returns the time until the key may begin. The caller must hold mu.
 func (w *Windows[K]) wait(key K, most int, window time.Duration, now time.Time) time.Duration {
 	e := w.keys[key]
 	if e == nil {
@@ -95,7 +93,7 @@ func (w *Windows[K]) wait(key K, most int, window time.Duration, now time.Time) 
 	return max(at[len(at)-most].Add(window).Sub(now), 0)
 }
 
-// forget bounds what is remembered. The caller must hold mu.
+// forget bounds the remembered events. The caller must hold mu.
 func (w *Windows[K]) forget() {
 	most := w.most
 	if most == 0 {

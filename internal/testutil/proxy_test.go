@@ -397,11 +397,11 @@ func TestControl(t *testing.T) {
 		`{"do":"reset","after_bytes":5}`:                      "after_bytes needs count",
 		`{"do":"reset","count":"to_client"}`:                  "count needs after_bytes",
 		`{"do":"reset","later":true}`:                         "later with reset needs",
-		`{"do":"heal","way":"both"}`:                          "heal concerns the whole proxy",
+		`{"do":"heal","way":"both"}`:                          "heal affects the whole proxy",
 		`{"do":"heal","x":1}`:                                 "unknown field",
 		`{"do":"heal"}{}`:                                     "more than one command",
 		``:                                                    "want a JSON object",
-		strings.Repeat(" ", 5000):                             "more than 4096 bytes",
+		strings.Repeat(" ", 5000):                             "exceeds 4096 bytes",
 	} {
 		resp, err := http.Post(srv.URL, "application/json", strings.NewReader(body))
 		if err != nil {

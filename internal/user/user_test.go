@@ -41,7 +41,7 @@ func TestOneNormalForm(t *testing.T) {
 func TestRefusedNames(t *testing.T) {
 	for name, reason := range map[string]string{
 		"":                              "empty",
-		" \u3000":                       "but spaces",
+		" \u3000":                       "must not be blank",
 		strings.Repeat("x", MaxBytes+1): "257 bytes",
 		strings.Repeat("ﷺ", MaxBytes/3): "normal form",
 		"ada\n":                         "U+000A", "\tada": "U+0009",

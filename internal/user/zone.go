@@ -8,11 +8,11 @@ import (
 	_ "time/tzdata" // a container may have no zones of its own
 )
 
-// maxName is longer than every name in the IANA time zone database.
+// maxName exceeds every name in the IANA time zone database.
 const maxName = 64
 
-// LoadZone returns the zone with a name of the IANA time zone database, such as Europe/Berlin or UTC. An
-// empty name and Local, which means something else on each machine, are errors.
+// LoadZone returns an IANA time zone, such as Europe/Berlin or UTC. An empty name and the machine-dependent Local are
+// errors.
 func LoadZone(name string) (*time.Location, error) {
 	if name == "" || name == "Local" || len(name) > maxName {
 		return nil, fmt.Errorf("zone: %.*q is not an IANA time zone; write one such as Europe/Berlin or UTC", maxName, name)
@@ -24,8 +24,8 @@ func LoadZone(name string) (*time.Location, error) {
 	return found, nil
 }
 
-// ZoneHere returns the IANA name of this machine's time zone, from the variable TZ in environ ("TZ=Europe/Berlin") or, if it
-// is not set, from /etc/localtime; empty if neither tells it.
+// ZoneHere returns this machine's IANA time zone, from TZ in environ ("TZ=Europe/Berlin") or /etc/localtime; empty if
+// unknown.
 func ZoneHere(environ []string) string {
 	name, set := "", false
 	for _, variable := range environ {
@@ -47,7 +47,7 @@ func ZoneHere(environ []string) string {
 	return name
 }
 
-// ZoneOr returns the zone with that name or, if the name is empty or unknown, the other zone.
+// ZoneOr returns the named zone, or other if the name is empty or unknown.
 func ZoneOr(name string, other *time.Location) *time.Location {
 	if found, err := LoadZone(name); err == nil {
 		return found

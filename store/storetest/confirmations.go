@@ -9,18 +9,17 @@ import (
 	"voicegw/store"
 )
 
-// Confirmations is an execute.Confirmations in memory. The zero value is empty; it may be used
-// concurrently.
+// Confirmations is an in-memory execute.Confirmations. The zero value is empty; it may be used concurrently.
 type Confirmations struct {
 	// Before is the hook; set it before the first use.
 	Before Before
 
 	mu      sync.Mutex // guards the following fields
 	all     map[string]store.Confirmation
-	settled []string // references, in the order of Settle
+	settled []string // references in order of Settle
 }
 
-// Create records a question. The error is store.ErrUsed if its token exists already.
+// Create records a confirmation; store.ErrUsed if its token exists.
 func (c *Confirmations) Create(ctx context.Context, question store.Confirmation) error {
 	if err := c.Before.allow(ctx, Create, question.Token); err != nil {
 		return err
@@ -37,7 +36,7 @@ func (c *Confirmations) Create(ctx context.Context, question store.Confirmation)
 	return nil
 }
 
-// Named returns the question with that store.QuestionName, or store.ErrUnknown.
+// Named returns a confirmation by store.QuestionName, or store.ErrUnknown.
 func (c *Confirmations) Named(ctx context.Context, name string) (store.Confirmation, error) {
 	if err := c.Before.allow(ctx, Get, name); err != nil {
 		return store.Confirmation{}, err
@@ -52,7 +51,7 @@ func (c *Confirmations) Named(ctx context.Context, name string) (store.Confirmat
 	return store.Confirmation{}, store.ErrUnknown
 }
 
-// Resolve answers a question once; it returns the same errors as the store.
+// Resolve answers a confirmation once, with the store's errors.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error) {
 	if err := c.Before.allow(ctx, Resolve, token); err != nil {
 		return store.Confirmation{}, err
@@ -92,14 +91,14 @@ func (c *Confirmations) Settle(ctx context.Context, _, _, reference string) erro
 	return nil
 }
 
-// Settled returns the references that were passed to Settle, in order.
+// Settled returns the references passed to Settle, in order.
 func (c *Confirmations) Settled() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.settled)
 }
 
-// All returns every question, in any order.
+// All returns all confirmations, in any order.
 func (c *Confirmations) All() []store.Confirmation {
 	c.mu.Lock()
 	defer c.mu.Unlock()

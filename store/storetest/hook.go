@@ -1,6 +1,5 @@
-// Package storetest has parts of the store in memory, for tests: a ledger, confirmations and usage. They use
-// time.Now, so they work in a synctest bubble. A hook can delay, observe or fail each operation of the
-// ledger and the confirmations.
+// Package storetest has in-memory parts of the store for tests: a ledger, confirmations and usage. They use time.Now, so
+// they work in synctest. A hook can delay, observe or fail the operations of the ledger and the confirmations.
 package storetest
 
 import "context"
@@ -19,12 +18,10 @@ const (
 	Settle  Op = "settle"
 )
 
-// Before is called at the start of each operation, on the caller's goroutine. key is the key of
-// the ledger's entry, the token of the question or, for Settle, its reference. If Before returns
-// an error, the operation returns that error and does nothing.
+// Before is called at the start of each operation, on the caller's goroutine. key is the ledger's key, the
+// confirmation's token or, for Settle, its reference. The operation returns Before's error without any effect.
 type Before func(ctx context.Context, op Op, key string) error
 
-// allow calls the hook, if it is set.
 func (b Before) allow(ctx context.Context, op Op, key string) error {
 	if b == nil {
 		return ctx.Err()

@@ -10,19 +10,18 @@ import (
 	"voicegw/store"
 )
 
-// Ledger is an execute.Ledger in memory. The zero value is empty; it may be used concurrently.
+// Ledger is an in-memory execute.Ledger. The zero value is empty; it may be used concurrently.
 type Ledger struct {
 	// Before is the hook; set it before the first use.
 	Before Before
-	// MaxEnvelope is the size of the longest answer that Finish accepts, in bytes; zero means no
-	// limit.
+	// MaxEnvelope is the maximum size of a result in bytes; zero means no limit.
 	MaxEnvelope int
 
 	mu      sync.Mutex // guards the following field
 	entries map[string]store.Entry
 }
 
-// Reserve makes an entry, or returns the existing one.
+// Reserve creates an entry or returns the existing one.
 func (l *Ledger) Reserve(ctx context.Context, r store.Reservation) (store.Entry, bool, error) {
 	if err := l.Before.allow(ctx, Reserve, r.Key); err != nil {
 		return store.Entry{}, false, err
@@ -41,8 +40,7 @@ func (l *Ledger) Reserve(ctx context.Context, r store.Reservation) (store.Entry,
 	return e, true, nil
 }
 
-// Finish records an answer. The error is store.ErrChanged if the entry is not pending, or wraps
-// store.ErrTooBig.
+// Finish records a result. The error is store.ErrChanged if the entry is not pending, or wraps store.ErrTooBig.
 func (l *Ledger) Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error {
 	if err := l.Before.allow(ctx, Finish, e.Key); err != nil {
 		return err
@@ -60,8 +58,7 @@ func (l *Ledger) Finish(ctx context.Context, e store.Entry, envelope json.RawMes
 	return nil
 }
 
-// Release removes an entry. The error is store.ErrUsed if it is done, and store.ErrChanged if
-// it is missing.
+// Release removes an entry; store.ErrUsed if it is done, store.ErrChanged if missing.
 func (l *Ledger) Release(ctx context.Context, e store.Entry) error {
 	if err := l.Before.allow(ctx, Release, e.Key); err != nil {
 		return err
@@ -78,7 +75,7 @@ func (l *Ledger) Release(ctx context.Context, e store.Entry) error {
 	return store.ErrChanged
 }
 
-// Entry returns the entry with that key.
+// Entry returns the entry with this key.
 func (l *Ledger) Entry(key string) (store.Entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,7 @@ import (
 	"voicegw/store"
 )
 
-// Usage is a store in memory that several meters share; it implements meter.Store. It may be used
-// concurrently.
+// Usage is an in-memory meter.Store that several meters share. It may be used concurrently.
 type Usage struct {
 	mu         sync.Mutex
 	records    map[string]store.UsageRecord
@@ -29,13 +28,13 @@ func NewUsage() *Usage {
 	return &Usage{records: map[string]store.UsageRecord{}, writes: map[string][]time.Time{}, ears: map[int]func([]byte){}}
 }
 
-// ErrDown is the error of a Usage that is away.
-var ErrDown = errors.New("the store is away")
+// ErrDown is the error of a Usage that is down.
+var ErrDown = errors.New("the store is down")
 
-// Down lets every call fail from now on, or not any more. Deaf lets nothing be heard that is told.
+// Down makes every call fail, or stops that.
 func (u *Usage) Down(down bool) { u.set(func() { u.down = down }) }
 
-// Deaf lets nothing be heard that is told from now on, or not any more.
+// Deaf drops all broadcasts, or stops that.
 func (u *Usage) Deaf(deaf bool) { u.set(func() { u.deaf = deaf }) }
 
 func (u *Usage) set(change func()) {
@@ -44,7 +43,7 @@ func (u *Usage) set(change func()) {
 	change()
 }
 
-// Stored returns a record, and when it was written.
+// Stored returns a record and the times it was written.
 func (u *Usage) Stored(day, writer, user, key string) (store.UsageRecord, []time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,7 +79,7 @@ func (u *Usage) Days(_ context.Context, first, last time.Time, f func(store.Usag
 	return 0, nil
 }
 
-// Tell delivers in order, as the store does, and on a goroutine of its own.
+// Tell delivers in order, like the store, on a separate goroutine.
 func (u *Usage) Tell(data []byte) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
