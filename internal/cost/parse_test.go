@@ -59,7 +59,7 @@ func TestProblems(t *testing.T) {
 		"no source":             {good + " - {models: [m], input: {text: 1}, output: {text: 1}}", "the price has no source"},
 		"no output":             {good + " - {models: [m], source: s, input: {text: 1}}", "needs input and output"},
 		"no kind":               {good + " - {models: [m], source: s, input: {}, output: {text: 1}}", "input is empty"},
-		"no model":              {good + " - {source: s, input: {text: 1}, output: {text: 1}}", "the price is for no model"},
+		"no model":              {good + " - {source: s, input: {text: 1}, output: {text: 1}}", "the price has no model"},
 		"a name with a path":    {good + " - {models: [models/m], source: s, input: {text: 1}, output: {text: 1}}", "is not a valid model name"},
 		"a capital letter":      {good + " - {models: [GPT], source: s, input: {text: 1}, output: {text: 1}}", "is not a valid model name"},
 		"the same day twice":    {good + " - {models: [m, m], source: s, input: {text: 1}, output: {text: 1}}", "has two prices from the same day"},
