@@ -174,7 +174,8 @@ func readWAVFormat(r io.Reader, size uint32) (wavFormat, error) {
 	// bytes matter.
 	f.size = (f.bits + 7) / 8
 	if !f.supported() || align != f.frameSize() {
-		return f, fmt.Errorf("%w: %v, %d bytes a frame; want PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, A-law or mu-law of 8 bits",
+		return f, fmt.Errorf("%w: %v, %d bytes a frame; want PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, A-law or "+
+			"mu-law of 8 bits",
 			ErrWAVFormat, f, align)
 	}
 	return f, nil

@@ -111,7 +111,8 @@ func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
 // hasContent reports whether the message has an image or text that isn't blank.
 func (r Request) hasContent() bool {
-	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
+	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts,
+		func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
 }
 
 // hasImages reports whether the request or its history contains an image.
@@ -183,7 +184,8 @@ func shownTo(req Request, emit Emit) Emit {
 
 // keep saves a turn to its conversation, even if the client has left, and replaces the entries of earlier attempts.
 // It saves nothing if another node has taken over the conversation or answered the message.
-func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn, c *conversation.Conversation, rev store.Revision, entries []conversation.Entry) error {
+func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn, c *conversation.Conversation,
+	rev store.Revision, entries []conversation.Entry) error {
 	message, calls := t.rec.Name, t.calls.Book().Carry()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
@@ -237,12 +239,15 @@ func (a *Agent) check(req Request) error {
 	case req.User.IsZero():
 		return fmt.Errorf("%w: no user", ErrMessage)
 	case len(req.ID) > MaxMessageID || !utf8.ValidString(req.ID) || strings.ContainsFunc(req.ID, unicode.IsControl):
-		return fmt.Errorf("%w: the message's id (message_id, Idempotency-Key) must be at most %d bytes of text without control characters", ErrMessage, MaxMessageID)
+		return fmt.Errorf("%w: the message's id (message_id, Idempotency-Key) must be at most %d bytes of text without "+
+			"control characters", ErrMessage, MaxMessageID)
 	case req.ConversationID == "":
 	case !conversation.ValidID(req.ConversationID):
-		return fmt.Errorf("%w: conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores", ErrMessage, conversation.MaxID)
+		return fmt.Errorf("%w: conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores", ErrMessage,
+			conversation.MaxID)
 	case !conversation.May(req.User, req.ConversationID):
-		return fmt.Errorf("%w: without a user, conversation_id must be a random string of at least %d characters, because anyone who knows it can continue the conversation; leave it out to get one", ErrMessage, conversation.MinSecret)
+		return fmt.Errorf("%w: without a user, conversation_id must be a random string of at least %d characters, because "+
+			"anyone who knows it can continue the conversation; leave it out to get one", ErrMessage, conversation.MinSecret)
 	}
 	switch {
 	case req.Confirmation != nil && req.says():

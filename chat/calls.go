@@ -125,7 +125,8 @@ func (t *turn) do(all []calls.Action) {
 		case calls.ToClient:
 			t.emit(a.Message)
 		case calls.Slow:
-			t.a.opts.Logger.Warn("slow tools in a turn", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", a.Taken.Milliseconds())
+			t.a.opts.Logger.Warn("slow tools in a turn", "conversation_id", t.conv.ID, "turn", t.number,
+				"tool_time_ms", a.Taken.Milliseconds())
 		case calls.Answer:
 			t.toolsOff = t.toolsOff || a.OverBudget
 			record := a.Record(time.Now(), t.apply(a.Intents()))
@@ -150,7 +151,8 @@ const auditWait = 5 * time.Second
 // waitForAudit must be called before a call's answer is stored: an attempt that finds the answer writes no record.
 func (t *turn) waitForAudit() {
 	if left := t.unwritten.Wait(auditWait); left > 0 {
-		t.a.opts.Logger.Warn("the audit log is slow: if the gateway dies now, records are lost", "conversation_id", t.conv.ID, "turn", t.number, "records", left)
+		t.a.opts.Logger.Warn("the audit log is slow: if the gateway dies now, records are lost",
+			"conversation_id", t.conv.ID, "turn", t.number, "records", left)
 	}
 }
 
@@ -189,11 +191,13 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 		}
 		if i.Type != registry.IntentSetPendingMessage {
 			e.Refused, e.Why = append(e.Refused, i), "there is no voice session"
-			t.a.opts.Logger.Info("a tool's intent has no effect in a text conversation", "intent", string(i.Type), "conversation_id", t.conv.ID)
+			t.a.opts.Logger.Info("a tool's intent has no effect in a text conversation", "intent", string(i.Type),
+				"conversation_id", t.conv.ID)
 			continue
 		}
 		e.Applied = append(e.Applied, i)
-		t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: i.Message, Turn: t.number})
+		t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
+			Role: conversation.RoleNotice, Text: i.Message, Turn: t.number})
 	}
 	return e
 }
@@ -240,7 +244,8 @@ func objectOr(args json.RawMessage) json.RawMessage {
 // noteCalls adds a round's calls and answers to the messages for the model and to the conversation.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
 	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
-	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)}
+	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text,
+		Turn: t.number, Extra: keptExtra(reply)}
 	whole := keptWhole(reply)
 	first := t.calls.Count() - len(reply.Calls)
 	for i, asked := range reply.Calls {

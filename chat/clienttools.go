@@ -57,7 +57,8 @@ func (a *Agent) checkTools(req Request) error {
 		for j, c := range m.Calls {
 			if ours(c.Name) {
 				where := fmt.Sprintf("messages[%d].tool_calls[%d].function.name", i, j)
-				return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway; the history must not contain its calls.", where, c.Name)}
+				return &FieldError{where, fmt.Sprintf(
+					"%s is %q, which is a tool of the gateway; the history must not contain its calls.", where, c.Name)}
 			}
 		}
 	}
@@ -92,12 +93,14 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	t.waitForAudit()
 	key := rand.Text()
 	c := conversation.New(heldName(key), t.req.User.String(), t.persona.Name, time.Now())
-	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries), func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)
+	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries),
+		func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	if _, err := t.a.opts.Conversations.Save(ctx, c, 0); err != nil {
 		t.a.opts.Logger.Error("saving a turn that waits for the client's tools failed", "conversation_id", t.conv.ID, "error", err)
-		return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "The turn could not be saved, so your tools were not called. Try again soon.", Retryable: true}
+		return &protocol.Error{Code: protocol.CodeStoreUnavailable,
+			Message: "The turn could not be saved, so your tools were not called. Try again soon.", Retryable: true}
 	}
 	for _, r := range t.byClient {
 		t.audit(r)
@@ -134,7 +137,8 @@ func (t *turn) restore(ctx context.Context) {
 		c, _, err := t.a.opts.Conversations.Load(ctx, heldName(key[1]))
 		if err != nil || !c.OwnedBy(t.req.User) {
 			if err != nil && !errors.Is(err, store.ErrUnknown) {
-				t.a.opts.Logger.Warn("loading the gateway's own tool calls of a turn failed; the model doesn't see them", "conversation_id", t.conv.ID, "error", err)
+				t.a.opts.Logger.Warn("loading the gateway's own tool calls of a turn failed; the model doesn't see them",
+					"conversation_id", t.conv.ID, "error", err)
 			}
 			t.earlier = append(t.earlier, m)
 			continue

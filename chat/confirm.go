@@ -45,7 +45,8 @@ func (t *turn) confirm(ctx context.Context) error {
 	if !answer.Approved {
 		by, tools := t.askedBy(c)
 		t.audit(calls.Decision{
-			At: time.Now(), Tools: tools, Agent: by.named(), Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
+			At: time.Now(), Tools: tools, Agent: by.named(), Mode: spec.ModeText, Turn: t.number, Tool: c.Tool,
+			Reference: c.Reference, Args: c.Args,
 			Outcome: outcome, By: calls.ByClient,
 		}.Record())
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
@@ -75,7 +76,8 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	t.rec.Wrote = true
 	by, tools := t.askedBy(c)
 	t.do(t.calls.Approve(time.Now(), t.number, calls.Approved{
-		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Agent: by.named(), Tools: tools, Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
+		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Agent: by.named(), Tools: tools,
+		Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
 	}))
 	id := t.callName(t.calls.Count())
 	env := registry.NotFound(c.Tool, "", 0)

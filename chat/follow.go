@@ -55,7 +55,8 @@ func (t *turn) follow() {
 		return
 	}
 	t.follower = t.a.opts.Follow(Opening{
-		ConversationID: t.conv.ID, Agent: t.persona.Name, Turn: t.number, At: time.Now(), Parent: t.req.Parent, Said: inWords(t.req.Message, t.req.Parts),
+		ConversationID: t.conv.ID, Agent: t.persona.Name, Turn: t.number, At: time.Now(), Parent: t.req.Parent,
+		Said: inWords(t.req.Message, t.req.Parts),
 	})
 }
 

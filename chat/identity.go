@@ -53,12 +53,14 @@ func identify(req Request) (identity, error) {
 		Tools    []Tool
 		Choice   json.RawMessage
 		Parallel *bool
-	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel}
+	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil,
+		quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel}
 	content, err := hashed(said)
 	if err != nil {
 		return identity{}, fmt.Errorf("%w: encoding the message as JSON: %w", ErrMessage, err)
 	}
-	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
+	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil,
+		single: req.Confirmation != nil, life: hashedLife}
 	switch {
 	case req.ID != "":
 		id.life = namedLife

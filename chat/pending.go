@@ -43,7 +43,8 @@ func (t *turn) markJobs(ctx context.Context, owed []store.Job) {
 	defer cancel()
 	for _, j := range owed {
 		if _, err := t.a.opts.Jobs.Told(ctx, j.ID); err != nil {
-			t.a.opts.Logger.Warn("marking a job as reported failed; the next turn tries again", "conversation_id", t.conv.ID, "job", j.ID, "error", err)
+			t.a.opts.Logger.Warn("marking a job as reported failed; the next turn tries again", "conversation_id", t.conv.ID,
+				"job", j.ID, "error", err)
 		}
 	}
 }
@@ -77,7 +78,8 @@ func (t *turn) markApprovals(ctx context.Context, open []store.Approval) {
 	defer cancel()
 	for _, a := range open {
 		if err := t.a.opts.Approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
-			t.a.opts.Logger.Warn("marking an approval as reported failed; the next turn reports it again", "conversation_id", t.conv.ID, "reference", a.Reference, "error", err)
+			t.a.opts.Logger.Warn("marking an approval as reported failed; the next turn reports it again",
+				"conversation_id", t.conv.ID, "reference", a.Reference, "error", err)
 		}
 	}
 }

@@ -65,8 +65,12 @@ func (t *turn) toolsWith(p *Persona, versions map[string]string) *registry.Snaps
 	}
 	as := t.session()
 	as.Agent, as.Now = p.Name, time.Now().UTC()
-	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
-	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
+	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool {
+		return t.ID == p.Name ||
+			a.named(t.ID) == nil
+	})
+	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live,
+		SwitchTo: there})
 }
 
 // drawsBy is the key for drawing tool versions: the user, or the conversation of an anonymous user.

@@ -26,7 +26,8 @@ func (t *turn) recall(ctx context.Context) {
 				continue
 			}
 			q := env.Error.ConfirmationRequest
-			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) && t.a.opts.Executor.QuestionState(ctx, c.Question) == execute.QuestionOpen {
+			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) &&
+				t.a.opts.Executor.QuestionState(ctx, c.Question) == execute.QuestionOpen {
 				t.calls.Recall(env, e.Turn)
 			}
 		}
@@ -67,7 +68,8 @@ func (t *turn) confirms(name string) bool {
 // question returns the reference and expiry of a call's approval request; an empty reference if it made none.
 func question(c conversation.Call) (reference string, ends time.Time) {
 	var env registry.Envelope
-	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil || env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
+	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil ||
+		env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
 		return "", ends
 	}
 	var details struct {

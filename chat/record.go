@@ -226,7 +226,8 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 		short.Rounds, short.events = nil, nil
 		if rec.Done {
 			short.events = []protocol.ServerMessage{
-				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was already answered, but its answer was too long to keep. Its actions were not repeated."},
+				&protocol.Error{Code: protocol.CodeStoreUnavailable,
+					Message: "This message was already answered, but its answer was too long to keep. Its actions were not repeated."},
 				&protocol.Done{ConversationID: rec.Conversation, Status: protocol.DoneFailed},
 			}
 		}

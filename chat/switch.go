@@ -56,11 +56,13 @@ func (t *turn) switchPersona() {
 	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona)
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
 	t.runs.SetAgent(t.persona.Name)
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: prompts.AgentWentOn(from, t.persona.Name), System: true, Turn: t.number})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
+		Role: conversation.RoleNotice, Text: prompts.AgentWentOn(from, t.persona.Name), System: true, Turn: t.number})
 	if next.reported {
 		return
 	}
 	t.a.opts.Logger.Info("switched to another agent", "conversation_id", t.conv.ID, "turn", t.number, "from", from, "to", t.persona.Name)
-	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeText, TurnID: t.number, From: from, Why: next.reason})
+	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeText,
+		TurnID: t.number, From: from, Why: next.reason})
 	t.emit(&protocol.AgentSwitched{From: from, To: t.persona.Name, Reason: next.reason})
 }

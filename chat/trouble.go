@@ -18,7 +18,9 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 		case errors.Is(cause, errTurnTime):
 			return noAnswer()
 		case errors.Is(cause, errDraining):
-			return &protocol.Error{Code: protocol.CodeDraining, Message: "The gateway is shutting down and could not finish this answer. Send the message again, and another gateway will continue it.", Retryable: true}
+			return &protocol.Error{Code: protocol.CodeDraining,
+				Message: "The gateway is shutting down and could not finish this answer. Send the message again, and another " +
+					"gateway will continue it.", Retryable: true}
 		}
 		return nil
 	}
@@ -29,10 +31,13 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	// Provider messages may contain keys, accounts and addresses, so they go only to the log.
 	failure := protocol.Error{Code: row.Code, Message: row.Words, Retryable: row.Later, RetryAfterMS: failed.RetryAfter.Milliseconds()}
 	if name := t.settingOf(failed); name != "" {
-		failure = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model rejects the value of " + name + " in the request.", Ref: name}
+		failure = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model rejects the value of " + name +
+			" in the request.", Ref: name}
 	}
-	if failed.Kind == transport.KindInvalid && failed.Err != nil && t.req.hasImages() && strings.Contains(strings.ToLower(failed.Err.Error()), "image") {
-		failure = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model's provider rejected an image in the request, or could not load it from its URL.", Ref: "messages"}
+	if failed.Kind == transport.KindInvalid && failed.Err != nil && t.req.hasImages() &&
+		strings.Contains(strings.ToLower(failed.Err.Error()), "image") {
+		failure = protocol.Error{Code: protocol.CodeSettingRefused,
+			Message: "The model's provider rejected an image in the request, or could not load it from its URL.", Ref: "messages"}
 	}
 	return &failure
 }

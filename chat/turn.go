@@ -74,8 +74,10 @@ const maxResults = 256
 
 // newTurn returns the turn of a message, or continues the one in rec.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
-	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: prompts.MarkFor(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
-		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, rerun: map[string]bool{}}
+	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: prompts.MarkFor(a.markKey[:], c.ID),
+		results: make(chan calls.Input, maxResults),
+		rec:     rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{},
+		answers: map[string]registry.Envelope{}, handed: map[string]bool{}, rerun: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {
 			t.number = kept
@@ -109,7 +111,8 @@ func (t *turn) used() protocol.Usage {
 	if t.a.opts.Bill == nil {
 		return u
 	}
-	t.cost = t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed), Estimated: t.guesses})
+	t.cost = t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key,
+		Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed), Estimated: t.guesses})
 	if t.req.Inspect {
 		u.Cost = &protocol.Cost{USDMicros: int64(t.cost.Micros), Unpriced: t.cost.Unpriced}
 	}
@@ -118,7 +121,8 @@ func (t *turn) used() protocol.Usage {
 
 func (t *turn) session() registry.Session {
 	return registry.Session{
-		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: spec.ModeText, TimeZone: t.req.TimeZone,
+		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name,
+		Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: spec.ModeText, TimeZone: t.req.TimeZone,
 	}
 }
 
@@ -148,7 +152,8 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	used := t.used()
 	if err := t.keep(); err != nil {
 		t.a.opts.Logger.Error("saving a conversation failed", "conversation_id", t.conv.ID, "error", err)
-		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This turn could not be saved. The next message won't know about it.", Retryable: true})
+		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable,
+			Message: "This turn could not be saved. The next message won't know about it.", Retryable: true})
 		status = protocol.DoneFailed
 	} else {
 		t.markApprovals(ctx, open.approvals)
@@ -243,13 +248,15 @@ func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.I
 // said adds the user's message of this turn. The conversation stores a word instead of an image.
 func (t *turn) said(text string, parts []Part) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, Parts: parts})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
+		Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
 }
 
 // noted adds a notice of the gateway to the model.
 func (t *turn) noted(text string) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
+		Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
 // keep stores the turn and its cost in the conversation.
@@ -335,7 +342,8 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 		return nil
 	}
 	t.a.opts.Logger.Error("recording a message's calls failed, so none was made", "conversation_id", t.conv.ID, "error", err)
-	return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "The planned actions could not be recorded, so none was taken. Try again soon.", Retryable: true}
+	return &protocol.Error{Code: protocol.CodeStoreUnavailable,
+		Message: "The planned actions could not be recorded, so none was taken. Try again soon.", Retryable: true}
 }
 
 // finishRound makes the calls of a round that have no answer and adds the round to the turn. done reports whether the
@@ -373,7 +381,8 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol
 		if n := len(t.rec.Rounds); n == 0 || len(t.rec.Rounds[n-1].Calls) > 0 {
 			t.rec.add(at, reply)
 		}
-		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
+		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText,
+			Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
 		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Extra: reply.Extra})
 		return true, nil
 	case reply.Refused:

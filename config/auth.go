@@ -164,7 +164,8 @@ func (l *loader) validateAuth() {
 		k := l.config.Auth.Keys[name]
 		l.validateKey(authKeysPrefix+name+".", k)
 		if other, twice := ids[k.ID]; twice && k.ID != "" {
-			l.bad(authKeysPrefix+name+".id", "%s%s.id is that of the key %s, too; make another key with voicegw keys new.", authKeysPrefix, name, other)
+			l.bad(authKeysPrefix+name+".id", "%s%s.id is that of the key %s, too; make another key with voicegw keys new.",
+				authKeysPrefix, name, other)
 		}
 		ids[k.ID] = name
 	}
@@ -206,7 +207,8 @@ func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
 		if len(i.Audience) > 0 {
 			is = "has an empty entry"
 		}
-		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that a token for another service opens nothing here")
+		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that a token for another "+
+			"service opens nothing here")
 	}
 	l.validateKeySource(prefix, i)
 	l.validateScopes(prefix+"scopes", i.Scopes)
@@ -237,7 +239,8 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		if len(given) > 0 {
 			has = strings.Join(given, " and ")
 		}
-		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
+		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens "+
+			"are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
 	}
 	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
 		l.wrong(prefix+"jwks_url", wrong)
@@ -254,12 +257,14 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 	if i.HSSecret.IsSet() {
 		allowed = auth.SecretAlgorithms
 		if n := len(i.HSSecret.Reveal()); n < auth.MinSecret {
-			l.wrong(prefix+"hs_secret", fmt.Sprintf("has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32", n, auth.MinSecret))
+			l.wrong(prefix+"hs_secret", fmt.Sprintf(
+				"has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32", n, auth.MinSecret))
 		}
 	}
 	for _, alg := range i.Algs {
 		if !slices.Contains(allowed, alg) {
-			l.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", ")))
+			l.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared "+
+				"secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", ")))
 		}
 	}
 }
@@ -271,7 +276,9 @@ func (l *loader) validateApart(name, other string) {
 		l.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is that of %s, too; an issuer stands once.", authJWTPrefix, name, other)
 	}
 	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
-		l.bad(authJWTPrefix+name+".user_prefix", "%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each issuer a prefix that does not begin with another's, such as %s:.",
+		l.bad(authJWTPrefix+name+".user_prefix",
+			"%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each "+
+				"issuer a prefix that does not begin with another's, such as %s:.",
 			authJWTPrefix, name, quote(a.UserPrefix), other, quote(b.UserPrefix), name)
 	}
 }

@@ -38,9 +38,11 @@ func (l *loader) calendarBackend() {
 	case c.Backend == CalendarGoogle && c.Google.Credentials == "":
 		l.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
-		l.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
+		l.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with "+
+			"calendar.backend, or remove one.")
 	case auto && c.Folder != "" && c.Kind() != CalendarFolder:
-		l.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
+		l.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with "+
+			"calendar.backend, or remove one.", c.Kind())
 	}
 }
 
@@ -55,8 +57,10 @@ func (l *loader) calendarDetails() {
 	}
 	if c.MeetingURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.MeetingURL, "{id}", "id"))
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(c.MeetingURL, " \r\n") {
-			l.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no password in it, such as https://meet.example.com/{id}.")
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
+			strings.ContainsAny(c.MeetingURL, " \r\n") {
+			l.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no "+
+				"password in it, such as https://meet.example.com/{id}.")
 		}
 	}
 }

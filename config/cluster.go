@@ -28,7 +28,8 @@ func (l *loader) validateCluster() {
 	c := l.config.Cluster
 	if !c.Enabled() {
 		if c.URL != "" {
-			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url.")
+			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or "+
+				"remove cluster.url.")
 		} else if c.Secret.IsSet() {
 			// A single gateway may later become part of a cluster and keep its secret.
 			l.warnings = append(l.warnings, "cluster.secret is not used without cluster.listen.")
@@ -41,13 +42,15 @@ func (l *loader) validateCluster() {
 	l.config.Cluster.URL = bracketed(c.URL)
 	l.httpURL("cluster.url", l.config.Cluster.URL)
 	if c.URL == "" {
-		l.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for example http://10.0.0.1:8090.")
+		l.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for "+
+			"example http://10.0.0.1:8090.")
 	}
 	switch n := len(c.Secret.Reveal()); {
 	case n == 0:
 		l.bad("cluster.secret", "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
 	case n < minClusterSecret:
-		l.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minClusterSecret)
+		l.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: "+
+			"openssl rand -hex 32.", n, minClusterSecret)
 	}
 	if l.config.Store.URL == "" {
 		l.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")

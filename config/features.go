@@ -25,12 +25,15 @@ func (l *loader) validateFeatures() {
 		m := featureForm.FindStringSubmatch(entry)
 		switch {
 		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
-			l.bad("features", "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
+			l.bad("features", "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may "+
+				"name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
 		case m[1] != "" && m[3] == "":
-			l.bad("features", "features holds %s, and a feature that is not named is off anyway; leave it out, or name the agent for which it is off: !%s@desk.", quote(entry), m[2])
+			l.bad("features", "features holds %s, and a feature that is not named is off anyway; leave it out, or name the "+
+				"agent for which it is off: !%s@desk.", quote(entry), m[2])
 		case slices.Contains(l.config.Features[:i], entry):
 			l.bad("features", "features holds %s twice; leave one.", quote(entry))
-		case slices.Contains(l.config.Features[:i], "!"+entry), m[1] != "" && slices.Contains(l.config.Features[:i], strings.TrimPrefix(entry, "!")):
+		case slices.Contains(l.config.Features[:i], "!"+entry), m[1] != "" &&
+			slices.Contains(l.config.Features[:i], strings.TrimPrefix(entry, "!")):
 			l.bad("features", "features says that %s is both on and off for %s; leave one.", quote(m[2]), quote(m[3]))
 		}
 	}

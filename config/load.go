@@ -91,7 +91,8 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 }
 
 func newLoader(source Source) *loader {
-	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}, secretFiles: map[string]string{}, unusable: map[string]bool{}}
+	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{},
+		secretFiles: map[string]string{}, unusable: map[string]bool{}}
 	for _, name := range l.config.wireNames() {
 		l.introduce(namedAt(providersPrefix), name)
 	}
@@ -205,7 +206,8 @@ func (l *loader) readEnv() {
 	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !known[name] && !serviceLink(name) {
-			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(textutil.Nearest(name, slices.Sorted(maps.Keys(known))))))
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw "+
+				"and was ignored.%s", name, didYouMean(textutil.Nearest(name, slices.Sorted(maps.Keys(known))))))
 		}
 	}
 	slices.Sort(l.warnings)
@@ -213,7 +215,8 @@ func (l *loader) readEnv() {
 
 // removed are settings of earlier versions, with replacements.
 var removed = map[string]string{
-	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as before, for a load test on this machine, write limits.exempt_loopback: true.",
+	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as " +
+		"before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
 
 const envConfig = envPrefix + "CONFIG"

@@ -240,17 +240,21 @@ func (l *loader) validateProviders() {
 		for _, s := range services {
 			names = append(names, s.Name)
 		}
-		l.bad("providers.fallback", "providers.fallback is %s, which clients are not offered; choose one of %s, or give that provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
+		l.bad("providers.fallback", "providers.fallback is %s, which clients are not offered; choose one of %s, or give that "+
+			"provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
 	case l.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // which of them can be reached is not known
 	case len(services) == 0 && c.Sim.Use == useNever:
-		l.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))
+		l.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.",
+			strings.Join(c.keyVariables(), " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
-		l.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
+		l.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose "+
+			"another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
 	default:
-		l.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
+		l.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, "+
+			"or use the simulator for both with sim.use: always.",
 			c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider, services[0].Name)
 	}
 	for _, name := range c.ProviderNames() {

@@ -24,7 +24,8 @@ func parseProxy(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" || addr.IsUnspecified() {
-			return netip.Prefix{}, fmt.Errorf("which is no IP address and no network; write for example 127.0.0.1, 10.0.0.0/8 or 2001:db8::/32")
+			return netip.Prefix{}, fmt.Errorf(
+				"which is no IP address and no network; write for example 127.0.0.1, 10.0.0.0/8 or 2001:db8::/32")
 		}
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
@@ -32,7 +33,8 @@ func parseProxy(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil:
-		return netip.Prefix{}, fmt.Errorf("which is not a network; write an address and the length of its prefix, for example 10.0.0.0/8 or 2001:db8::/32")
+		return netip.Prefix{}, fmt.Errorf("which is not a network; write an address and the length of its prefix, for example " +
+			"10.0.0.0/8 or 2001:db8::/32")
 	case p.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("which is IPv4 in the form of IPv6; write it as IPv4")
 	case p.Bits() == 0:

@@ -115,11 +115,13 @@ func (t *Takeover) broken(all []field) Problems {
 // credentials would need none. Only a restart does that.
 func opened(now, next *Config) (problems Problems) {
 	if now.Auth.Enabled() && !next.Auth.Enabled() {
-		problems.add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it without credentials. "+
+		problems.add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it "+
+			"without credentials. "+
 			"Keep one of them; to withdraw the only key, set its expires to a past date. To run without credentials, restart the gateway.")
 	}
 	if now.APIKey.IsSet() && !next.APIKey.IsSet() && !next.Auth.Enabled() {
-		problems.add("api_key", "api_key is gone, and auth has no key and no issuer, so POST /v1/chat/completions would need no key any more. "+
+		problems.add("api_key", "api_key is gone, and auth has no key and no issuer, so POST /v1/chat/completions would need "+
+			"no key any more. "+
 			"Set another api_key, or restart the gateway to run without one.")
 	}
 	return problems

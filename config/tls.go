@@ -44,7 +44,8 @@ func parseCertificates(text string) (Certificates, error) {
 	for _, one := range splitList(text) {
 		cert, key, both := strings.Cut(one, "=")
 		if !both || cert == "" || key == "" {
-			return nil, fmt.Errorf("must be certificates with their keys, such as cert.pem=key.pem, with commas between them, not %s", quote(one))
+			return nil, fmt.Errorf("must be certificates with their keys, such as cert.pem=key.pem, with commas "+
+				"between them, not %s", quote(one))
 		}
 		list = append(list, Certificate{setting.Path(cert), setting.Path(key)})
 	}
@@ -94,7 +95,8 @@ func (l *loader) validateTLS() {
 		}
 	}
 	if len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != "") {
-		l.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other settings of tls.acme.")
+		l.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other "+
+			"settings of tls.acme.")
 	}
 	if strings.HasPrefix(t.ACME.Directory, "http://") {
 		l.bad("tls.acme.directory", "tls.acme.directory must begin with https://: what the authority says must not be changed on its way.")

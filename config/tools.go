@@ -120,7 +120,8 @@ func (l *loader) settleShares() {
 			continue
 		}
 		if before := sums[d.VariantOf]; t.Enabled && t.Share > 0 && before+t.Share > 100 {
-			l.bad(key, "%s is %d, and other versions of %s have %d already: together they have at most 100.", key, t.Share, d.VariantOf, before)
+			l.bad(key, "%s is %d, and other versions of %s have %d already: together they have at most 100.", key, t.Share,
+				d.VariantOf, before)
 		}
 		if t.Enabled {
 			sums[d.VariantOf] += t.Share

@@ -64,9 +64,12 @@ func (l *loader) validateListen() {
 		return
 	}
 	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !l.refusedBelow("auth") && !l.refused("insecure") {
-		l.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's key. "+
-			"Make an API key with voicegw keys new --name web --scopes voice,chat and put what it prints below auth.keys, or name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
-			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it.", c.Listen)
+		l.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
+			"provider's key. "+
+			"Make an API key with voicegw keys new --name web --scopes voice,chat and put what it prints below auth.keys, or "+
+			"name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
+			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if "+
+			"everyone who can reach the address may use it.", c.Listen)
 	}
 }
 
@@ -81,7 +84,8 @@ func (l *loader) validateMetrics() {
 func (l *loader) validateTraces() {
 	t := l.config.Traces
 	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
-		l.bad("traces.endpoint", "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as http://localhost:4317.")
+		l.bad("traces.endpoint", "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as "+
+			"http://localhost:4317.")
 	}
 }
 
@@ -144,7 +148,8 @@ func (l *loader) validateChat() {
 		l.bad("chat.model", "chat.model is missing; chat.base_url needs it.")
 	}
 	if c.APIKey.IsSet() && c.BaseURL == "" && !l.refused("chat.base_url") {
-		l.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own endpoint takes the provider's key.")
+		l.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own "+
+			"endpoint takes the provider's key.")
 	}
 }
 
@@ -172,7 +177,8 @@ func (l *loader) validateStore() {
 			l.bad("store.url", "store.url is missing; store.credentials are for a server of its own.")
 		}
 		if s.Replicas > 1 {
-			l.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name a cluster, or leave it at 1.", s.Replicas)
+			l.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name "+
+				"a cluster, or leave it at 1.", s.Replicas)
 		}
 		return
 	}
@@ -211,7 +217,8 @@ const minAPIKey = 16
 
 func (l *loader) validateAPIKey() {
 	if n := len(l.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
-		l.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minAPIKey)
+		l.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: "+
+			"openssl rand -hex 32.", n, minAPIKey)
 	}
 }
 
@@ -224,7 +231,8 @@ func (l *loader) validateHosts() {
 		case err != nil:
 			l.bad("hosts", "hosts holds %s, which %v.", quote(text), err)
 		case p.Every() && !l.config.Insecure:
-			l.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the hosts, or give --insecure as well.", quote(text))
+			l.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS "+
+				"rebinding). Name the hosts, or give --insecure as well.", quote(text))
 		}
 	}
 }
@@ -236,9 +244,11 @@ func (l *loader) validateOrigins() {
 		case err != nil:
 			l.bad("origins", "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
 		case p.Every() && !l.config.Insecure:
-			l.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the pages' origins, or give --insecure as well.", quote(text))
+			l.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the "+
+				"pages' origins, or give --insecure as well.", quote(text))
 		case bare:
-			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it so, or with http:// where the page comes by that.", quote(text), text))
+			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
+				"so, or with http:// where the page comes by that.", quote(text), text))
 		}
 	}
 }

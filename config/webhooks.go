@@ -99,7 +99,8 @@ func checkReceiver(text string, private bool) string {
 		return "must begin with https://, because what is sent names users; http is for private networks, with private: true"
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
-	if strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate() || net.IP(ip.AsSlice()).IsLinkLocalUnicast()) {
+	if strings.EqualFold(u.Hostname(), "localhost") || err == nil &&
+		(ip.IsLoopback() || ip.IsPrivate() || net.IP(ip.AsSlice()).IsLinkLocalUnicast()) {
 		return "names this machine or a private network, which needs private: true"
 	}
 	return ""

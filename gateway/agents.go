@@ -50,7 +50,8 @@ type shownAgent struct {
 
 func agentLineOf(e *agent.Entry) agentLine {
 	l := agentLine{
-		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version, Revision: e.Revision,
+		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version,
+		Revision:  e.Revision,
 		UpdatedBy: e.UpdatedBy, Problems: e.Problems, Warnings: e.Warnings,
 	}
 	if !e.UpdatedAt.IsZero() {
@@ -118,7 +119,8 @@ func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/merge-patch+json" && kind != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be a JSON merge patch, with Content-Type: application/merge-patch+json.")
+		problem(w, http.StatusUnsupportedMediaType,
+			"invalid_message", "The body must be a JSON merge patch, with Content-Type: application/merge-patch+json.")
 		return
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
@@ -182,7 +184,8 @@ func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) 
 		s.agentRefused(w, r, err)
 		return
 	}
-	s.opts.Logger.Info("an agent was edited", "agent", entry.ID, "agent_version", entry.Version, "revision", entry.Revision, "created", created, "by", e.By)
+	s.opts.Logger.Info("an agent was edited", "agent", entry.ID, "agent_version", entry.Version, "revision", entry.Revision,
+		"created", created, "by", e.By)
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
@@ -210,7 +213,8 @@ func (s *Server) deleteAgent(w http.ResponseWriter, r *http.Request) {
 func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name string, ok bool) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" && kind != "application/yaml" {
-		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be an agent's document, with Content-Type: application/json or application/yaml.")
+		problem(w, http.StatusUnsupportedMediaType,
+			"invalid_message", "The body must be an agent's document, with Content-Type: application/json or application/yaml.")
 		return nil, "", false
 	}
 	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
@@ -299,7 +303,8 @@ func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error)
 			list = append(list, found{p.Line, p.Text})
 		}
 		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
-			"code": "agent_invalid", "message": "The document is invalid: " + wrong.Problems[0].Text + more(len(list)-1) + ".", "problems": list,
+			"code": "agent_invalid", "message": "The document is invalid: " + wrong.Problems[0].Text + more(len(list)-1) +
+				".", "problems": list,
 		}})
 	case errors.Is(err, agent.ErrUnknown):
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; see GET "+agentsPath+".")
@@ -308,11 +313,14 @@ func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error)
 	case errors.Is(err, agent.ErrExists):
 		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" already exists.")
 	case errors.Is(err, agent.ErrChanged):
-		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" has changed since the ETag in If-Match; get it again.")
+		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+
+			id+" has changed since the ETag in If-Match; get it again.")
 	case errors.As(err, &used):
-		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+". Change them first.")
+		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+
+			". Change them first.")
 	case errors.Is(err, agent.ErrFixed):
-		problem(w, http.StatusConflict, "agent_in_file", "The agent "+id+" comes from a file or from the configuration, and has no edits. Remove it there, or disable it with enabled: false.")
+		problem(w, http.StatusConflict, "agent_in_file", "The agent "+
+			id+" comes from a file or from the configuration, and has no edits. Remove it there, or disable it with enabled: false.")
 	case errors.Is(err, store.ErrFull):
 		problem(w, http.StatusConflict, "limit", "The maximum number of agents is reached.")
 	default:

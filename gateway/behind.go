@@ -24,7 +24,8 @@ func (s *Server) lateness(r *http.Request) nonblock.Lateness {
 
 // behindWords explains why no session begins while the gateway is behind.
 func behindWords(late nonblock.Lateness) string {
-	return fmt.Sprintf("The gateway has been overloaded since %[2]s: it reads client data up to %[1].1f s late and accepts no new sessions. Try again in a moment.",
+	return fmt.Sprintf("The gateway has been overloaded since %[2]s: it reads client data up to %[1].1f s late and accepts no "+
+		"new sessions. Try again in a moment.",
 		late.Longest.Seconds(), late.Since.UTC().Format(time.RFC3339))
 }
 
@@ -32,7 +33,8 @@ func behindWords(late nonblock.Lateness) string {
 func logLateness(logger *slog.Logger, late nonblock.Lateness) {
 	numbers := []any{"late_ms", late.Longest.Milliseconds(), "since", late.Since.UTC()}
 	if late.Behind {
-		logger.Warn("behind: the gateway reads from clients and models seconds late and accepts no new sessions; give it more CPU", numbers...)
+		logger.Warn("behind: the gateway reads from clients and models seconds late and accepts no new sessions; "+
+			"give it more CPU", numbers...)
 		return
 	}
 	logger.Warn("caught up: the gateway reads in time again and accepts sessions", numbers...)

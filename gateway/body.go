@@ -123,17 +123,20 @@ func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict boo
 		}
 		answer(w, http.StatusBadRequest, map[string]any{"error": told})
 	case errors.As(err, &otherType) && otherType.Field != "":
-		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
+		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+
+			clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
 		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not arrive within "+bodyTime.String()+"; send it again.")
 	case errors.As(err, &tooBig):
 		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", fmt.Sprintf("The body is larger than %d MiB.", tooBig.Limit>>20))
+		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", fmt.Sprintf("The body is larger than %d MiB.",
+			tooBig.Limit>>20))
 	case errors.Is(err, errBigBodies):
 		w.Header().Set("Connection", "close")
 		retryAfter(w, 5*time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "full", fmt.Sprintf("The gateway is processing too many messages above %d MiB; try again in a moment.", maxChatBody>>20))
+		refuse(w, shape, http.StatusServiceUnavailable,
+			"full", fmt.Sprintf("The gateway is processing too many messages above %d MiB; try again in a moment.", maxChatBody>>20))
 	default:
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
 	}

@@ -131,7 +131,8 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 		return auth.Principal{}, s.failed(r, "form")
 	default:
 		return auth.Principal{}, &refusal{status: http.StatusUnauthorized, code: "key_missing",
-			message: "Send a key or a token once, as \"Authorization: Bearer …\". The operator's key is the gateway's api_key or, if that is not set, in the file operators.key of its data folder."}
+			message: "Send a key or a token once, as \"Authorization: Bearer …\". The operator's key is the gateway's api_key " +
+				"or, if that is not set, in the file operators.key of its data folder."}
 	}
 }
 
@@ -196,7 +197,8 @@ func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
 	}
 	names := a.scopes.Names()
 	return &refusal{
-		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` + strings.Join(names, " ") + `"`,
+		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` +
+			strings.Join(names, " ") + `"`,
 		message: "The credentials in Authorization lack the scope " + strings.Join(names, " or ") + ".",
 	}
 }
@@ -239,7 +241,8 @@ type wrongName struct {
 
 func notAllowed() *wrongName {
 	return &wrongName{http.StatusForbidden, userNotAllowed,
-		"These credentials are for another user than the request names. Omit user; a server that acts for many users needs a key with the scope tickets."}
+		"These credentials are for another user than the request names. Omit user; a server that acts for many users needs a " +
+			"key with the scope tickets."}
 }
 
 func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {

@@ -133,7 +133,9 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 // chatRequest converts a body to a turn, or returns the problem.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
-	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
+		Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r),
+		Parent: parentOf(r)}
 	req.Inside = req.Inspect && body.Inspect
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
@@ -158,13 +160,15 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, ""
 	}
 	if len(body.Message) > 0 || body.ConversationID != "" || body.Confirmation != nil {
-		return req, "messages cannot be combined with message, conversation_id or confirmation: with messages, you keep the conversation yourself."
+		return req, "messages cannot be combined with message, conversation_id or confirmation: with messages, you keep the " +
+			"conversation yourself."
 	}
 	return withHistory(req, body.Messages, seen)
 }
 
 // reusedWords explain that the id belongs to another message.
-const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Repeat a message unchanged, or give a new message its own id."
+const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Repeat a message unchanged, or give a " +
+	"new message its own id."
 
 // messageID returns the client's id for its message, which stays the same when the message is repeated: the header
 // Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read 2026-11-23) or the field message_id. Empty without
@@ -250,7 +254,8 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, chat.ErrBusy):
 		retryAfter(w, time.Second)
-		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its event done, and send this one again.")
+		problem(w, http.StatusConflict, "conversation_busy",
+			"Another message of this conversation is being answered; wait for its event done, and send this one again.")
 	case errors.Is(err, chat.ErrDraining):
 		refuseDraining(w, plainError)
 	case errors.Is(err, chat.ErrReused):

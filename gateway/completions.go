@@ -113,7 +113,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 	if id := r.PathValue("id"); id != s.opts.Chat.Name() {
-		e := openaiError(http.StatusNotFound, "model_not_found", "There is no model "+strconv.Quote(clip(id))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
+		e := openaiError(http.StatusNotFound, "model_not_found", "There is no model "+strconv.Quote(clip(id))+
+			" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
 		e["param"] = "model"
 		answer(w, http.StatusNotFound, map[string]any{"error": e})
 		return

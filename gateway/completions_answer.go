@@ -113,7 +113,8 @@ func (c *completion) call(m *protocol.ToolCall) {
 	first := shape("")
 	first["index"] = n
 	c.chunk(map[string]any{"tool_calls": []any{first}}, nil, nil)
-	c.chunk(map[string]any{"tool_calls": []any{map[string]any{"index": n, "function": map[string]any{"arguments": string(m.Args)}}}}, nil, nil)
+	c.chunk(map[string]any{"tool_calls": []any{map[string]any{"index": n,
+		"function": map[string]any{"arguments": string(m.Args)}}}}, nil, nil)
 }
 
 // maxAlt limits an image's description in Markdown, in characters.
@@ -185,7 +186,8 @@ func (c *completion) end(ctx context.Context) {
 		return // the client is gone
 	}
 	usage := map[string]any{
-		"prompt_tokens": c.usage.InputTokens, "completion_tokens": c.usage.OutputTokens, "total_tokens": c.usage.InputTokens + c.usage.OutputTokens,
+		"prompt_tokens": c.usage.InputTokens, "completion_tokens": c.usage.OutputTokens,
+		"total_tokens":          c.usage.InputTokens + c.usage.OutputTokens,
 		"prompt_tokens_details": map[string]any{"cached_tokens": c.usage.Input.CachedText},
 	}
 	if c.failure != nil && !c.opened {

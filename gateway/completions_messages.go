@@ -24,7 +24,8 @@ var messageFields = map[string][]string{
 	"developer": {"role", "content"},
 	"user":      {"role", "content"},
 	"tool":      {"role", "content", "tool_call_id", "name"},
-	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw", "tool_calls", "function_call", "audio"},
+	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw",
+		"tool_calls", "function_call", "audio"},
 }
 
 // emptyFields must be null or an empty list.
@@ -41,7 +42,8 @@ func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrong
 	case len(messages) == 0:
 		return &wrongField{"messages", "invalid_value", "messages is empty."}
 	case len(messages) > maxChatMessages:
-		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."}
+		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) +
+			" messages; at most " + strconv.Itoa(maxChatMessages) + " are allowed."}
 	}
 	req.History = []chat.Message{}
 	var open openCalls

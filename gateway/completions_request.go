@@ -38,15 +38,19 @@ type field struct {
 // 2026-11-23). No field is ignored: a missing one is rejected as unknown, one without a reader as unsupported. null
 // means absent. docs/chat-completions.md has this table (TestFieldsStandInTheDocs).
 var completionsFields = map[string]field{
-	"messages":       {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
+	"messages": {honoured, "the conversation, at most 500 messages",
+		func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
 	"model":          {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
 	"stream":         {honoured, "true or false", into("true or false", func(q *completionsQuery) any { return &q.stream })},
 	"stream_options": {honoured, "`include_usage`; `include_obfuscation` may be false", readStreamOptions},
-	"user":           {honoured, "who speaks; see [chat.md](chat.md#one-turn)", into("text", func(q *completionsQuery) any { return &q.user })},
-	"message_id": {honoured, "the gateway's own: your id for the message, the same when it is [sent again](chat.md#sending-a-message-again), as is `Idempotency-Key`",
+	"user": {honoured, "who speaks; see [chat.md](chat.md#one-turn)",
+		into("text", func(q *completionsQuery) any { return &q.user })},
+	"message_id": {honoured, "the gateway's own: your id for the message, the same when it is [sent " +
+		"again](chat.md#sending-a-message-again), as is `Idempotency-Key`",
 		into("text", func(q *completionsQuery) any { return &q.messageID })},
-	"scopes": {honoured, "the gateway's own: the conversation's permissions; see [chat.md](chat.md#one-turn)", into("a list of texts", func(q *completionsQuery) any { return &q.scopes })},
-	"n":      {honoured, "1: there is one answer", only("1: there is one answer", "1")},
+	"scopes": {honoured, "the gateway's own: the conversation's permissions; see [chat.md](chat.md#one-turn)",
+		into("a list of texts", func(q *completionsQuery) any { return &q.scopes })},
+	"n": {honoured, "1: there is one answer", only("1: there is one answer", "1")},
 
 	"max_tokens":            {honoured, "at least 1; of one answer of the model, and never more than `chat.max_output`", readMaxOutput},
 	"max_completion_tokens": {honoured, "like `max_tokens`", readMaxOutput},
@@ -57,15 +61,19 @@ var completionsFields = map[string]field{
 	"frequency_penalty": {passed, "-2 to 2", modelSetting("frequency_penalty", number(-2, 2))},
 	"seed":              {passed, "a whole number", modelSetting("seed", wholeNumber)},
 	"stop":              {passed, "a text, or 1 to 4 texts", modelSetting("stop", stopTexts)},
-	"reasoning_effort":  {passed, "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`", modelSetting("reasoning_effort", oneOf("none", "minimal", "low", "medium", "high", "xhigh"))},
-	"verbosity":         {passed, "`low`, `medium` or `high`", modelSetting("verbosity", oneOf("low", "medium", "high"))},
-	"response_format":   {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
+	"reasoning_effort": {passed, "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`",
+		modelSetting("reasoning_effort", oneOf("none", "minimal", "low", "medium", "high", "xhigh"))},
+	"verbosity":       {passed, "`low`, `medium` or `high`", modelSetting("verbosity", oneOf("low", "medium", "high"))},
+	"response_format": {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
 
-	"store":                  {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
-	"service_tier":           {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
-	"logprobs":               {accepted, "false: no log probabilities are given", only("false: there are no log probabilities here", "false")},
-	"modalities":             {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
-	"metadata":               {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
+	"store": {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
+	"service_tier": {accepted, "`auto` or `default`: the tier is the operator's",
+		only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
+	"logprobs": {accepted, "false: no log probabilities are given",
+		only("false: there are no log probabilities here", "false")},
+	"modalities": {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
+	"metadata": {accepted, "`{}`: nothing is stored that it could be kept with",
+		only("empty: this endpoint stores nothing that it could be kept with", "{}")},
 	"top_logprobs":           {refused, "there are no log probabilities", nil},
 	"logit_bias":             {refused, "the tokens are the model's business", nil},
 	"audio":                  {refused, "speech is at `/v1/voice`", nil},
@@ -113,7 +121,8 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		f, known := completionsFields[name]
 		switch {
 		case !known:
-			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "Unknown field " + strconv.Quote(clip(name)) + "; see docs/chat-completions.md."}
+			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "Unknown field " +
+				strconv.Quote(clip(name)) + "; see docs/chat-completions.md."}
 		case string(raw) == "null":
 		case f.read == nil:
 			message := name + " is not supported"
@@ -128,7 +137,8 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		}
 	}
 	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t chat.Tool) bool { return t.Name == q.chosen }) {
-		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) + ", which is not one of the tools in tools."}
+		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) +
+			", which is not one of the tools in tools."}
 	}
 	return q, nil
 }
@@ -307,7 +317,8 @@ func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.
 		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
 	}
 	p := auth.From(r.Context())
-	req := chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(auth.ScopeInspect), Scopes: grantsOf(r, q.scopes), Origin: pageOf(r), Parent: parentOf(r), MaxOutput: q.maxOutput,
+	req := chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
+		Inspect: p.May(auth.ScopeInspect), Scopes: grantsOf(r, q.scopes), Origin: pageOf(r), Parent: parentOf(r), MaxOutput: q.maxOutput,
 		Tools: q.tools, ToolChoice: q.choice, Parallel: q.parallel}
 	if len(q.settings) > 0 {
 		req.Settings = q.settings

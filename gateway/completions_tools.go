@@ -105,7 +105,8 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 		at := where + "[" + strconv.Itoa(i) + "]"
 		switch {
 		case c.ID == "" || len(c.ID) > maxCallID:
-			return nil, &wrongField{at + ".id", "invalid_value", at + ".id must be a text of at most " + strconv.Itoa(maxCallID) + " bytes."}
+			return nil, &wrongField{at + ".id", "invalid_value", at + ".id must be a text of at most " +
+				strconv.Itoa(maxCallID) + " bytes."}
 		case slices.ContainsFunc(out, func(o chat.ToolCall) bool { return o.ID == c.ID }):
 			return nil, &wrongField{at + ".id", "invalid_value", at + ".id is used by another call of this list."}
 		case c.Type != "function" && c.Type != "":
@@ -132,7 +133,8 @@ func (o *openCalls) take(where string, m chat.Message) *wrongField {
 	if m.Role == chat.RoleTool {
 		i := slices.Index(o.ids, m.CallID)
 		if i < 0 {
-			return &wrongField{where + ".tool_call_id", "invalid_value", where + ".tool_call_id isn't an unanswered call of the assistant's previous message."}
+			return &wrongField{where + ".tool_call_id", "invalid_value", where +
+				".tool_call_id isn't an unanswered call of the assistant's previous message."}
 		}
 		o.ids = slices.Delete(o.ids, i, i+1)
 		return nil
@@ -152,5 +154,6 @@ func (o *openCalls) end() *wrongField {
 	if len(o.ids) == 0 {
 		return nil
 	}
-	return &wrongField{o.where + ".tool_calls", "invalid_value", "The call " + strconv.Quote(clip(o.ids[0])) + " of " + o.where + ".tool_calls has no answer: a message with the role tool and its tool_call_id must follow."}
+	return &wrongField{o.where + ".tool_calls", "invalid_value", "The call " + strconv.Quote(clip(o.ids[0])) + " of " +
+		o.where + ".tool_calls has no answer: a message with the role tool and its tool_call_id must follow."}
 }

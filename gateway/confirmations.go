@@ -35,13 +35,15 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
 		// The error doesn't repeat the body, which may contain a token.
-		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
+		problem(w, http.StatusBadRequest, "invalid_message",
+			`The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 		return
 	}
 	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved, mine(r.Context()))
 	switch {
 	case err == nil:
-		s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool, "outcome", string(done.Outcome))
+		s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool,
+			"outcome", string(done.Outcome))
 		answer(w, http.StatusOK, confirmationAnswer{
 			Outcome: string(done.Outcome), SessionID: done.SessionID, Tool: done.Tool, Told: done.Told, Envelope: done.Envelope,
 		})
@@ -79,5 +81,6 @@ func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 
 // confirmationMoved answers the old path, which contains the token, without repeating it.
 func confirmationMoved(w http.ResponseWriter, _ *http.Request) {
-	problem(w, http.StatusGone, "gone", `Send the token in the body: POST /v1/confirmations with {"token": "cf_…", "approved": true} or false.`)
+	problem(w, http.StatusGone, "gone", `Send the token in the body: POST /v1/confirmations with {"token": "cf_…", `+
+		`"approved": true} or false.`)
 }

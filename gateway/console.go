@@ -132,7 +132,8 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 		Code string `json:"code"`
 	}
 	// The error doesn't repeat the body, which may contain a code.
-	if !isJSON(r.Header.Get("Content-Type")) || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
+	if !isJSON(r.Header.Get("Content-Type")) ||
+		json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
 		return
 	}
@@ -145,7 +146,8 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		s.callers.failures.Begin(addr)
 		s.seldom.Info("console refused", "wrong_code", "addr", s.clientAddr(r).String())
-		problem(w, http.StatusUnauthorized, "wrong_code", "This link was already used, is older than 15 minutes, or its key was revoked, or the gateway was restarted. Run voicegw console for a new one.")
+		problem(w, http.StatusUnauthorized, "wrong_code", "This link was already used, is older than 15 minutes, or its key "+
+			"was revoked, or the gateway was restarted. Run voicegw console for a new one.")
 		return
 	}
 	s.opts.Logger.Info("console opened", "addr", s.clientAddr(r).String())

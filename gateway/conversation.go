@@ -31,5 +31,6 @@ func shownConversation(c *conversation.Conversation) conversationLines {
 		}
 		lines = append(lines, entryLine{Entry: e, At: protocol.Time{Time: e.At}})
 	}
-	return conversationLines{Conversation: c, Entries: lines, CreatedAt: protocol.Time{Time: c.CreatedAt}, UpdatedAt: protocol.Time{Time: c.UpdatedAt}}
+	return conversationLines{Conversation: c, Entries: lines, CreatedAt: protocol.Time{Time: c.CreatedAt},
+		UpdatedAt: protocol.Time{Time: c.UpdatedAt}}
 }

@@ -37,7 +37,8 @@ func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
 	page, err := s.opts.Voice.Conversations(r.Context(), q)
 	switch {
 	case errors.Is(err, store.ErrCursor):
-		problem(w, http.StatusBadRequest, "invalid_message", "The parameter after is not the next of a page; omit it to start with the newest.")
+		problem(w, http.StatusBadRequest, "invalid_message",
+			"The parameter after is not the next of a page; omit it to start with the newest.")
 	case err != nil:
 		s.storeFailed(w, "listing conversations failed", err)
 	default:
@@ -48,7 +49,8 @@ func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
 func shownPage(page store.Page) map[string]any {
 	lines := make([]conversationLine, 0, len(page.Lines))
 	for _, d := range page.Lines {
-		lines = append(lines, conversationLine{Digest: d, CreatedAt: protocol.Time{Time: d.CreatedAt}, UpdatedAt: protocol.Time{Time: d.UpdatedAt}})
+		lines = append(lines, conversationLine{Digest: d, CreatedAt: protocol.Time{Time: d.CreatedAt},
+			UpdatedAt: protocol.Time{Time: d.UpdatedAt}})
 	}
 	body := map[string]any{"conversations": lines}
 	if page.Next != "" {

@@ -22,7 +22,8 @@ var pageHeaders = []string{
 }
 
 // exposedHeaders are the response headers that such pages may read.
-var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "RateLimit", "RateLimit-Policy", "X-Should-Retry", "X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
+var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "RateLimit", "RateLimit-Policy", "X-Should-Retry",
+	"X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
 
 func pageHeader(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))

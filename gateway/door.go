@@ -64,11 +64,13 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if !s.live.Load().Hosts.Allow(host) {
-		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The host "+clip(host.String())+" is not allowed; the operator can allow it with the setting hosts.")
+		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The host "+clip(host.String())+
+			" is not allowed; the operator can allow it with the setting hosts.")
 		return false
 	}
 	if who := s.visitor(r, host); who == stranger || who == embedder && !embeddable(r.URL.Path) {
-		s.turnAway(w, r, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; the operator can allow it with the setting origins.")
+		s.turnAway(w, r, http.StatusForbidden,
+			"origin", "Pages of this origin may not use the gateway; the operator can allow it with the setting origins.")
 		return false
 	}
 	return true

@@ -47,7 +47,8 @@ func (s *Server) beginDrain(w http.ResponseWriter, r *http.Request) {
 	}
 	if body.TimeoutMS < 0 || body.TimeoutMS > maxDrainMS {
 		problem(w, http.StatusBadRequest, "invalid_message",
-			fmt.Sprintf("timeout_ms must be between 1 and %d, a day; 0 or a missing timeout_ms means the gateway's drain_timeout.", maxDrainMS))
+			fmt.Sprintf("timeout_ms must be between 1 and %d, a day; 0 or a missing timeout_ms means the "+
+				"gateway's drain_timeout.", maxDrainMS))
 		return
 	}
 	s.opts.Logger.Info("drain requested by an operator", "timeout_ms", body.TimeoutMS, "addr", s.clientAddr(r).String())

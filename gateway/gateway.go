@@ -124,8 +124,10 @@ type Server struct {
 // New returns a Server.
 func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: logging.NewThrottle(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
-	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions, Prices: opts.Prices, Turns: opts.Turns})
+	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: logging.NewThrottle(opts.Logger),
+		turns: newTurns(opts.Turns), big: newBigBodies()}
+	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions,
+		Prices: opts.Prices, Turns: opts.Turns})
 	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket fails
 	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
@@ -313,7 +315,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	case over.Over():
 		s.notReady(w, map[string]any{
-			"status": "overloaded", "message": overloadWords[over.Reason], "reason": over.Reason, "since": over.Since.UTC().Format(time.RFC3339Nano),
+			"status": "overloaded", "message": overloadWords[over.Reason], "reason": over.Reason,
+			"since": over.Since.UTC().Format(time.RFC3339Nano),
 		})
 		return
 	}
@@ -333,7 +336,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 			return
 		case err != nil:
 			// The endpoint is public, so only the log has the reason.
-			s.notReady(w, map[string]any{"status": "unavailable", "message": "Not ready: a dependency is unavailable; see the gateway's log."})
+			s.notReady(w, map[string]any{"status": "unavailable",
+				"message": "Not ready: a dependency is unavailable; see the gateway's log."})
 			return
 		}
 	}

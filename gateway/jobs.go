@@ -55,8 +55,9 @@ type jobsReport struct {
 func jobLineOf(j store.Job) jobLine {
 	l := jobLine{
 		ID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, Conversation: j.Conversation, Session: j.Session,
-		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: protocol.Time{Time: j.CreatedAt}, StartedAt: protocol.Time{Time: j.StartedAt},
-		EndedAt: protocol.Time{Time: j.EndedAt}, ToldAt: protocol.Time{Time: j.ToldAt}, Envelope: j.Result,
+		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: protocol.Time{Time: j.CreatedAt},
+		StartedAt: protocol.Time{Time: j.StartedAt},
+		EndedAt:   protocol.Time{Time: j.EndedAt}, ToldAt: protocol.Time{Time: j.ToldAt}, Envelope: j.Result,
 	}
 	if p := j.Progress; p != nil {
 		l.Progress = &jobsReport{Text: p.Text, Fraction: p.Fraction, At: protocol.Time{Time: p.At}}
@@ -72,7 +73,8 @@ func jobsOf(w http.ResponseWriter, r *http.Request, all auth.Scopes) (who string
 		return only.String(), true
 	}
 	if !p.May(all) {
-		problem(w, http.StatusBadRequest, "no_user", "The credentials in Authorization belong to no user; to access all users' jobs they need the scope "+all.String()+".")
+		problem(w, http.StatusBadRequest, "no_user",
+			"The credentials in Authorization belong to no user; to access all users' jobs they need the scope "+all.String()+".")
 		return "", false
 	}
 	return "", true
@@ -110,7 +112,8 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j
 	j, err := s.opts.Jobs.Job(r.Context(), id)
 	switch {
 	case errors.Is(err, store.ErrUnknown), err == nil && only != "" && j.User != only:
-		problem(w, http.StatusNotFound, "unknown_job", "There is no job "+clip(id)+"; see GET /v1/jobs. Finished jobs are deleted an hour after the conversation gets their result, or after three days.")
+		problem(w, http.StatusNotFound, "unknown_job", "There is no job "+clip(id)+
+			"; see GET /v1/jobs. Finished jobs are deleted an hour after the conversation gets their result, or after three days.")
 		return j, false
 	case err != nil:
 		s.storeFailed(w, "reading a job failed", err)

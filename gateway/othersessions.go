@@ -52,8 +52,10 @@ type otherLine struct {
 
 func otherLineOf(r store.SessionRecord) otherLine {
 	l := otherLine{
-		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
-		StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving, Node: r.Node,
+		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation,
+		Provider: r.Provider, Model: r.Model,
+		StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached,
+		Moving: r.State == store.SessionMoving, Node: r.Node,
 	}
 	if !r.EndedAt.IsZero() {
 		l.EndedAt = r.EndedAt.UTC().Format(timeForm)
@@ -93,7 +95,8 @@ func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLin
 	there := map[string]bool{}
 	for _, n := range all {
 		there[n.ID] = true
-		nodes = append(nodes, nodeLine{ID: n.ID, URL: n.URL, Version: n.Version, Started: n.Started.UTC().Format(timeForm), Draining: n.Draining, Sessions: n.Sessions})
+		nodes = append(nodes, nodeLine{ID: n.ID, URL: n.URL, Version: n.Version, Started: n.Started.UTC().Format(timeForm),
+			Draining: n.Draining, Sessions: n.Sessions})
 	}
 	records, err := s.opts.Directory.List(ctx)
 	if err != nil {
@@ -133,7 +136,8 @@ func (s *Server) elsewhereFailed(w http.ResponseWriter, is, what string, err err
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, session.ErrNoSession):
 		problem(w, http.StatusNotFound, "session_unknown", "No running session has that id; see GET /v1/sessions.")
 	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+", which this gateway cannot reach; send the request there.")
+		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+
+			", which this gateway cannot reach; send the request there.")
 	default:
 		s.storeFailed(w, what, err)
 	}

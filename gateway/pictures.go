@@ -53,7 +53,8 @@ func (p *pictures) content(where, role string, raw json.RawMessage) (text string
 		return "", nil, &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
 	}
 	if len(list) > maxPictureParts {
-		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " + strconv.Itoa(maxPictureParts) + " are allowed."}
+		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " +
+			strconv.Itoa(maxPictureParts) + " are allowed."}
 	}
 	var texts []string
 	seen := false
@@ -93,7 +94,8 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	case kind == "image_url" && role != "user":
 		return wrong("", "is an image, which only messages of the user may contain.")
 	case kind == "image_url" && !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
+		return chat.Part{}, &wrongField{at, "unsupported_value", at +
+			" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
 	}
 	if no := unknownField(at, fields, known, "is not supported in a part of the type "+kind+"."); no != nil {
 		return chat.Part{}, no
@@ -133,8 +135,10 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 	if json.Unmarshal(fields["url"], &address) != nil || address == "" {
 		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
 	}
-	if value := fields["detail"]; len(value) > 0 && (json.Unmarshal(value, &detail) != nil || detail != "" && !slices.Contains(pictureDetails, detail)) {
-		return chat.Part{}, &wrongField{at + ".detail", "invalid_value", at + ".detail must be one of " + strings.Join(pictureDetails, ", ") + "."}
+	if value := fields["detail"]; len(value) > 0 &&
+		(json.Unmarshal(value, &detail) != nil || detail != "" && !slices.Contains(pictureDetails, detail)) {
+		return chat.Part{}, &wrongField{at + ".detail", "invalid_value", at + ".detail must be one of " +
+			strings.Join(pictureDetails, ", ") + "."}
 	}
 	return p.address(at+".url", address, "", detail)
 }
@@ -143,9 +147,11 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
 	switch {
 	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
-		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " + strconv.Quote(clip(part.MediaType)) + "; only images are allowed."}
+		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " +
+			strconv.Quote(clip(part.MediaType)) + "; only images are allowed."}
 	case !p.sees:
-		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
+		return chat.Part{}, &wrongField{at, "unsupported_value", at +
+			" is an image, but this gateway's model doesn't accept images (chat.vision); omit it, or describe it."}
 	case part.URL == "":
 		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
 	}

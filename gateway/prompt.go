@@ -69,7 +69,8 @@ func (s *Server) prompt(ctx context.Context, id string) (p session.Prompt, err e
 
 func shown(id string, p session.Prompt) shownPrompt {
 	out := shownPrompt{
-		SessionID: id, Agent: p.Agent, AgentVersion: p.AgentVersion, Provider: p.Provider, Model: p.Model, Voice: p.Voice, Language: p.Language,
+		SessionID: id, Agent: p.Agent, AgentVersion: p.AgentVersion, Provider: p.Provider, Model: p.Model, Voice: p.Voice,
+		Language:     p.Language,
 		Instructions: p.Instructions, Tools: []promptTool{},
 	}
 	for _, t := range p.Tools {

@@ -36,7 +36,8 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	done, err := s.opts.Reload()
 	if wrong, ok := errors.AsType[*ReloadError](err); ok {
 		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
-			"code": "invalid_configuration", "message": "The configuration is invalid; the current one remains in use.", "problems": wrong.Problems,
+			"code": "invalid_configuration", "message": "The configuration is invalid; the current one remains in use.",
+			"problems": wrong.Problems,
 		}})
 		return
 	}

@@ -73,7 +73,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	in, wrong := invitation(body)
 	// A console is a browser, so it cannot vouch for users.
 	caller := auth.From(r.Context())
-	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole, registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
+	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole,
+		registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
 	in.Scopes = grantsOf(r, in.Scopes)
 	refused := grantProblem(r, body.Scopes)
 	switch {
@@ -102,7 +103,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		s.notInvited(w, err)
 		return
 	}
-	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID, "addr", s.clientAddr(r).String())
+	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID,
+		"addr", s.clientAddr(r).String())
 	answer(w, http.StatusCreated, sessionOffer{
 		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
 		URL: s.voiceURL(r), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
@@ -207,9 +209,11 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape,
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrVoiceActive):
-		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "This conversation already has a running voice session, which must end first.")
+		problem(w, http.StatusConflict, protocol.CodeVoiceActive,
+			"This conversation already has a running voice session, which must end first.")
 	case errors.Is(err, handoff.ErrTaken):
-		problem(w, http.StatusConflict, "conversation_taken", "The conversation belongs to another user; omit conversation_id, or use another one.")
+		problem(w, http.StatusConflict, "conversation_taken",
+			"The conversation belongs to another user; omit conversation_id, or use another one.")
 	case errors.Is(err, store.ErrFull):
 		retryAfter(w, time.Minute)
 		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were created within the last hour; try again later.")
@@ -257,7 +261,8 @@ type runningLine struct {
 
 func lineOf(r session.Running) runningLine {
 	return runningLine{
-		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
+		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.ConversationID,
+		Provider: r.Provider, Model: r.Model,
 		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase), Away: r.Away,
 		CostUSDMicros: int64(r.Cost.Micros), Unpriced: r.Cost.Unpriced,
 	}

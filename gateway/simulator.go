@@ -115,7 +115,8 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 		s.faultRefused(w, err)
 		return
 	}
-	s.opts.Logger.Info("fault requested", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when), "addr", s.clientAddr(r).String())
+	s.opts.Logger.Info("fault requested", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when),
+		"addr", s.clientAddr(r).String())
 	answer(w, http.StatusAccepted, map[string]any{"accepted": true, "when": when})
 }
 

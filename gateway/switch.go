@@ -28,7 +28,10 @@ func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason)
 	if errors.Is(err, session.ErrNotHere) {
 		err = s.elsewhere(r.Context(), id, func(ctx context.Context, found store.SessionRecord) error {
-			return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.SwitchAgent(ctx, n, id, body.Agent, body.Reason) })
+			return s.atNode(ctx, found.Node, func(n store.Node) error {
+				return s.opts.Peers.SwitchAgent(ctx, n, id,
+					body.Agent, body.Reason)
+			})
 		})
 	}
 	switch {

@@ -56,8 +56,11 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	list := []toolLine{}
 	for _, t := range tools {
 		list = append(list, toolLine{
-			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Versions: snapshot.Versions(t.ToolID), Description: t.Description, Summary: t.Summary, Category: t.Category,
-			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, Job: t.Job, LatencyBudgetMS: t.LatencyBudgetMS,
+			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output,
+			Versions: snapshot.Versions(t.ToolID), Description: t.Description, Summary: t.Summary, Category: t.Category,
+			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen,
+			AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability,
+			Job: t.Job, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})

@@ -107,7 +107,9 @@ func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 				}
 				parts, images = append(parts, part), true
 			case m.Role != "assistant":
-				return out, at + " is of the type " + strconv.Quote(clip(p.Type)) + ", which is not supported in a message of the role " + clip(m.Role) + "; the types are text and, of the user's, file with an image."
+				return out, at + " is of the type " + strconv.Quote(clip(p.Type)) +
+					", which is not supported in a message of the role " + clip(m.Role) +
+					"; the types are text and, of the user's, file with an image."
 			}
 		}
 		if !images {
@@ -158,7 +160,8 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 	u.seq++
 	switch m := m.(type) {
 	case *protocol.TurnStarted:
-		u.part("start", map[string]any{"messageId": "msg_" + rand.Text(), "messageMetadata": map[string]any{"conversation_id": m.ConversationID}})
+		u.part("start", map[string]any{"messageId": "msg_" + rand.Text(),
+			"messageMetadata": map[string]any{"conversation_id": m.ConversationID}})
 	case *protocol.TextDelta:
 		if u.text != m.ItemID {
 			u.endText()
@@ -171,7 +174,8 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 		u.endText()
 	case *protocol.ToolStarted:
 		// As at /v1/chat, users don't get arguments and answers.
-		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{}, "dynamic": true, "providerExecuted": true})
+		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{},
+			"dynamic": true, "providerExecuted": true})
 	case *protocol.ToolEnded:
 		u.toolEnded(m)
 	case *protocol.UIImage:

@@ -38,7 +38,8 @@ func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, sh
 func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal, shape errorShape) {
 	s.seldom.Info("refused by a limit", no.Limit, "addr", s.clientAddr(r).String(), "route", r.Pattern)
 	limitHeaders(w.Header(), no)
-	told := shape(http.StatusTooManyRequests, protocol.CodeLimit, "You have too many sessions, or start them too fast. End one, or try again in a moment.")
+	told := shape(http.StatusTooManyRequests, protocol.CodeLimit,
+		"You have too many sessions, or start them too fast. End one, or try again in a moment.")
 	if no.Day() {
 		told = shape(http.StatusTooManyRequests, protocol.CodeBudget, "Your quota is exhausted. Come back later.")
 		told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
@@ -74,7 +75,8 @@ type usageDay struct {
 }
 
 func dayLine(date string, sum cost.Sum) usageDay {
-	return usageDay{Date: date, USDMicros: int64(sum.Micros), Unpriced: sum.Unpriced, Estimated: sum.Estimated, Sessions: sum.Sessions, Turns: sum.Turns, VoiceMS: sum.VoiceMS, Tokens: sum.Tokens}
+	return usageDay{Date: date, USDMicros: int64(sum.Micros), Unpriced: sum.Unpriced, Estimated: sum.Estimated,
+		Sessions: sum.Sessions, Turns: sum.Turns, VoiceMS: sum.VoiceMS, Tokens: sum.Tokens}
 }
 
 const (
@@ -104,7 +106,8 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 		all = all.Plus(d.Sum)
 		lines = append(lines, dayLine(d.Date, d.Sum))
 	}
-	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.live.Load().Prices, "unreadable": unreadable})
+	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.live.Load().Prices,
+		"unreadable": unreadable})
 }
 
 // usageFilter parses the parameters, or returns the problem.
@@ -121,7 +124,8 @@ func usageFilter(q url.Values, now time.Time) (f meter.Filter, wrong string) {
 		f.First = day
 	}
 	if oldest := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-mostUsageDays); f.First.Before(oldest) || f.First.After(now) {
-		return f, fmt.Sprintf("The parameter since must be a day from %s to today: usage is kept for %d days.", oldest.Format(time.DateOnly), mostUsageDays)
+		return f, fmt.Sprintf("The parameter since must be a day from %s to today: usage is kept for %d days.",
+			oldest.Format(time.DateOnly), mostUsageDays)
 	}
 	return f, ""
 }

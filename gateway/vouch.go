@@ -39,5 +39,6 @@ func grantProblem(r *http.Request, scopes []string) (wrong string) {
 	if len(scopes) == 0 || isServer(auth.From(r.Context())) {
 		return ""
 	}
-	return "Only trusted servers may grant scopes. Omit them, or send a key with the scope tickets, or the gateway's api_key, as \"Authorization: Bearer …\"."
+	return "Only trusted servers may grant scopes. Omit them, or send a key with the scope tickets, or the gateway's api_key, " +
+		"as \"Authorization: Bearer …\"."
 }

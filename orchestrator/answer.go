@@ -108,7 +108,8 @@ func (m *speechControl) transcript(ev transport.Transcript) {
 	case m.link.draft.ID == ev.Item:
 		m.link.draft = Transcript{}
 	}
-	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
+	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) &&
+		strings.TrimSpace(ev.Text) != "" {
 		// A model that answers in text alone has answered. Late words that it said before it called
 		// a tool do not answer the tool's result.
 		t.spoke = true

@@ -176,7 +176,8 @@ func (m *linkControl) unlink(why LinkReason, try Attempt) {
 	}
 	m.noMoreWords()
 	m.switching.confirmBy = time.Time{} // it will not come
-	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind,
+		pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // kept audio stays in this process

@@ -82,7 +82,8 @@ type Notice struct {
 // Memory returns what another process needs to continue the session. It shares nothing that Step changes.
 func (s State) Memory() Memory {
 	m := Memory{
-		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
+		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech,
+		Worded:   s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
 		Cost: s.spending.amount, WrapUp: s.spending.told, Contexts: slices.Clone(s.contexts),
 	}
@@ -108,7 +109,8 @@ func (s State) Memory() Memory {
 
 // remembered returns what another process needs of a turn.
 func (s State) remembered(t *turn) *OpenTurn {
-	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Given: t.given, Usage: t.usage, Cost: t.cost, Latency: t.latency()}
+	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Given: t.given, Usage: t.usage,
+		Cost: t.cost, Latency: t.latency()}
 	o.Worded = s.user.final >= t.number || t.caused && !t.modelAt.IsZero()
 	if a := s.user.settled.answered; !o.Worded && a.turn == t.number {
 		o.AgainMS = &a.fromMS
@@ -178,7 +180,8 @@ func (m *machine) restored(in Restored) {
 	}
 	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
 	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke,
+			toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
 		if o.Spoke {
 			m.turn.waited = o.Latency
 		}

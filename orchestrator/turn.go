@@ -199,7 +199,8 @@ func (t *turn) latency() *Latency {
 // answer.
 func (m *turnControl) nothingSaid() {
 	t := m.turn
-	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() || m.calls.Owed(t.number) {
+	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() ||
+		m.calls.Owed(t.number) {
 		return
 	}
 	m.missesSpeech(t)
@@ -311,7 +312,8 @@ func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cut
 			kept = append(kept, it)
 			continue
 		}
-		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(reportWait)}
+		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(),
+			audioMS: -1, deadline: m.at.Add(reportWait)}
 		if it.ended {
 			c.audioMS = it.audioMS
 		}
@@ -365,7 +367,8 @@ func failedBy(turn int, l Loss) Failed {
 // retryDue returns when a failed answer is retried; zero if none is. A user who speaks brings another answer instead.
 func (s State) retryDue() time.Time {
 	t := s.turn
-	if t == nil || t.cut != uncut || t.stage != answering || s.down() || s.away() || s.user.speaks() || s.user.spokenAt.After(t.startedAt) || s.response.underWay() {
+	if t == nil || t.cut != uncut || t.stage != answering || s.down() || s.away() || s.user.speaks() ||
+		s.user.spokenAt.After(t.startedAt) || s.response.underWay() {
 		return time.Time{}
 	}
 	return t.retryAt
@@ -446,7 +449,8 @@ func (m *turnControl) interaction(ev transport.Interaction) {
 	if t := m.turn; t != nil && t.nudge == nudgeSoon {
 		t.nudgeAt = latest(t.nudgeAt, m.at.Add(nudgeGrace))
 	}
-	if t := m.turn; !ev.InProgress && t != nil && t.stage == answering && t.response != "" && t.response == m.response.id && !m.response.underWay() {
+	if t := m.turn; !ev.InProgress && t != nil && t.stage == answering && t.response != "" && t.response == m.response.id &&
+		!m.response.underWay() {
 		t.stage = done
 		m.missesSpeech(t)
 	}

@@ -5,24 +5,28 @@ import "fmt"
 // ApprovalNeeded says that the user is asked on the screen.
 func ApprovalNeeded(tool string) Words {
 	return Words{
-		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
-		Suggestion: "Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the outcome comes by itself.",
+		Message: tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
+		Suggestion: "Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the " +
+			"outcome comes by itself.",
 	}
 }
 
 // ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
 func ApprovalNeededAloud(tool, confirm, reference string) Words {
 	return Words{
-		Message:    tool + " needs the user's approval. Nothing has been done yet.",
-		Suggestion: fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, call %s with reference %q and approved true or false. The user may also press the button; then the outcome comes by itself.", confirm, reference),
+		Message: tool + " needs the user's approval. Nothing has been done yet.",
+		Suggestion: fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, "+
+			"call %s with reference %q and approved true or false. The user may also press the button; then the outcome "+
+			"comes by itself.", confirm, reference),
 	}
 }
 
 // ApprovalNeededWithin refuses a nested call that needs approval, because the call of caller has none.
 func ApprovalNeededWithin(tool, caller string) Words {
 	return Words{
-		Message:    fmt.Sprintf("%s was not run: it needs approval, and %s, which calls it, has none.", tool, caller),
-		Suggestion: fmt.Sprintf("Tell the user that it was not done. If there is a tool %s, call it yourself, so that the user is asked.", tool),
+		Message: fmt.Sprintf("%s was not run: it needs approval, and %s, which calls it, has none.", tool, caller),
+		Suggestion: fmt.Sprintf("Tell the user that it was not done. If there is a tool %s, call it yourself, so that "+
+			"the user is asked.", tool),
 	}
 }
 
@@ -40,8 +44,10 @@ func TooManyQuestions() Words {
 // questions without an approval.
 func ApprovalAskedTooOften(times int, tool string) Words {
 	return Words{
-		Message:    fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; which is the limit. They are not asked again, and %s was not run.", times, tool),
-		Suggestion: "Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask for it in a new conversation.",
+		Message: fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; "+
+			"which is the limit. They are not asked again, and %s was not run.", times, tool),
+		Suggestion: "Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask " +
+			"for it in a new conversation.",
 	}
 }
 
@@ -49,8 +55,10 @@ func ApprovalAskedTooOften(times int, tool string) Words {
 // without an approval.
 func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
-		Message:    fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, and it was not run.", times, tool),
-		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only if they ask for it again in their own words, call it once more.",
+		Message: fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, "+
+			"and it was not run.", times, tool),
+		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only " +
+			"if they ask for it again in their own words, call it once more.",
 	}
 }
 
@@ -92,7 +100,8 @@ func AnswerNotRecorded() Words {
 // ToolChanged reports that an approved tool has changed since the question.
 func ToolChanged(tool, from, to string) Words {
 	return Words{
-		Message:    "The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to + "); nothing was done.",
+		Message: "The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to +
+			"); nothing was done.",
 		Suggestion: "Ask again with the tool as it is now.",
 	}
 }

@@ -92,7 +92,8 @@ func BrokenOutput(tool string) Words {
 
 // ClientAnswerTooLong reports that a client's tool has run and its answer is too long.
 func ClientAnswerTooLong() Words {
-	return Words{"The tool has run, and its answer is too long to be read.", "Tell the user that it was done, and that the result is not known. Do not call it again by yourself."}
+	return Words{"The tool has run, and its answer is too long to be read.",
+		"Tell the user that it was done, and that the result is not known. Do not call it again by yourself."}
 }
 
 // FailedUnexpectedly reports a failure without a message for the model.
@@ -203,7 +204,8 @@ func ShuttingDown() Words {
 func LostWrite(tool string) Words {
 	return Words{
 		"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
-		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its result comes back and nothing is done twice.",
+		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its " +
+			"result comes back and nothing is done twice.",
 	}
 }
 

@@ -19,7 +19,8 @@ func SessionEnding() Words {
 // time until the next one.
 func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
 	return Words{
-		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be called again in %s.", tool, calls, window, wait),
+		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be "+
+			"called again in %s.", tool, calls, window, wait),
 		"Do not call it before then. Tell the user when it can be tried again.",
 	}
 }
@@ -51,7 +52,8 @@ func TooManyJobs(name string) Words {
 // NoJobs refuses a job whose end could not be reported.
 func NoJobs(name string) Words {
 	return Words{
-		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not keep this conversation.", name),
+		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not "+
+			"keep this conversation.", name),
 		"Tell the user that it cannot be done in this conversation.",
 	}
 }
@@ -63,7 +65,8 @@ func JobUnread() Words {
 
 // JobOfAnotherVersion ends a job whose tool has changed since its start.
 func JobOfAnotherVersion(tool string) Words {
-	return Words{fmt.Sprintf("The work of %s was started by another version of the tool, and this one cannot continue it.", tool), "Tell the user that it has failed and must be started again."}
+	return Words{fmt.Sprintf("The work of %s was started by another version of the tool, and this one cannot continue it.",
+		tool), "Tell the user that it has failed and must be started again."}
 }
 
 // JobOutOfTime ends a job that exceeds its tool's limit, such as "30m".
@@ -74,7 +77,8 @@ func JobOutOfTime(tool, longest string) Words {
 // JobInterrupted ends a job whose gateway has died too many times.
 func JobInterrupted(tool string, attempts int) Words {
 	return Words{
-		fmt.Sprintf("The work of %s was started %d times and interrupted each time, so it was given up. It may have been done in part.", tool, attempts),
+		fmt.Sprintf("The work of %s was started %d times and interrupted each time, so it was given up. It may have "+
+			"been done in part.", tool, attempts),
 		"Tell the user that it has failed, and that its progress is unknown.",
 	}
 }
@@ -84,6 +88,7 @@ func JobInterrupted(tool string, attempts int) Words {
 func BudgetUsedUp(kind string, allowed int, tool string) Words {
 	return Words{
 		fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", kind, allowed, tool),
-		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go on if they ask again.",
+		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go " +
+			"on if they ask again.",
 	}
 }

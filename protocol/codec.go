@@ -369,7 +369,8 @@ func checkStart(m *Start) error {
 	switch m.TurnDetection {
 	case "", TurnDetectionServer, TurnDetectionClient:
 	default:
-		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.", quoted(m.TurnDetection))
+		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.",
+			quoted(m.TurnDetection))
 	}
 	if err := checkResume(m.Resume); err != nil {
 		return err
@@ -379,7 +380,8 @@ func checkStart(m *Start) error {
 	}
 	if m.TimeZone != "" {
 		if _, err := user.LoadZone(m.TimeZone); err != nil {
-			return invalid("time_zone", "session.start: the field time_zone must be an IANA name such as \"Europe/Berlin\", not %s.", quoted(m.TimeZone))
+			return invalid("time_zone", "session.start: the field time_zone must be an IANA name such as "+
+				"\"Europe/Berlin\", not %s.", quoted(m.TimeZone))
 		}
 	}
 	return checkLength("session.start", "pending_request", m.PendingRequest)
@@ -397,7 +399,8 @@ func checkResume(r *Resume) error {
 		return invalid("resume.last_seq", "session.start: the field resume.last_seq is negative (%d).", r.LastSeq)
 	}
 	if in := r.Input; in != nil && (in.FromMS < 0 || in.ToMS < in.FromMS || in.ToMS > maxInputMS) {
-		return invalid("resume.input", "session.start: the field resume.input is invalid (from_ms %d, to_ms %d); from_ms may not be negative, nor higher than to_ms, and to_ms not higher than %d.",
+		return invalid("resume.input", "session.start: the field resume.input is invalid (from_ms %d, to_ms %d); from_ms may "+
+			"not be negative, nor higher than to_ms, and to_ms not higher than %d.",
 			in.FromMS, in.ToMS, int64(maxInputMS))
 	}
 	switch {
@@ -406,7 +409,8 @@ func checkResume(r *Resume) error {
 	case r.Audio.ItemID == "":
 		return invalid("resume.audio.item_id", "session.start: the field resume.audio.item_id is missing.")
 	case r.Audio.ReceivedMS < 0:
-		return invalid("resume.audio.received_ms", "session.start: the field resume.audio.received_ms is negative (%d).", r.Audio.ReceivedMS)
+		return invalid("resume.audio.received_ms", "session.start: the field resume.audio.received_ms is negative (%d).",
+			r.Audio.ReceivedMS)
 	}
 	return nil
 }

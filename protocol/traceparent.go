@@ -36,7 +36,8 @@ func ParseTraceParent(text string) (p TraceParent, ok bool) {
 		return TraceParent{}, false
 	}
 	version, flags := [1]byte{}, [1]byte{}
-	if !lowerHex(version[:], text[:2]) || !lowerHex(p.Trace[:], text[traceAt:spanAt-1]) || !lowerHex(p.Span[:], text[spanAt:flagsAt-1]) || !lowerHex(flags[:], text[flagsAt:headerLength]) {
+	if !lowerHex(version[:], text[:2]) || !lowerHex(p.Trace[:], text[traceAt:spanAt-1]) ||
+		!lowerHex(p.Span[:], text[spanAt:flagsAt-1]) || !lowerHex(flags[:], text[flagsAt:headerLength]) {
 		return TraceParent{}, false
 	}
 	switch {

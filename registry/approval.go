@@ -10,5 +10,6 @@ import (
 // condition is missing or has another type, approval is needed.
 func (p *Prepared) NeedsApproval() bool {
 	t := p.tool
-	return t.RequiresConfirmation && (len(t.ConfirmWhen) == 0 || slices.ContainsFunc(t.ConfirmWhen, func(c spec.ConfirmWhen) bool { return c.Asks(p.value) }))
+	return t.RequiresConfirmation && (len(t.ConfirmWhen) == 0 ||
+		slices.ContainsFunc(t.ConfirmWhen, func(c spec.ConfirmWhen) bool { return c.Asks(p.value) }))
 }

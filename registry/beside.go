@@ -44,7 +44,8 @@ func (apart) Part(data any) error {
 
 // Call refuses: there is no conversation whose tools could be called.
 func (apart) Call(_ context.Context, tool string, _ any) Envelope {
-	return Envelope{Error: NewError(ErrorPermanent, prompts.NoNestedCalls(tool)), Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
+	return Envelope{Error: NewError(ErrorPermanent, prompts.NoNestedCalls(tool)),
+		Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
 }
 
 var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)
@@ -59,14 +60,16 @@ func Aside(name string, data any) (json.RawMessage, error) {
 
 func aside(name string, data any) (json.RawMessage, error) {
 	if !asideForm.MatchString(name) {
-		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
+		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and "+
+			"underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
 	}
 	encoded, err := document.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w: the data of %q cannot be written as JSON: %w", ErrNotTaken, name, err)
 	}
 	if len(encoded) > MaxAside {
-		return nil, fmt.Errorf("registry: %w: the data of %q has %d bytes of JSON, and at most %d are allowed", ErrNotTaken, name, len(encoded), MaxAside)
+		return nil, fmt.Errorf("registry: %w: the data of %q has %d bytes of JSON, and at most %d are allowed", ErrNotTaken,
+			name, len(encoded), MaxAside)
 	}
 	return encoded, nil
 }

@@ -67,7 +67,8 @@ type clientNeeds struct{ Client ClientTools }
 
 // byClient is the handler of all clients' tools.
 var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientNeeds]) (Result, error) {
-	data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool, Args: call.Args})
+	data, err := call.Needs.Client.RunTool(ctx, ClientCall{ID: call.Session.Call, Turn: call.Session.Turn, Tool: call.Tool,
+		Args: call.Args})
 	return Result{Data: data}, err
 })
 
@@ -82,7 +83,8 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	}
 	switch why := spec.Reserved(d.Name); {
 	case len(d.Name) > spec.MaxToolID || !clientName.MatchString(d.Name):
-		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.", document.Shorten(d.Name, 80), spec.MaxToolID)
+		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.",
+			document.Shorten(d.Name, 80), spec.MaxToolID)
 	case why != "":
 		wrong("name", "%q %s; choose another name.", d.Name, why)
 	}
@@ -121,8 +123,10 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	t := &Tool{
 		Entry: Entry{
 			Spec: spec.Spec{
-				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: spec.CategoryAction, SideEffects: spec.SideEffectsWrites,
-				AllowedModes: []spec.Mode{spec.ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, spec.DefaultTimeoutMS), Cancellable: true, Parameters: text,
+				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: spec.CategoryAction,
+				SideEffects:  spec.SideEffectsWrites,
+				AllowedModes: []spec.Mode{spec.ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, spec.DefaultTimeoutMS),
+				Cancellable: true, Parameters: text,
 			},
 			Summary: d.Description, Guide: d.Description, Forms: forms,
 		},

@@ -68,7 +68,8 @@ func (l *loader) beside() {
 		case slices.Contains(l.snapshot.off, of):
 			continue // disabling a tool disables its variants
 		case !ok:
-			l.problem(c.place.With("variantOf"), "There is no tool %q of which %s could be a version%s.", of, c.tool.variant, document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
+			l.problem(c.place.With("variantOf"), "There is no tool %q of which %s could be a version%s.", of, c.tool.variant,
+				document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
 			continue
 		}
 		for _, p := range spec.Disagreements(&main.Spec, &c.tool.Spec) {
@@ -76,7 +77,8 @@ func (l *loader) beside() {
 		}
 		for _, other := range all[of] {
 			if other.Version == c.tool.Version {
-				l.problem(c.place.With("version"), "%s and %s have one version, %s; the audit tells versions apart by it.", other.variant, c.tool.variant, other.Version)
+				l.problem(c.place.With("version"), "%s and %s have one version, %s; the audit tells versions apart by it.",
+					other.variant, c.tool.variant, other.Version)
 			}
 		}
 		c.tool.ToolID = of
@@ -89,7 +91,8 @@ func (l *loader) beside() {
 			sum += t.share
 		}
 		if sum > 100 {
-			l.problem(document.Pointer{"tools"}, "The versions beside %s have shares of %d together; at most 100 can be given away.", id, sum)
+			l.problem(document.Pointer{"tools"},
+				"The versions beside %s have shares of %d together; at most 100 can be given away.", id, sum)
 		}
 	}
 	if len(all) > 0 {

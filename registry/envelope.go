@@ -153,7 +153,8 @@ func (e Envelope) Encode() json.RawMessage {
 	meta.Budget, meta.Clamped = nil, nil
 	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, prompts.NotWritten()), Meta: meta})
 	if err != nil { // only strings and numbers are left
-		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + prompts.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
+		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + prompts.NotWrittenAtAll +
+			`","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
 	}
 	return b
 }

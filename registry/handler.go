@@ -186,7 +186,8 @@ func (f *fitter) walk(n *schema.Node, t reflect.Type, place document.Pointer) {
 			field, ok := fields[name]
 			if !ok {
 				f.problems = append(f.problems, document.Problem{Path: place.With("properties", name).String(),
-					Message: fmt.Sprintf("The handler's arguments (%s) have no field for %q: they were generated from another schema.json. Run `voicegw tools build` and build the program again.", t, name)})
+					Message: fmt.Sprintf("The handler's arguments (%s) have no field for %q: they were generated from another "+
+						"schema.json. Run `voicegw tools build` and build the program again.", t, name)})
 				continue
 			}
 			f.walk(n.Props[name], field, place.With("properties", name))

@@ -94,7 +94,8 @@ func (i Intent) check() error {
 		switch i.After {
 		case EndAfterCurrentTurn, EndAfterFarewellSpoken, EndNow:
 		default:
-			return fmt.Errorf("the intent %s after %q: it is current_turn, farewell_spoken or now", i.Type, document.Shorten(string(i.After), 40))
+			return fmt.Errorf("the intent %s after %q: it is current_turn, farewell_spoken or now", i.Type,
+				document.Shorten(string(i.After), 40))
 		}
 		want = Intent{Type: i.Type, After: i.After}
 	case IntentSuppressAudio, IntentSuppressTranscript:
@@ -109,7 +110,8 @@ func (i Intent) check() error {
 		case i.Agent == "" || len(i.Agent) > spec.MaxAgent:
 			return fmt.Errorf("the intent %s with an agent of %d bytes: it has 1 to %d", i.Type, len(i.Agent), spec.MaxAgent)
 		case utf8.RuneCountInString(i.Reason) > MaxReason || utf8.RuneCountInString(i.Message) > MaxPendingMessage:
-			return fmt.Errorf("the intent %s with a reason or message that is too long: at most %d and %d characters", i.Type, MaxReason, MaxPendingMessage)
+			return fmt.Errorf("the intent %s with a reason or message that is too long: at most %d and %d characters",
+				i.Type, MaxReason, MaxPendingMessage)
 		}
 		want = Intent{Type: i.Type, Agent: i.Agent, Reason: i.Reason, Message: i.Message}
 	default:

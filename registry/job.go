@@ -89,7 +89,8 @@ func (t *Tool) checkWork() (problems []string) {
 	case t.Job == nil:
 		return []string{"The handler has a function Work, and schema.json declares no \"job\": add it, or remove the function."}
 	case h.work == nil:
-		return []string{"schema.json declares a \"job\", and the handler has no function Work: write it, run `voicegw tools build` and build the program again."}
+		return []string{"schema.json declares a \"job\", and the handler has no function Work: write it, run `voicegw tools " +
+			"build` and build the program again."}
 	case h.workNeeds != h.needs:
 		return []string{fmt.Sprintf("Execute needs %s and Work needs %s: both must name one type.", h.needs, h.workNeeds)}
 	}
@@ -97,7 +98,8 @@ func (t *Tool) checkWork() (problems []string) {
 		for i, s := range t.sources[mode] {
 			if s.perCall != nil && s.optional == nil && !slices.Contains(CallCapabilities(), s.perCall) {
 				field := h.needs.Field(i)
-				problems = append(problems, fmt.Sprintf("The handler needs %s (%s), which belongs to one conversation, and Work runs without one: make it a registry.Optional.", field.Name, field.Type))
+				problems = append(problems, fmt.Sprintf("The handler needs %s (%s), which belongs to one conversation, and "+
+					"Work runs without one: make it a registry.Optional.", field.Name, field.Type))
 			}
 		}
 	}

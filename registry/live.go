@@ -43,7 +43,8 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	}
 	text := document.AppendCanonical(nil, f.canonical())
 	shared := s.sharedFillings()
-	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " + strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
+	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " +
+		strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
 	if shared != nil {
 		if same := shared.get(key); same != nil {
 			return same
@@ -138,7 +139,8 @@ func (f *filling) chooseTools(mode spec.Mode) {
 func (f *filling) usable(source string, values []string) []string {
 	usable := make([]string, 0, len(values))
 	for _, v := range values {
-		if hidden, _ := document.Hidden(v); v != "" && len(v) <= maxLiveValue && utf8.ValidString(v) && hidden == "" && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if hidden, _ := document.Hidden(v); v != "" && len(v) <= maxLiveValue && utf8.ValidString(v) && hidden == "" &&
+			!strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			usable = append(usable, v)
 		}
 	}

@@ -51,7 +51,8 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 	if len(l.problems) > 0 {
 		return nil, &LoadError{Problems: l.problems}
 	}
-	l.snapshot.sorted = slices.SortedFunc(maps.Values(l.snapshot.tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
+	l.snapshot.sorted = slices.SortedFunc(maps.Values(l.snapshot.tools),
+		func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
 	slices.Sort(l.snapshot.off)
 	slices.SortFunc(l.snapshot.unset, func(a, b Unset) int { return strings.Compare(a.Tool, b.Tool) })
 	return l, nil
@@ -77,15 +78,20 @@ func (l *loader) file(data []byte) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(fileKeys, key) {
-			l.problem(document.Pointer{key}, "The key %q is not known; was the file built by another version of voicegw? Run `voicegw tools build`.", document.Shorten(key, 60))
+			l.problem(document.Pointer{key}, "The key %q is not known; was the file built by another version of voicegw? Run "+
+				"`voicegw tools build`.", document.Shorten(key, 60))
 		}
 	}
 	if envelope, has := object["envelope"]; has && !sameJSON(envelope, EnvelopeSchema()) {
-		l.problem(document.Pointer{"envelope"}, "The schema of the envelope is not that of this program: the file was built by another version of voicegw. Run `voicegw tools build`.")
+		l.problem(document.Pointer{"envelope"},
+			"The schema of the envelope is not that of this program: the file was built by another version of voicegw. Run "+
+				"`voicegw tools build`.")
 	}
 	l.snapshot.version, _ = object["version"].(string)
 	if want := contentVersion(tools); l.snapshot.version != want {
-		l.problem(document.Pointer{"version"}, "The version is %s and the content's is %q: the file was changed after the build. Run `voicegw tools build`.", document.Show(object["version"]), want)
+		l.problem(document.Pointer{"version"},
+			"The version is %s and the content's is %q: the file was changed after the build. Run `voicegw tools build`.",
+			document.Show(object["version"]), want)
 	}
 	var raw struct {
 		Tools []json.RawMessage `json:"tools"`
@@ -99,7 +105,8 @@ func (l *loader) file(data []byte) {
 	}
 	l.beside()
 	for id, twin := range spec.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
-		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", id, twin)
+		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for "+
+			"the other; rename one.", id, twin)
 	}
 }
 
@@ -130,7 +137,8 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	declared := maps.Clone(object)
 	if hash, has := object["handler"]; has {
 		if e.Handler, ok = hash.(string); !ok {
-			l.problem(place.With("handler"), "The hash of the handler is a text, got %s. Run `voicegw tools build`.", document.Describe(hash))
+			l.problem(place.With("handler"), "The hash of the handler is a text, got %s. Run `voicegw tools build`.",
+				document.Describe(hash))
 		}
 	}
 	for _, key := range []string{"summary", "guide", "forms", "handler"} {
@@ -192,7 +200,8 @@ func (l *loader) add(place document.Pointer, t *Tool, h Handler) {
 
 func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 	if h.run == nil {
-		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and build the program again.", t.ToolID)
+		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and "+
+			"build the program again.", t.ToolID)
 		return
 	}
 	t.handler = h
@@ -214,7 +223,8 @@ func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
 		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) && !l.isVersion(id) {
-			l.problem(nil, "This program has a handler for %q and the file has no such tool: it is older or newer than the program. Run `voicegw tools build`.", id)
+			l.problem(nil, "This program has a handler for %q and the file has no such tool: it is older or newer than the "+
+				"program. Run `voicegw tools build`.", id)
 		}
 	}
 }

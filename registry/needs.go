@@ -54,7 +54,8 @@ func (o *Options) check() []document.Problem {
 			}
 		}
 		if empty {
-			problems = append(problems, document.Problem{Message: fmt.Sprintf("Capability %d of the process (%T) is nil; leave it out or make it.", i, c)})
+			problems = append(problems, document.Problem{Message: fmt.Sprintf(
+				"Capability %d of the process (%T) is nil; leave it out or make it.", i, c)})
 		}
 	}
 	return problems
@@ -63,12 +64,15 @@ func (o *Options) check() []document.Problem {
 // bindNeeds finds the source of each of the handler's needs in each mode of the tool.
 func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []document.Problem) {
 	if h.needs.Kind() != reflect.Struct {
-		return nil, []document.Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
+		return nil, []document.Problem{{Message: fmt.Sprintf(
+			"The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
 	}
 	var problems []document.Problem
 	for field := range h.needs.Fields() {
 		if !field.IsExported() {
-			problems = append(problems, document.Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type)})
+			problems = append(problems, document.Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) "+
+				"begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.",
+				field.Name, field.Type)})
 		}
 	}
 	bound := map[spec.Mode][]source{}
@@ -81,7 +85,8 @@ func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provid
 			}
 			s, why := matchField(field.Type, providersOf[mode])
 			if why != "" {
-				problems = append(problems, document.Problem{Message: fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
+				problems = append(problems, document.Problem{Message: fmt.Sprintf(
+					"The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
 			}
 			sources[i] = s
 		}

@@ -95,7 +95,8 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*
 	}
 	value, ok := args.value.(map[string]any)
 	if !ok {
-		return nil, []document.Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", document.Describe(args.value))}}
+		return nil, []document.Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s",
+			document.Describe(args.value))}}
 	}
 	var invalid []document.Problem
 	if without != nil {
@@ -106,12 +107,14 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*
 	params := t.compiled.Parameters
 	applied, full := params.Complete(value)
 	if !full {
-		return nil, []document.Problem{{Message: fmt.Sprintf("leave out more than %d values that have defaults; send fewer items", schema.MaxDefaults)}}
+		return nil, []document.Problem{{Message: fmt.Sprintf(
+			"leave out more than %d values that have defaults; send fewer items", schema.MaxDefaults)}}
 	}
 	if problems := params.Validate(value); len(problems) > 0 {
 		return nil, problems
 	}
-	p := &Prepared{tool: t, snapshot: s, value: value, args: document.AppendCanonical(make([]byte, 0, len(args.raw)+64), value), invalid: toldItems(invalid)}
+	p := &Prepared{tool: t, snapshot: s, value: value, args: document.AppendCanonical(make([]byte, 0, len(args.raw)+64),
+		value), invalid: toldItems(invalid)}
 	if err := t.handler.check(p.args); err != nil {
 		return nil, []document.Problem{unreadable(err)}
 	}

@@ -111,7 +111,8 @@ func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps [
 }
 
 // handle runs part of the handler in a new goroutine and waits for it, or for the end of ctx.
-func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any, part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
+func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any,
+	part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
 	needs, err := gather(p.tool.sources[p.mode], caps)
 	if err != nil {
 		return outcome{err: err}, false
@@ -124,7 +125,8 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, prompts.ToolHangs())}, false
 	}
 	session.Mode, session.ToolsVersion = p.mode, s.version
-	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped), invalid: p.invalid}
+	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key,
+		clamped: maps.Clone(p.clamped), invalid: p.invalid}
 	if in.key == "" {
 		in.key = p.BusinessKey()
 	}
@@ -264,7 +266,8 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	}
 	told := &Error{
 		Type: named.Type, Message: document.Shorten(named.Message, maxMessage), Retryable: named.Retryable,
-		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: document.Shorten(named.Suggestion, maxMessage),
+		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable,
+		Suggestion: document.Shorten(named.Suggestion, maxMessage),
 	}
 	if told.Message == "" {
 		told.Message = prompts.Failed(t.ToolID)
@@ -275,7 +278,8 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 			err = fmt.Errorf("they have %d bytes, at most %d are allowed", len(details), maxDetailsBytes)
 		}
 		if err != nil {
-			s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool error without its details", slog.String("tool", t.ToolID), slog.Any("error", err))
+			s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool error without its details", slog.String("tool", t.ToolID),
+				slog.Any("error", err))
 		} else {
 			told.Details = details
 		}
@@ -322,7 +326,8 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	}
 	attrs := []slog.Attr{
 		slog.String("tool", p.tool.ToolID), slog.String("tool_version", p.tool.Version), slog.String("registry_version", s.version),
-		slog.String("session_id", session.ID), slog.Int64("duration_ms", env.Meta.DurationMS), slog.Int("latency_budget_ms", p.tool.LatencyBudgetMS),
+		slog.String("session_id", session.ID), slog.Int64("duration_ms", env.Meta.DurationMS),
+		slog.Int("latency_budget_ms", p.tool.LatencyBudgetMS),
 	}
 	if err != nil && (o.late || env.Error.Type == ErrorInternal) {
 		attrs = append(attrs, slog.Any("error", err), slog.Bool("left_behind", left))

@@ -71,7 +71,8 @@ func (s *Snapshot) Tool(id string) (*Tool, bool) {
 
 // Refuse returns the caller's refusal of a call and counts it. For an unknown tool the answer has no version.
 func (s *Snapshot) Refuse(id string, e *Error) Envelope {
-	env := Envelope{Error: e, Meta: Meta{Tool: document.Shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
+	env := Envelope{Error: e, Meta: Meta{Tool: document.Shorten(id, 100), RegistryVersion: s.version,
+		ResponseSchemaVersion: ResponseSchemaVersion}}
 	name := UnknownTool
 	if t, ok := s.tools[id]; ok {
 		env.Meta.ToolVersion, name = t.Version, t.counted()

@@ -68,7 +68,8 @@ func switchHandler(targets []SwitchTarget) Handler {
 	}
 	return Bind(func(_ context.Context, call Call[switchArgs, struct{}]) (Result, error) {
 		return Result{
-			Data:    switched{Agent: call.Args.Agent, Note: prompts.SwitchedNote(names[call.Args.Agent], call.Args.Agent, call.Args.Message)},
+			Data: switched{Agent: call.Args.Agent, Note: prompts.SwitchedNote(names[call.Args.Agent], call.Args.Agent,
+				call.Args.Message)},
 			Intents: []Intent{SwitchAgent(call.Args.Agent, call.Args.Reason, call.Args.Message)},
 		}, nil
 	})
@@ -84,9 +85,11 @@ func switchEntry(targets []SwitchTarget) Entry {
 		return text
 	}
 	parameters := fmt.Appendf(nil, `{"type":"object","properties":{"agent":{"type":"string","enum":%s,"description":%s},`+
-		`"reason":{"type":"string","minLength":1,"maxLength":%d,"description":%s},"message":{"type":"string","maxLength":%d,"description":%s}},`+
+		`"reason":{"type":"string","minLength":1,"maxLength":%d,"description":%s},"message":{"type":"string","maxLength":%d,`+
+		`"description":%s}},`+
 		`"required":["agent","reason"],"additionalProperties":false}`,
-		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason), MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
+		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason),
+		MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
 	return Entry{
 		Spec: spec.Spec{
 			ToolID: spec.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,

@@ -111,7 +111,8 @@ func (m *Manager) mayResume(how Coming) bool {
 
 func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	addr = addr.Unmap()
-	a := &Admission{Arrival: &Arrival{}, m: m, returns: how.Behind, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
+	a := &Admission{Arrival: &Arrival{}, m: m, returns: how.Behind, addr: addr, key: quota.AddressKey(addr),
+		exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.breakers.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()

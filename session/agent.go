@@ -156,7 +156,8 @@ func (g *startup) choose() *Cause {
 	case a == nil:
 		return m.options().noAgent(g.start.Agent)
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
-		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider,
+			"The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
 	g.agent = a
 	return nil
@@ -175,7 +176,10 @@ func drawKey(who user.User, conversation, session string) string {
 // switches to its available agents.
 func (o *Options) toolsFor(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
 	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
-	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || o.agent(t.ID) == nil })
+	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool {
+		return t.ID == a.Name ||
+			o.agent(t.ID) == nil
+	})
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: o.Live, SwitchTo: there})
 }
 

@@ -30,7 +30,8 @@ func (s *session) auditDecision(a orchestrator.Audit) {
 // addRecord keeps a record until the audit log has written it. The caller must hold mu.
 func (s *session) addRecord(r *audit.Record) {
 	if s.opts.Audit != nil && s.records.unwritten.Add(r) > orchestrator.MaxUnsent {
-		s.log().Warn("the audit log is slow: the session's oldest unwritten record is lost if this gateway dies now", "records", orchestrator.MaxUnsent)
+		s.log().Warn("the audit log is slow: the session's oldest unwritten record is lost if this gateway dies now",
+			"records", orchestrator.MaxUnsent)
 	}
 }
 

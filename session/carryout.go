@@ -31,7 +31,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		case calls.ToClient:
 			s.send(do.Message)
 		case calls.Slow:
-			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())
+			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(),
+				"limit_ms", do.Limit.Milliseconds())
 		}
 	case orchestrator.Audit:
 		s.auditDecision(a)
@@ -47,7 +48,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.send(a.Message())
 		s.shown.call(s, a)
 	case orchestrator.Failed:
-		s.sendError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: messageFor(a), Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
+		s.sendError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: messageFor(a),
+			Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
 	default:
 		if m := message(a); m != nil {
 			s.usage.turnEnded(a, m, s.inspect)
@@ -86,7 +88,8 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.TurnStarted:
 		return &protocol.TurnStarted{Header: inTurn(a.Turn)}
 	case orchestrator.TurnEnded:
-		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usageOf(a.Usage, a.Cost.Estimated > 0), Latency: latency(a.Latency)}
+		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status),
+			Usage: usageOf(a.Usage, a.Cost.Estimated > 0), Latency: latency(a.Latency)}
 	case orchestrator.SpeechStarted:
 		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:
@@ -113,7 +116,8 @@ var failureMessages = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
 
-	orchestrator.FailureTranscription: "What you said could not be written down. The voice model has heard it, and its answer is not affected.",
+	orchestrator.FailureTranscription: "What you said could not be written down. The voice model has heard it, and its answer " +
+		"is not affected.",
 
 	orchestrator.Failure(calls.RefusedUnknown): "There is no such confirmation in this session; send the token of a confirmation.request.",
 	orchestrator.Failure(calls.RefusedUsed):    "This confirmation has been answered already; each can be answered once.",

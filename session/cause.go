@@ -76,7 +76,8 @@ var (
 	causeTooBig = &Cause{Reason: "message_too_big", Close: protocol.CloseTooBig,
 		Code: protocol.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
 	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit,
-		Code: protocol.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
+		Code: protocol.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more " +
+			"frames than a client may send; the session ends."}
 
 	// The causes for a client that is refused for lack of capacity.
 	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater,
@@ -88,7 +89,8 @@ var (
 	// causeCrowd and causeSpent: the limit of a user or a key is reached. causeUsedUp ends a session at its own limit
 	// or its user's.
 	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit,
-		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
+		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try " +
+			"again in a moment."}
 	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit,
 		Code: protocol.CodeBudget, Message: "What you may use is used up for now; come back later."}
 	causeUsedUp = &Cause{Reason: "budget", Close: protocol.CloseLimit,
@@ -105,13 +107,16 @@ var (
 
 	// The causes about a ticket.
 	causeTicketMissing = &Cause{Reason: protocol.CodeTicketMissing, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program that invites you, and send it in session.start."}
+		Code: protocol.CodeTicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program " +
+			"that invites you, and send it in session.start."}
 	causeTicketWrong = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
 		Code: protocol.CodeTicketWrong, Message: "There is no such ticket; ask for a new one."}
 	causeTicketsDiffer = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketWrong, Message: "The ticket in session.start is another one than that in the list of subprotocols; send one, or the same."}
+		Code: protocol.CodeTicketWrong, Message: "The ticket in session.start is another one than that in the list of " +
+			"subprotocols; send one, or the same."}
 	causeTicketOrigin = &Cause{Reason: protocol.CodeTicketOrigin, Close: protocol.CloseTicket,
-		Code: protocol.CodeTicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for one for this origin."}
+		Code: protocol.CodeTicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for " +
+			"one for this origin."}
 	causeTicketUsed = &Cause{Reason: protocol.CodeTicketUsed, Close: protocol.CloseTicketUsed,
 		Code: protocol.CodeTicketUsed, Message: "The ticket was used already, or a newer one has replaced it; ask for a new one."}
 	causeTicketLate = &Cause{Reason: protocol.CodeTicketExpired, Close: protocol.CloseTicketUsed,
@@ -120,17 +125,20 @@ var (
 		Code: protocol.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
 	// causeVoiceLost: the session may not be the only one of its conversation.
 	causeVoiceLost = &Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
-		Code: protocol.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
+		Code: protocol.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of " +
+			"the conversation; start again with a new ticket."}
 	// causeNotYours: the conversation belongs to another user.
 	causeNotYours = &Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
-		Code: protocol.CodeUnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
+		Code:    protocol.CodeUnknownConversation,
+		Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
 	causeStore = &Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
 		Code: protocol.CodeStoreUnavailable, Message: "The gateway cannot look up who you are at the moment; try again soon."}
 
 	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: protocol.CloseProviderUnavailable,
 		Code: protocol.CodeProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
 	causeRefused = &Cause{Reason: "provider_refused", Close: protocol.CloseProviderUnavailable,
-		Code: protocol.CodeProviderUnavailable, Message: "The voice model does not accept this gateway's request; its operator must look into it."}
+		Code:    protocol.CodeProviderUnavailable,
+		Message: "The voice model does not accept this gateway's request; its operator must look into it."}
 	causeLost = &Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost,
 		Code: protocol.CodeProviderLost, Message: "The connection to the voice model was lost; start again."}
 	causeExpired = &Cause{Reason: "provider_expired", Close: protocol.CloseProviderLost,
@@ -145,7 +153,9 @@ var (
 // causes lists the table for Reasons and the test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving,
+		causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeShutdown, causeSlow, causeTooBig,
+		causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,

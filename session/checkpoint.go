@@ -139,7 +139,9 @@ func mustSave(in orchestrator.Input) bool {
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.ContextGiven, orchestrator.SwitchLink, orchestrator.FlushItem:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem,
+			orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched,
+			orchestrator.ContextGiven, orchestrator.SwitchLink, orchestrator.FlushItem:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser || a.Final {
@@ -180,7 +182,8 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 		}
 	}
 	settled := s.state.Settled(s.mic.clock.ms())
-	was := savedState{State: memory, Questions: questions, Mark: s.model.redial.Load().mark.Code(), Transcripts: s.client.state.transcripts, SettledMS: &settled, Draft: s.transcript.Draft(), Trace: s.watch.follower.Start.String()}
+	was := savedState{State: memory, Questions: questions, Mark: s.model.redial.Load().mark.Code(),
+		Transcripts: s.client.state.transcripts, SettledMS: &settled, Draft: s.transcript.Draft(), Trace: s.watch.follower.Start.String()}
 	used := s.usage.sum
 	used.VoiceMS += (now.Sub(s.startedAt) - s.elsewhere).Milliseconds()
 	was.Used = &used
@@ -190,7 +193,8 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}
-	c := store.Checkpoint{At: now.UTC(), Seq: s.down.LastSeq(), Turn: memory.Turn, Earlier: logging.Tokens(s.before), State: logging.Tokens(state), Handle: handle, HandleFresh: handle != ""}
+	c := store.Checkpoint{At: now.UTC(), Seq: s.down.LastSeq(), Turn: memory.Turn, Earlier: logging.Tokens(s.before),
+		State: logging.Tokens(state), Handle: handle, HandleFresh: handle != ""}
 	if handle == "" {
 		c.Handle, c.HandleFresh = s.state.Handle()
 	}

@@ -29,7 +29,8 @@ func (g *startup) declare() *Cause {
 	}
 	switch most := m.options().Limits.ClientTools; {
 	case most < 0:
-		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway does not let clients declare tools; start without the field tools.")
+		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
+			"This gateway does not let clients declare tools; start without the field tools.")
 	case len(list) > most:
 		return wrongField("tools", "has %d tools; this gateway takes at most %d.", len(list), most)
 	}
@@ -49,7 +50,8 @@ func (g *startup) declare() *Cause {
 	var same *registry.SameName
 	if errors.As(err, &same) {
 		i := slices.IndexFunc(list, func(d protocol.ClientTool) bool { return d.Name == same.Name })
-		return wrongField(fmt.Sprintf("tools[%d].name", i), "is %q, and the tool %q is there already; give yours another name.", same.Name, clip(same.Other))
+		return wrongField(fmt.Sprintf("tools[%d].name", i),
+			"is %q, and the tool %q is there already; give yours another name.", same.Name, clip(same.Other))
 	}
 	g.all, g.declares = tools, true
 	return nil
@@ -111,7 +113,8 @@ func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (js
 }
 
 func (c *clientCall) message(again bool) *protocol.ToolCall {
-	return &protocol.ToolCall{Header: inTurn(c.Turn), CallID: c.ID, Name: c.Tool, Args: c.Args, TimeoutMS: max(time.Until(c.until).Milliseconds(), 1), Again: again}
+	return &protocol.ToolCall{Header: inTurn(c.Turn), CallID: c.ID, Name: c.Tool, Args: c.Args,
+		TimeoutMS: max(time.Until(c.until).Milliseconds(), 1), Again: again}
 }
 
 // readResult returns the client's answer.
@@ -122,10 +125,12 @@ func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 		if r.Error.Retryable {
 			kind = registry.ErrorTransient
 		}
-		return nil, &registry.ToolError{Type: kind, Message: r.Error.Message, Retryable: r.Error.Retryable, PartialSideEffects: r.Error.Partial}
+		return nil, &registry.ToolError{Type: kind, Message: r.Error.Message, Retryable: r.Error.Retryable,
+			PartialSideEffects: r.Error.Partial}
 	case len(r.Result) > registry.MaxClientData:
 		words := prompts.ClientAnswerTooLong()
-		return nil, &registry.ToolError{Type: registry.ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion, PartialSideEffects: true}
+		return nil, &registry.ToolError{Type: registry.ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion,
+			PartialSideEffects: true}
 	}
 	return r.Result, nil
 }
@@ -164,9 +169,12 @@ func (a *attachment) toolResult(m *protocol.ToolResult) {
 		s.clientError(protocol.CodeInvalidMessage, "type", "tool.result needs a session that was started with tools.")
 		return
 	case len(m.Result) > registry.MaxClientData:
-		s.clientError(protocol.CodeInvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
+		s.clientError(protocol.CodeInvalidMessage,
+			"result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the "+
+				"answer is too long.", len(m.Result), registry.MaxClientData)
 	}
 	if !s.byClient.answered(m) && !locked(s, func() bool { return s.state.Named(m.CallID) }) {
-		s.clientError(protocol.CodeInvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
+		s.clientError(protocol.CodeInvalidMessage,
+			"call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
 	}
 }

@@ -54,7 +54,8 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		}
 	}
 	r := calls.Decision{
-		At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args, Outcome: outcome, By: calls.ByAPI,
+		At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
+		Outcome: outcome, By: calls.ByAPI,
 	}.Record()
 	r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
 	if approved {
@@ -86,7 +87,8 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 		result = env.Encode()
 	}
 	if err := m.options().Handoffs.Decided(ctx, c, result); err != nil {
-		m.options().Logger.Error("the outcome of a confirmation could not be written into its conversation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
+		m.options().Logger.Error("the outcome of a confirmation could not be written into its conversation",
+			"session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }
 
@@ -96,7 +98,8 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	env := registry.NotFound(c.Tool, "", 0)
 	tools := m.options().snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
 	if tools != nil {
-		env, _ = m.options().Executor.RunStored(ctx, id, tools, c, execute.Conversation{Capabilities: []any{noClientCaps{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
+		env, _ = m.options().Executor.RunStored(ctx, id, tools, c,
+			execute.Conversation{Capabilities: []any{noClientCaps{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}
 	line := audit.Call{
 		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,

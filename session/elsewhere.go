@@ -171,7 +171,8 @@ func movable(p Place) bool { return p != noPlace{} }
 func (s *session) record() store.SessionRecord {
 	info, who := s.model.link().info(), s.principal.Value()
 	r := store.SessionRecord{
-		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
+		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model,
+		Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(), Versions: s.tools.Load().Drawn(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: manual(s.start), Voice: s.start.Voice, Inspect: s.inspect,
 		Vouched: s.vouched, Scopes: s.scopes, ClientID: clientID(s.start), TimeZone: s.start.TimeZone,

@@ -64,7 +64,8 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 // clientsFault reports whether a running session's client causes errors with that code.
 func clientsFault(code string) bool {
 	switch code {
-	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer, protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
+	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer,
+		protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
 		protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
 		return false
 	}

@@ -91,8 +91,10 @@ func (s *session) running() Running {
 	defer s.mu.Unlock()
 	info := s.model.link().info()
 	r := Running{
-		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version, ConversationID: s.start.ConversationID,
-		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.client.attachment() == nil,
+		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
+		ConversationID: s.start.ConversationID,
+		Provider:       info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(),
+		Phase: s.state.Phase(), Away: s.client.attachment() == nil,
 		Principal: s.principal.Value(), Cost: s.state.Spent(),
 	}
 	if !s.isOver() {
@@ -173,7 +175,8 @@ func (m *Manager) Prompt(id string) (Prompt, error) {
 		text = strings.ReplaceAll(text, code, "…")
 	}
 	return Prompt{
-		Agent: r.agent.Name, AgentVersion: r.agent.Version, Provider: r.provider, Model: setup.Model, Voice: setup.Voice, Language: setup.Language,
+		Agent: r.agent.Name, AgentVersion: r.agent.Version, Provider: r.provider, Model: setup.Model, Voice: setup.Voice,
+		Language:     setup.Language,
 		Instructions: text, Tools: setup.Tools,
 	}, nil
 }

@@ -151,7 +151,8 @@ func (g *startup) endTaken(ctx context.Context, t *Taken, cause *Cause) (*sessio
 	at.saved.State.Calls.Questions = nil // the API takes their answers, as after any end
 	if _, no := g.adopt(at); no != nil {
 		// The conversation belongs to another session by now.
-		g.logger.Warn("the ended session's conversation belongs to another session and stays unchanged", "conversation_id", g.ConversationID, "reason", no.Reason)
+		g.logger.Warn("the ended session's conversation belongs to another session and stays unchanged",
+			"conversation_id", g.ConversationID, "reason", no.Reason)
 	}
 	if no := g.meterUsage(true); no != nil {
 		return nil, no
@@ -180,7 +181,8 @@ func (at *restoring) end(s *session, cause *Cause) {
 	at.settleDraft(s, 0, false)
 	s.end(cause)
 	at.saved.State.Phase = orchestrator.PhaseEnded // so that the step needs no model
-	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch, Given: at.taken.handedOver()}, time.Now())
+	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: at.taken.Record.StartedAt, Epoch: at.taken.Record.Epoch,
+		Given: at.taken.handedOver()}, time.Now())
 	s.client.attachment().start()
 }
 

@@ -59,7 +59,8 @@ func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
 	opts.budget, opts.looked = downlink.NewBudget(), new(atomic.Int64)
 	if _, ok := opts.Transports[opts.Provider]; !ok {
-		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
+		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider,
+			strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
 	m := &Manager{
 		places:   quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
@@ -70,7 +71,8 @@ func NewManager(opts Options) (*Manager, error) {
 	m.now.Store(&opts)
 	m.roster = roster{options: m.options, sessions: make(map[string]*session), taking: make(map[string]bool)}
 	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
-		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
+		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback,
+			strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
 	m.breakers = make(breakers, len(opts.Transports))
 	for name := range opts.Transports {
@@ -103,7 +105,8 @@ func (m *Manager) Draining() bool {
 func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once, and the startup's when the session runs.
 	go func() {
-		g := &startup{m: m, admission: a, arrivedAt: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
+		g := &startup{m: m, admission: a, arrivedAt: time.Now(),
+			Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.setPhase(PhaseOpening, g.SessionID)
 		s := g.begin(a, c)
 		if s == nil {
@@ -233,12 +236,15 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	s.watch.event(ended)
 	s.mu.Unlock()
 	if !cause.continues() {
-		m.reportLifecycle(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
+		m.reportLifecycle(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(),
+			Turns: locked(s, func() int { return s.state.Turns() }), Cost: s.running().Cost})
 	}
 	s.event(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
-		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(), "turns", locked(s, func() int { return s.state.Turns() }),
-		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.FlushedBytes(),
+		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.mic.clock.ms(),
+		"turns", locked(s, func() int { return s.state.Turns() }),
+		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(),
+		"flushed_bytes", s.down.FlushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 

@@ -243,7 +243,8 @@ type soundTotals struct{ upMS, down, backlog, ahead, unheard int64 }
 // sumSound reports the audio since the last call. The caller must hold mu.
 func (w *watcher) sumSound(s *session) {
 	was := w.reported
-	w.reported = soundTotals{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
+	w.reported = soundTotals{upMS: s.mic.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(),
+		ahead: s.mic.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
 	now, out := w.reported, s.start.OutputRate
 	s.event(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,

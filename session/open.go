@@ -80,7 +80,8 @@ func (g *startup) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 		return nil, gone(err)
 	}
 	if f.Audio {
-		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted,
+			"Audio came before session.start; the first frame must be session.start.")
 	}
 	msg, err := protocol.ParseClient(f.Data)
 	var bad *protocol.MessageError
@@ -129,7 +130,8 @@ func (g *startup) checkStart(start *startMessage) *Cause {
 	m := g.m
 	if start.Resume != nil {
 		if m.options().Policy.ResumeGrace <= 0 {
-			return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
+			return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
+				"This gateway does not let clients come back to a session; start a new one without the field resume.")
 		}
 		return nil
 	}
@@ -202,7 +204,8 @@ func (g *startup) connect(ctx context.Context) (transport.Conn, *Cause) {
 		kind, after := lossOf(err)
 		next := tries.Lost(time.Now(), orchestrator.Loss{Kind: kind, After: after, Other: other != ""})
 		over := next.Over || ctx.Err() != nil
-		g.logger.Log(ctx, levelOf(err), "connecting to the model failed", "provider", g.provider, "kind", kind.String(), "again", !over, "error", err)
+		g.logger.Log(ctx, levelOf(err), "connecting to the model failed", "provider", g.provider, "kind", kind.String(),
+			"again", !over, "error", err)
 		if over || next.Other {
 			m.breakers[g.provider].report(!kind.Retryable(), time.Now())
 		}
@@ -237,7 +240,8 @@ func refuse(c Client, cause *Cause) {
 	abort := time.AfterFunc(closeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
-		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: protocol.Time{Time: cause.Until}}
+		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field,
+			Until: protocol.Time{Time: cause.Until}}
 		if text, err := protocol.EncodeServer(1, msg); err == nil {
 			// The close code has the same meaning.
 			_ = c.WriteText(text)

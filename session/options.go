@@ -130,7 +130,8 @@ func (l Limits) withDefaults() Limits {
 		value int
 	}{
 		{&l.Sessions, setting.Sessions}, {&l.PerAddress, setting.SessionsPerAddress}, {&l.NewPerSecond, setting.NewSessionsPerSecond},
-		{&l.Waiting, setting.WaitingSessions}, {&l.WaitingPerAddress, setting.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, setting.ClientTools},
+		{&l.Waiting, setting.WaitingSessions}, {&l.WaitingPerAddress, setting.WaitingPerAddress}, {&l.BacklogBytes,
+			24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, setting.ClientTools},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value

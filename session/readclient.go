@@ -45,7 +45,8 @@ func (a *attachment) frame(f protocol.Frame, since time.Time) {
 }
 
 func (a *attachment) tooMany() {
-	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
+	a.s.clientError(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most "+
+		"units; this one was dropped.", controlRate)
 }
 
 // gone returns the cause for an error of the client's connection.
@@ -82,7 +83,8 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
 	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
-		s.clientError(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+		s.clientError(protocol.CodeInvalidAudio, "",
+			"The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	now := s.opts.now()
@@ -93,7 +95,8 @@ func (a *attachment) audio(pcm []byte, since time.Time) {
 	}
 	if ahead, ok := s.mic.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
 		if dropped, tell := s.mic.tooFast(len(pcm)); tell {
-			s.clientError(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+			s.clientError(protocol.CodeAudioTooFast, "",
+				"The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 				ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), dropped)
 		}
 		return
@@ -117,7 +120,8 @@ func (a *attachment) message(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
 	case *protocol.InputActivity:
 		if !manual(s.start) {
-			s.clientError(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			s.clientError(protocol.CodeInvalidMessage,
+				"type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
 		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.mic.clock.ms()})

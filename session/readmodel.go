@@ -89,7 +89,8 @@ func (l *link) event(ev transport.Event) {
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
-			s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
+			s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model reported a problem", "op", ev.Err.Op,
+				"kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
 			l.observe(Reported{ev.Err.Kind})
 		case transport.ResponseDone:
 			if ev.Err != nil {

@@ -25,7 +25,8 @@ func (r *redialer) setup(provider string) transport.Setup {
 }
 
 // errStalled: the connection accepts no data.
-var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model accepted no data for too long")}
+var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled",
+	Err: errors.New("the model accepted no data for too long")}
 
 // breakOf returns the event for a connection that ended with err.
 func breakOf(err error) Broken {
@@ -125,7 +126,8 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old.replaced = true
 	provider := s.model.agentsProvider(s.opts, a.Reason)
 	s.up.hold()
-	w := &relink{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, history: s.history(), stop: func() {},
+	w := &relink{s: s, redial: s.model.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle,
+		history: s.history(), stop: func() {},
 		provider: provider, next: &orchestrator.Redial{After: a.After, Other: a.Other}}
 	s.model.relink = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
@@ -194,7 +196,8 @@ func (w *relink) run() {
 func (w *relink) failed(err error) (again bool) {
 	s := w.s
 	kind, after := lossOf(err)
-	s.log().Log(context.Background(), levelOf(err), "reconnecting to the model failed", "provider", w.provider, "kind", kind.String(), "error", err)
+	s.log().Log(context.Background(), levelOf(err), "reconnecting to the model failed", "provider", w.provider,
+		"kind", kind.String(), "error", err)
 	if w.returnSession(orchestrator.Loss{Kind: kind, After: after}) {
 		return true
 	}
@@ -312,7 +315,8 @@ func (w *relink) connect(ctx context.Context) (transport.Conn, orchestrator.Link
 			return conn, how, nil
 		}
 		if ctx.Err() == nil && w.reduce(err) {
-			w.s.log().Info("the model refuses the handle or the history; trying without", "provider", w.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
+			w.s.log().Info("the model refuses the handle or the history; trying without", "provider", w.provider,
+				"how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 			continue
 		}
 		if ctx.Err() == nil {
@@ -380,7 +384,8 @@ func (w *relink) use(conn transport.Conn, how orchestrator.LinkHow) error {
 	l.start()
 	l.expires()
 	l.observe(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
-	s.log().Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info().Provider, "model", l.info().Model)
+	s.log().Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info().Provider,
+		"model", l.info().Model)
 	return nil
 }
 

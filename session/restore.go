@@ -40,7 +40,8 @@ const (
 func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	start := &startMessage{
 		Provider: r.Provider, Agent: r.Agent, Voice: r.Voice, InputRate: r.InputRate, OutputRate: r.OutputRate,
-		TurnDetection: protocol.TurnDetectionServer, ConversationID: r.Conversation, Inspect: r.Inspect, Client: &protocol.ClientInfo{ID: r.ClientID},
+		TurnDetection: protocol.TurnDetectionServer, ConversationID: r.Conversation, Inspect: r.Inspect,
+		Client:   &protocol.ClientInfo{ID: r.ClientID},
 		TimeZone: cmp.Or(back.TimeZone, r.TimeZone),
 	}
 	if r.Manual {
@@ -60,7 +61,8 @@ func (at *restoring) restore(s *session) {
 	l.replaced = true
 	l.markOver()
 	var newer []conversation.Entry
-	s.transcript, newer = handoff.RestoreTranscript(s.partHeader(), c.History, at.saved.Items, at.entries, c.Dropped, at.saved.State.Cost.Minus(at.saved.Unplaced))
+	s.transcript, newer = handoff.RestoreTranscript(s.partHeader(), c.History, at.saved.Items, at.entries, c.Dropped,
+		at.saved.State.Cost.Minus(at.saved.Unplaced))
 	at.saved.State = caughtUp(at.saved.State, newer)
 	seq := c.Seq
 	if at.resume != nil {
@@ -81,7 +83,8 @@ func (at *restoring) restore(s *session) {
 		s.client.state.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
 	}
 	for _, q := range at.saved.State.Calls.Questions {
-		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args, ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
+		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args,
+			ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
 		if e := q.Answer.Error; e != nil && e.ConfirmationRequest != nil {
 			m.Preview = e.ConfirmationRequest.Preview
 		}
@@ -156,7 +159,8 @@ func (at *restoring) settled() (ms int64, ok bool) {
 	}
 	ms = *at.saved.SettledMS
 	has := at.resume.Input
-	if o := at.saved.State.Open; has != nil && o != nil && !o.Spoke && !o.Worded && o.AgainMS != nil && *o.AgainMS+sayAgainFrom >= has.FromMS {
+	if o := at.saved.State.Open; has != nil && o != nil && !o.Spoke && !o.Worded && o.AgainMS != nil &&
+		*o.AgainMS+sayAgainFrom >= has.FromMS {
 		ms = min(ms, *o.AgainMS)
 	}
 	return ms, true
@@ -172,7 +176,8 @@ func (at *restoring) settleDraft(s *session, settled int64, again bool) {
 	if draft == nil || draft.Role != conversation.RoleUser {
 		return
 	}
-	if o := m.Open; o != nil && o.Number >= draft.Turn && o.AgainMS != nil && *o.AgainMS < settled || m.Answered != nil && m.Answered.Number >= draft.Turn {
+	if o := m.Open; o != nil && o.Number >= draft.Turn && o.AgainMS != nil && *o.AgainMS < settled || m.Answered != nil &&
+		m.Answered.Number >= draft.Turn {
 		again = false // the client repeats only later audio
 	}
 	s.transcript.Settle(*draft, again)
@@ -233,7 +238,8 @@ func (at *restoring) begin(s *session) {
 	if at.taken.Checkpoint.HandleFresh {
 		handle = at.taken.Checkpoint.Handle
 	}
-	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.handedOver(), Handle: handle, Unheard: at.unheard,
+	s.step(orchestrator.Restored{Memory: at.saved.State, StartedAt: r.StartedAt, Epoch: r.Epoch,
+		Given: at.taken.handedOver(), Handle: handle, Unheard: at.unheard,
 		SettledMS: s.mic.clock.ms(), SaidAgain: again}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	for _, q := range at.saved.State.Calls.Questions {
@@ -253,7 +259,8 @@ func (w *relink) returnSession(why orchestrator.Loss) bool {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, never := w.from.conn.(noModel); !never || w.returned || s.isOver() || s.model.handover != nil || !s.state.LastAttempt(time.Now(), why) {
+	if _, never := w.from.conn.(noModel); !never || w.returned || s.isOver() || s.model.handover != nil ||
+		!s.state.LastAttempt(time.Now(), why) {
 		return false
 	}
 	w.returned = true

@@ -103,9 +103,10 @@ type identity struct {
 func newSession(g *startup, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		identity: identity{id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, inspect: g.Inspect, before: g.Context, startedAt: time.Now().UTC(), epoch: 1},
-		ending:   ending{done: make(chan struct{}), left: make(chan struct{})},
-		opts:     opts, start: start, voice: g.voice, principal: unique.Make(g.principal), place: noPlace{},
+		identity: identity{id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, inspect: g.Inspect,
+			before: g.Context, startedAt: time.Now().UTC(), epoch: 1},
+		ending: ending{done: make(chan struct{}), left: make(chan struct{})},
+		opts:   opts, start: start, voice: g.voice, principal: unique.Make(g.principal), place: noPlace{},
 		usage: usage{meter: g.account},
 	}
 	s.agent.Store(cmp.Or(g.agent, &opts.Agent))
@@ -253,9 +254,11 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	info := s.model.link().info()
 	return &protocol.SessionStarted{
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
-		Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentsVersion: s.agent.Load().All, ToolsVersion: s.toolsVersion(),
-		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
-		InputMS: s.mic.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
+		Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentsVersion: s.agent.Load().All,
+		ToolsVersion: s.toolsVersion(),
+		InputRate:    s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
+		InputMS: s.mic.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
+		Images:  info.Capabilities.Images,
 		Context: info.Capabilities.AddItem != transport.AddItemNone,
 	}
 }
@@ -319,12 +322,14 @@ func (s *session) closeClient(cause *Cause) {
 func (s *session) lastMessages(cause *Cause, said handoff.Part, lasted time.Duration) (last []protocol.ServerMessage) {
 	if cause.continues() {
 		s.handed = s.saver.Stop()
-		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: cause.movingReason(), Deadline: protocol.Time{Time: time.Now().UTC()}}}
+		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: cause.movingReason(),
+			Deadline: protocol.Time{Time: time.Now().UTC()}}}
 	}
 	handback, handed := s.saver.HandBack(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
 	s.handed = handed
 	if cause.Code != "" {
-		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
+		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(),
+			Until: protocol.Time{Time: cause.Until}})
 	}
 	return append(last, &protocol.SessionEnded{Reason: cause.Reason, Handback: handback})
 }

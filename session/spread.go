@@ -60,7 +60,8 @@ func (m *Manager) moveAll(ctx context.Context, idle <-chan struct{}) {
 		return
 	}
 	now := time.Now()
-	p := &drainPlan{m: m, began: now, whole: whole, by: until.Add(-whole / moveLate), first: true, due: map[*session]time.Time{}, carried: map[*Admission]time.Time{}}
+	p := &drainPlan{m: m, began: now, whole: whole, by: until.Add(-whole / moveLate), first: true,
+		due: map[*session]time.Time{}, carried: map[*Admission]time.Time{}}
 	every := time.NewTicker(min(max(whole/200, 10*time.Millisecond), 200*time.Millisecond))
 	defer every.Stop()
 	for {

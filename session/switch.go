@@ -80,7 +80,8 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	now := s.model.link().info()
 	setup := m.options().setup(&r.modelRequest, r.provider)
 	next := &orchestrator.NextAgent{
-		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
+		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools,
+		Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
 		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
 	}
 	live := !next.Elsewhere && now.Capabilities.Reconfigure == transport.ReconfigureLive
@@ -106,7 +107,8 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
 	})
 	s.log().Info("the agent was switched", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
-	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
+	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice,
+		TurnID: a.Turn, From: a.From, Why: a.Reason})
 	s.send(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }
 

@@ -90,7 +90,8 @@ func (g *startup) takeOver(a *Admission, c Client) (*session, *Cause, error) {
 	s, end, cause := g.continueSession(a, c, t)
 	if cause == nil {
 		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.handedOver(), "turn", t.Checkpoint.Turn,
-			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
+			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(),
+			"addr", a.addr.String())
 		s.event(g.started())
 		outcome := ReturnedTaken
 		if t.handedOver() {
@@ -141,7 +142,8 @@ func (g *startup) prepare(ctx context.Context, t *Taken) (*restoring, transport.
 	}
 	g.Ticket = handoff.Ticket{
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
-		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Guarantor: registry.Guarantor{ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires},
+		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Guarantor: registry.Guarantor{ID: r.Principal, Mark: r.Mark,
+			Expires: r.PrincipalExpires},
 	}
 	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires}
 	at := &restoring{taken: t, saved: was, resume: g.start.Resume}
@@ -204,7 +206,8 @@ func (g *startup) continueSession(a *Admission, c Client, t *Taken) (s *session,
 }
 
 func (g *startup) noModelOf(r store.SessionRecord, caps transport.Capabilities) noModel {
-	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
+	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate,
+		Capabilities: caps}}
 }
 
 // openQuestions returns the open questions whose tokens the client's token decrypts. Each has the tools of the agent
@@ -238,7 +241,8 @@ func readState(data []byte) (savedState, error) {
 	case m.Turn < 0 || m.Gaps < 0 || m.Gaps > m.Turn:
 		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d with %d gaps", m.Turn, m.Gaps)
 	case m.Open != nil && (m.Open.Number < 1 || m.Open.Number > m.Turn):
-		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d", m.Open.Number, m.Turn)
+		return savedState{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d",
+			m.Open.Number, m.Turn)
 	}
 	was.Transcripts = slices.DeleteFunc(was.Transcripts, func(said *protocol.Transcript) bool { return said == nil })
 	return was, nil

@@ -84,7 +84,8 @@ func (g *startup) identify(a *Admission) *Cause {
 	defer cancel()
 	switch {
 	case secret != "" && m.options().Handoffs == nil:
-		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
+		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable,
+			"This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return g.redeem(ctx, secret, a)
 	case a.TicketNeeded:
@@ -119,7 +120,8 @@ func (g *startup) redeem(ctx context.Context, secret string, a *Admission) *Caus
 		g.Parent = a.Parent
 	}
 	by := t.Guarantor
-	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: auth.ScopeVoice}
+	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User,
+		Scopes: auth.ScopeVoice}
 	if !m.options().stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
 		return causeTicketWrong
 	}
@@ -141,7 +143,8 @@ func (g *startup) enter(ctx context.Context) *Cause {
 	}
 	if !conversation.May(g.User, id) {
 		return wrongField("conversation_id",
-			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
+			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with "+
+				"the conversation.", conversation.MinSecret)
 	}
 	if m.options().Handoffs == nil {
 		return nil
@@ -165,7 +168,8 @@ func (g *startup) started() Started {
 	if g.entry == EntryTakeover {
 		return Started{Entry: g.entry, Total: now.Sub(g.arrivedAt)}
 	}
-	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.arrivedAt), Identified: g.knownAt.Sub(g.startedAt), Connected: now.Sub(g.knownAt), Total: now.Sub(g.arrivedAt)}
+	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.arrivedAt), Identified: g.knownAt.Sub(g.startedAt),
+		Connected: now.Sub(g.knownAt), Total: now.Sub(g.arrivedAt)}
 }
 
 // leave releases the ticket's lease and the meter.

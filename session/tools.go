@@ -113,9 +113,13 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bo
 
 // confirmAction declares calls.ConfirmAction.
 func confirmAction(form transport.SchemaForm) transport.Tool {
-	params := `{"type":"object","properties":{"reference":{"type":"string","description":"` + prompts.ConfirmActionReference + `"},"approved":{"type":"boolean","description":"` + prompts.ConfirmActionApproved + `"}},"required":["reference","approved"],"additionalProperties":false}`
+	params := `{"type":"object","properties":{"reference":{"type":"string","description":"` +
+		prompts.ConfirmActionReference + `"},"approved":{"type":"boolean","description":"` + prompts.ConfirmActionApproved +
+		`"}},"required":["reference","approved"],"additionalProperties":false}`
 	if form == transport.SchemaOpenAPI {
-		params = `{"type":"OBJECT","properties":{"reference":{"type":"STRING","description":"` + prompts.ConfirmActionReference + `"},"approved":{"type":"BOOLEAN","description":"` + prompts.ConfirmActionApproved + `"}},"required":["reference","approved"],"propertyOrdering":["reference","approved"]}`
+		params = `{"type":"OBJECT","properties":{"reference":{"type":"STRING","description":"` +
+			prompts.ConfirmActionReference + `"},"approved":{"type":"BOOLEAN","description":"` +
+			prompts.ConfirmActionApproved + `"}},"required":["reference","approved"],"propertyOrdering":["reference","approved"]}`
 	}
 	return transport.Tool{
 		Name:        calls.ConfirmAction,

@@ -90,7 +90,8 @@ func approvalKey(conversation, session, reference string) string {
 func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Time) error {
 	data, err := encode(approvalNote{
 		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,
-		Conversation: question.Conversation, ApprovedAt: now.UTC(), Deed: question.Deed, Question: keyOf(question.Token), Process: a.process,
+		Conversation: question.Conversation, ApprovedAt: now.UTC(), Deed: question.Deed, Question: keyOf(question.Token),
+		Process: a.process,
 	})
 	if err != nil {
 		return err

@@ -360,7 +360,8 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	defer s.mu.Unlock()
 	s.records[key] = witness.Record{Revision: h.revision, Sum: sumOf(h.data)}
 	if !h.removed {
-		s.claims = append(s.claims, witness.Claim{Bucket: s.bucket.part, Key: key, Revision: h.revision, Sum: sumOf(h.data), Until: h.until})
+		s.claims = append(s.claims, witness.Claim{Bucket: s.bucket.part, Key: key, Revision: h.revision, Sum: sumOf(h.data),
+			Until: h.until})
 		if s.keep {
 			s.kept = append(s.kept, salvaged{key: hex.EncodeToString(key[:]), mark: h.mark, data: h.data, end: h.end})
 		}

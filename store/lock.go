@@ -23,7 +23,8 @@ func lockFolder(dir string) (*folderLock, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("store: cannot write to the data folder %s; grant this user write permission, or use another folder: %w", dir, err)
+		return nil, fmt.Errorf("store: cannot write to the data folder %s; grant this user write permission, or use "+
+			"another folder: %w", dir, err)
 	}
 	if err := tryLock(file); err != nil {
 		defer file.Close() //nolint:errcheck // nothing was written
@@ -31,7 +32,8 @@ func lockFolder(dir string) (*folderLock, error) {
 			return nil, fmt.Errorf("store: cannot lock the data folder %s; use a local disk: %w", dir, err)
 		}
 		return nil,
-			fmt.Errorf("%w: %s is open in %s; stop that process, or use another data folder (several nodes share a NATS cluster by URL, not a folder)", ErrInUse, dir, holder(file))
+			fmt.Errorf("%w: %s is open in %s; stop that process, or use another data folder (several nodes share a NATS "+
+				"cluster by URL, not a folder)", ErrInUse, dir, holder(file))
 	}
 	l := &folderLock{file: file}
 	if err := l.sign(); err != nil {

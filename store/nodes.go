@@ -263,7 +263,8 @@ func (m *Membership) begin(ctx context.Context) error {
 	m.is.Answers = err == nil
 	if err != nil {
 		s.log.Warn("store_node_is_not_heard", "error", err, "means",
-			"other nodes notice this process's death only after 6 s; allow the store's user to publish and subscribe to "+m.nodes.subject("*"))
+			"other nodes notice this process's death only after 6 s; allow the store's user to publish and subscribe to "+
+				m.nodes.subject("*"))
 	}
 	if err := m.sign(ctx); err != nil {
 		return errors.Join(err, sub.Unsubscribe())

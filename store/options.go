@@ -141,7 +141,8 @@ func (o Options) checkBounds() error {
 	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
 		return fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
 	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
-		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife, o.ConversationBytes)
+		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife,
+			o.ConversationBytes)
 	case o.AnswerBytes < 1<<20:
 		return fmt.Errorf("store: answers of %d bytes: use 1 MiB or more", o.AnswerBytes)
 	case o.TicketLife < 0 || o.MostTickets < 0:

@@ -31,7 +31,8 @@ func (p pinned) check() error {
 	case err != nil:
 		return fmt.Errorf("%s is gone: %w; restore it, and the store continues", p.path, err)
 	case !os.SameFile(is, p.is):
-		return fmt.Errorf("%s was replaced while in use; restore the original, and the store continues, or restart to use the new one", p.path)
+		return fmt.Errorf("%s was replaced while in use; restore the original, and the store continues, or restart "+
+			"to use the new one", p.path)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	case !named:
 		return "", ErrUser
 	case !ok:
-		return "", fmt.Errorf("store: the origin %.60q is invalid: an origin is a scheme and a host, such as https://example.org", ticket.Origin)
+		return "", fmt.Errorf("store: the origin %.60q is invalid: an origin is a scheme and a host, such as "+
+			"https://example.org", ticket.Origin)
 	case !ticket.ExpiresAt.After(now):
 		return "", errors.New("store: the ticket has already expired")
 	}

@@ -71,20 +71,33 @@ type Failure struct {
 // failures covers closes, handshakes and failed answers of every wire, in voice and text. A test compares it with
 // docs/providers.md.
 var failures = [...]Failure{
-	KindIgnore:     {Name: "ignore", Level: slog.LevelDebug},
-	KindRetry:      {"retry", true, true, "provider_unavailable", "The model cannot be reached at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
-	KindExpired:    {"expired", true, true, "provider_unavailable", "The model's connection has expired; try again.", true, slog.LevelInfo, AlertNone},
-	KindRefused:    {"refused", false, false, "provider_error", "The model refused this request.", false, slog.LevelWarn, AlertNone},
-	KindAuth:       {"auth", false, true, "provider_auth", "The model's provider does not accept this gateway's key; its operator must look into it.", false, slog.LevelError, AlertKey},
-	KindQuota:      {"quota", false, true, "provider_quota", "This gateway's quota at the model's provider is used up; its operator must look into it.", false, slog.LevelError, AlertKey},
-	KindInvalid:    {"invalid", false, true, "provider_error", "The model does not accept this gateway's request; its operator must look into it.", false, slog.LevelError, AlertDown},
-	KindClosed:     {Name: "closed", Level: slog.LevelDebug},
-	KindRateLimit:  {"rate_limit", true, true, "provider_busy", "The model takes no more requests at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
-	KindServer:     {"server", true, true, "provider_unavailable", "The model's provider has a problem at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
-	KindTimeout:    {"timeout", true, true, "provider_unavailable", "The model did not answer in time; try again soon.", true, slog.LevelWarn, AlertDown},
-	KindFiltered:   {"filtered", false, false, "content_filter", "The filter of the model's provider does not let this conversation through; say it in other words.", false, slog.LevelInfo, AlertNone},
-	KindTooLong:    {"too_long", false, false, "too_long", "The conversation or the answer is longer than the model allows; begin a new one, or ask for less.", false, slog.LevelWarn, AlertNone},
-	KindUnreadable: {"unreadable", false, true, "provider_answer", "The model's answer cannot be read; its operator must look into it.", false, slog.LevelError, AlertDown},
+	KindIgnore: {Name: "ignore", Level: slog.LevelDebug},
+	KindRetry: {"retry", true, true, "provider_unavailable",
+		"The model cannot be reached at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
+	KindExpired: {"expired", true, true, "provider_unavailable", "The model's connection has expired; try again.", true,
+		slog.LevelInfo, AlertNone},
+	KindRefused: {"refused", false, false, "provider_error", "The model refused this request.", false, slog.LevelWarn, AlertNone},
+	KindAuth: {"auth", false, true, "provider_auth",
+		"The model's provider does not accept this gateway's key; its operator must look into it.", false, slog.LevelError, AlertKey},
+	KindQuota: {"quota", false, true, "provider_quota",
+		"This gateway's quota at the model's provider is used up; its operator must look into it.", false, slog.LevelError, AlertKey},
+	KindInvalid: {"invalid", false, true, "provider_error",
+		"The model does not accept this gateway's request; its operator must look into it.", false, slog.LevelError, AlertDown},
+	KindClosed: {Name: "closed", Level: slog.LevelDebug},
+	KindRateLimit: {"rate_limit", true, true,
+		"provider_busy", "The model takes no more requests at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
+	KindServer: {"server", true, true, "provider_unavailable",
+		"The model's provider has a problem at the moment; try again soon.", true, slog.LevelWarn, AlertDown},
+	KindTimeout: {"timeout", true, true, "provider_unavailable", "The model did not answer in time; try again soon.",
+		true, slog.LevelWarn, AlertDown},
+	KindFiltered: {"filtered", false, false,
+		"content_filter", "The filter of the model's provider does not let this conversation through; say " +
+			"it in other words.", false, slog.LevelInfo, AlertNone},
+	KindTooLong: {"too_long", false, false,
+		"too_long", "The conversation or the answer is longer than the model allows; begin a new one, or ask for less.",
+		false, slog.LevelWarn, AlertNone},
+	KindUnreadable: {"unreadable", false, true,
+		"provider_answer", "The model's answer cannot be read; its operator must look into it.", false, slog.LevelError, AlertDown},
 }
 
 // Kinds returns every kind in order.
@@ -132,11 +145,15 @@ var codes = map[string]Kind{
 	"rate_limit_exceeded": KindRateLimit, "rate_limit_error": KindRateLimit, "resource_exhausted": KindRateLimit,
 	"too_many_requests": KindRateLimit, "tokens": KindRateLimit, "requests": KindRateLimit,
 
-	"server_error": KindServer, "internal_error": KindServer, "internal_server_error": KindServer, "internal": KindServer, "api_error": KindServer,
-	"overloaded_error": KindServer, "server_overloaded": KindServer, "engine_overloaded": KindServer, "service_unavailable": KindServer, "unavailable": KindServer,
-	"inference_rate_limit_exceeded": KindRateLimit, "deadline_exceeded": KindServer, "unknown": KindServer, "aborted": KindServer, "data_loss": KindServer,
+	"server_error": KindServer, "internal_error": KindServer, "internal_server_error": KindServer, "internal": KindServer,
+	"api_error":        KindServer,
+	"overloaded_error": KindServer, "server_overloaded": KindServer, "engine_overloaded": KindServer,
+	"service_unavailable": KindServer, "unavailable": KindServer,
+	"inference_rate_limit_exceeded": KindRateLimit, "deadline_exceeded": KindServer, "unknown": KindServer,
+	"aborted": KindServer, "data_loss": KindServer,
 
-	"content_filter": KindFiltered, "content_policy_violation": KindFiltered, "responsibleaipolicyviolation": KindFiltered, "moderation_blocked": KindFiltered,
+	"content_filter": KindFiltered, "content_policy_violation": KindFiltered, "responsibleaipolicyviolation": KindFiltered,
+	"moderation_blocked": KindFiltered,
 
 	"context_length_exceeded": KindTooLong, "exceed_context_size_error": KindTooLong, "context_window_exceeded": KindTooLong,
 	"request_too_large": KindTooLong, "max_output_tokens": KindTooLong,
@@ -147,8 +164,9 @@ var codes = map[string]Kind{
 	"session_expired": KindExpired,
 
 	"beta_api_shape_disabled": KindInvalid, "invalid_intent": KindInvalid, "invalid_model": KindInvalid, "model_not_found": KindInvalid,
-	"invalid_request_error": KindInvalid, "invalid_argument": KindInvalid, "not_found_error": KindInvalid, "failed_precondition": KindInvalid,
-	"not_found": KindInvalid, "unimplemented": KindInvalid, "out_of_range": KindInvalid,
+	"invalid_request_error": KindInvalid, "invalid_argument": KindInvalid, "not_found_error": KindInvalid,
+	"failed_precondition": KindInvalid,
+	"not_found":           KindInvalid, "unimplemented": KindInvalid, "out_of_range": KindInvalid,
 }
 
 // KindOfCode returns the kind of the first known code, in any case; zero if none is known.

@@ -8,7 +8,8 @@ import (
 
 // waitWords finds the wait in a provider's message: "Please try again in 1.2s", "retry in 6m0s",
 // "Retry after 20 seconds".
-var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try again after) (?:in )?((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)\b\s*)+|(?:\d+(?:\.\d+)?(?:h|m|s|ms))+)`)
+var waitWords = regexp.MustCompile(`(?i)\b(?:try again|retry|retry after|try again after) (?:in )?((?:\d+(?:\.\d+)?\s*(?:ms|` +
+	`milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)\b\s*)+|(?:\d+(?:\.\d+)?(?:h|m|s|ms))+)`)
 
 // waitPart is one number with its unit.
 var waitPart = regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*(ms|milliseconds?|s|secs?|seconds?|m|minutes?|h|hours?)`)

@@ -33,7 +33,8 @@ var modelEnds = []struct {
 }{
 	{`gpt-realtime gpt-4o-realtime-preview`, ModelEnd{"2027-01-20", "gpt-realtime-2.1", openaiPage}},
 	{`gpt-realtime-mini gpt-4o-mini-realtime-preview`, ModelEnd{"2027-01-20", "gpt-realtime-2.1-mini", openaiPage}},
-	{`whisper-1 gpt-4o-transcribe gpt-4o-mini-transcribe gpt-4o-transcribe-diarize`, ModelEnd{"2027-02-26", "gpt-live-transcribe", openaiPage}},
+	{`whisper-1 gpt-4o-transcribe gpt-4o-mini-transcribe gpt-4o-transcribe-diarize`,
+		ModelEnd{"2027-02-26", "gpt-live-transcribe", openaiPage}},
 	{`gpt-image-1`, ModelEnd{"2026-10-23", "gpt-image-2.6-flare", openaiPage}},
 	{`gpt-image-1-mini gpt-image-1\.5 chatgpt-image-latest`, ModelEnd{"2026-12-01", "gpt-image-2.6-flare", openaiPage}},
 	{`gpt-5`, ModelEnd{"2026-12-11", "gpt-6.1-sol", openaiPage}},

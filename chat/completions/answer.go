@@ -139,7 +139,8 @@ func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 
 // reply returns the whole answer.
 func (a *answer) reply() chat.Reply {
-	r := chat.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length", Refused: a.finish == "content_filter"}
+	r := chat.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length",
+		Refused: a.finish == "content_filter"}
 	if a.refusal.Len() > 0 {
 		r.Refused = true
 		if r.Text == "" {

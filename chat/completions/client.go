@@ -215,7 +215,8 @@ func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMess
 		}
 		for _, call := range m.Calls {
 			made := &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID: call.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: string(call.Args)},
+				ID: call.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name,
+					Arguments: string(call.Args)},
 			}
 			if extra := c.unpack(call.Extra, callExtras, calling); extra != nil {
 				made.SetExtraFields(extra)

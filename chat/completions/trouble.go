@@ -66,7 +66,8 @@ func (p problem) normal() []byte {
 }
 
 // tooLong matches the messages of servers that have no code for a conversation that is too long.
-var tooLong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|too many (input )?tokens|input token count .*exceeds`)
+var tooLong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|too many (input ` +
+	`)?tokens|input token count .*exceeds`)
 
 // kind classifies a provider's error; status is the HTTP status, or 0 for an error in a stream.
 func (p problem) kind(status int) transport.Kind {

@@ -97,7 +97,8 @@ func (o Options) withDefaults() (Options, error) {
 	case !slices.Contains(protocol.OutputRates(), o.OutputRate):
 		return o, fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
 	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
-		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples", ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
+		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
+			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
 	case o.Warmup > MaxDuration:

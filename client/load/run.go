@@ -276,13 +276,15 @@ func (r *run) describe(began time.Time) *report.Report {
 	rep := &report.Report{
 		Format: report.Format, Program: r.o.Program, Began: began.UTC().Truncate(time.Millisecond),
 		Target: report.Target{
-			URL: r.o.URL, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider), ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
-			InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
+			URL: r.o.URL, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider),
+			ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
+			InputRate:       r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
 		},
 		Plan: report.Plan{
 			Mode: string(p.Mode), Sessions: p.Sessions, RampMS: p.Ramp.Milliseconds(), DurationMS: p.Duration.Milliseconds(),
 			WarmupMS:    r.o.Warmup.Milliseconds(),
-			DropEveryMS: r.o.Drop.Milliseconds(), ReloadEveryMS: r.o.Reload.Milliseconds(), RoamEveryMS: r.o.Roam.Milliseconds(), AwayMS: r.o.Away.Milliseconds(),
+			DropEveryMS: r.o.Drop.Milliseconds(), ReloadEveryMS: r.o.Reload.Milliseconds(),
+			RoamEveryMS: r.o.Roam.Milliseconds(), AwayMS: r.o.Away.Milliseconds(),
 		},
 		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
 	}

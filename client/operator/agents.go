@@ -65,7 +65,8 @@ func (l Agents) Table(file any) string {
 		if !a.UpdatedAt.IsZero() {
 			edited = a.UpdatedAt.Local().Format(time.DateTime)
 		}
-		rows = append(rows, []string{textutil.Quote(a.ID), textutil.Quote(a.Name), textutil.Quote(a.Source), orDash(a.Version), orDash(edited), orDash(strings.Join(notes, ", "))})
+		rows = append(rows, []string{textutil.Quote(a.ID), textutil.Quote(a.Name), textutil.Quote(a.Source),
+			orDash(a.Version), orDash(edited), orDash(strings.Join(notes, ", "))})
 	}
 	return textutil.Table(file, rows)
 }
@@ -107,7 +108,8 @@ func (e *InvalidAgent) Error() string {
 // ApplyAgent creates or changes an agent from a YAML document; file names it in errors, and created reports a new
 // agent. A concurrent change is an error. For an invalid document, the error is an *InvalidAgent.
 func (o *Client) ApplyAgent(ctx context.Context, file, id string, document []byte) (a Agent, created bool, err error) {
-	put := request{method: http.MethodPut, path: agentPath(id), body: strings.NewReader(string(document)), header: http.Header{"Content-Type": {"application/yaml"}}}
+	put := request{method: http.MethodPut, path: agentPath(id), body: strings.NewReader(string(document)),
+		header: http.Header{"Content-Type": {"application/yaml"}}}
 	was, err := o.Agent(ctx, id)
 	var refused *Refused
 	switch {

@@ -36,7 +36,8 @@ func (l Blocks) Table(file any) string {
 	}
 	rows := [][]string{{"USER", "UNTIL", "FOR ANOTHER"}}
 	for _, b := range l.Blocks {
-		rows = append(rows, []string{textutil.Quote(b.User), b.Until.Local().Format(time.DateTime), max(0, time.Until(b.Until)).Round(time.Second).String()})
+		rows = append(rows, []string{textutil.Quote(b.User), b.Until.Local().Format(time.DateTime),
+			max(0, time.Until(b.Until)).Round(time.Second).String()})
 	}
 	return textutil.Table(file, rows)
 }

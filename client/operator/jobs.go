@@ -84,7 +84,8 @@ func (l Jobs) Table(file any) string {
 		}
 		rows = append(rows, []string{
 			textutil.Quote(j.ID), textutil.Quote(j.Name), textutil.Quote(j.State), j.CreatedAt.Local().Format(time.DateTime),
-			max(0, end.Sub(j.CreatedAt)).Round(time.Second).String(), strconv.Itoa(j.Attempt), textutil.YesNo(!j.ToldAt.IsZero()), orDash(j.User), orDash(at),
+			max(0, end.Sub(j.CreatedAt)).Round(time.Second).String(), strconv.Itoa(j.Attempt),
+			textutil.YesNo(!j.ToldAt.IsZero()), orDash(j.User), orDash(at),
 		})
 	}
 	return textutil.Table(file, rows)

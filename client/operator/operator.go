@@ -93,7 +93,8 @@ type Refused struct {
 func (e *Refused) Error() string {
 	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, textutil.Quote(e.message))
 	if e.Status == http.StatusUnauthorized {
-		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). A key that the gateway created itself is read from its data folder (--data-dir), on its machine and by its user."
+		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). A key that the gateway " +
+			"created itself is read from its data folder (--data-dir), on its machine and by its user."
 	}
 	return text
 }

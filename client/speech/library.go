@@ -167,7 +167,8 @@ func (l *Library) read(path string, rate int) (*Recording, error) {
 		}
 	}
 	if len(r.Spans) == 0 {
-		return nil, fmt.Errorf("%s: no speech detected; mark it in %s: {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}", path, filepath.Base(notes))
+		return nil, fmt.Errorf("%s: no speech detected; mark it in %s: {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}",
+			path, filepath.Base(notes))
 	}
 	if err := l.keep(r, clip, rate); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

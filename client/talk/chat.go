@@ -216,7 +216,8 @@ func (x *texting) say(ctx context.Context, message string) error {
 }
 
 // turn runs one turn and returns its approval requests.
-func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
+func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest,
+	offer *protocol.VoiceSessionStart, err error) {
 	turn.ConversationID, turn.User, turn.Agent = x.conversation, x.o.User, x.agent
 	done, err := x.o.Client.Turn(ctx, turn, func(m protocol.ServerMessage) {
 		x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: protocol.HeaderOf(m).Type, Message: m})

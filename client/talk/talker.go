@@ -126,7 +126,8 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 		t.failed(now, e.X, fmt.Sprintf("nothing was heard for %s", t.o.Patience))
 	case voice.Question:
 		name := map[voice.Approval]string{
-			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining, voice.ApprovalNobody: EventUnanswerable,
+			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining,
+			voice.ApprovalNobody: EventUnanswerable,
 		}[e.Approval]
 		t.emit(now, Event{Event: name, Text: e.Text})
 	case voice.Violation:
@@ -158,7 +159,8 @@ func (t *talker) returning(now time.Time, e voice.Event) {
 		case !t.moving:
 			// The first gateway tried may be the one that is leaving.
 			t.moving = true
-			t.emit(now, Event{Event: EventMoving, Text: "the gateway is stopping; the call continues on another one, or here after a restart"})
+			t.emit(now, Event{Event: EventMoving,
+				Text: "the gateway is stopping; the call continues on another one, or here after a restart"})
 		}
 	case voice.CameBack:
 		t.moving = false

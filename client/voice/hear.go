@@ -103,7 +103,8 @@ func (c *Conversation) inOrder(now time.Time, m protocol.ServerMessage) bool {
 	before, seq := c.order.highest, protocol.HeaderOf(m).Seq
 	fresh, missing := c.order.take(seq)
 	if missing > 0 {
-		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("message %d was followed by message %d", before, seq)})
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing,
+			Text: fmt.Sprintf("message %d was followed by message %d", before, seq)})
 	}
 	return fresh && !c.endsAgain(m)
 }

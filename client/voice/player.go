@@ -59,7 +59,8 @@ type player struct {
 // rememberedItems is how many finished items can still be flushed. The gateway may not have read the final report.
 const rememberedItems = 4
 
-func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observer, report func(p protocol.Playback, receivedMS int64)) *player {
+func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observer,
+	report func(p protocol.Playback, receivedMS int64)) *player {
 	p := &player{rate: rate, reporting: reporting, observer: observer, report: report, streams: make([]stream, len(buffers))}
 	for i, buffer := range buffers {
 		p.streams[i].buffer = buffer

@@ -45,7 +45,8 @@ func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationReque
 		c.tellQuestion(now, ApprovalNobody, m.Preview)
 		return
 	}
-	q := question{token: m.Token, preview: m.Preview, approved: approval == ApprovalYes, asks: approval == ApprovalAsk, until: now.Add(c.o.Patience)}
+	q := question{token: m.Token, preview: m.Preview, approved: approval == ApprovalYes, asks: approval == ApprovalAsk,
+		until: now.Add(c.o.Patience)}
 	if m.ExpiresAt.After(now) {
 		q.until = m.ExpiresAt.Add(c.o.Patience)
 	}

@@ -365,7 +365,8 @@ func (c *Conversation) displaced(now time.Time, err error) {
 	c.way.replaced = time.Time{}
 	c.observer.Happened(now, Event{Kind: Displaced, X: c.cur, Err: err})
 	if code := protocol.CloseStatus(err); code != protocol.CloseResumedElsewhere {
-		c.tellText(now, Violation, c.cur, fmt.Sprintf("a replaced connection ended with %v instead of close code %d", err, protocol.CloseResumedElsewhere))
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a replaced connection ended with %v instead of close code %d", err,
+			protocol.CloseResumedElsewhere))
 	}
 }
 
@@ -433,7 +434,8 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	}
 	c.way.settling = 0
 	if missing := c.order.settle(m.Seq); missing > 0 {
-		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing,
+			Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
 	}
 	if c.way.snapshot {
 		c.player.caughtUp(now)

@@ -30,7 +30,8 @@ type agents struct {
 }
 
 // openAgents reads the agents' files and the edits in the store. An error about files is a config.Problems.
-func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport, edits *store.Agents, logger *slog.Logger) (*agents, error) {
+func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport,
+	edits *store.Agents, logger *slog.Logger) (*agents, error) {
 	normal := configuredAgent(cfg)
 	o := agent.Options{
 		Default: normal, World: func() agent.World { return agentWorld(cfg, tools(), transports) },
@@ -59,7 +60,8 @@ func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
 	}
 	for _, a := range files {
 		if a.ID == normal && a.Disabled {
-			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is the default (agent.name), so it cannot have enabled: false.", a.ID)}}
+			return nil, config.Problems{{Where: "agents.path",
+				Message: fmt.Sprintf("The agent %q is the default (agent.name), so it cannot have enabled: false.", a.ID)}}
 		}
 	}
 	return files, nil
@@ -129,7 +131,8 @@ func agentProblems(folder string, err error) error {
 
 // configuredAgent returns the default agent of the configuration.
 func configuredAgent(cfg *config.Config) agent.Agent {
-	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions, Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
+	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
+		Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
 }
 
 // agentWorld returns the names that agents may refer to. Without transports, it has all configured providers.
@@ -176,7 +179,8 @@ func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
 	maps.Copy(chosen, e.Voices)
 	return &session.Agent{
 		Name: e.ID, Version: e.Version, All: all, Instructions: e.Playbook, Greeting: e.Greeting, Voices: chosen, Language: e.Language,
-		Provider: e.Provider, Model: e.Model, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
+		Provider: e.Provider, Model: e.Model, Tools: e.Tools, SwitchTo: s.targets(e),
+		Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
 	}
 }
 
@@ -198,7 +202,8 @@ func (s *agents) persona(name string) *chat.Persona {
 	if !ok || e.Disabled || e.Source == agent.SourceConfig {
 		return nil
 	}
-	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
+	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, SwitchTo: s.targets(e),
+		Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
 }
 
 // agentBudget returns an agent's budget, with defaults from common.

@@ -93,7 +93,8 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 	}
 	path := auditFile(cfg, dir)
 	if path == setting.Stdout {
-		return "", errors.New("audit.file is -: the gateway writes the audit to standard output. Save it and use --file FILE, or pipe it to --file -")
+		return "", errors.New("audit.file is -: the gateway writes the audit to standard output. Save it and use --file FILE, " +
+			"or pipe it to --file -")
 	}
 	return string(path), nil
 }
@@ -115,9 +116,11 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
-	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote, audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventDamage}
+	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote,
+		audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
-		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
+		return filter, fmt.Errorf("--event is %q; use one of tool_execution, confirmation, intent_refused, tool_note, "+
+			"job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))
@@ -164,7 +167,8 @@ func (s *server) logApprovals(ctx context.Context) error {
 			s.logger.Warn("more approved actions have no known outcome; voicegw audit --open lists them", "more", len(open)-i)
 			break
 		}
-		s.logger.Warn("an approved action has no known outcome: the gateway stopped before it finished", "tool", a.Tool, "reference", a.Reference,
+		s.logger.Warn("an approved action has no known outcome: the gateway stopped before it finished", "tool", a.Tool,
+			"reference", a.Reference,
 			"approved_at", a.ApprovedAt, "begun", a.Begun, "session_id", a.Session, "conversation_id", a.Conversation, "user_id", a.User)
 	}
 	return nil

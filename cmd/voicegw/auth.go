@@ -24,7 +24,8 @@ func (s *server) openAuth(operatorsKey string) error {
 func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.Authenticator, error) {
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{
-		OperatorKey: operatorsKey, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
+		OperatorKey: operatorsKey, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry,
+		Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
 	})
 }
 

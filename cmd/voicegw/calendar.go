@@ -32,7 +32,8 @@ func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *c
 
 func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
 	names := map[calendar.Name]string{}
-	for name, is := range map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal} {
+	for name, is := range map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team,
+		calendar.Personal: cfg.Personal} {
 		if is != "" {
 			names[name] = is
 		}

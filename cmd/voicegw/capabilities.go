@@ -51,7 +51,8 @@ type capabilities struct {
 
 // openCapabilities opens the configured backends, and the store with the options keep. Anything without a configured
 // place is inside dataDir, which may be empty. The caller must close it.
-func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
+func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options,
+	logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agent.Desk{}}
 	c.flags.Store(cfg)
 	var err error
@@ -89,7 +90,9 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 	var damaged *store.DamageError
 	switch {
 	case errors.As(err, &damaged):
-		return fmt.Errorf("%w.\nRestore the data folder from a backup, or continue with the remaining data: voicegw serve --accept-damage %s\nLost actions then count as started but not finished, and are not repeated until they expire. See docs/data.md", damaged, damaged.Code)
+		return fmt.Errorf("%w.\nRestore the data folder from a backup, or continue with the remaining data: voicegw serve "+
+			"--accept-damage %s\nLost actions then count as started but not finished, and are not repeated until they expire. "+
+			"See docs/data.md", damaged, damaged.Code)
 	case errors.Is(err, store.ErrInUse):
 		return fmt.Errorf("another voicegw uses this data folder (--data-dir, data_dir): %w", err)
 	case err != nil && o.Dir != "":
@@ -155,12 +158,14 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 		}
 		for _, name := range grant.Agents {
 			if strings.TrimSpace(name) != name || name == "" {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q isn't an agent name: it must not be empty or have surrounding spaces", namespace, name)
+				return kb.Grants{}, fmt.Errorf(
+					"kb.namespaces.%s.agents: %q isn't an agent name: it must not be empty or have surrounding spaces", namespace, name)
 			}
 		}
 		for _, scope := range grant.Scopes {
 			if scope != kb.Everyone && !spec.ValidScope(scope) {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits or . _ : / -", namespace, scope, spec.MaxScopeBytes)
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits or . _ : / -",
+					namespace, scope, spec.MaxScopeBytes)
 			}
 		}
 		rules[namespace] = rule
@@ -275,7 +280,8 @@ func provided() map[spec.Mode][]reflect.Type {
 	}, registry.CallCapabilities()...)
 	return map[spec.Mode][]reflect.Type{
 		spec.ModeVoice: voice,
-		spec.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream]()),
+		spec.ModeText: append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](),
+			reflect.TypeFor[registry.Stream]()),
 	}
 }
 

@@ -40,7 +40,8 @@ func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		voice.Client = clientWith(o.Trust)
 		return talk.Chat(ctx, talk.ChatOptions{
-			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)}, Conversation: flags.Conversation, Agent: flags.Agent, TimeZone: voice.TimeZone, User: string(flags.User),
+			Client:       &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)},
+			Conversation: flags.Conversation, Agent: flags.Agent, TimeZone: voice.TimeZone, User: string(flags.User),
 			Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
 			In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
 		})

@@ -73,8 +73,11 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	}
 	s.models.take(reached{transports: s.models.transports, text: model})
 	return chat.New(chat.Options{
-		Model: &s.models.text, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs, Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona, Vision: vision(cfg, options.Model),
-		Tools: s.tools.Snapshot, Live: s.live,
+		Model: &s.models.text, Executor: executor, Conversations: s.caps.store.Conversations(),
+		Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs,
+		Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona,
+		Vision: vision(cfg, options.Model),
+		Tools:  s.tools.Snapshot, Live: s.live,
 		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own, timeZone)
 		},

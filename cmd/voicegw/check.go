@@ -170,7 +170,8 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 
 // conversations checks the tools, the providers and the agents that refer to them.
 func (c *configCheck) conversations() {
-	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev, Logger: c.logger}, c.cfg)
+	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev,
+		Logger: c.logger}, c.cfg)
 	if err != nil {
 		c.add("tools", err)
 		return
@@ -181,7 +182,8 @@ func (c *configCheck) conversations() {
 		c.add("providers", err)
 		return
 	}
-	_, err = session.NewManager(session.Options{Transports: transports, Provider: c.cfg.Provider, Fallback: c.cfg.Fallback, Logger: c.logger})
+	_, err = session.NewManager(session.Options{Transports: transports, Provider: c.cfg.Provider, Fallback: c.cfg.Fallback,
+		Logger: c.logger})
 	c.add("provider", err)
 	c.agents(tools.Snapshot(), transports)
 }

@@ -103,7 +103,8 @@ func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) 
 		return image.NewOpenAI(image.OpenAIOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
 	case wireGemini:
 		if cfg.Image.BaseURL != "" && s.key == "" {
-			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url requires one, because a provider's key is sent only to that provider."}}
+			return nil, config.Problems{{Where: "image.api_key",
+				Message: "image.api_key is missing; image.base_url requires one, because a provider's key is sent only to that provider."}}
 		}
 		g, err := image.NewGoogle(ctx, image.GoogleOptions{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
 		if err != nil {
@@ -111,7 +112,9 @@ func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) 
 		}
 		return g, nil
 	default:
-		return nil, config.Problems{{Where: "image.provider", Message: fmt.Sprintf("image.provider is %s, which cannot make images (wire %s); name a provider with the wire %s or %s.", cfg.Image.Provider, s.wire, wireOpenAI, wireGemini)}}
+		return nil, config.Problems{{Where: "image.provider",
+			Message: fmt.Sprintf("image.provider is %s, which cannot make images (wire %s); name a provider with "+
+				"the wire %s or %s.", cfg.Image.Provider, s.wire, wireOpenAI, wireGemini)}}
 	}
 }
 

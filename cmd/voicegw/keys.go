@@ -66,7 +66,8 @@ func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 // settings returns the settings of a key as YAML, validated like a file.
 func (flags keyFlags) settings(key auth.APIKey) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "auth:\n  keys:\n    %s:\n      id: %q\n      sha256: %q\n      scopes: [%s]\n", flags.Name, key.ID(), key.Hash(), strings.Join(flags.Scopes, ", "))
+	fmt.Fprintf(&b, "auth:\n  keys:\n    %s:\n      id: %q\n      sha256: %q\n      scopes: [%s]\n", flags.Name, key.ID(),
+		key.Hash(), strings.Join(flags.Scopes, ", "))
 	for _, optional := range []struct{ name, value string }{{"user", flags.User}, {"owner", flags.Owner}, {"expires", flags.Expires}} {
 		if optional.value != "" {
 			fmt.Fprintf(&b, "      %s: %s\n", optional.name, strconv.QuoteToGraphic(optional.value))

@@ -90,10 +90,12 @@ func (s *server) logLeft(err error) error {
 		return err
 	}
 	for _, l := range left.Sessions {
-		s.logger.Error("aborting a session that did not end", "session_id", l.ID, "phase", string(l.Phase), "phase_ms", time.Since(l.Since).Milliseconds())
+		s.logger.Error("aborting a session that did not end", "session_id", l.ID, "phase", string(l.Phase),
+			"phase_ms", time.Since(l.Since).Milliseconds())
 	}
 	for _, l := range left.Tools {
-		s.logger.Error("aborting a tool call that did not end", "session_id", l.Session, "tool", l.Tool, "running_ms", time.Since(l.Since).Milliseconds())
+		s.logger.Error("aborting a tool call that did not end", "session_id", l.Session, "tool", l.Tool,
+			"running_ms", time.Since(l.Since).Milliseconds())
 	}
 	return err
 }

@@ -24,7 +24,8 @@ func liveValues(cfg *config.Config, all *agents, caps *capabilities, source stri
 		return calendars(cfg.Calendar.Team, cfg.Calendar.Personal)
 	case spec.LiveNamespaces:
 		var names []string
-		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
+			Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}
 		return names

@@ -38,7 +38,8 @@ func (s *server) record(r audit.Record) {
 func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
-		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats,
+		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
+		Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats,
 		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
 		Usage: s.usage.Figures,
 	})
@@ -89,7 +90,8 @@ func openScrapes(ctx context.Context, address string, h http.Handler, logger *sl
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", h)
 	b, err := listenSide(ctx, address, "metrics", &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute,
+		IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	})
 	if err != nil {

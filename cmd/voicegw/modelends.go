@@ -32,7 +32,8 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 		}
 		drawing = cmp.Or(drawing, image.DefaultGoogleModel)
 	}
-	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
+	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing},
+		modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }
 
 // warnOfEnds warns of models with an announced shutdown.

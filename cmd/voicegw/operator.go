@@ -43,7 +43,8 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 }
 
 // ask calls question with a client for the running gateway, until a signal.
-func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Context, question func(context.Context, *operator.Client) error) error {
+func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Context,
+	question func(context.Context, *operator.Client) error) error {
 	o, err := p.operator(flags, parsed)
 	if err != nil {
 		return err
@@ -55,7 +56,8 @@ func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Cont
 }
 
 // showList requests a list and prints it as JSON or as a table.
-func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags, parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
+func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags,
+	parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
 	return p.ask(ctx, flags, parsed, func(ctx context.Context, o *operator.Client) error {
 		answer, err := question(o, ctx)
 		switch {

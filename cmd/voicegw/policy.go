@@ -20,7 +20,8 @@ import (
 
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
-		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace, MaxCost: dollars(cfg.Limits.SessionCost),
+		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace,
+		MaxCost: dollars(cfg.Limits.SessionCost),
 		Tools: calls.Policy{
 			Mode: spec.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},
@@ -29,7 +30,8 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 }
 
 func textRules(cfg *config.Config) calls.Policy {
-	return calls.Policy{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)}
+	return calls.Policy{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require,
+		Questions: questions(cfg)}
 }
 
 // questions limits the approval requests to a user.

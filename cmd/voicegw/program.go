@@ -146,7 +146,8 @@ func newLog(w io.Writer, level, format string, secrets ...string) programLog {
 	if format == "json" || format == "auto" && !isTerminal {
 		l.logger = slog.New(l.fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.level})))
 	} else {
-		l.logger = slog.New(l.fence.Handler(tint.NewTextHandler(w, &tint.Options{Level: l.level, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
+		l.logger = slog.New(l.fence.Handler(tint.NewTextHandler(w,
+			&tint.Options{Level: l.level, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
 	}
 	return l
 }

@@ -102,7 +102,8 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 	ended := r.end(func(p auth.Principal) bool { return !r.s.auth.Admits(p, time.Now()) })
 	r.s.sessions.WatchLapses()
 	r.s.metrics.Reloaded(true)
-	log := r.s.logger.With("changed", strings.Join(to.Changed, ", "), "keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
+	log := r.s.logger.With("changed", strings.Join(to.Changed, ", "), "keys", len(cfg.Auth.Keys),
+		"issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
 	if len(to.Restart) > 0 {
 		log.Warn("configuration reloaded; some changes need a restart", "needs_restart", strings.Join(to.Restart, ", "))
 	} else {

@@ -235,7 +235,8 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.texts, err = s.newChat(executor); err != nil {
 		return err
 	}
-	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()}, s.sessions.Running); err != nil {
+	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()},
+		s.sessions.Running); err != nil {
 		return fmt.Errorf("joining the cluster: %w", err)
 	}
 	return s.takeAddress(ctx)
@@ -291,10 +292,13 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: may.Hosts, Origins: may.Origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth, GuardCompletions: may.GuardCompletions,
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: s.reloadNow,
+		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth,
+		GuardCompletions: may.GuardCompletions,
+		Directory:        s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
+		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: s.reloadNow,
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
-		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
+		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered,
+		Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{
 		Handler:           s.gateway,

@@ -57,7 +57,8 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 		case at.Flag.Name == "set":
 			key, value, ok := strings.Cut(sets[0], "=")
 			if !ok {
-				problems = append(problems, config.Problem{Where: "--set", Message: fmt.Sprintf("%q has no value; write it like --set limits.sessions=50.", sets[0])})
+				problems = append(problems, config.Problem{Where: "--set",
+					Message: fmt.Sprintf("%q has no value; write it like --set limits.sessions=50.", sets[0])})
 			} else {
 				source.Flags = append(source.Flags, config.Flag{Name: "--set", Key: strings.TrimSpace(key), Value: value})
 			}
@@ -117,8 +118,9 @@ func (p Process) dataDir(cfg *config.Config) (string, error) {
 		return "", nil
 	}
 	return "", config.Problems{{
-		Where:   "VOICEGW_DATA_DIR",
-		Message: "data_dir is missing, and it has no default because neither XDG_STATE_HOME nor HOME is set; set it, for example with --data-dir.",
+		Where: "VOICEGW_DATA_DIR",
+		Message: "data_dir is missing, and it has no default because neither XDG_STATE_HOME nor HOME is set; set it, for " +
+			"example with --data-dir.",
 	}}
 }
 

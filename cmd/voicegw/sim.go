@@ -75,7 +75,8 @@ func (f simFlags) checkLives() (problems config.Problems) {
 		}
 	}
 	if f.GoAwayLeft != nil && (*f.GoAwayLeft < 0 || *f.GoAwayLeft > longestLife) {
-		problems = append(problems, config.Problem{Where: "--go-away-left", Message: fmt.Sprintf("must be from 0s to 24h, not %s.", *f.GoAwayLeft)})
+		problems = append(problems, config.Problem{Where: "--go-away-left",
+			Message: fmt.Sprintf("must be from 0s to 24h, not %s.", *f.GoAwayLeft)})
 	}
 	return problems
 }

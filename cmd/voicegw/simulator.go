@@ -48,7 +48,8 @@ var errSimFiles = errors.New("the simulator's files have problems")
 
 // simOptions converts a configuration. The error lists all problems of the scenario and the faults.
 func simOptions(c config.Sim) (sim.Options, error) {
-	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS, ConnectionLife: c.ConnectionLife}
+	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS,
+		ConnectionLife: c.ConnectionLife}
 	var scenarioErr, faultsErr error
 	if c.Scenario.Path != "" {
 		o.Scenario, scenarioErr = scenario.Parse(c.Scenario.Path, c.Scenario.Data)

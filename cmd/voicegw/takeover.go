@@ -102,7 +102,8 @@ func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
 
 func userLimits(cfg *config.Config) auth.Limits {
 	l := cfg.Limits
-	return auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost}
+	return auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes,
+		CostPerDay: l.UserDayCost}
 }
 
 // models are the providers' models with their current keys.

@@ -72,7 +72,8 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 // talkOptions converts the flags.
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := talk.Options{
-		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider, Agent: flags.Agent, TimeZone: user.ZoneHere(p.Environ), Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
+		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider,
+		Agent: flags.Agent, TimeZone: user.ZoneHere(p.Environ), Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Patience: flags.Timeout, Approval: approval(flags.Approve, flags.Deny),
 	}
 	if flags.Timeout <= 0 {

@@ -32,7 +32,8 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 		cache := string(a.Cache)
 		if cache == "" {
 			if dataDir == "" {
-				return nil, config.Problems{{Where: "tls.acme.cache", Message: "tls.acme.cache is missing, and there is no data folder for certificates; set one of them."}}
+				return nil, config.Problems{{Where: "tls.acme.cache",
+					Message: "tls.acme.cache is missing, and there is no data folder for certificates; set one of them."}}
 			}
 			cache = filepath.Join(dataDir, "certificates")
 		}

@@ -120,7 +120,8 @@ func (p Process) auditOfCall(cfg *config.Config, dataDir string, keep *store.Sto
 	return openAudit(cfg, dataDir, keep, p.Stderr, logger)
 }
 
-func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities, record *audit.Log) error {
+func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config,
+	caps *capabilities, record *audit.Log) error {
 	o := caps.registryOptions(false)
 	o.Settings = toolSettings(cfg)
 	if p.Handlers != nil {

@@ -32,7 +32,8 @@ func (p Process) openTraces(cfg *config.Config, logger *slog.Logger) (*traces.Tr
 		return nil, nil
 	}
 	o := traces.Options{
-		Endpoint: set.Endpoint, Ratio: set.Ratio, Slow: set.Slow, Content: set.Content, Version: versionOf(), Logger: logger.With("component", "traces"),
+		Endpoint: set.Endpoint, Ratio: set.Ratio, Slow: set.Slow, Content: set.Content, Version: versionOf(),
+		Logger:   logger.With("component", "traces"),
 		Resource: map[string]string{"service.name": "voicegw", "service.version": versionOf()},
 	}
 	switch set.Protocol {

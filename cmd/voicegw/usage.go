@@ -95,14 +95,16 @@ func dollars(d float64) cost.Micros { return cost.Micros(math.Round(d * 1e6)) }
 // bill returns what counts the turns of a chat model.
 func (s *server) bill(model string) func(chat.Bill) cost.Amount {
 	return func(b chat.Bill) cost.Amount {
-		tokens := cost.Usage{InputText: max(b.Usage.Input-b.Usage.Cached, 0), CachedText: min(b.Usage.Cached, b.Usage.Input), OutputText: b.Usage.Output}
+		tokens := cost.Usage{InputText: max(b.Usage.Input-b.Usage.Cached, 0), CachedText: min(b.Usage.Cached, b.Usage.Input),
+			OutputText: b.Usage.Output}
 		now := time.Now()
 		prices := s.prices.Load()
 		a := prices.Cost(model, now, tokens)
 		a.Estimated = b.Estimated
 		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
 		r := audit.Spent(now, audit.EventTurnCost, spec.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, prices.Version, "")
-		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn
+		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID,
+			b.User.String(), b.Key, b.Turn
 		r.Agent, r.AgentVersion = b.Agent, b.AgentVersion
 		s.record(r)
 		return a

@@ -58,7 +58,8 @@ func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, lo
 	return transports, nil
 }
 
-func newTransport(cfg *config.Config, service config.Service, sim *simulator, client *http.Client, logger *slog.Logger) (transport.Transport, error) {
+func newTransport(cfg *config.Config, service config.Service, sim *simulator, client *http.Client,
+	logger *slog.Logger) (transport.Transport, error) {
 	c := cfg.Providers[service.Name]
 	p := transport.Provider{
 		Name: service.Name, APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
@@ -83,13 +84,16 @@ func voices(cfg *config.Config) map[string]string {
 
 // instructions composes the system text for a mode, with an agent's playbook and budget, the tools, and the date in
 // the user's time zone, or the calendar's if that is unknown. It is safe for concurrent use.
-func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget calls.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
+func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget calls.Budget, tools *registry.Snapshot,
+	own prompts.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(user.ZoneOr(timeZone, user.ZoneOr(cfg.Calendar.TimeZone, time.UTC))),
+		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(),
+		Now: time.Now().In(user.ZoneOr(timeZone, user.ZoneOr(cfg.Calendar.TimeZone, time.UTC))),
 	}
 	if mode == spec.ModeVoice {
-		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken
+		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data),
+			cfg.Confirmation.Voice == config.ConfirmSpoken
 	}
 	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
 	for _, t := range tools.Tools(mode) {

@@ -42,7 +42,8 @@ func main() {
 	var made offer
 	call(ctx, http.MethodPost, gateway+"/v1/sessions", map[string]any{
 		"user": "ada", "pending_request": "When is the robotics lab open?",
-		"messages": []map[string]string{{"role": "user", "content": "I like robots."}, {"role": "assistant", "content": "Then see the lab."}},
+		"messages": []map[string]string{{"role": "user", "content": "I like robots."},
+			{"role": "assistant", "content": "Then see the lab."}},
 	}, &made)
 
 	// 2. The client connects with the ticket.

@@ -96,7 +96,8 @@ func (d *Desk) Save(ctx context.Context, change registry.AgentChange) (registry.
 	if err != nil {
 		return registry.AgentSaved{}, o.refused(edit.ID, err, invalid)
 	}
-	return registry.AgentSaved{AgentLine: agentLine(e), Created: created, Tools: e.Tools, AllTools: e.Tools == nil, InvalidTools: invalid}, nil
+	return registry.AgentSaved{AgentLine: agentLine(e), Created: created, Tools: e.Tools, AllTools: e.Tools == nil,
+		InvalidTools: invalid}, nil
 }
 
 // edit converts a change to a document, without unknown tools.

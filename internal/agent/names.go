@@ -67,7 +67,8 @@ func (w World) aboutVoice(p Provider, model, voice string) (problem, warning str
 		problem = fmt.Sprintf("%s has no voice %q%s; choose one of %s", p.Name, clip(voice), strict.Near(voice, voices),
 			quoted(voices, mostNamed))
 	default:
-		warning = fmt.Sprintf("unknown %s voice %q%s; known are %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+		warning = fmt.Sprintf("unknown %s voice %q%s; known are %s", p.Name, clip(voice), strict.Near(voice, voices),
+			quoted(voices, mostNamed))
 	}
 	return problem, warning
 }

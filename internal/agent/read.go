@@ -32,7 +32,8 @@ type place struct {
 
 // keys are a document's keys, in the order for problems.
 var keys = []string{
-	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget", "switch_to", "enabled",
+	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget",
+	"switch_to", "enabled",
 }
 
 // Read reads JSON, if it begins with a brace, or YAML. name identifies the document in problems. [Draft.Check] checks
@@ -111,7 +112,8 @@ func (d *Draft) id(m strict.Map) string {
 	}
 	id, ok := d.r.Text(n, "id")
 	if ok && !ValidID(id) {
-		d.r.Problem(n, "id must be 1 to %d lower-case letters, digits, - and _, beginning with a letter or digit, not %s", MaxID, strict.Kind(n))
+		d.r.Problem(n, "id must be 1 to %d lower-case letters, digits, - and _, beginning with a letter or digit, not %s",
+			MaxID, strict.Kind(n))
 		return ""
 	}
 	return id

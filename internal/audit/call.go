@@ -83,7 +83,8 @@ const executorClient = "client"
 
 // Spent returns the record of what was used; why is the reason why a session ended.
 func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
-	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true, Spent: &sum, Prices: prices, Why: why}
+	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
+		Spent: &sum, Prices: prices, Why: why}
 }
 
 // hashed names a business key without revealing the arguments that it is made of.

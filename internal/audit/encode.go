@@ -67,7 +67,8 @@ func encode(r *Record, a Arguments) []byte {
 	bounded.Args, bounded.Budget, bounded.Clamped, bounded.NoteData = nil, nil, nil, nil
 	line, err := marshal(bounded)
 	if err != nil { // only strings, numbers and booleans are left, so this cannot happen
-		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool, r.Time.UTC().Format(TimeLayout))
+		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool,
+			r.Time.UTC().Format(TimeLayout))
 	}
 	return line
 }
@@ -78,8 +79,10 @@ func bound(r *Record) {
 	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), spec.Category(short(string(r.Category))), spec.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
-		&r.ToolID, &r.ToolVersion, &r.ToolVariant, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,
-		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID, &r.Note, &r.Job,
+		&r.ToolID, &r.ToolVersion, &r.ToolVariant, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent,
+		&r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,
+		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices,
+		&r.KeyID, &r.Note, &r.Job,
 	} {
 		*s = short(*s)
 	}

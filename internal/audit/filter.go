@@ -62,7 +62,8 @@ func ParseTime(name, text string, now time.Time) (time.Time, error) {
 		ago, err = time.Duration(n)*24*time.Hour, notNumber
 	}
 	if err != nil || ago < 0 {
-		return time.Time{}, fmt.Errorf("%s is %q and must be a time as in 2026-11-20T10:00:00Z, a day as in 2026-11-20, or how long ago as in 2h or 3d", name, text)
+		return time.Time{}, fmt.Errorf("%s is %q and must be a time as in 2026-11-20T10:00:00Z, a day as in 2026-11-20, or "+
+			"how long ago as in 2h or 3d", name, text)
 	}
 	return now.Add(-ago), nil
 }

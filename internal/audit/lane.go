@@ -115,7 +115,8 @@ func (s *lane) stats() SinkStats {
 	if s == nil {
 		return SinkStats{}
 	}
-	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits(), Lag: s.lag(time.Now())}
+	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits(),
+		Lag: s.lag(time.Now())}
 }
 
 // lag returns how long the oldest record has waited that is not written. The caller holds log.mu.

@@ -171,7 +171,8 @@ func (l *Log) logDrops() {
 		lane.reported = lane.dropped
 		l.mu.Unlock()
 		if n > 0 {
-			l.logger.Error("audit records dropped, too many wait", slog.String("sink", lane.name), slog.Uint64("records", n), slog.Int("waiting", waiting))
+			l.logger.Error("audit records dropped, too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
+				slog.Int("waiting", waiting))
 		}
 	}
 }

@@ -26,7 +26,8 @@ type Note struct {
 func (n Note) Record() Record {
 	return Record{
 		Event: EventNote, Time: n.At.UTC().Truncate(time.Millisecond), Mode: n.Mode, OK: true,
-		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category, RegistryVersion: n.RegistryVersion,
-		TurnID: n.Turn, CallID: n.ID, IdempotencyKey: n.Key, Reference: n.Reference, Note: n.Event, NoteData: n.Data,
+		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category,
+		RegistryVersion: n.RegistryVersion,
+		TurnID:          n.Turn, CallID: n.ID, IdempotencyKey: n.Key, Reference: n.Reference, Note: n.Event, NoteData: n.Data,
 	}
 }

@@ -16,7 +16,8 @@ var columns = []struct {
 	name  string
 	width int
 }{
-	{"TIME", 24}, {"SESSION", 14}, {"TURN", 4}, {"TOOL", 26}, {"OUTCOME", 22}, {"MS", 6}, {"BUDGET", 6}, {"CLAMPED", 14}, {"CONFIRMATION", 12}, {"EVIDENCE", 0},
+	{"TIME", 24}, {"SESSION", 14}, {"TURN", 4}, {"TOOL", 26}, {"OUTCOME", 22}, {"MS", 6}, {"BUDGET", 6}, {"CLAMPED", 14},
+	{"CONFIRMATION", 12}, {"EVIDENCE", 0},
 }
 
 // outcomeColumn is where in columns the outcome is.

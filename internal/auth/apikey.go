@@ -49,7 +49,8 @@ type APIKey struct {
 
 // The errors of ParseAPIKey. None contains the key.
 var (
-	errKeyForm = errors.New("this is not an API key of voicegw, which looks like vgk_<8 characters>_<43 characters>; voicegw keys new makes one")
+	errKeyForm = errors.New("this is not an API key of voicegw, which looks like vgk_<8 characters>_<43 characters>; voicegw " +
+		"keys new makes one")
 	errKeyWeak = errors.New("this key is guessable: its secret repeats a few characters; make one with voicegw keys new")
 )
 

@@ -256,7 +256,8 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 		for _, i := range a.issuers {
 			named, err := user.Parse(who)
 			if i.Name == name && err == nil {
-				return Principal{Kind: KindJWT, ID: id, Name: name, User: named, Owner: i.Owner, Scopes: i.Scopes, Mark: i.mark, Limits: i.Limits}, true
+				return Principal{Kind: KindJWT, ID: id, Name: name, User: named, Owner: i.Owner, Scopes: i.Scopes,
+					Mark: i.mark, Limits: i.Limits}, true
 			}
 		}
 	case KindOperator:
@@ -284,7 +285,8 @@ func (a *Authenticator) Revoked(p Principal) bool {
 		return false // unknown credentials
 	}
 	found, ok := a.Find(p.ID)
-	return !ok || found.User != p.User && p.Kind != KindTicket || !SameMark(found.Mark, p.Mark) || !found.May(opensWith(p.Kind)) || !a.signs(p)
+	return !ok || found.User != p.User && p.Kind != KindTicket || !SameMark(found.Mark, p.Mark) ||
+		!found.May(opensWith(p.Kind)) || !a.signs(p)
 }
 
 // opensWith returns the scopes of which a kind of principal needs one to continue a voice session or use a ticket, which

@@ -43,7 +43,8 @@ func ReadOperatorKey(dir string) (string, error) {
 	case !info.Mode().IsRegular():
 		return refuse("is not a regular file; remove it, and the gateway creates a new one at its next start")
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		return refuse("is accessible to others (mode %04o), so the key may have leaked; remove it, and the gateway creates a new one at its next start", info.Mode().Perm())
+		return refuse("is accessible to others (mode %04o), so the key may have leaked; remove it, and the gateway creates a "+
+			"new one at its next start", info.Mode().Perm())
 	}
 	f, err := os.Open(name)
 	if err != nil {

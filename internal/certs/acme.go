@@ -48,7 +48,8 @@ func (a *ACME) check() (problems Problems) {
 		if err == nil || len(host) > 253 || !hostName.MatchString(normal(host)) {
 			problems = append(problems,
 				Problem{"acme.hosts",
-					fmt.Sprintf("no certificate can be ordered for %q; write a full host name such as voice.example.com, without a scheme, port or *.",
+					fmt.Sprintf("no certificate can be ordered for %q; write a full host name such as voice.example.com, "+
+						"without a scheme, port or *.",
 						host)})
 		}
 	}
@@ -167,7 +168,8 @@ func (o *order) run(ctx context.Context) {
 // for each host.
 func hello(host string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{
-		ServerName: host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
+		ServerName: host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+		SupportedCurves:  []tls.CurveID{tls.CurveP256},
 		SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedVersions: []uint16{tls.VersionTLS13},
 	}
 }

@@ -111,7 +111,8 @@ func parse(cert, key []byte, p Pair, now time.Time) (c *tls.Certificate, wrong s
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Sprintf("The certificate %s and the key %s do not match: %s.", p.Cert, p.Key, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, fmt.Sprintf("The certificate %s and the key %s do not match: %s.", p.Cert, p.Key,
+			strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	leaf := pair.Leaf
 	server := len(leaf.ExtKeyUsage) == 0 && len(leaf.UnknownExtKeyUsage) == 0 ||

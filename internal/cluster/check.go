@@ -28,7 +28,8 @@ func (p *Peers) Check(ctx context.Context, self store.Node, others []store.Node)
 				fmt.Errorf("the gateway %s at %s refuses this one: set the same cluster.secret on both, and synchronise their clocks: %w",
 					n.ID, n.URL, err))
 		} else if err != nil {
-			wrong = append(wrong, fmt.Errorf("the gateway %s cannot be reached at %s: check its cluster.url and the network: %w", n.ID, n.URL, err))
+			wrong = append(wrong, fmt.Errorf(
+				"the gateway %s cannot be reached at %s: check its cluster.url and the network: %w", n.ID, n.URL, err))
 		}
 	}
 	return wrong

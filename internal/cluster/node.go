@@ -112,7 +112,8 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 		return nil, errClientGone // the owner would treat the dead connection as the client's newest
 	}
 	relay, err := n.o.Peers.Dial(ctx, node.URL, Hello{
-		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), Principal: wirePrincipal(v.Principal),
+		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(),
+		Principal: wirePrincipal(v.Principal),
 	})
 	if err != nil {
 		return nil, err

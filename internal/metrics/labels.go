@@ -36,7 +36,8 @@ var (
 		orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}
 	rejections = []string{
-		protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeInvalidAudio, protocol.CodeAudioTooFast, protocol.CodeAlreadyStarted,
+		protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeInvalidAudio, protocol.CodeAudioTooFast,
+		protocol.CodeAlreadyStarted,
 		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding,
 		protocol.CodeTooLong,
 	}

@@ -59,8 +59,9 @@ const nativeFactor = 1.1
 // series.
 func New(o Options) *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
-		watchers: map[providerModel]*watcher{}, errors: promLogger{o.Logger},
+		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{},
+		histograms: map[string]*prometheus.HistogramVec{},
+		watchers:   map[providerModel]*watcher{}, errors: promLogger{o.Logger},
 	}
 	for i := range families {
 		if f := &families[i]; !f.isRead() {

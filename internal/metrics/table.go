@@ -82,7 +82,8 @@ var families = []Family{
 	{Name: "audio_seconds_total", Kind: Counter, Labels: []string{"direction", "provider"},
 		Help: "Audio from clients (up) and to clients (down), added after each turn."},
 	{Name: "audio_dropped_seconds_total", Kind: Counter, Labels: []string{"direction", "reason"},
-		Help: "Dropped audio: up because it waited too long (backlog) or came too fast (ahead), down because it was interrupted or the client was gone (unheard)."},
+		Help: "Dropped audio: up because it waited too long (backlog) or came too fast (ahead), down because it was " +
+			"interrupted or the client was gone (unheard)."},
 	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"},
 		Help: "Tokens of voice turns; modality is other if the provider reports none."},
 	{Name: "cost_usd_total", Kind: Counter, Labels: []string{"provider", "model"},
@@ -100,7 +101,8 @@ var families = []Family{
 	{Name: "provider_connects_total", Kind: Counter, Labels: []string{"provider", "outcome"},
 		Help: "Attempts to connect to a model: ok, or the kind of error."},
 	{Name: "provider_connect_seconds", Kind: Histogram, Labels: []string{"provider", "how"}, Buckets: slow,
-		Help: "Duration of successful attempts: a new conversation (fresh), one the provider remembers (resumed), or one sent again (replayed)."},
+		Help: "Duration of successful attempts: a new conversation (fresh), one the provider remembers (resumed), or one sent " +
+			"again (replayed)."},
 	{Name: "provider_closes_total", Kind: Counter, Labels: []string{"provider", "kind", "code"},
 		Help: "Connections lost while their session continued, by kind of error and common provider code."},
 	{Name: "provider_errors_total", Kind: Counter, Labels: []string{"provider", "kind"},

@@ -88,7 +88,8 @@ func cleanName(name string) (string, error) {
 		case last == "" || len(last) > maxLabel:
 			return "", fmt.Errorf("has a name with a part that is empty or longer than %d characters", maxLabel)
 		case strings.Trim(last, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-			return "", errors.New("has a name with a character other than a to z, 0 to 9, - and _; write a name in another alphabet in its xn-- form")
+			return "", errors.New("has a name with a character other than a to z, 0 to 9, - and _; write a name in another " +
+				"alphabet in its xn-- form")
 		}
 	}
 	// Browsers read such a name as an IPv4 address in a form of its own ("127.1",

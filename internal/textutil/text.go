@@ -27,7 +27,8 @@ func IsVisible(r rune) bool {
 		return false
 	}
 	// Other_Default_Ignorable_Code_Point has the Hangul fillers, which are letters.
-	return !unicode.In(r, unicode.Z, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point)
+	return !unicode.In(r, unicode.Z, unicode.Cf, unicode.Co, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point)
 }
 
 // brailleBlank is the Braille pattern without dots.

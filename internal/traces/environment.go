@@ -73,7 +73,8 @@ func ParsePairs(text string) (map[string]string, error) {
 		name = strings.TrimSpace(name)
 		if !ok || err != nil || name == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
 			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
-			return nil, errors.New(`must be name=value, or several with commas between them, with special characters of the values as in URLs: authorization=Bearer%20abc`)
+			return nil, errors.New(`must be name=value, or several with commas between them, with special characters of the ` +
+				`values as in URLs: authorization=Bearer%20abc`)
 		}
 		if pairs[name] = value; len(pairs) > maxPairs {
 			return nil, fmt.Errorf("must have at most %d pairs", maxPairs)

@@ -23,7 +23,8 @@ import (
 func dial(o Options) otlptrace.Client {
 	if o.Protocol == GRPC {
 		all := []otlptracegrpc.Option{
-			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: sendTime}),
+			otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: true, InitialInterval: firstRetry,
+				MaxInterval: lastRetry, MaxElapsedTime: sendTime}),
 		}
 		if o.Endpoint != "" {
 			all = append(all, otlptracegrpc.WithEndpointURL(o.Endpoint))
@@ -34,7 +35,8 @@ func dial(o Options) otlptrace.Client {
 		return otlptracegrpc.NewClient(all...)
 	}
 	all := []otlptracehttp.Option{
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry, MaxElapsedTime: sendTime}),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry,
+			MaxElapsedTime: sendTime}),
 	}
 	if o.Endpoint != "" {
 		// The endpoint may have the signal's path or not.
@@ -194,9 +196,11 @@ func (s *span) record(tracer trace.Tracer) {
 	}
 	links := make([]trace.Link, 0, len(s.links))
 	for _, l := range s.links {
-		links = append(links, trace.Link{SpanContext: l.to.context(), Attributes: []attribute.KeyValue{attribute.String(keyLinkTo, l.what)}})
+		links = append(links, trace.Link{SpanContext: l.to.context(),
+			Attributes: []attribute.KeyValue{attribute.String(keyLinkTo, l.what)}})
 	}
-	_, out := tracer.Start(ctx, s.name, trace.WithTimestamp(s.begun), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attributes...), trace.WithLinks(links...))
+	_, out := tracer.Start(ctx, s.name, trace.WithTimestamp(s.begun), trace.WithSpanKind(s.kind),
+		trace.WithAttributes(s.attributes...), trace.WithLinks(links...))
 	for _, e := range s.events {
 		out.AddEvent(e.name, trace.WithTimestamp(e.at), trace.WithAttributes(e.attributes...))
 	}

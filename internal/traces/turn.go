@@ -186,7 +186,8 @@ func (t *turn) spans(who about, content bool, now time.Time) []span {
 		a.text(keyInputMessages, messages("user", t.heard))
 		a.text(keyOutputMessages, messages("assistant", t.said))
 	}
-	root := span{at: t.at, parent: t.parent, name: opTurn + " " + who.agent, begun: t.begun, end: t.end, attributes: a, events: t.events, links: t.links, failed: t.failed}
+	root := span{at: t.at, parent: t.parent, name: opTurn + " " + who.agent, begun: t.begun, end: t.end, attributes: a,
+		events: t.events, links: t.links, failed: t.failed}
 	out := make([]span, 0, 1+len(t.answers)+len(t.calls)+len(t.others))
 	out = append(out, root)
 	for _, one := range t.answers {

@@ -286,7 +286,8 @@ func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 		err = t.Later(settle, pause)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.seldom.Info("cannot save the result of a webhook event, it may be sent again", l.name, "endpoint", l.name, "event", e.ID, "error", err)
+		s.seldom.Info("cannot save the result of a webhook event, it may be sent again", l.name, "endpoint", l.name,
+			"event", e.ID, "error", err)
 	}
 }
 

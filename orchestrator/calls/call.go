@@ -171,7 +171,8 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,
 		Prepared: k.prepared, Approval: k.approval, Written: k.written, category: c.category(k.tool),
 		line: audit.Call{
-			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn, ID: k.id, ProviderID: k.provider,
+			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn,
+			ID: k.id, ProviderID: k.provider,
 			Key: k.keys.Idempotency, Business: k.keys.Business, Budget: k.budget, Args: k.args, Envelope: env,
 		},
 	}

@@ -50,10 +50,12 @@ func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
 // begin names a call and reports it to the client.
 func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 	k := call{
-		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
+		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool,
+		runs: in.Tool, turn: in.Turn,
 		written: in.Args, message: in.Message, askedAt: at,
 	}
-	return k, []Action{ToClient{&protocol.ToolStarted{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool)}}}
+	return k, []Action{ToClient{&protocol.ToolStarted{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool,
+		Category: c.category(k.tool)}}}
 }
 
 // decide follows the order of docs/policy.md. The calls of a batch are decided one after another.

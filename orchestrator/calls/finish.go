@@ -212,7 +212,8 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 			continue
 		}
 		k.progressAt = at.Add(ProgressEvery)
-		do = append(do, ToClient{&protocol.ToolProgress{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
+		do = append(do, ToClient{&protocol.ToolProgress{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool,
+			Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
 	}
 	for i := range c.open {
 		if k := &c.open[i]; c.rules.Live && k.state == waiting && !at.Before(k.question.expiresAt) {

@@ -93,7 +93,8 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	c.book.Asked(q.runs, in.Name)
 	answers := c.finish(q.id, q.question.answer)
 	c.open = append(c.open, q)
-	request := &protocol.ConfirmationRequest{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Args: q.args, Preview: p.Preview(), ExpiresAt: protocol.Time{Time: in.ExpiresAt}}
+	request := &protocol.ConfirmationRequest{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool,
+		Args: q.args, Preview: p.Preview(), ExpiresAt: protocol.Time{Time: in.ExpiresAt}}
 	return append([]Action{ToClient{request}}, answers...)
 }
 
@@ -178,10 +179,12 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	c.resolved = append(c.resolved, resolved{in.Token, in.Outcome})
 	c.resolved = c.resolved[max(len(c.resolved)-maxResolved, 0):]
 	c.book.Resolved(q.question.name)
-	do := []Action{ToClient{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
+	do := []Action{ToClient{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool,
+		Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
-		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Agent: q.by, Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
+		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Agent: q.by,
+			Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
 			Keys: ApprovedKeys(q.question.reference, q.keys.Business), Waited: q.question.waited(at)}
 		if spoken == nil {
 			return append(do, a)
@@ -198,7 +201,8 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	if spoken == nil {
 		return do
 	}
-	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, prompts.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
+	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent,
+		prompts.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
 	return append(do, c.answer(spoken, env, false))
 }
 
@@ -218,7 +222,8 @@ type Decision struct {
 
 // Record returns the audit record of the decision.
 func (d Decision) Record() audit.Record {
-	r := audit.Call{At: d.At, Agent: d.Agent.Name, AgentVersion: d.Agent.Version, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
+	r := audit.Call{At: d.At, Agent: d.Agent.Name, AgentVersion: d.Agent.Version, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode,
+		Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
 	r.Confirmation, r.ConfirmedBy, r.Reference = string(d.Outcome), string(d.By), d.Reference
 	return r

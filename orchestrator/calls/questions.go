@@ -126,7 +126,8 @@ func (b *Book) Resume(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return fmt.Errorf("stored tool call budget of the conversation: %w", err)
 	}
-	b.account = Account{Retrieval: max(c.Retrieval, 0), Total: max(c.Total, 0), ToolTime: time.Duration(max(c.ToolTimeMS, 0)) * time.Millisecond}
+	b.account = Account{Retrieval: max(c.Retrieval, 0), Total: max(c.Total, 0),
+		ToolTime: time.Duration(max(c.ToolTimeMS, 0)) * time.Millisecond}
 	b.unapproved, b.switches = c.Unapproved, c.Switches
 	return nil
 }

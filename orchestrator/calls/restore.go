@@ -90,7 +90,8 @@ func (c *Calls) Memory() Memory {
 
 func (k *call) openCall() OpenCall {
 	o := OpenCall{
-		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
+		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by, Args: k.args,
+		Key: k.keys.Idempotency, Business: k.keys.Business,
 		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites,
 	}
 	if k.approval != nil {
@@ -102,7 +103,8 @@ func (k *call) openCall() OpenCall {
 func (k *call) openQuestion() OpenQuestion {
 	q := k.question
 	o := OpenQuestion{
-		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by,
+		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs,
+		Provider: k.provider, Agent: k.by,
 		Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business, PutAt: q.putAt, ExpiresAt: q.expiresAt, Answer: q.answer,
 	}
 	if k.prepared != nil {
@@ -143,7 +145,8 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 func (c *Calls) restoreQuestion(q OpenQuestion) call {
 	tools := cmp.Or(q.Tools, c.book.Tools())
 	k := call{
-		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
+		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider,
+		state: waiting, args: q.Args, version: q.Version,
 		keys:     Keys{Idempotency: q.Key, Business: q.Business},
 		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt, expiresAt: q.ExpiresAt, answer: q.Answer},
 	}
@@ -162,7 +165,8 @@ func (c *Calls) restoreQuestion(q OpenQuestion) call {
 // answerLost answers a call with an unknown outcome.
 func (c *Calls) answerLost(o OpenCall) Action {
 	k := call{
-		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: lost, args: o.Args, written: o.Args,
+		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider,
+		state: running, reader: lost, args: o.Args, written: o.Args,
 		keys: Keys{Idempotency: o.Key, Business: o.Business},
 	}
 	if o.Reference != "" {

@@ -41,7 +41,8 @@ var follows = map[state][]state{
 }
 
 func (s state) String() string {
-	return [...]string{"called", "joined", "asking", "waiting for a person", "resolving", "queued", "running", "stopping", "answered", "withdrawn"}[s]
+	return [...]string{"called", "joined", "asking", "waiting for a person", "resolving", "queued", "running", "stopping",
+		"answered", "withdrawn"}[s]
 }
 
 func (c *Calls) setState(k *call, next state) {

@@ -37,7 +37,8 @@ func (c *Runner) Ask(j calls.Ask) {
 				err = c.e.ask(calls.Run(j), c.now(), &in)
 			}
 			if err != nil {
-				c.e.opts.Logger.Error("question to the user not recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
+				c.e.opts.Logger.Error("question to the user not recorded", "tool", tool, "session_id", c.c.Session.ID,
+					"call_id", j.Call, "error", err)
 			}
 		}
 		c.c.Report(in)
@@ -62,9 +63,11 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	p := j.Prepared
 	record := store.Confirmation{
 		Token: token, Reference: reference(token),
-		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID, Mode: string(p.Mode()), TimeZone: s.TimeZone,
+		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID,
+		Mode: string(p.Mode()), TimeZone: s.TimeZone,
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
-		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business, Message: j.Message,
+		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
+		Message:   j.Message,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == spec.SideEffectsWrites {
@@ -218,7 +221,8 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 // returns the answer and the call, which is nil if it could not be prepared. The call does not run if the tool has
 // changed since, or requires a scope that the conversation did not have. call names the call in messages and the
 // audit. Of the conversation it uses Capabilities, Ephemeral, Tell, Blocked and Audit.
-func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
+func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.Snapshot, c store.Confirmation,
+	of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
@@ -232,7 +236,8 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 		return p.Refuse(registry.NewError(registry.ErrorConflict, prompts.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
 	}
 	session := registry.Session{
-		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,
+		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes,
+		Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,
 	}
 	// An approved action finishes even if the client leaves.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -241,7 +246,8 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 	j := calls.Run{Call: call, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
 	gone := &Conversation{
-		Capabilities: of.Capabilities, Ephemeral: of.Ephemeral, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit, over: func() bool { return true },
+		Capabilities: of.Capabilities, Ephemeral: of.Ephemeral, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit,
+		over: func() bool { return true },
 	}
 	env, _ := e.run(ctx, j, session, gone, outermost(j, storedPermit(tools, session), new(sync.WaitGroup)))
 	return env, p

@@ -47,7 +47,8 @@ var errLeaving = errors.New("the gateway is shutting down")
 // New returns an Executor. The caller must call Close.
 func New(opts Options) *Executor {
 	ctx, stop := context.WithCancelCause(context.Background())
-	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{}), running: make(map[*Running]struct{})}
+	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop,
+		idle: make(chan struct{}), running: make(map[*Running]struct{})}
 }
 
 // Running returns the current activities, oldest first.

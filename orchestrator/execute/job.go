@@ -53,7 +53,8 @@ func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Con
 
 // begunJob starts the job that a call's result asks for and completes the answer. action is the call's key in the
 // ledger.
-func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action string, r calls.Run, session registry.Session, c *Conversation) registry.Envelope {
+func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action string, r calls.Run, session registry.Session,
+	c *Conversation) registry.Envelope {
 	if !env.OK || env.Job == nil {
 		return env
 	}
@@ -68,7 +69,8 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action s
 	defer cancel()
 	is, fresh, err := e.opts.Jobs.Start(ctx, store.Job{
 		Deed: action, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
-		Conversation: cmp.Or(session.ConversationID, session.ID), Session: session.ID, Agent: session.Agent, Mode: string(r.Prepared.Mode()),
+		Conversation: cmp.Or(session.ConversationID, session.ID), Session: session.ID, Agent: session.Agent,
+		Mode: string(r.Prepared.Mode()),
 		Turn: session.Turn, Call: r.Call, Payload: job.Payload,
 	}, tool.Job.AtOnce, r.Keys.Business != "")
 	switch {

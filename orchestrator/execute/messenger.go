@@ -125,7 +125,8 @@ func (b *messenger) Send(name string, data any) error {
 	b.sent++
 	tool := b.run.Prepared.Tool()
 	b.tell(&protocol.ToolMessage{
-		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category), Name: name, Data: encoded,
+		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category),
+		Name: name, Data: encoded,
 	})
 	return nil
 }
@@ -189,7 +190,8 @@ func (s *stream) Part(data any) error {
 	s.parts, s.bytes = part.Part, s.bytes+len(part.Data)
 	tool := s.b.run.Prepared.Tool()
 	s.b.tell(&protocol.ToolMessage{
-		Header: protocol.Header{Turn: s.b.run.Turn}, CallID: s.b.run.Call, Tool: tool.ToolID, Category: string(tool.Category), Name: registry.PartName, Data: encoded,
+		Header: protocol.Header{Turn: s.b.run.Turn}, CallID: s.b.run.Call, Tool: tool.ToolID,
+		Category: string(tool.Category), Name: registry.PartName, Data: encoded,
 	})
 	return nil
 }

@@ -101,7 +101,8 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 		env = t.refuse(tool, registry.ErrorPermanent, prompts.CallsItself(tool))
 	case err != nil:
 		env = t.refuse(tool, registry.ErrorInternal, prompts.FailedUnexpectedly(tool))
-		t.e.opts.Logger.Error("arguments of a nested call are not JSON", "tool", tool, "caller", chain[len(chain)-1], "session_id", t.session.ID, "call_id", j.Call, "error", err)
+		t.e.opts.Logger.Error("arguments of a nested call are not JSON", "tool", tool, "caller", chain[len(chain)-1],
+			"session_id", t.session.ID, "call_id", j.Call, "error", err)
 	default:
 		env, budget = t.permitted(ctx, &j, tool, raw)
 	}

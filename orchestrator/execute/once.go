@@ -45,14 +45,16 @@ func handlerKey(name string) string {
 // unrecorded refuses a call that could not be recorded.
 func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
-	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID, "call_id", j.Call, "error", err)
+	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID,
+		"call_id", j.Call, "error", err)
 	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
 // notOwned refuses a call of a conversation that another process may own.
 func (e *Executor) notOwned(j calls.Run, session registry.Session) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
-	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool, "session_id", session.ID, "call_id", j.Call)
+	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool,
+		"session_id", session.ID, "call_id", j.Call)
 	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
 }
 
@@ -84,7 +86,8 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 	}
 	told := registry.NewError(registry.ErrorConflict, words)
 	told.PartialSideEffects, told.Retryable = true, running
-	e.opts.Logger.Warn("side effect started earlier and not finished; not running it again", "tool", p.Tool().ToolID, "session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
+	e.opts.Logger.Warn("side effect started earlier and not finished; not running it again", "tool", p.Tool().ToolID,
+		"session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
 	return p.Refuse(told)
 }
 

@@ -64,7 +64,8 @@ func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *regist
 
 func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit spec.RateLimit, wait time.Duration) registry.Envelope {
 	seconds := int64(math.Ceil(wait.Seconds()))
-	told := registry.NewError(registry.ErrorRateLimit, prompts.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
+	told := registry.NewError(registry.ErrorRateLimit, prompts.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window,
+		time.Duration(seconds)*time.Second))
 	told.Details, _ = json.Marshal(struct { // only numbers and strings: it cannot fail
 		Calls       int    `json:"calls"`
 		Window      string `json:"window"`

@@ -71,7 +71,8 @@ func (c *Runner) session(turn int, call string) registry.Session {
 // ledger. It does not run if its action was or may have been carried out, if another process would not recognise it,
 // or if this process may have lost the conversation; ownership is checked last because the process may have been
 // suspended.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *callPath) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation,
+	at *callPath) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if j.Repeats != nil {
 		return e.repeated(ctx, *j.Repeats), time.Time{}
@@ -124,7 +125,8 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 // try runs a call whose tool is available and within its rate limit. A call that does not begin, because the tool's
 // check refuses it or it was cancelled, does not count against the limit. In text mode, a call without side effects
 // is retried once after a transient error.
-func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, with *callEnv) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session,
+	with *callEnv) (env registry.Envelope, begunAt time.Time) {
 	if env := e.unavailable(p, session); env != nil {
 		return *env, time.Time{}
 	}

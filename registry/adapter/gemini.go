@@ -113,7 +113,8 @@ func (g *gemini) schema(o *object) *schema {
 	case !o.has("type"):
 		// The registry rejects an open one without a type.
 		if g.gap(); closed(o) {
-			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
+			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; `+
+				`say "type": "object"`)
 		}
 		return nil
 	case several(t &^ typeNull):
@@ -135,11 +136,13 @@ func (g *gemini) refuse(o *object) bool {
 	for _, m := range o.members {
 		if m.key == "allOf" {
 			k, _ := keyword(m.key)
-			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
+			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no "+
+				"allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {
-		g.p.add(o.at("oneOf"), "oneOf", "oneOf stands beside anyOf, and Gemini has one list of alternatives; write the combinations as one list")
+		g.p.add(o.at("oneOf"), "oneOf", "oneOf stands beside anyOf, and Gemini has one list of alternatives; write the "+
+			"combinations as one list")
 	}
 	return len(g.p.list) == before
 }
@@ -203,7 +206,8 @@ func (g *gemini) exclusive(o *object, all []*object) {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if !disjoint(a, b) {
-				g.p.add(o.at("oneOf"), "oneOf", "Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: %s.", a.path, b.path, k.Mend)
+				g.p.add(o.at("oneOf"), "oneOf",
+					"Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: %s.", a.path, b.path, k.Mend)
 				return
 			}
 		}
@@ -298,13 +302,15 @@ func (g *gemini) object(s *schema, o *object) *schema {
 		if g.gap(); !closed(o) {
 			return nil
 		}
-		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or leave the object out")
+		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or "+
+			"leave the object out")
 		return nil
 	}
 	for _, m := range props.members {
 		path := pointer(props.path, m.key)
 		if !geminiParam.MatchString(m.key) {
-			g.p.add(path, "properties", "Gemini does not take the property name %q; use a letter or _ first, then letters, digits and _, at most 64", clip(m.key))
+			g.p.add(path, "properties", "Gemini does not take the property name %q; use a letter or _ first, then letters, "+
+				"digits and _, at most 64", clip(m.key))
 		}
 		if made := g.any(m.value, path); made != nil {
 			s.properties = append(s.properties, property{m.key, *made})
@@ -412,7 +418,8 @@ func (g *gemini) annotate(s *schema, o *object) {
 	}
 	if v, ok := o.get("default"); ok && v != nil {
 		if !floats(v) {
-			g.p.add(o.at("default"), "default", "Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
+			g.p.add(o.at("default"), "default",
+				"Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
 		} else if one := taking(targets, v); one != nil {
 			one.def = v
 		}

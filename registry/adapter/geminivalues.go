@@ -16,7 +16,9 @@ func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 		for _, v := range values {
 			text, _ := v.(string)
 			if text == "" {
-				g.p.add(o.at("enum"), "enum", `Gemini's servers refuse the empty string in an enum; make the property optional, or give the value a name such as "none"`)
+				g.p.add(o.at("enum"), "enum",
+					`Gemini's servers refuse the empty string in an enum; make the property optional, or give the value a `+
+						`name such as "none"`)
 				return nil
 			}
 			s.enum = append(s.enum, text)
@@ -61,7 +63,8 @@ func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 		g.p.add(o.at("enum"), "enum", "no value of the enum is within the bounds beside it; correct one of the two")
 		return nil
 	case len(runs) > MaxAlternatives:
-		g.p.add(o.at("enum"), "enum", "Gemini's form would need %d alternatives for these numbers, more than %d; use strings, or bounds and multipleOf", len(runs), MaxAlternatives)
+		g.p.add(o.at("enum"), "enum", "Gemini's form would need %d alternatives for these numbers, more than %d; use strings, "+
+			"or bounds and multipleOf", len(runs), MaxAlternatives)
 		return nil
 	}
 	made := make([]*schema, 0, len(runs))
@@ -150,7 +153,8 @@ func next(r *big.Rat, open bool, sign int64) *big.Rat {
 func (g *gemini) bound(s *schema, o *object, key, name string, r *big.Rat) {
 	f, exact := float(r)
 	if !exact {
-		g.p.add(o.at(key), key, "Gemini's form holds bounds as float64, which would round %s; use one that it holds exactly", clip(r.RatString()))
+		g.p.add(o.at(key), key, "Gemini's form holds bounds as float64, which would round %s; use one that it holds exactly",
+			clip(r.RatString()))
 		return
 	}
 	if s.bounds == nil {

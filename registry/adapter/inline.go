@@ -32,7 +32,8 @@ func (n *inliner) schema(v any, depth int) any {
 	if n.made > MaxSchemas || depth > MaxDepth {
 		if !n.full {
 			n.full = true
-			n.p.add("", "", "with its references inlined the schema has more than %d subschemas or %d levels; refer less often or describe less", MaxSchemas, MaxDepth)
+			n.p.add("", "", "with its references inlined the schema has more than %d subschemas or %d levels; refer less "+
+				"often or describe less", MaxSchemas, MaxDepth)
 		}
 		return &object{path: o.path, unknown: true}
 	}

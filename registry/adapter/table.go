@@ -56,8 +56,9 @@ func keyword(name string) (Keyword, bool) {
 
 var table = []Keyword{
 	{Name: "type", OpenAI: Kept, Gemini: Rewritten,
-		Reason: "Gemini: one type in upper case; a list with null becomes nullable, several other types become anyOf. Without a type objects of any shape would be valid.",
-		Mend:   "say the type"},
+		Reason: "Gemini: one type in upper case; a list with null becomes nullable, several other types become anyOf. Without " +
+			"a type objects of any shape would be valid.",
+		Mend: "say the type"},
 	{Name: "title", OpenAI: Kept, Gemini: Kept, Reason: "Each form has it."},
 	{Name: "description", OpenAI: Kept, Gemini: Kept,
 		Reason: "Gemini: a description of alternatives is copied into each."},
@@ -85,7 +86,8 @@ var table = []Keyword{
 	{Name: "minimum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
 		Reason: "A float64 without rounding.", Mend: "use a bound that a float64 holds exactly"},
 	{Name: "exclusiveMinimum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
-		Reason: "Gemini: the next integer; for numbers the inclusive bound, and the exclusion is said.", Mend: "use a bound that a float64 holds exactly"},
+		Reason: "Gemini: the next integer; for numbers the inclusive bound, and the exclusion is said.",
+		Mend:   "use a bound that a float64 holds exactly"},
 	{Name: "maximum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
 		Reason: "As minimum.", Mend: "use a bound that a float64 holds exactly"},
 	{Name: "exclusiveMaximum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
@@ -97,8 +99,9 @@ var table = []Keyword{
 	{Name: "maxItems", OpenAI: Kept, Gemini: Kept, applies: typeArray, Reason: "Each form has it."},
 	{Name: "uniqueItems", OpenAI: Kept, Gemini: Said, applies: typeArray, Reason: "A sentence describes it."},
 	{Name: "properties", OpenAI: Kept, Gemini: Kept, holds: holdsMap, applies: typeObject,
-		Reason: "In order, for Gemini as propertyOrdering. A property that is false is left out. Gemini refuses an object without properties below the root.",
-		Mend:   "name the properties in that alphabet"},
+		Reason: "In order, for Gemini as propertyOrdering. A property that is false is left out. Gemini refuses an object " +
+			"without properties below the root.",
+		Mend: "name the properties in that alphabet"},
 	{Name: "required", OpenAI: Kept, Gemini: Kept, applies: typeObject,
 		Reason: "Every name must be a property.", Mend: "add the property or remove the name"},
 	{Name: "minProperties", OpenAI: Kept, Gemini: Kept, applies: typeObject, Reason: "Each form has it."},
@@ -111,8 +114,9 @@ var table = []Keyword{
 		Reason: "Refused at the root. Gemini: sibling keywords move into each alternative.",
 		Mend:   "at the root: describe the properties one by one, check in the handler and say so in the description"},
 	{Name: "oneOf", OpenAI: Kept, Gemini: Rewritten, holds: holdsList,
-		Reason: "Refused at the root. Gemini: anyOf if the alternatives exclude each other (by type, values or a required property), else refused.",
-		Mend:   "give each alternative a required property with another const, or write anyOf if overlap is right"},
+		Reason: "Refused at the root. Gemini: anyOf if the alternatives exclude each other (by type, values or a required " +
+			"property), else refused.",
+		Mend: "give each alternative a required property with another const, or write anyOf if overlap is right"},
 	{Name: "allOf", OpenAI: Rewritten, Gemini: Rewritten, holds: holdsList,
 		Reason: "Merged. Parts that do not merge, such as two patterns, are kept for OpenAI below the root, else refused.",
 		Mend:   "write the parts as one schema"},

@@ -57,7 +57,9 @@ func (v *vetted) inside(path string, value any, holds holding, p *problems) {
 
 func checkPattern(path, pattern string, p *problems) {
 	if at := dialect(pattern); at >= 0 {
-		p.add(path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without", clip(pattern), at)
+		p.add(path, "pattern", "the pattern %q has at byte %d what providers read otherwise than the registry (flags, named "+
+			"groups, POSIX classes, a class that begins with ], octal escapes, \\A, \\z, \\Q…\\E, \\pN); write it without",
+			clip(pattern), at)
 	}
 }
 

@@ -88,7 +88,8 @@ func writeJSON(w io.Writer, v any) error {
 // Summary returns the result: a line of counts, and a line for each written file. After errors, otherwise ends the
 // first line; it may be empty.
 func (r *Report) Summary(otherwise string) string {
-	counts := []string{textutil.Count(len(r.Tools), "tool"), textutil.Count(r.Errors(), "error"), textutil.Count(len(r.Findings)-r.Errors(), "warning")}
+	counts := []string{textutil.Count(len(r.Tools), "tool"), textutil.Count(r.Errors(), "error"),
+		textutil.Count(len(r.Findings)-r.Errors(), "warning")}
 	if r.Errors() > 0 {
 		if otherwise != "" {
 			counts = append(counts, otherwise)
@@ -153,7 +154,8 @@ const (
 
 // fields are the fields of schema.json.
 var fields = [...]string{
-	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "confirmWhen",
+	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects",
+	"idempotent", "requiresConfirmation", "confirmWhen",
 	"allowedModes", "requires", "rateLimit", "availability", "job", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }

@@ -36,7 +36,8 @@ func (l *linter) handler(s *source, declared *spec.Spec) (has functions) {
 		l.add(s.file(handlerFile), 0, "", ruleHandler, "There is no function Execute; write\n    %s", signature)
 	}
 	if at := bytes.Index(s.handler, []byte(scaffolded)); at >= 0 {
-		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it does nothing yet. Write what the tool does.")
+		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler,
+			"The handler is still the one that voicegw tools new has written: it does nothing yet. Write what the tool does.")
 	}
 	files := []*ast.File{main}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
@@ -47,16 +48,19 @@ func (l *linter) handler(s *source, declared *spec.Spec) (has functions) {
 	for _, f := range files {
 		if want := packageName(s.name); s.named && f.Name.Name != want {
 			at := fset.Position(f.Name.Pos())
-			l.add(at.Filename, at.Line, "", ruleHandler, "The package is %s and must be %s: the directory's name without dashes.", f.Name.Name, want)
+			l.add(at.Filename, at.Line, "", ruleHandler,
+				"The package is %s and must be %s: the directory's name without dashes.", f.Name.Name, want)
 		}
 		has.check = has.check || declares(f, "Check")
 		has.work = has.work || declares(f, "Work")
 	}
 	switch {
 	case has.work && declared.Job == nil:
-		l.add(s.file(handlerFile), 0, "", ruleHandler, "There is a function Work, and schema.json declares no \"job\": add it, or give the function another name.")
+		l.add(s.file(handlerFile), 0, "", ruleHandler,
+			"There is a function Work, and schema.json declares no \"job\": add it, or give the function another name.")
 	case !has.work && declared.Job != nil:
-		l.add(s.file(handlerFile), 0, "", ruleHandler, "schema.json declares a \"job\", and there is no function Work; write\n    %s", workSignature)
+		l.add(s.file(handlerFile), 0, "", ruleHandler,
+			"schema.json declares a \"job\", and there is no function Work; write\n    %s", workSignature)
 	}
 	return has
 }

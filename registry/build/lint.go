@@ -77,7 +77,8 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), bindings{
-			parameters: t.entry.Forms.OpenAI, output: t.output, named: s.names(outputType), module: l.module, id: t.entry.ToolID, settings: t.entry.Settings,
+			parameters: t.entry.Forms.OpenAI, output: t.output, named: s.names(outputType), module: l.module,
+			id: t.entry.ToolID, settings: t.entry.Settings,
 		}); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
 		}
@@ -152,7 +153,8 @@ func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 		for i, scope := range list.items {
 			if slices.Contains(declared.Requires, scope.text) && !strings.ContainsAny(scope.text, ".:/") {
 				l.warn(file, scope.line, fmt.Sprintf("/requires/%d", i), "requires",
-					"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope.text)
+					"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone "+
+						"names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope.text)
 			}
 		}
 	}
@@ -173,7 +175,8 @@ func (l *linter) bounds(file string, tree *node, field string, schema json.RawMe
 	return len(l.findings) == found
 }
 
-var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minimum", "maximum"}}
+var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"},
+	{"minimum", "maximum"}}
 
 func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 	switch schema := schema.(type) {
@@ -182,7 +185,8 @@ func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
 			least, hasLeast := schema[pair[0]].(float64)
 			most, hasMost := schema[pair[1]].(float64)
 			if hasLeast && hasMost && least > most {
-				l.add(file, tree.lineOf(at+"/"+pair[0]), at+"/"+pair[0], ruleOf(at), "No value is valid: %s is %v and %s is %v.", pair[0], least, pair[1], most)
+				l.add(file, tree.lineOf(at+"/"+pair[0]), at+"/"+pair[0], ruleOf(at),
+					"No value is valid: %s is %v and %s is %v.", pair[0], least, pair[1], most)
 			}
 		}
 		for _, key := range slices.Sorted(maps.Keys(schema)) {
@@ -230,11 +234,15 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 	switch n := utf8.RuneCountInString(g.summary); {
 	case n == 0:
-		l.add(file, max(1, g.titleLine), "", ruleSummary, "The summary is missing: the first line below the title, which tells a model when to use the tool.")
+		l.add(file, max(1, g.titleLine), "", ruleSummary,
+			"The summary is missing: the first line below the title, which tells a model when to use the tool.")
 	case n > spec.MaxSummary:
-		l.add(file, g.summaryLine, "", ruleSummary, "The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, spec.MaxSummary)
+		l.add(file, g.summaryLine, "", ruleSummary,
+			"The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, spec.MaxSummary)
 	case g.continues:
-		l.warn(file, g.summaryLine, "", ruleSummary, "The summary's paragraph goes on in a second line, which does not stand in a prompt. Join the lines, or put a blank one between them.")
+		l.warn(file, g.summaryLine, "", ruleSummary,
+			"The summary's paragraph goes on in a second line, which does not stand in a prompt. Join the lines, or put a "+
+				"blank one between them.")
 	}
 	if g.unclosed > 0 {
 		l.add(file, g.unclosed, "", ruleGuide, "The block of code that begins here does not end; close it with its fence.")
@@ -254,7 +262,8 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 	l.legible(file, text)
 	if document.Wordless(g.summary) && g.summary != "" {
-		l.add(file, g.summaryLine, "", ruleSummary, "The summary holds no word but markup, and it is all that a prompt has of the tool. Write a sentence.")
+		l.add(file, g.summaryLine, "", ruleSummary,
+			"The summary holds no word but markup, and it is all that a prompt has of the tool. Write a sentence.")
 	}
 	l.mentions(file, g.section("Parameters"), parameters)
 	if examples := g.section("Examples"); examples != nil {
@@ -297,7 +306,9 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 		}
 		n++
 		if at := document.LoneSurrogate([]byte(b.text)); at >= 0 {
-			l.add(file, b.line+strings.Count(b.text[:at], "\n"), "", ruleExamples, "The escape %s is half of a character (a lone surrogate). Write the whole pair, or the character itself.", b.text[at:min(at+6, len(b.text))])
+			l.add(file, b.line+strings.Count(b.text[:at], "\n"), "", ruleExamples,
+				"The escape %s is half of a character (a lone surrogate). Write the whole pair, or the character itself.",
+				b.text[at:min(at+6, len(b.text))])
 			continue
 		}
 		tree, err := parseJSON([]byte(b.text))
@@ -309,11 +320,13 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			continue
 		}
 		for _, p := range checker.check(json.RawMessage(b.text)) {
-			l.add(file, b.line+tree.lineOf(p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.", strings.TrimSuffix(p.Message, "."))
+			l.add(file, b.line+tree.lineOf(p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.",
+				strings.TrimSuffix(p.Message, "."))
 		}
 	}
 	if n == 0 && !t.bare() {
-		l.add(file, s.line, "", ruleExamples, "There is no example. Write the arguments of a call as an object in a block fenced with ```json.")
+		l.add(file, s.line, "", ruleExamples,
+			"There is no example. Write the arguments of a call as an object in a block fenced with ```json.")
 	}
 }
 

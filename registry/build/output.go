@@ -24,7 +24,8 @@ func (l *linter) output(file string, tree *node, t *tool, problems []document.Pr
 	case errors.As(err, &refused):
 		for _, p := range refused {
 			pointer := field + p.Path
-			l.add(file, tree.lineOf(pointer), pointer, ruleOf(field), "No Go type can be made of this, as a model could not be told of it in parameters: %s", sentence(p.Message))
+			l.add(file, tree.lineOf(pointer), pointer, ruleOf(field),
+				"No Go type can be made of this, as a model could not be told of it in parameters: %s", sentence(p.Message))
 		}
 		return
 	case err != nil:

@@ -39,7 +39,8 @@ func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 		fmt.Fprintf(&b, "\t%s %s `setting:\"%s\"`\n", used.take(goName(key)), typ, key)
 		w.registry = w.registry || s.Secret
 	}
-	fmt.Fprintf(&b, "}\n\n// OwnSettings marks the type for the registry, which fills it in where Needs has a field of it.\nfunc (%s) OwnSettings() {}\n", name)
+	fmt.Fprintf(&b, "}\n\n// OwnSettings marks the type for the registry, which fills it in where Needs has a field of "+
+		"it.\nfunc (%s) OwnSettings() {}\n", name)
 	w.decls = append(w.decls, b.String())
 }
 

@@ -28,7 +28,8 @@ func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 		if t.RequiresConfirmation {
 			effects += ", confirmed"
 		}
-		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, modes(t.AllowedModes), fmt.Sprintf("%d ms", t.LatencyBudgetMS), t.Summary})
+		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, modes(t.AllowedModes),
+			fmt.Sprintf("%d ms", t.LatencyBudgetMS), t.Summary})
 	}
 	_, err := fmt.Fprintf(w, "registry %s, %s\n\n%s", file.Version, textutil.Count(len(file.Tools), "tool"), textutil.Table(w, rows))
 	return err
@@ -66,7 +67,8 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		available = t.Availability.String()
 	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Asked when", strings.Join(asked, ", or ")}, {"Rate limit", rate}, {"Available", available}, {"Job", job},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")},
+		{"Asked when", strings.Join(asked, ", or ")}, {"Rate limit", rate}, {"Available", available}, {"Job", job},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {
@@ -118,7 +120,8 @@ type toolLine struct {
 func toolLines(file registry.File) []toolLine {
 	lines := []toolLine{}
 	for _, t := range file.Tools {
-		lines = append(lines, toolLine{t.ToolID, t.Version, t.Category, t.SideEffects, t.RequiresConfirmation, t.AllowedModes, t.LatencyBudgetMS, t.Summary})
+		lines = append(lines, toolLine{t.ToolID, t.Version, t.Category, t.SideEffects, t.RequiresConfirmation,
+			t.AllowedModes, t.LatencyBudgetMS, t.Summary})
 	}
 	return lines
 }

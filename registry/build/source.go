@@ -81,7 +81,8 @@ func (l *linter) read(root fs.FS, name string) *source {
 	dir := path.Join(toolsDir, name)
 	info, err := fs.Lstat(root, dir)
 	if err != nil || !info.IsDir() {
-		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: copy the files here.", dir)
+		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: "+
+			"copy the files here.", dir)
 		return s
 	}
 	text := checkName(name)
@@ -130,7 +131,8 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	data, err := readFile(root, name, most)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and handler.go; voicegw tools new writes all three.")
+		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and handler.go; voicegw tools "+
+			"new writes all three.")
 		return nil
 	case err != nil:
 		l.add(name, 0, "", ruleFiles, "The file cannot be used: %v.", err)
@@ -143,7 +145,8 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 		return nil
 	}
 	if i := bytes.IndexByte(data, '\r'); i >= 0 {
-		l.add(name, lineAt(data, i), "", ruleFiles, "The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
+		l.add(name, lineAt(data, i), "", ruleFiles,
+			"The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
 	}
 	if i := bytes.IndexFunc(data, isControl); i >= 0 {
 		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which is invisible. Remove it.", data[i])
@@ -200,7 +203,8 @@ func (s *source) names(prefix string) bool {
 			}
 		}
 	}
-	return has(s.handler) || slices.ContainsFunc(slices.Collect(maps.Values(s.others)), has) || slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
+	return has(s.handler) || slices.ContainsFunc(slices.Collect(maps.Values(s.others)), has) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
 }
 
 // handlerHash returns the first 16 hex digits of a SHA-256 of the build's hand-written Go files and their names.

@@ -86,7 +86,8 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 		return nil, ctx.Err()
 	case limited.Err() != nil:
 		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
-			"The program does not start: it had not begun to work after %s. Look for an init function or a variable of a tool that waits for something.", startTime)}, nil
+			"The program does not start: it had not begun to work after %s. Look for an init function or a variable of a tool "+
+				"that waits for something.", startTime)}, nil
 	}
 	var started Started
 	if json.Unmarshal(out.stdout, &started) == nil {
@@ -147,7 +148,8 @@ func (s *starter) compiled(stderr []byte) []Finding {
 		all = append(all, s.finding(string(m[1]), line, "", "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
 	}
 	if len(all) == 0 {
-		all = append(all, s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with the tools does not compile: %s", tail(stderr)))
+		all = append(all, s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+			"The program with the tools does not compile: %s", tail(stderr)))
 	}
 	return all
 }
@@ -166,15 +168,18 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 		if err != nil {
 			why = "it ended with " + err.Error()
 		}
-		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with these tools does not start: %s. %s", why, tail(stderr))}
+		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+			"The program with these tools does not start: %s. %s", why, tail(stderr))}
 	}
 	text := strings.TrimSuffix(string(what[1]), " [recovered]")
 	if at := ofTool.FindSubmatch(stderr[bytes.Index(stderr, what[0]):]); at != nil {
 		line, _ := strconv.Atoi(string(at[3])) // as above
 		return []Finding{s.finding(path.Join(toolsDir, string(at[1]), string(at[2])), line, "",
-			"The program panics here as it starts (%s), before any call: no gateway with this tool would run. Let no init function and no variable of the package do what may fail; do it in Execute, and return an error.", text)}
+			"The program panics here as it starts (%s), before any call: no gateway with this tool would run. Let no init "+
+				"function and no variable of the package do what may fail; do it in Execute, and return an error.", text)}
 	}
-	return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
+	return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+		"The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
 }
 
 // loaded makes findings for problems of loading the registry.

@@ -29,7 +29,8 @@ func (l *linter) agree(root fs.FS) {
 			for i, name := range names {
 				names[i] = toolID(name)
 			}
-			l.add(v.file, v.tree.lineOf("/variantOf"), "/variantOf", ruleVariant, "There is no tool %s of which this could be a version%s.", document.Show(of), document.DidYouMean(of, names))
+			l.add(v.file, v.tree.lineOf("/variantOf"), "/variantOf", ruleVariant,
+				"There is no tool %s of which this could be a version%s.", document.Show(of), document.DidYouMean(of, names))
 			continue
 		}
 		declared, problems := spec.Parse(text)
@@ -40,7 +41,8 @@ func (l *linter) agree(root fs.FS) {
 			l.add(v.file, v.tree.lineOf(p.Path), p.Path, ruleVariant, "%s", p.Message)
 		}
 		if other, twice := byVersion[of+" "+v.spec.Version]; twice {
-			l.add(v.file, v.tree.lineOf("/version"), "/version", ruleVariant, "The version %s is that of %s, too; the audit tells versions apart by it.", v.spec.Version, other)
+			l.add(v.file, v.tree.lineOf("/version"), "/version", ruleVariant,
+				"The version %s is that of %s, too; the audit tells versions apart by it.", v.spec.Version, other)
 		}
 		byVersion[of+" "+v.spec.Version] = v.folder
 	}

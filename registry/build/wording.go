@@ -41,9 +41,12 @@ func (l *linter) wording(file string, tree *node) {
 	walk = func(n *node, pointer string, data bool) {
 		for _, m := range n.members {
 			at := pointer + document.Pointer{m.key}.String()
-			inData := data || m.key == "default" || m.key == "examples" || m.key == "enum" || m.key == "const" || strings.HasPrefix(m.key, "x-")
-			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data && (m.key == "description" || m.key == "title") && document.Wordless(m.value.text) {
-				l.warn(file, m.line, at, ruleOf(at), "The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", m.key)
+			inData := data || m.key == "default" || m.key == "examples" || m.key == "enum" || m.key == "const" ||
+				strings.HasPrefix(m.key, "x-")
+			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data &&
+				(m.key == "description" || m.key == "title") && document.Wordless(m.value.text) {
+				l.warn(file, m.line, at, ruleOf(at),
+					"The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", m.key)
 			}
 			walk(m.value, at, inData)
 		}
@@ -52,7 +55,8 @@ func (l *linter) wording(file string, tree *node) {
 		}
 		if n.kind == kindString && !strings.HasSuffix(pointer, "/$comment") {
 			if found := placeholder.FindString(n.text); found != "" {
-				l.warn(file, tree.lineOf(pointer), pointer, ruleOf(pointer), "The text still holds %s, which a model reads. Write what is meant.", found)
+				l.warn(file, tree.lineOf(pointer), pointer, ruleOf(pointer),
+					"The text still holds %s, which a model reads. Write what is meant.", found)
 			}
 		}
 	}
@@ -66,7 +70,8 @@ func (l *linter) preview(file string, tree *node) {
 		return
 	}
 	if !strings.Contains(strings.NewReplacer("{{", "", "}}", "").Replace(text), "{") {
-		l.warn(file, tree.lineOf("/preview"), "/preview", "preview", "The preview names no argument, so the person who approves a call does not see what it does. Write {name} for an argument.")
+		l.warn(file, tree.lineOf("/preview"), "/preview", "preview",
+			"The preview names no argument, so the person who approves a call does not see what it does. Write {name} for an argument.")
 	}
 }
 

@@ -48,7 +48,8 @@ func Decode(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok 
 		}
 	}
 	if err != nil {
-		return nil, append(d.problems, Problem{Path: d.path.String(), Message: "This is no JSON that can be used: " + syntaxMessage(data, err) + "."}), false
+		return nil, append(d.problems, Problem{Path: d.path.String(), Message: "This is no JSON that can be used: " +
+			syntaxMessage(data, err) + "."}), false
 	}
 	return v, d.problems, true
 }

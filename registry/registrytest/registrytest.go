@@ -115,11 +115,13 @@ func Fits(t testing.TB, tool string, data any) {
 	form := json.RawMessage(`{"type":"object"}`)
 	file := File(t, registry.Entry{
 		Spec: spec.Spec{
-			ToolID: parsed.ToolID, Version: parsed.Version, Description: parsed.Description, Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+			ToolID: parsed.ToolID, Version: parsed.Version, Description: parsed.Description, Category: spec.CategoryUtility,
+			SideEffects:  spec.SideEffectsNone,
 			AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: spec.DefaultTimeoutMS, TimeoutMS: spec.DefaultTimeoutMS,
 			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: parsed.Output,
 		},
-		Summary: "A tool.", Guide: "# " + parsed.ToolID + "\n\nA tool.\n", Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
+		Summary: "A tool.", Guide: "# " + parsed.ToolID + "\n\nA tool.\n",
+		Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
 	})
 	answer := registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
 		return registry.Result{Data: data}, nil
@@ -134,7 +136,8 @@ func Fits(t testing.TB, tool string, data any) {
 }
 
 // Execute is Prepare, Clamp with the tool's own limits, and Run.
-func Execute(ctx context.Context, s *registry.Snapshot, id string, mode spec.Mode, raw json.RawMessage, session registry.Session, caps ...any) registry.Envelope {
+func Execute(ctx context.Context, s *registry.Snapshot, id string, mode spec.Mode, raw json.RawMessage,
+	session registry.Session, caps ...any) registry.Envelope {
 	p, refused := s.Prepare(id, mode, raw)
 	if refused != nil {
 		return *refused

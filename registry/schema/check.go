@@ -12,7 +12,8 @@ import (
 
 // knownKeywords are the keywords of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
-	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
+	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired",
+	"deprecated", "description", "enum", "examples",
 	"exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum",
 	"minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
 	"title", "type", "uniqueItems", "writeOnly",
@@ -37,19 +38,22 @@ var refusedKeywords = map[string]string{
 	"markdownDescription":   "is an editor's keyword; write description",
 	"additional_properties": "is not a keyword; write additionalProperties",
 
-	"prefixItems":           "does not exist in Gemini's form; use an object with one property for each position",
-	"contains":              "does not exist in Gemini's form; make the item that must be there a property of its own",
-	"minContains":           "belongs to contains, which does not exist in Gemini's form; remove it",
-	"maxContains":           "belongs to contains, which does not exist in Gemini's form; remove it",
-	"patternProperties":     "does not exist in Gemini's form; use an array of objects with the properties key and value",
-	"propertyNames":         "does not exist in Gemini's form, and a closed object lists its names; remove it",
-	"dependentSchemas":      "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so in the description",
-	"not":                   "does not exist in Gemini's form; say what is allowed",
-	"if":                    "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so in the description",
-	"then":                  "belongs to if, which does not exist in Gemini's form; remove it",
-	"else":                  "belongs to if, which does not exist in Gemini's form; remove it",
-	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the object that lists the properties",
-	"unevaluatedItems":      "depends on its neighbours, which the forms change; use items",
+	"prefixItems":       "does not exist in Gemini's form; use an object with one property for each position",
+	"contains":          "does not exist in Gemini's form; make the item that must be there a property of its own",
+	"minContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
+	"maxContains":       "belongs to contains, which does not exist in Gemini's form; remove it",
+	"patternProperties": "does not exist in Gemini's form; use an array of objects with the properties key and value",
+	"propertyNames":     "does not exist in Gemini's form, and a closed object lists its names; remove it",
+	"dependentSchemas": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
+		"in the description",
+	"not": "does not exist in Gemini's form; say what is allowed",
+	"if": "does not exist in Gemini's form; write the cases as anyOf, or check in the handler and say so " +
+		"in the description",
+	"then": "belongs to if, which does not exist in Gemini's form; remove it",
+	"else": "belongs to if, which does not exist in Gemini's form; remove it",
+	"unevaluatedProperties": "depends on its neighbours, which the forms change; write \"additionalProperties\": false in the " +
+		"object that lists the properties",
+	"unevaluatedItems": "depends on its neighbours, which the forms change; use items",
 }
 
 // schemaCheck checks restrictions in addition to the meta-schema.
@@ -68,10 +72,12 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 	c.problems = tree.problems
 	if !broken {
 		if root.nodes > maxSchemaNodes {
-			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; make it smaller.", maxSchemaNodes)
+			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; "+
+				"make it smaller.", maxSchemaNodes)
 		}
 		if root.height > maxSchemaHeight {
-			c.problem(nil, "The schema is deeper than %d levels when every $ref is replaced by what it refers to; make it flatter.", maxSchemaHeight)
+			c.problem(nil, "The schema is deeper than %d levels when every $ref is replaced by what it refers to; "+
+				"make it flatter.", maxSchemaHeight)
 		}
 		c.closed = map[*Node]bool{}
 	}
@@ -85,7 +91,8 @@ func (c *schemaCheck) all(tree *treeBuilder, root *Node) {
 		c.patterns(n)
 		c.twice(n)
 		if format, ok := n.Doc["format"].(string); ok && !slices.Contains(formats, format) {
-			c.problem(n.at.With("format"), "The format %q is not supported; use one of %s, or a pattern.", document.Shorten(format, 40), strings.Join(formats, ", "))
+			c.problem(n.at.With("format"), "The format %q is not supported; use one of %s, or a pattern.",
+				document.Shorten(format, 40), strings.Join(formats, ", "))
 		}
 	}
 	if !broken {
@@ -104,7 +111,8 @@ func (c *schemaCheck) keywords(n *Node) {
 			continue
 		}
 		if !slices.Contains(knownKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
-			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.", document.Shorten(keyword, 40), document.DidYouMean(keyword, knownKeywords))
+			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.",
+				document.Shorten(keyword, 40), document.DidYouMean(keyword, knownKeywords))
 		}
 	}
 	switch draft, has := n.Doc["$schema"]; {
@@ -119,10 +127,12 @@ func (c *schemaCheck) keywords(n *Node) {
 func (c *schemaCheck) patterns(n *Node) {
 	check := func(place document.Pointer, pattern string) {
 		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
-			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what is between them. (A slash that is meant is written [/].)", document.Show(pattern))
+			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what "+
+				"is between them. (A slash that is meant is written [/].)", document.Show(pattern))
 		}
 		if _, err := regexp.Compile(pattern); err != nil {
-			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do not exist here (RE2 syntax).", document.Show(pattern), err)
+			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do "+
+				"not exist here (RE2 syntax).", document.Show(pattern), err)
 		}
 	}
 	if pattern, ok := n.Doc["pattern"].(string); ok {
@@ -140,7 +150,8 @@ func (c *schemaCheck) twice(n *Node) {
 	for i, v := range list {
 		text := string(document.AppendCanonical(nil, v))
 		if before, has := first[text]; has {
-			c.problem(n.at.With("enum").Index(i), "The value %s stands in the enum twice, first as item %d; leave one.", document.Show(v), before)
+			c.problem(n.at.With("enum").Index(i), "The value %s stands in the enum twice, first as item %d; leave one.",
+				document.Show(v), before)
 			continue
 		}
 		first[text] = i
@@ -169,14 +180,16 @@ func (c *schemaCheck) idle(n *Node) {
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		about := constrained[keyword]
 		if len(types) > 0 && len(about) > 0 && !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(about, t) }) {
-			c.problem(n.at.With(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it has no effect; change one of them.",
+			c.problem(n.at.With(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it "+
+				"has no effect; change one of them.",
 				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
 		}
 	}
 	if needed, is := n.Doc["dependentRequired"].(map[string]any); is && n.Doc["additionalProperties"] == false {
 		for _, name := range slices.Sorted(maps.Keys(needed)) {
 			if _, has := n.Props[name]; !has {
-				c.problem(n.at.With("dependentRequired").With(name), "This has no effect: the closed object has no property %q; correct the name or remove it.", document.Shorten(name, 40))
+				c.problem(n.at.With("dependentRequired").With(name),
+					"This has no effect: the closed object has no property %q; correct the name or remove it.", document.Shorten(name, 40))
 			}
 		}
 	}
@@ -204,9 +217,12 @@ func (c *schemaCheck) open(n *Node, seen map[*Node]bool) {
 	case c.isMap(n):
 		c.inMap(n.extra, seen)
 	case c.mayMap:
-		c.problem(n.at.With("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an object without \"properties\", below the root, may be a map.")
+		c.problem(n.at.With("additionalProperties"),
+			"Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an "+
+				"object without \"properties\", below the root, may be a map.")
 	default:
-		c.problem(n.at.With("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
+		c.problem(n.at.With("additionalProperties"),
+			"Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
 	}
 	if n.Ref != nil {
 		c.open(n.Ref, seen)
@@ -242,13 +258,15 @@ func (c *schemaCheck) value(n *Node) {
 	switch {
 	case n.Doc["additionalProperties"] != nil: // reported already
 	case slices.Contains(types, "object") && len(n.at) == 0 && len(n.Names) == 0:
-		c.problem(n.at, "This object names no property and lets every one in. A tool that takes no arguments leaves \"parameters\" out; otherwise name them under \"properties\", and add \"additionalProperties\": false.")
+		c.problem(n.at, "This object names no property and lets every one in. A tool that takes no arguments leaves "+
+			"\"parameters\" out; otherwise name them under \"properties\", and add \"additionalProperties\": false.")
 	case slices.Contains(types, "object"):
 		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
 	case slices.Contains(types, "array"):
 		c.problem(n.at, "This array takes items of any kind; add \"items\" with their schema.")
 	default:
-		c.problem(n.at, "This takes a value of any kind; add \"type\" (or enum, const, $ref), and of an object its properties with \"additionalProperties\": false.")
+		c.problem(n.at, "This takes a value of any kind; add \"type\" (or enum, const, $ref), and of an object its properties "+
+			"with \"additionalProperties\": false.")
 	}
 }
 
@@ -290,7 +308,8 @@ func (c *schemaCheck) closes(n *Node) bool {
 // unappliedDefaults rejects defaults that are never applied.
 func (c *schemaCheck) unappliedDefaults(n *Node, unapplied bool) {
 	if unapplied && n.hasDefault {
-		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to where the property is described.")
+		c.problem(n.at.With("default"), "A default here is never applied, because this part only tests a value; move it to "+
+			"where the property is described.")
 	}
 	for _, child := range n.filled() {
 		if child != n.Ref {

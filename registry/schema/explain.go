@@ -265,7 +265,8 @@ func (e *explainer) dependent(f fact) []document.Problem {
 		for _, w := range wanted {
 			w, _ := w.(string)
 			if _, there := object[w]; !there {
-				problems = append(problems, document.Problem{Path: f.place.With(w).String(), Message: fmt.Sprintf("is required and missing, because %q is there", name)})
+				problems = append(problems, document.Problem{Path: f.place.With(w).String(),
+					Message: fmt.Sprintf("is required and missing, because %q is there", name)})
 			}
 		}
 	}
@@ -284,7 +285,8 @@ func (e *explainer) unknown(f fact) []document.Problem {
 		}
 		message := "is not a known parameter: this object takes no parameters, leave it out"
 		if len(problems) < MaxProblems && len(known) > 0 { // the others are only counted
-			message = fmt.Sprintf("is not a known parameter%s; known here: %s", document.DidYouMean(name, known), document.Shorten(strings.Join(known, ", "), 150))
+			message = fmt.Sprintf("is not a known parameter%s; known here: %s", document.DidYouMean(name, known),
+				document.Shorten(strings.Join(known, ", "), 150))
 		}
 		problems = append(problems, document.Problem{Path: f.place.With(document.Shorten(name, 80)).String(), Message: message})
 	}

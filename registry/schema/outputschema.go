@@ -13,13 +13,15 @@ import (
 func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 	p, problems := compile(raw, true)
 	for i := range problems {
-		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out", "leaves \"output\" out", "A tool that takes no arguments", "A tool whose data is not described").Replace(problems[i].Message)
+		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out",
+			"leaves \"output\" out", "A tool that takes no arguments", "A tool whose data is not described").Replace(problems[i].Message)
 	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	if place := p.Root.findDefault(); place != nil {
-		return nil, []document.Problem{{Path: place.String(), Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
+		return nil, []document.Problem{{Path: place.String(),
+			Message: "A default in the output has no effect: nothing is filled into what a tool answers. Remove it."}}
 	}
 	return p, nil
 }

@@ -56,7 +56,8 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 		return nil, problems
 	}
 	if _, isObject := doc.(map[string]any); !isObject {
-		return nil, []document.Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}."}}
+		return nil, []document.Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", " +
+			"\"properties\": {}, \"additionalProperties\": false}."}}
 	}
 	tree := &treeBuilder{nodes: map[string]*Node{}}
 	root := tree.build(doc, nil)
@@ -94,12 +95,14 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 	}
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return nil, nil, []document.Problem{{Message: "The schema does not compile: " + strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
+		return nil, nil, []document.Problem{{Message: "The schema does not compile: " +
+			strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
 	}
 	var problems []document.Problem
 	for _, leaf := range leaves(invalid) {
 		place, _ := document.ParseFragment(leaf.InstanceLocation)
-		problems = append(problems, document.Problem{Path: place.String(), Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
+		problems = append(problems, document.Problem{Path: place.String(),
+			Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
 	}
 	return nil, nil, problems
 }
@@ -150,7 +153,8 @@ func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []docu
 		}
 		compiled, err := compiler.Compile(schemaURL + "#" + document.Fragment(n.at))
 		if err != nil {
-			problems = append(problems, document.Problem{Path: place, Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
+			problems = append(problems, document.Problem{Path: place,
+				Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
 			continue
 		}
 		n.compiled = compiled
@@ -180,8 +184,9 @@ func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []doc
 		return nil
 	}
 	why := (&Schema{Doc: p.Doc, schema: n.compiled}).explain(err, value)[0]
-	return []document.Problem{{Path: place.String(), Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
-		what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
+	return []document.Problem{{Path: place.String(),
+		Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
+			what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
 }
 
 // treeBuilder makes a document's nodes, and then their links.
@@ -270,7 +275,8 @@ func (b *treeBuilder) link() {
 		target, isLocal := strings.CutPrefix(ref, "#")
 		if !isLocal {
 			b.problems = append(b.problems, document.Problem{Path: path,
-				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to into $defs and write \"#/$defs/…\".", document.Shorten(ref, 100))})
+				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to "+
+					"into $defs and write \"#/$defs/…\".", document.Shorten(ref, 100))})
 			continue
 		}
 		if p, ok := document.ParseFragment(target); ok {
@@ -278,7 +284,8 @@ func (b *treeBuilder) link() {
 		}
 		if n.Ref == nil {
 			b.problems = append(b.problems, document.Problem{Path: path,
-				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a name that $defs has.", document.Shorten(ref, 100))})
+				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a "+
+					"name that $defs has.", document.Shorten(ref, 100))})
 		}
 	}
 }
@@ -298,7 +305,8 @@ func (b *treeBuilder) measure(n *Node) {
 		return
 	} else if seen {
 		b.problems = append(b.problems, document.Problem{Path: n.at.String(),
-			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels out, as many as are needed."})
+			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels " +
+				"out, as many as are needed."})
 		return
 	}
 	b.measured[n] = false

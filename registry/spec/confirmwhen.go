@@ -108,14 +108,16 @@ func (r *specReader) confirmWhen(s *Spec, c *Compiled) (all []ConfirmWhen) {
 	list, ok := v.([]any)
 	switch {
 	case !ok || len(list) == 0:
-		r.problem(place, "\"confirmWhen\" is a list of conditions, such as [{\"argument\": \"amount\", \"above\": 100}], got %s; to ask for every call, leave it out.", document.Describe(v))
+		r.problem(place, "\"confirmWhen\" is a list of conditions, such as [{\"argument\": \"amount\", \"above\": 100}], got "+
+			"%s; to ask for every call, leave it out.", document.Describe(v))
 		return nil
 	case len(list) > maxConfirmWhen:
 		r.problem(place, "\"confirmWhen\" has %d conditions, at most %d are allowed.", len(list), maxConfirmWhen)
 		return nil
 	}
 	if said, _ := r.object["requiresConfirmation"].(bool); !said && !s.RequiresConfirmation {
-		r.problem(place, "The conditions say which calls a person is asked about, and requiresConfirmation is not true, so nobody is ever asked; make it true, or leave them out.")
+		r.problem(place, "The conditions say which calls a person is asked about, and requiresConfirmation is not true, so "+
+			"nobody is ever asked; make it true, or leave them out.")
 	}
 	for i, v := range list {
 		if one, ok := r.condition(place.Index(i), v, c); ok {
@@ -140,18 +142,21 @@ func (r *specReader) condition(place document.Pointer, v any, c *Compiled) (one 
 		}
 	}
 	if len(has) != 1 {
-		r.problem(place, "A condition has exactly one of %s, got %d of them; several conditions are entries of their own.", strings.Join(confirmOps, ", "), len(has))
+		r.problem(place, "A condition has exactly one of %s, got %d of them; several conditions are entries of their own.",
+			strings.Join(confirmOps, ", "), len(has))
 	}
 	name, isText := object["argument"].(string)
 	var n *schema.Node
 	switch {
 	case !isText || name == "":
-		r.problem(place.With("argument"), "The key \"argument\" names an argument, such as \"amount\" or \"slot.start\", got %s.", document.Show(object["argument"]))
+		r.problem(place.With("argument"), "The key \"argument\" names an argument, such as \"amount\" or "+
+			"\"slot.start\", got %s.", document.Show(object["argument"]))
 	case c != nil:
 		n = c.Parameters.Root
 		for token := range strings.SplitSeq(name, ".") {
 			if n = n.Property(token); n == nil {
-				r.problem(place.With("argument"), "The parameters have no %q; name an argument of theirs%s.", document.Shorten(name, 60), document.DidYouMean(name, c.Parameters.Root.AllNames()))
+				r.problem(place.With("argument"), "The parameters have no %q; name an argument of theirs%s.",
+					document.Shorten(name, 60), document.DidYouMean(name, c.Parameters.Root.AllNames()))
 				break
 			}
 		}

@@ -36,7 +36,8 @@ func (r *specReader) dynamic(c *Compiled) map[string]string {
 	}
 	byPlace, ok := v.(map[string]any)
 	if !ok || len(byPlace) == 0 {
-		r.problem(document.Pointer{"dynamic"}, "\"dynamic\" is an object such as {\"/properties/agent/enum\": %q}; without live values, leave it out.", LiveAgents)
+		r.problem(document.Pointer{"dynamic"},
+			"\"dynamic\" is an object such as {\"/properties/agent/enum\": %q}; without live values, leave it out.", LiveAgents)
 		return nil
 	}
 	dynamic := map[string]string{}
@@ -44,7 +45,8 @@ func (r *specReader) dynamic(c *Compiled) map[string]string {
 		at := document.Pointer{"dynamic", place}
 		source, _ := byPlace[place].(string)
 		if !slices.Contains(LiveSources(), source) {
-			r.problem(at, "The source of live values is one of %s, got %s%s.", strings.Join(LiveSources(), ", "), document.Show(byPlace[place]), document.DidYouMean(source, LiveSources()))
+			r.problem(at, "The source of live values is one of %s, got %s%s.", strings.Join(LiveSources(), ", "),
+				document.Show(byPlace[place]), document.DidYouMean(source, LiveSources()))
 			continue
 		}
 		if c != nil {
@@ -66,14 +68,16 @@ func fillable(root *schema.Node, place string) string {
 	}
 	n := root.Find(holder, map[*schema.Node]bool{})
 	if n == nil || n.Doc == nil {
-		return "The parameters have no schema at " + document.Shorten(holder, 100) + "; write the pointer from the parameters on, such as /properties/agent/enum"
+		return "The parameters have no schema at " + document.Shorten(holder, 100) +
+			"; write the pointer from the parameters on, such as /properties/agent/enum"
 	}
 	if typ, _ := n.Doc["type"].(string); typ != "string" {
 		return "Live values are texts: write \"type\": \"string\" at " + document.Shorten(holder, 100)
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
 		if !slices.Contains(liveKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
-			return "Beside an enum that is filled only " + strings.Join(liveKeywords[1:], ", ") + " may stand; remove \"" + document.Shorten(keyword, 40) + "\" at " + document.Shorten(holder, 100)
+			return "Beside an enum that is filled only " + strings.Join(liveKeywords[1:], ", ") + " may stand; remove \"" +
+				document.Shorten(keyword, 40) + "\" at " + document.Shorten(holder, 100)
 		}
 	}
 	return ""

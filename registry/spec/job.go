@@ -49,28 +49,36 @@ func (r *specReader) job() *Job {
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		r.problem(document.Pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", \"atOnce\": 2}, got %s; a tool without long work leaves it out.", document.Describe(v))
+		r.problem(document.Pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", "+
+			"\"atOnce\": 2}, got %s; a tool without long work leaves it out.", document.Describe(v))
 		return nil
 	}
 	r.onlyKeys(document.Pointer{"job"}, object, "a job", []string{"atOnce", "longest", "name"})
 	j := new(Job)
 	switch name, has := object["name"]; {
 	case !has:
-		r.problem(document.Pointer{"job", "name"}, "The key \"name\" is missing; add it: what the work is called, such as \"Yearly report\".")
+		r.problem(document.Pointer{"job", "name"},
+			"The key \"name\" is missing; add it: what the work is called, such as \"Yearly report\".")
 	default:
-		if j.Name, ok = name.(string); !ok || strings.TrimSpace(j.Name) == "" || strings.ContainsAny(j.Name, "\n\t") || utf8.RuneCountInString(j.Name) > maxJobName {
-			r.problem(document.Pointer{"job", "name"}, "\"name\" is one line of 1 to %d characters, got %s.", maxJobName, document.Describe(name))
+		if j.Name, ok = name.(string); !ok || strings.TrimSpace(j.Name) == "" || strings.ContainsAny(j.Name, "\n\t") ||
+			utf8.RuneCountInString(j.Name) > maxJobName {
+			r.problem(document.Pointer{"job", "name"}, "\"name\" is one line of 1 to %d characters, got %s.", maxJobName,
+				document.Describe(name))
 		}
 	}
 	if longest, has := object["longest"]; !has {
-		r.problem(document.Pointer{"job", "longest"}, "The key \"longest\" is missing; add it: the longest time of the work, such as \"30m\".")
+		r.problem(document.Pointer{"job", "longest"},
+			"The key \"longest\" is missing; add it: the longest time of the work, such as \"30m\".")
 	} else if j.Longest, _ = longest.(string); j.Within() == 0 {
-		r.problem(document.Pointer{"job", "longest"}, "\"longest\" is a time from 1s to 6h, such as \"90s\", \"30m\" or \"2h\", got %s.", document.Show(longest))
+		r.problem(document.Pointer{"job", "longest"},
+			"\"longest\" is a time from 1s to 6h, such as \"90s\", \"30m\" or \"2h\", got %s.", document.Show(longest))
 	}
 	if most, has := object["atOnce"]; !has {
-		r.problem(document.Pointer{"job", "atOnce"}, "The key \"atOnce\" is missing; add it: how many jobs of the tool one user may have under way.")
+		r.problem(document.Pointer{"job", "atOnce"},
+			"The key \"atOnce\" is missing; add it: how many jobs of the tool one user may have under way.")
 	} else if j.AtOnce, ok = wholeNumber(most); !ok || j.AtOnce < 1 || j.AtOnce > maxJobsAtOnce {
-		r.problem(document.Pointer{"job", "atOnce"}, "\"atOnce\" is a whole number from 1 to %d, got %s.", maxJobsAtOnce, document.Describe(most))
+		r.problem(document.Pointer{"job", "atOnce"}, "\"atOnce\" is a whole number from 1 to %d, got %s.", maxJobsAtOnce,
+			document.Describe(most))
 	}
 	return j
 }

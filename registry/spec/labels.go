@@ -39,9 +39,13 @@ func (r *specReader) tags() []string {
 	}
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 || len(list) > maxTags {
-		r.problem(document.Pointer{"tags"}, "\"tags\" is a list of 1 to %d words, such as [\"calendar\"]; without any, leave it out.", maxTags)
+		r.problem(document.Pointer{"tags"}, "\"tags\" is a list of 1 to %d words, such as [\"calendar\"]; without "+
+			"any, leave it out.", maxTags)
 		return nil
 	}
 	form := fmt.Sprintf("A tag has small letters and digits, in words joined by single dashes, at most %d", maxTag)
-	return r.words(document.Pointer{"tags"}, list, "The tag ", form, func(s string) bool { return len(s) <= maxTag && tagForm.MatchString(s) })
+	return r.words(document.Pointer{"tags"}, list, "The tag ", form, func(s string) bool {
+		return len(s) <= maxTag &&
+			tagForm.MatchString(s)
+	})
 }

@@ -34,7 +34,9 @@ func Parse(data []byte) (Spec, []document.Problem) {
 		return Spec{}, append(problems, document.Problem{Message: err.Error()})
 	}
 	if i := document.LoneSurrogate(data); i >= 0 {
-		problems = append(problems, document.Problem{Message: fmt.Sprintf("The escape %s at %s is half of a character (a lone surrogate); write the whole pair, or the character itself.", data[i:min(i+6, len(data))], document.Position(data, int64(i)+1))})
+		problems = append(problems, document.Problem{Message: fmt.Sprintf("The escape %s at %s is half of a character (a lone "+
+			"surrogate); write the whole pair, or the character itself.", data[i:min(i+6, len(data))],
+			document.Position(data, int64(i)+1))})
 	}
 	spec, _, found := Read(object, raw)
 	return spec, document.SortProblems(append(problems, found...))
@@ -42,11 +44,14 @@ func Parse(data []byte) (Spec, []document.Problem) {
 
 var (
 	toolIDForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
-	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-` +
+		`z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 	specKeys = []string{
-		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen", "description", "dynamic", "idempotencyKey", "idempotent", "job", "latencyBudgetMs",
-		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "variantOf", "version",
+		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen",
+		"description", "dynamic", "idempotencyKey", "idempotent", "job", "latencyBudgetMs",
+		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation",
+		"scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "variantOf", "version",
 	}
 )
 
@@ -103,17 +108,20 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 	r := &specReader{object: object}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(specKeys, key) {
-			r.problem(document.Pointer{key}, "The key %q is not known%s. A schema.json has: %s.", document.Shorten(key, 60), document.DidYouMean(key, specKeys), strings.Join(specKeys, ", "))
+			r.problem(document.Pointer{key}, "The key %q is not known%s. A schema.json has: %s.", document.Shorten(key, 60),
+				document.DidYouMean(key, specKeys), strings.Join(specKeys, ", "))
 		}
 	}
 	s := Spec{
-		ToolID:               r.text("toolId", true, MaxToolID),
-		Version:              r.text("version", true, 100),
-		Title:                r.title(),
-		Tags:                 r.tags(),
-		Description:          r.text("description", true, MaxDescription),
-		Category:             Category(r.word("category", true, string(CategoryRetrieval), string(CategoryAction), string(CategoryUtility))),
-		SideEffects:          SideEffects(r.word("sideEffects", true, string(SideEffectsNone), string(SideEffectsReadOnly), string(SideEffectsWrites))),
+		ToolID:      r.text("toolId", true, MaxToolID),
+		Version:     r.text("version", true, 100),
+		Title:       r.title(),
+		Tags:        r.tags(),
+		Description: r.text("description", true, MaxDescription),
+		Category: Category(r.word("category", true, string(CategoryRetrieval), string(CategoryAction),
+			string(CategoryUtility))),
+		SideEffects: SideEffects(r.word("sideEffects", true, string(SideEffectsNone), string(SideEffectsReadOnly),
+			string(SideEffectsWrites))),
 		Idempotent:           r.flag("idempotent", true),
 		RequiresConfirmation: r.flag("requiresConfirmation", true),
 		AllowedModes:         r.modes(),
@@ -136,7 +144,8 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 	r.rules(&s)
 	r.problems = append(r.problems, document.Legible(object, nil)...)
 	if strings.TrimSpace(s.Description) != "" && document.Wordless(s.Description) {
-		r.problem(document.Pointer{"description"}, "The description holds no word but markup; write a sentence that tells a model when to call the tool.")
+		r.problem(document.Pointer{"description"},
+			"The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
 	available, open := r.availability()
 	s.Availability = available
@@ -274,9 +283,10 @@ func (r *specReader) modes() []Mode {
 		return nil
 	}
 	var modes []Mode
-	for _, mode := range r.words(document.Pointer{"allowedModes"}, list, "The mode ", "A mode is \"text\" or \"voice\"", func(s string) bool {
-		return Mode(s) == ModeText || Mode(s) == ModeVoice
-	}) {
+	for _, mode := range r.words(document.Pointer{"allowedModes"}, list, "The mode ", "A mode is \"text\" or \"voice\"",
+		func(s string) bool {
+			return Mode(s) == ModeText || Mode(s) == ModeVoice
+		}) {
 		modes = append(modes, Mode(mode))
 	}
 	return modes
@@ -285,7 +295,8 @@ func (r *specReader) modes() []Mode {
 // rules checks the rules between fields, and the form of some fields.
 func (r *specReader) rules(s *Spec) {
 	if s.ToolID != "" && !toolIDForm.MatchString(s.ToolID) {
-		r.problem(document.Pointer{"toolId"}, "A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", document.Show(s.ToolID))
+		r.problem(document.Pointer{"toolId"},
+			"A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", document.Show(s.ToolID))
 	}
 	if why := Reserved(s.ToolID); why != "" {
 		r.problem(document.Pointer{"toolId"}, "The name %s %s; take another.", document.Show(s.ToolID), why)
@@ -300,10 +311,13 @@ func (r *specReader) rules(s *Spec) {
 		r.problem(document.Pointer{"idempotent"}, "A retrieval tool is idempotent; write true or make the category \"action\".")
 	}
 	if s.LatencyBudgetMS > s.TimeoutMS {
-		r.problem(document.Pointer{"latencyBudgetMs"}, "The latency budget of %d ms is longer than the hard limit timeoutMs of %d ms; lower it or raise timeoutMs.", s.LatencyBudgetMS, s.TimeoutMS)
+		r.problem(document.Pointer{"latencyBudgetMs"},
+			"The latency budget of %d ms is longer than the hard limit timeoutMs of %d ms; lower it or raise timeoutMs.",
+			s.LatencyBudgetMS, s.TimeoutMS)
 	}
 	if s.Scheduling != "" && s.Behavior == BehaviorBlocking {
-		r.problem(document.Pointer{"scheduling"}, "Scheduling says when the answer of a call that does not block is spoken; remove it or make behavior \"non_blocking\".")
+		r.problem(document.Pointer{"scheduling"},
+			"Scheduling says when the answer of a call that does not block is spoken; remove it or make behavior \"non_blocking\".")
 	}
 }
 
@@ -320,7 +334,8 @@ func (r *specReader) parameters(s *Spec) *Compiled {
 	c.businessKey, c.hasKey = r.template("idempotencyKey", s.IdempotencyKey, false, params.Root)
 	c.preview, c.hasView = r.template("preview", s.Preview, true, params.Root)
 	if c.hasKey && len(c.businessKey.parts) < 2 {
-		r.problem(document.Pointer{"idempotencyKey"}, "This template names no argument, so that all calls would be one; write {name} for an argument.")
+		r.problem(document.Pointer{"idempotencyKey"},
+			"This template names no argument, so that all calls would be one; write {name} for an argument.")
 	}
 	return c
 }
@@ -401,7 +416,8 @@ func clampable(root *schema.Node, name string, limit int) string {
 	case float64(limit) < lowest:
 		return fmt.Sprintf("The clamp %d is below the minimum of %q; raise it", limit, name)
 	case !neverAbove(n, limit) && n.Refuses(json.Number(strconv.Itoa(limit))):
-		return fmt.Sprintf("The clamp %d is not a valid value of %q: a call lowered to it would be invalid; choose a valid one", limit, name)
+		return fmt.Sprintf("The clamp %d is not a valid value of %q: a call lowered to it would be invalid; "+
+			"choose a valid one", limit, name)
 	}
 	return ""
 }

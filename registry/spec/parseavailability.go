@@ -37,7 +37,8 @@ func (r *specReader) availability() (*Availability, *hours) {
 	at := document.Pointer{"availability"}
 	object, ok := v.(map[string]any)
 	if !ok || len(object) == 0 {
-		r.problem(at, "\"availability\" is an object with conditions, such as {\"features\": [\"beta\"]}, got %s; for a tool that is always there, leave it out.", document.Describe(v))
+		r.problem(at, "\"availability\" is an object with conditions, such as {\"features\": [\"beta\"]}, got %s; for a tool "+
+			"that is always there, leave it out.", document.Describe(v))
 		return nil, nil
 	}
 	r.onlyKeys(at, object, "an availability", availabilityKeys)
@@ -48,14 +49,16 @@ func (r *specReader) availability() (*Availability, *hours) {
 		return strings.TrimSpace(s) == s && s != "" && len(s) <= MaxAgent
 	})
 	a.Scopes = r.conditions(at.With("scopes"), object["scopes"], "a scope, such as \"calendar.write\"", ValidScope)
-	a.Features = r.conditions(at.With("features"), object["features"], "the name of a feature, in small letters, digits, - and _, such as \"spring-sale\"", ValidFeature)
+	a.Features = r.conditions(at.With("features"), object["features"],
+		"the name of a feature, in small letters, digits, - and _, such as \"spring-sale\"", ValidFeature)
 	return a, h
 }
 
 func (r *specReader) onlyKeys(at document.Pointer, object map[string]any, what string, known []string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(known, key) {
-			r.problem(at.With(key), "The key %q is not known: %s has %s%s.", document.Shorten(key, 60), what, strings.Join(known, ", "), document.DidYouMean(key, known))
+			r.problem(at.With(key), "The key %q is not known: %s has %s%s.", document.Shorten(key, 60), what,
+				strings.Join(known, ", "), document.DidYouMean(key, known))
 		}
 	}
 }
@@ -92,7 +95,8 @@ func (r *specReader) zone(at document.Pointer, object map[string]any, a *Availab
 	_, timed := object["times"]
 	switch {
 	case !has && timed:
-		r.problem(at.With("zone"), "The key \"zone\" is missing; add the IANA name of the zone that the times are in, such as \"Europe/Oslo\" or \"UTC\".")
+		r.problem(at.With("zone"), "The key \"zone\" is missing; add the IANA name of the zone that the times are in, such as "+
+			"\"Europe/Oslo\" or \"UTC\".")
 		return
 	case !has:
 		return
@@ -116,7 +120,8 @@ func (r *specReader) times(at document.Pointer, object map[string]any, a *Availa
 	list, ok := v.([]any)
 	switch {
 	case !ok:
-		r.problem(at, "\"times\" is a list of windows, such as [{\"weekdays\": [\"mon\"], \"from\": \"09:00\", \"to\": \"17:00\"}], got %s.", document.Describe(v))
+		r.problem(at, "\"times\" is a list of windows, such as [{\"weekdays\": [\"mon\"], \"from\": \"09:00\", \"to\": "+
+			"\"17:00\"}], got %s.", document.Describe(v))
 		return
 	case len(list) == 0:
 		r.problem(at, "\"times\" is empty, so nobody would ever have the tool; name a window, or leave it out.")
@@ -154,7 +159,8 @@ func (r *specReader) window(at document.Pointer, v any, a *Availability, h *hour
 func (r *specReader) possible(at document.Pointer, told TimeWindow, w window) {
 	switch {
 	case w.from >= w.to:
-		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two windows, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
+		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two "+
+			"windows, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
 	case !w.since.IsZero() && !w.until.IsZero() && w.until.Before(w.since):
 		r.problem(at.With("until"), "The window ends on %s, before it begins on %s, so that it never holds.", told.Until, told.Since)
 	case !w.since.IsZero() && !w.until.IsZero():
@@ -163,7 +169,8 @@ func (r *specReader) possible(at document.Pointer, told TimeWindow, w window) {
 				return
 			}
 		}
-		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so that the window never holds.", told.Since, told.Until)
+		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so that the window never holds.",
+			told.Since, told.Until)
 	}
 }
 
@@ -178,7 +185,8 @@ func (r *specReader) weekdays(at document.Pointer, object map[string]any, w *win
 		r.problem(at, "\"weekdays\" is a list such as [\"mon\", \"fri\"], got %s; for every day, leave it out.", document.Describe(v))
 		return nil
 	}
-	days = r.words(at, list, "", "A weekday is one of mon, tue, wed, thu, fri, sat, sun", func(s string) bool { return slices.Contains(weekdays, s) }, weekdays...)
+	days = r.words(at, list, "", "A weekday is one of mon, tue, wed, thu, fri, sat, sun",
+		func(s string) bool { return slices.Contains(weekdays, s) }, weekdays...)
 	for _, day := range days {
 		w.days[slices.Index(weekdays, day)] = true
 	}
@@ -196,7 +204,8 @@ func (r *specReader) clock(at document.Pointer, object map[string]any, missing i
 	case text == "24:00" && at[len(at)-1] == "to":
 		return text, 24 * 60
 	case !clockForm.MatchString(text):
-		r.problem(at, "%q is a time of day from 00:00 to 23:59, such as \"09:30\" (\"to\" may be \"24:00\"), got %s.", at[len(at)-1], document.Show(v))
+		r.problem(at, "%q is a time of day from 00:00 to 23:59, such as \"09:30\" (\"to\" may be \"24:00\"), got %s.",
+			at[len(at)-1], document.Show(v))
 		return "", missing
 	}
 	return text, int(text[0]-'0')*600 + int(text[1]-'0')*60 + int(text[3]-'0')*10 + int(text[4]-'0')

@@ -42,20 +42,25 @@ func (r *specReader) rateLimit() *RateLimit {
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		r.problem(document.Pointer{"rateLimit"}, "\"rateLimit\" is an object such as {\"calls\": 5, \"window\": \"1h\"}, got %s; without a limit, leave it out.", document.Describe(v))
+		r.problem(document.Pointer{"rateLimit"},
+			"\"rateLimit\" is an object such as {\"calls\": 5, \"window\": \"1h\"}, got %s; without a limit, leave it out.",
+			document.Describe(v))
 		return nil
 	}
 	r.onlyKeys(document.Pointer{"rateLimit"}, object, "a rateLimit", []string{"calls", "window"})
 	l := new(RateLimit)
 	if calls, has := object["calls"]; !has {
-		r.problem(document.Pointer{"rateLimit", "calls"}, "The key \"calls\" is missing; add it: how often the tool may run for one user within the window.")
+		r.problem(document.Pointer{"rateLimit", "calls"},
+			"The key \"calls\" is missing; add it: how often the tool may run for one user within the window.")
 	} else if l.Calls, ok = wholeNumber(calls); !ok || l.Calls < 1 || l.Calls > maxRateCalls {
-		r.problem(document.Pointer{"rateLimit", "calls"}, "\"calls\" is a whole number from 1 to %d, got %s.", maxRateCalls, document.Describe(calls))
+		r.problem(document.Pointer{"rateLimit", "calls"}, "\"calls\" is a whole number from 1 to %d, got %s.", maxRateCalls,
+			document.Describe(calls))
 	}
 	if window, has := object["window"]; !has {
 		r.problem(document.Pointer{"rateLimit", "window"}, "The key \"window\" is missing; add it: a time such as \"1h\".")
 	} else if l.Window, _ = window.(string); l.Within() == 0 {
-		r.problem(document.Pointer{"rateLimit", "window"}, "\"window\" is a time from 1s to 24h, such as \"30s\", \"10m\" or \"1h30m\", got %s.", document.Show(window))
+		r.problem(document.Pointer{"rateLimit", "window"},
+			"\"window\" is a time from 1s to 24h, such as \"30s\", \"10m\" or \"1h30m\", got %s.", document.Show(window))
 	}
 	return l
 }

@@ -106,7 +106,8 @@ func (s Setting) read(v any) (value any, why string) {
 
 // settingTypes lists all types.
 var settingTypes = []string{
-	string(SettingString), string(SettingInteger), string(SettingNumber), string(SettingBoolean), string(SettingDuration), string(SettingList),
+	string(SettingString), string(SettingInteger), string(SettingNumber), string(SettingBoolean), string(SettingDuration),
+	string(SettingList),
 }
 
 var (
@@ -122,7 +123,9 @@ func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
 	}
 	byName, ok := v.(map[string]any)
 	if !ok || len(byName) == 0 || len(byName) > maxSettings {
-		r.problem(document.Pointer{"settings"}, "\"settings\" is an object of 1 to %d settings by name, such as {\"base_url\": {\"type\": \"string\", \"description\": \"Where the service is.\"}}; without any, leave it out.", maxSettings)
+		r.problem(document.Pointer{"settings"},
+			"\"settings\" is an object of 1 to %d settings by name, such as {\"base_url\": {\"type\": \"string\", "+
+				"\"description\": \"Where the service is.\"}}; without any, leave it out.", maxSettings)
 		return nil
 	}
 	var texts map[string]map[string]json.RawMessage
@@ -132,9 +135,11 @@ func (r *specReader) settings(raw json.RawMessage) map[string]Setting {
 		place := document.Pointer{"settings", name}
 		switch {
 		case name == settingEnabled:
-			r.problem(place, "Every tool has the setting \"enabled\" by itself, with which an operator switches it off; choose another name.")
+			r.problem(place, "Every tool has the setting \"enabled\" by itself, with which an operator switches it off; "+
+				"choose another name.")
 		case !settingForm.MatchString(name) || len(name) > maxSettingName:
-			r.problem(place, "A setting's name has small letters, digits and single underscores, a letter first, at most %d, got %s.", maxSettingName, document.Show(name))
+			r.problem(place, "A setting's name has small letters, digits and single underscores, a letter first, at "+
+				"most %d, got %s.", maxSettingName, document.Show(name))
 		default:
 			settings[name] = r.setting(place, byName[name], texts[name]["default"])
 		}
@@ -150,7 +155,8 @@ func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMe
 		return Setting{}
 	}
 	r.onlyKeys(place, object, "a setting", settingKeys)
-	for key, what := range map[string]string{"type": strings.Join(settingTypes, ", "), "description": "a sentence that tells an operator what it is for"} {
+	for key, what := range map[string]string{"type": strings.Join(settingTypes, ", "),
+		"description": "a sentence that tells an operator what it is for"} {
 		if _, has := object[key]; !has {
 			r.problem(place.With(key), "The key %q is missing; add it: %s.", key, what)
 		}
@@ -173,7 +179,8 @@ func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMe
 	case why != "":
 		r.problem(place.With("default"), "The default is %s, got %s.", why, document.Show(given))
 	case s.Secret && given != "":
-		r.problem(place.With("default"), "A secret does not stand in schema.json, which everybody who has the code reads. Remove the default, or write \"\" if the tool works without the secret.")
+		r.problem(place.With("default"), "A secret does not stand in schema.json, which everybody who has the code reads. "+
+			"Remove the default, or write \"\" if the tool works without the secret.")
 	default:
 		if text, is := value.(string); is && strings.ContainsFunc(text, func(c rune) bool { return c < ' ' }) {
 			r.problem(place.With("default"), "The default holds a control character; remove it.")

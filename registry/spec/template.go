@@ -27,8 +27,10 @@ type templatePart struct {
 
 var (
 	errBrace   = errors.New("a brace stands alone; an argument is written {name}, a brace itself {{ or }}")
-	errBracket = errors.New("a bracket stands alone or within others; what may be left out is written [with {name}], a bracket itself [[ or ]]")
-	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the brackets themselves")
+	errBracket = errors.New("a bracket stands alone or within others; what may be left out is written [with {name}], a " +
+		"bracket itself [[ or ]]")
+	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the " +
+		"brackets themselves")
 )
 
 // parseTemplate parses a template; sections enables brackets.
@@ -142,7 +144,8 @@ func (t template) check(root *schema.Node) error {
 		n := root
 		for i, token := range part.path {
 			if n = n.Property(token); n == nil {
-				return fmt.Errorf("{%s} is not an argument: the parameters have no %q", strings.Join(part.path, "."), strings.Join(part.path[:i+1], "."))
+				return fmt.Errorf("{%s} is not an argument: the parameters have no %q", strings.Join(part.path, "."),
+					strings.Join(part.path[:i+1], "."))
 			}
 		}
 		if part.form != nil {

@@ -21,7 +21,8 @@ type form struct {
 	item  *template      // the format of an item; nil for the item itself
 }
 
-var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and what to write of each item")
+var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and " +
+	"what to write of each item")
 
 // parseForm parses the form after the bar, and the end of a span in the name.
 func parseForm(name, text string) (string, *form, error) {
@@ -87,7 +88,8 @@ func (f *form) check(name string, n, root *schema.Node) error {
 		return nil
 	}
 	if !n.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a pattern for local times", name)
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a "+
+			"pattern for local times", name)
 	}
 	if f.until == nil {
 		return nil
@@ -99,7 +101,8 @@ func (f *form) check(name string, n, root *schema.Node) error {
 		}
 	}
 	if !end.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a pattern for local times", strings.Join(f.until, "."))
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a "+
+			"pattern for local times", strings.Join(f.until, "."))
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ const settingShare = "share"
 // noShare rejects an own setting with that name.
 func (r *specReader) noShare(s *Spec) {
 	if _, has := s.Settings[settingShare]; has && s.VariantOf != "" {
-		r.problem(document.Pointer{"settings", settingShare}, "A version of another tool has a setting \"share\" that is not its own: how many of the users get it. Take another name.")
+		r.problem(document.Pointer{"settings", settingShare},
+			"A version of another tool has a setting \"share\" that is not its own: how many of the users get it. Take another name.")
 	}
 }
 
@@ -44,9 +45,11 @@ func Disagreements(of, v *Spec) []document.Problem {
 	}{
 		{"category", "budgets and prompts go by it", of.Category == v.Category},
 		{"sideEffects", "what a call may change must not depend on the version", of.SideEffects == v.SideEffects},
-		{"requiresConfirmation", "whether a person is asked must not depend on the version", of.RequiresConfirmation == v.RequiresConfirmation},
+		{"requiresConfirmation", "whether a person is asked must not depend on the version",
+			of.RequiresConfirmation == v.RequiresConfirmation},
 		{"confirmWhen", "whether a person is asked must not depend on the version", reflect.DeepEqual(of.ConfirmWhen, v.ConfirmWhen)},
-		{"allowedModes", "a user who has drawn the version would lack the tool by voice or in text", sameSet(of.AllowedModes, v.AllowedModes)},
+		{"allowedModes", "a user who has drawn the version would lack the tool by voice or in text",
+			sameSet(of.AllowedModes, v.AllowedModes)},
 		{"requires", "who has the tool must not depend on the version", sameSet(of.Requires, v.Requires)},
 		{"availability", "who has the tool must not depend on the version", reflect.DeepEqual(of.Availability, v.Availability)},
 		{"rateLimit", "both versions count together", reflect.DeepEqual(of.RateLimit, v.RateLimit)},
@@ -57,13 +60,17 @@ func Disagreements(of, v *Spec) []document.Problem {
 		}
 	}
 	if of.VariantOf != "" {
-		problems = append(problems, document.Problem{Path: "/variantOf", Message: of.ToolID + " is itself a version of " + of.VariantOf + "; name that one."})
+		problems = append(problems, document.Problem{Path: "/variantOf", Message: of.ToolID + " is itself a version of " +
+			of.VariantOf + "; name that one."})
 	}
 	if of.Job != nil || v.Job != nil {
-		problems = append(problems, document.Problem{Path: "/variantOf", Message: "A tool with long work has no versions side by side: a job may go on after its user has drawn another version, which could not read its payload."})
+		problems = append(problems, document.Problem{Path: "/variantOf",
+			Message: "A tool with long work has no versions side by side: a job may go on after its user has drawn another " +
+				"version, which could not read its payload."})
 	}
 	if of.Version == v.Version {
-		problems = append(problems, document.Problem{Path: "/version", Message: "The version " + v.Version + " is that of " + of.ToolID + ", too; the audit tells versions apart by it."})
+		problems = append(problems, document.Problem{Path: "/version", Message: "The version " + v.Version + " is that of " +
+			of.ToolID + ", too; the audit tells versions apart by it."})
 	}
 	return problems
 }

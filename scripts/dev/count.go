@@ -66,7 +66,8 @@ func (s *sizes) walk(tree fs.FS) error {
 			if name == "." {
 				return nil
 			}
-			if base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor" || base == "node_modules" || name == "bin" || name == "dist" {
+			if base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor" || base == "node_modules" ||
+				name == "bin" || name == "dist" {
 				return fs.SkipDir
 			}
 			if !strings.Contains(name, "/") {
@@ -77,7 +78,8 @@ func (s *sizes) walk(tree fs.FS) error {
 		switch {
 		case strings.HasSuffix(base, ".go") && !strings.HasSuffix(base, "_test.go") && !strings.HasPrefix(name, "examples/"):
 			return s.countGo(tree, name)
-		case strings.HasSuffix(base, ".md") && base != "guide.md" && !strings.HasPrefix(name, "internal/backends/") && !strings.HasPrefix(name, "prompts/") && !strings.HasPrefix(name, "registry/"):
+		case strings.HasSuffix(base, ".md") && base != "guide.md" && !strings.HasPrefix(name, "internal/backends/") &&
+			!strings.HasPrefix(name, "prompts/") && !strings.HasPrefix(name, "registry/"):
 			return s.countWords(tree, name)
 		}
 		return nil

@@ -28,7 +28,8 @@ var signs = []struct {
 	{"MPL-2.0", []string{"mozilla public license", "version 2.0"}},
 	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "neither the name"}},
 	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "may not be used to endorse or promote products"}},
-	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms", "this list of conditions and the following disclaimer in the documentation"}},
+	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms",
+		"this list of conditions and the following disclaimer in the documentation"}},
 	{"MIT", []string{"permission is hereby granted, free of charge", "the above copyright notice and this permission notice"}},
 	{"MIT-0", []string{"mit no attribution"}},
 	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose"}},
@@ -68,7 +69,8 @@ func licenseOf(dir string) (string, error) {
 			return spdx, nil
 		}
 	}
-	return "", errors.New("its license is not one of those that scripts/dev/licenses.go knows: read it, and add its signs or drop the module")
+	return "", errors.New("its license is not one of those that scripts/dev/licenses.go knows: read it, and add its signs " +
+		"or drop the module")
 }
 
 // licensed returns the program's modules and the page's packages with their licenses.

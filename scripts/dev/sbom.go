@@ -30,7 +30,8 @@ func sbom(args []string) error {
 		license[m.Path] = m.license
 	}
 	bom := cdx.NewBOM()
-	root := cdx.Component{BOMRef: "voicegw", Type: cdx.ComponentTypeApplication, Name: "voicegw", Version: version, Licenses: spdx("Apache-2.0")}
+	root := cdx.Component{BOMRef: "voicegw", Type: cdx.ComponentTypeApplication, Name: "voicegw", Version: version,
+		Licenses: spdx("Apache-2.0")}
 	bom.Metadata = &cdx.Metadata{Component: &root}
 	components := []cdx.Component{library("pkg:golang/std@"+info.GoVersion, "std", info.GoVersion, "BSD-3-Clause")}
 	for _, dep := range info.Deps {
@@ -59,7 +60,8 @@ func sbom(args []string) error {
 }
 
 func library(purl, name, version, license string) cdx.Component {
-	return cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: purl, Licenses: spdx(license)}
+	return cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: purl,
+		Licenses: spdx(license)}
 }
 
 func spdx(id string) *cdx.Licenses {

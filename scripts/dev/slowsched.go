@@ -75,7 +75,8 @@ func writeOverlay(goroot, folder string) error {
 			sources[e.file] = string(data)
 		}
 		if strings.Count(sources[e.file], e.old) != 1 {
-			return fmt.Errorf("the scheduler of %s has no single %q in %s: fix the edits in scripts/dev/slowsched.go, or run with SCHEDULER=plain", runtime.Version(), e.old, e.file)
+			return fmt.Errorf("the scheduler of %s has no single %q in %s: fix the edits in scripts/dev/slowsched.go, or run "+
+				"with SCHEDULER=plain", runtime.Version(), e.old, e.file)
 		}
 		sources[e.file] = strings.Replace(sources[e.file], e.old, e.new, 1)
 	}

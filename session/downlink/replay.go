@@ -308,7 +308,8 @@ func (w *rewinder) message(e sentEntry) {
 	}
 	again := Entry{Text: e.text, seq: e.seq, opens: e.item != "", kind: repeats}
 	if it := w.d.held.endedAt(e.seq); it != nil { // less of the item may be sent again than the end says
-		again.item, again.end = it.id, &protocol.AudioEnd{Header: protocol.Header{Turn: it.turn}, ItemID: it.id, AudioMS: it.whole / w.d.perMS()}
+		again.item, again.end = it.id, &protocol.AudioEnd{Header: protocol.Header{Turn: it.turn}, ItemID: it.id,
+			AudioMS: it.whole / w.d.perMS()}
 	} else if e.end != nil {
 		again.Text = w.lostEnd(e)
 	}

@@ -45,7 +45,8 @@ func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User)
 		notices = nil
 		note := func(text string) {
 			notices = append(notices, text)
-			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
+			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice,
+				Role: conversation.RoleNotice, Text: text, System: true})
 		}
 		for _, j := range ended {
 			if !c.Told(j.ID) {
@@ -111,7 +112,8 @@ func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result jso
 				return nil // an unacknowledged earlier try wrote it
 			}
 			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)
-			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text, System: true, Turn: talk.Turns})
+			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text,
+				System: true, Turn: talk.Turns})
 			return nil
 		})
 	})

@@ -141,7 +141,8 @@ func (d *Handoffs) write(ctx context.Context, part Part) error {
 		if err := d.voice.Fenced(ctx, part.SessionID, part.Epoch, part.User.String(), part.ConversationID); err != nil {
 			return err
 		}
-		if part.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == part.SessionID && e.At.After(newest) }) {
+		if part.SessionID != "" && slices.ContainsFunc(c.Entries,
+			func(e conversation.Entry) bool { return e.SessionID == part.SessionID && e.At.After(newest) }) {
 			return store.ErrFenced // another node continued and ended the session
 		}
 		c.User, c.Agent = part.User.String(), cmp.Or(c.Agent, part.Agent)

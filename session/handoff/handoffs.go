@@ -107,7 +107,8 @@ func (d *Handoffs) Offer(ctx context.Context, r registry.VoiceRequest) (offer re
 			Principal: r.Guarantor.ID, Mark: r.Guarantor.Mark, PrincipalExpires: r.Guarantor.Expires,
 		})
 	}
-	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser, store.ErrFull: registry.ErrFull} {
+	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser,
+		store.ErrFull: registry.ErrFull} {
 		if errors.Is(err, from) {
 			err = fmt.Errorf("%w: %w", to, err)
 		}
@@ -139,7 +140,8 @@ func (d *Handoffs) storeRequest(ctx context.Context, r registry.VoiceRequest) er
 	}
 	in, turn, now := Invitation{User: who, Agent: r.Agent}, 0, time.Now()
 	for i, u := range r.Said {
-		e := conversation.Entry{At: now.Add(time.Duration(i-len(r.Said)) * time.Millisecond), Side: conversation.SideText, Role: conversation.RoleAssistant, Text: u.Text}
+		e := conversation.Entry{At: now.Add(time.Duration(i-len(r.Said)) * time.Millisecond), Side: conversation.SideText,
+			Role: conversation.RoleAssistant, Text: u.Text}
 		if !u.Assistant {
 			e.Role = conversation.RoleUser
 			turn++

@@ -58,7 +58,8 @@ func (y *Transcript) Past(own prompts.Mark, lasted time.Duration) []transport.Pa
 	}
 	var past []transport.Past
 	if from > 0 || y.dropped > 0 {
-		past = append(past, transport.PastNote{Text: own.Notice(prompts.SaidBefore(conversation.Summary(entriesOf(utterances[:from]), lasted)))})
+		past = append(past, transport.PastNote{Text: own.Notice(
+			prompts.SaidBefore(conversation.Summary(entriesOf(utterances[:from]), lasted)))})
 	}
 	for _, s := range utterances[from:] {
 		past = append(past, s.past(own)...)

@@ -112,7 +112,8 @@ func (y *Transcript) withoutDraft() *Transcript {
 	for n > 0 && y.utterances[n-1].entry.Role == conversation.RoleContext {
 		n-- // the page may add context while the user speaks
 	}
-	if n == 0 || !y.utterances[n-1].draft || y.utterances[n-1].entry.Role != conversation.RoleUser || y.utterances[n-1].entry.Turn <= y.ended {
+	if n == 0 || !y.utterances[n-1].draft || y.utterances[n-1].entry.Role != conversation.RoleUser ||
+		y.utterances[n-1].entry.Turn <= y.ended {
 		return y
 	}
 	z := *y
@@ -142,7 +143,8 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 // History, dropped is its number of older entries. kept are the session's entries in the conversation, which are
 // added; newer are those of them that are not older than entries, with the session's turns. placed is the cost of all
 // entries, including dropped ones.
-func RestoreTranscript(of Part, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int, placed cost.Amount) (y *Transcript, newer []conversation.Entry) {
+func RestoreTranscript(of Part, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int,
+	placed cost.Amount) (y *Transcript, newer []conversation.Entry) {
 	y = NewTranscript(of)
 	gone := placed
 	for _, e := range entries {

@@ -75,7 +75,8 @@ func (k *Saver) write(busy chan struct{}) {
 		cancel()
 		k.mu.Lock()
 		if err != nil && !k.failed && !stopped {
-			k.logger.Warn("the conversation could not be saved; the next save will include it", "conversation_id", part.ConversationID, "error", err)
+			k.logger.Warn("the conversation could not be saved; the next save will include it",
+				"conversation_id", part.ConversationID, "error", err)
 		}
 		k.failed = err != nil
 		k.mu.Unlock()

@@ -59,7 +59,8 @@ type answeredTool struct {
 
 // Record takes an input and the step's actions. queued returns how much audio of an item had arrived before the step,
 // in ms. done: a turn has ended, or more is known of an ended one.
-func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) (done bool) {
+func (y *Transcript) Record(in orchestrator.Input, actions []orchestrator.Action, at time.Time,
+	queued func(item string) int64) (done bool) {
 	if y == nil {
 		return false
 	}
@@ -244,7 +245,8 @@ func (y *Transcript) transcript(a orchestrator.Transcript) {
 // called records a call, in one entry with the previous calls of its turn.
 func (y *Transcript) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
-	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil && len(y.utterances[n-1].entry.Calls) < maxCallsTogether {
+	if n := len(y.utterances); n > 0 && y.utterances[n-1].entry.Turn == a.Turn && y.utterances[n-1].entry.Calls != nil &&
+		len(y.utterances[n-1].entry.Calls) < maxCallsTogether {
 		last := y.utterances[n-1]
 		last.entry.Calls = append(last.entry.Calls, call)
 		return

@@ -70,7 +70,8 @@ func Press(do string, d *time.Duration, code int) (Action, error) {
 	case code != 0 && !a.coded():
 		return Action{}, &PressError{"code", fmt.Sprintf("code does not apply to %s.", do)}
 	case code != 0 && !sendable(code):
-		return Action{}, &PressError{"code", fmt.Sprintf("code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can.", code)}
+		return Action{}, &PressError{"code", fmt.Sprintf(
+			"code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can.", code)}
 	}
 	if d != nil {
 		a.For = *d

@@ -253,7 +253,8 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	code, ok := r.Int(n, "code", 1000, 4999)
 	if ok && !sendable(code) {
-		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends a connection without one", code)
+		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends "+
+			"a connection without one", code)
 		return 0, false
 	}
 	return code, ok
@@ -266,7 +267,8 @@ func sendable(code int) bool {
 
 // complete sets defaults and reports missing and useless keys.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
-	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true, LateHandle: true}
+	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true,
+		HTTPError: true, LateHandle: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
 			r.Problem(m.Get(key), "%s has no meaning for %s", key, a.Kind)

@@ -21,9 +21,10 @@ const (
 	reasonSessionNotFound = "BidiGenerateContent session not found"
 	reasonInternal        = "Internal error encountered."
 	reasonAborted         = "The operation was aborted."
-	reasonGoAwayIgnored   = "Connection aborted because the client failed to close the connection after receiving a GoAway signal once the session duration expired."
-	reasonDeadline        = "Deadline expired before operation could complete."
-	reasonVoices          = "Cannot extract voices from a non-audio request."
+	reasonGoAwayIgnored   = "Connection aborted because the client failed to close the connection after receiving a GoAway " +
+		"signal once the session duration expired."
+	reasonDeadline = "Deadline expired before operation could complete."
+	reasonVoices   = "Cannot extract voices from a non-audio request."
 	// The provider's texts about tokens are not recorded; these are its texts about keys.
 	reasonBadToken     = "Ephemeral token not valid. Please pass a valid ephemeral token."
 	reasonExpiredToken = "Ephemeral token expired. Please renew the ephemeral token."

@@ -39,7 +39,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at, ok := parsePath(r.URL.Path)
 	if !ok {
-		rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path + " was not found on this server."})
+		rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path +
+			" was not found on this server."})
 		return
 	}
 	h.serveLive(w, r, at)
@@ -65,9 +66,11 @@ type route struct {
 // One official client, @google/genai, sends the path with a doubled leading
 // slash if its base URL is set.
 var (
-	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + rest.Versions(rest.GeminiAPI) + `)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
-	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(` + rest.Versions(rest.VertexAI) + `)\.LlmBidiService/BidiGenerateContent$`)
-	tokensPath    = regexp.MustCompile(`^/{1,2}` + rest.Versions(rest.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
+	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + rest.Versions(rest.GeminiAPI) +
+		`)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
+	vertexPath = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(` + rest.Versions(rest.VertexAI) +
+		`)\.LlmBidiService/BidiGenerateContent$`)
+	tokensPath = regexp.MustCompile(`^/{1,2}` + rest.Versions(rest.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
 )
 
 // Handles reports whether path belongs to this wire. A server that mounts

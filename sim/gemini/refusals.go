@@ -17,14 +17,16 @@ type modelRefusal struct {
 // not its text, the reason is the provider's general one.
 var modelRefusals = []modelRefusal{
 	{
-		source: "pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking, v1beta refused and v1alpha accepted; googleapis/js-genai#696 and #1953; read 2026-11-23",
+		source: "pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking, v1beta refused and v1alpha accepted; " +
+			"googleapis/js-genai#696 and #1953; read 2026-11-23",
 		refuses: func(m *setupMessage, _ habits, r route) bool {
 			return m.Proactivity != nil && !r.vertex && r.version != "v1alpha"
 		},
 		reason: `Invalid JSON payload received. Unknown name "proactivity" at 'setup': Cannot find field.`,
 	},
 	{
-		source: "ai.google.dev/gemini-api/docs/models/gemini-3.8-live, \"Migrating from Gemini 3.1 Flash Live\": proactive audio is always on and false is an error; read 2026-11-23",
+		source: "ai.google.dev/gemini-api/docs/models/gemini-3.8-live, \"Migrating from Gemini 3.1 Flash Live\": proactive " +
+			"audio is always on and false is an error; read 2026-11-23",
 		refuses: func(m *setupMessage, h habits, _ route) bool {
 			return h.gen == gen38 && m.Proactivity != nil && m.Proactivity.ProactiveAudio != nil && !*m.Proactivity.ProactiveAudio
 		},
@@ -38,14 +40,16 @@ var modelRefusals = []modelRefusal{
 		reason: reasonInvalidArgument,
 	},
 	{
-		source: "the same page: thinking_level is not supported on gemini-3.8-live; ProfSynapse/nexus#389 and vercel/ai#20787 report that any thinkingConfig is refused; read 2026-11-23",
+		source: "the same page: thinking_level is not supported on gemini-3.8-live; ProfSynapse/nexus#389 and vercel/ai#20787 " +
+			"report that any thinkingConfig is refused; read 2026-11-23",
 		refuses: func(m *setupMessage, h habits, _ route) bool {
 			return h.gen == gen38 && !h.extended && m.GenerationConfig.ThinkingConfig != nil
 		},
 		reason: reasonInvalidArgument,
 	},
 	{
-		source: "ProfSynapse/nexus#389 and vercel/ai#20787, tried on gemini-3.8-live-extended-thinking: it wants a level of low, medium or high, or a budget, and not both; read 2026-11-23",
+		source: "ProfSynapse/nexus#389 and vercel/ai#20787, tried on gemini-3.8-live-extended-thinking: it wants a level of " +
+			"low, medium or high, or a budget, and not both; read 2026-11-23",
 		refuses: func(m *setupMessage, h habits, _ route) bool {
 			return h.extended && !thinkingChosen(m)
 		},

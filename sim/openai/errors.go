@@ -47,7 +47,8 @@ func invalidType(param, want, got string) *apiError {
 
 // outOfRange is (own).
 func outOfRange(param string, lo, hi, got float64) *apiError {
-	return invalid("invalid_value", param, "Invalid value for '%s': expected a value between %g and %g, but got %g instead.", param, lo, hi, got)
+	return invalid("invalid_value", param, "Invalid value for '%s': expected a value between %g and %g, but got %g instead.",
+		param, lo, hi, got)
 }
 
 func commitEmpty(ms float64) *apiError {
@@ -69,7 +70,8 @@ func alreadyShorter(has, wanted int) *apiError {
 }
 
 func cannotUpdateVoice() *apiError {
-	return invalid("cannot_update_voice", "session.audio.output.voice", "Cannot update a conversation's voice if assistant audio is present.")
+	return invalid("cannot_update_voice", "session.audio.output.voice",
+		"Cannot update a conversation's voice if assistant audio is present.")
 }
 
 func transcriptionUpdate() *apiError {
@@ -106,7 +108,8 @@ func refuseKey(key string) *refusal {
 }
 
 func refuseBeta() *refusal {
-	return &refusal{4000, invalid("beta_api_shape_disabled", "", "The Realtime Beta API is no longer supported. Please use /v1/realtime for the GA API.")}
+	return &refusal{4000, invalid("beta_api_shape_disabled", "",
+		"The Realtime Beta API is no longer supported. Please use /v1/realtime for the GA API.")}
 }
 
 func refuseIntent(intent string) *refusal {

@@ -208,7 +208,8 @@ func modalities(dst *[]string) reader {
 			}
 		}
 		if len(list) != 1 {
-			return invalid("invalid_value", path, "Invalid modalities: [%s]. Supported combinations are: ['text'] and ['audio'].", quoteJoin(list))
+			return invalid("invalid_value", path,
+				"Invalid modalities: [%s]. Supported combinations are: ['text'] and ['audio'].", quoteJoin(list))
 		}
 		*dst = list
 		return nil

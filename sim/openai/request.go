@@ -88,7 +88,8 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 		return activeResponse(r.obj.ID)
 	}
 	if len(c.running) >= maxRunning {
-		return invalid("too_many_active_responses", "", "There are %d active responses already. Wait until one of them is finished.", len(c.running))
+		return invalid("too_many_active_responses", "",
+			"There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
 	if c.deaf {
 		return nil

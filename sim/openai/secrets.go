@@ -93,7 +93,8 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSecretBytes))
 	if err != nil {
-		writeError(w, http.StatusBadRequest, invalid("invalid_body", "", "The body could not be read, or has more than %d bytes.", maxSecretBytes))
+		writeError(w, http.StatusBadRequest, invalid("invalid_body", "",
+			"The body could not be read, or has more than %d bytes.", maxSecretBytes))
 		return
 	}
 	answer, bad := h.makeSecret(body, time.Now())

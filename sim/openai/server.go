@@ -41,14 +41,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/v1/realtime/client_secrets":
 		h.clientSecrets(w, r)
 	default:
-		writeError(w, http.StatusNotFound, invalid("unknown_url", "", "Unknown request URL: %s %s. The simulator serves /v1/realtime, /openai/v1/realtime and the client_secrets below them.", r.Method, r.URL.Path))
+		writeError(w, http.StatusNotFound, invalid("unknown_url", "",
+			"Unknown request URL: %s %s. The simulator serves /v1/realtime, /openai/v1/realtime and the "+
+				"client_secrets below them.", r.Method, r.URL.Path))
 	}
 }
 
 // unauthorized answers a request without a key.
 func (h *Handler) unauthorized(w http.ResponseWriter) {
 	h.opts.Stats.Refused.Add(1)
-	writeError(w, http.StatusUnauthorized, invalid("missing_api_key", "", "You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
+	writeError(w, http.StatusUnauthorized, invalid("missing_api_key", "",
+		"You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
 }
 
 // writeError answers a request with the provider's error object.
@@ -83,7 +86,8 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		writeError(w, http.StatusUpgradeRequired, invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
+		writeError(w, http.StatusUpgradeRequired,
+			invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
 	answer := func(a fault.Action) bool {

@@ -98,7 +98,8 @@ type turnDetection struct {
 // MarshalJSON writes the keys of the type, in the order of the recordings.
 func (t turnDetection) MarshalJSON() ([]byte, error) {
 	if t.Type == "semantic_vad" {
-		return object{"type", t.Type, "eagerness", t.Eagerness, "create_response", t.Create, "interrupt_response", t.Interrupt}.MarshalJSON()
+		return object{"type", t.Type, "eagerness", t.Eagerness, "create_response", t.Create,
+			"interrupt_response", t.Interrupt}.MarshalJSON()
 	}
 	return object{
 		"type", t.Type, "threshold", t.Threshold, "prefix_padding_ms", t.PrefixMS, "silence_duration_ms", t.SilenceMS,
@@ -429,7 +430,8 @@ func toolChoice(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if kindOf(raw) == "an object" {
 			var kind, name string
-			if err := (fields{"type": word(&kind, "function", "mcp"), "name": text(&name), "server_label": ignored}).apply(raw, path); err != nil {
+			if err := (fields{"type": word(&kind, "function", "mcp"), "name": text(&name), "server_label": ignored}).apply(
+				raw, path); err != nil {
 				return err
 			}
 			if kind == "function" && name == "" {

@@ -58,7 +58,8 @@ func (h *Chat) answer(x *Exchange, r *chatRequest) error {
 	if err := x.Pause(h.firstAfter); err != nil {
 		return err
 	}
-	head := head{ID: "chatcmpl-" + x.IDs.Base62(29), Created: now.Unix(), Model: r.Model, ServiceTier: "default", Fingerprint: h.fingerprint(r.Model)}
+	head := head{ID: "chatcmpl-" + x.IDs.Base62(29), Created: now.Unix(), Model: r.Model, ServiceTier: "default",
+		Fingerprint: h.fingerprint(r.Model)}
 	usage := usage{Prompt: promptTokens(r)}
 	out := newOutput(x, r, head)
 	for i := range r.choices() {

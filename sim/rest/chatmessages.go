@@ -49,9 +49,12 @@ func (r *chatRequest) checkMessages() *Error {
 	case r.Messages == nil:
 		return Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
 	case n == 0:
-		return Invalid("empty_array", "messages", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return Invalid("empty_array", "messages",
+			"Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	case n > maxMessages:
-		return Invalid("array_above_max_length", "messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxMessages, n)
+		return Invalid("array_above_max_length",
+			"messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with "+
+				"length %d instead.", maxMessages, n)
 	}
 	open := messageOrder{}
 	for i := range r.Messages {
@@ -74,7 +77,8 @@ func (m *message) read(i int) *Error {
 	case "":
 		return Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
 	default: // function messages were replaced by tool messages
-		return Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+		return Invalid("invalid_value", at+".role",
+			"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
 	}
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
@@ -88,12 +92,14 @@ func (m *message) read(i int) *Error {
 	}
 	var parts []messagePart
 	if json.Unmarshal(m.Content, &parts) != nil {
-		return Invalid("invalid_type", at+".content", "Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
+		return Invalid("invalid_type", at+".content",
+			"Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
 	}
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return Invalid("invalid_value", Path(at+".content", k), "Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
+			return Invalid("invalid_value", Path(at+".content", k),
+				"Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
 		}
 		switch p.Type {
 		case "text":
@@ -122,7 +128,8 @@ func (p messagePart) checkImage(at string) *Error {
 	case p.Image == nil || p.Image.URL == "":
 		return Invalid("missing_required_parameter", at+".image_url.url", "Missing required parameter: '%s.image_url.url'.", at)
 	case p.Image.Detail != "" && !slices.Contains([]string{"auto", "low", "high", "original"}, p.Image.Detail):
-		return Invalid("invalid_value", at+".image_url.detail", "Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
+		return Invalid("invalid_value", at+".image_url.detail",
+			"Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
 	}
 	if inline, data := strings.CutPrefix(p.Image.URL, "data:"); data {
 		kind, payload, ok := strings.Cut(inline, ";base64,")
@@ -133,7 +140,8 @@ func (p messagePart) checkImage(at string) *Error {
 	} else if strings.HasPrefix(p.Image.URL, "https://") || strings.HasPrefix(p.Image.URL, "http://") {
 		return nil
 	}
-	return Invalid("invalid_image_url", at+".image_url.url", "Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
+	return Invalid("invalid_image_url", at+".image_url.url",
+		"Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
 }
 
 // messageOrder follows calls and their results through the messages.
@@ -143,7 +151,8 @@ type messageOrder struct {
 	said bool     // such a message came, followed only by results so far
 }
 
-const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'." //nolint:misspell // the provider's own words
+//nolint:misspell // the provider's own words
+const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
 
 func (o *messageOrder) next(i int, m *message) *Error {
 	at := Path("messages", i)
@@ -156,7 +165,8 @@ func (o *messageOrder) next(i int, m *message) *Error {
 		case m.ToolCallID == "":
 			return Invalid("missing_required_parameter", at+".tool_call_id", "Missing required parameter: '%s.tool_call_id'.", at)
 		case !slices.Contains(o.all, m.ToolCallID):
-			return Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
+			return Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id",
+				"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
 		}
 		return nil
 	}

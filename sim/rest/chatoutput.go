@@ -86,7 +86,8 @@ func (w *whole) choice(i int) writer {
 }
 
 func (w *whole) end(u usage) error {
-	return w.x.JSON(completion{w.head.ID, "chat.completion", w.head.Created, w.head.Model, w.choices, u, w.head.ServiceTier, w.head.Fingerprint})
+	return w.x.JSON(completion{w.head.ID, "chat.completion", w.head.Created, w.head.Model, w.choices, u, w.head.ServiceTier,
+		w.head.Fingerprint})
 }
 
 func (c *choiceOut) begin(bool) error { return nil }

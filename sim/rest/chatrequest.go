@@ -84,12 +84,15 @@ var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_comp
 func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
-		return nil, Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "+
-			"The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)")
+		return nil, Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't "+
+			"using your HTTP library correctly. "+
+			"The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out "+
+			"how to fix this, please contact us through our help center at help.openai.com.)")
 	}
 	for _, name := range []string{"functions", "function_call"} {
 		if _, ok := top[name]; ok { // (own)
-			return nil, Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
+			return nil, Invalid("unsupported_parameter", name,
+				"Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
@@ -139,7 +142,9 @@ var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (r *chatRequest) checkTools() *Error {
 	if len(r.Tools) > maxTools {
-		return Invalid("array_above_max_length", "tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxTools, len(r.Tools))
+		return Invalid("array_above_max_length",
+			"tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with "+
+				"length %d instead.", maxTools, len(r.Tools))
 	}
 	for i, t := range r.Tools {
 		at := Path("tools", i)
@@ -151,11 +156,14 @@ func (r *chatRequest) checkTools() *Error {
 		case t.Function.Name == "":
 			return Invalid("missing_required_parameter", at+".function.name", "Missing required parameter: '%s.function.name'.", at)
 		case !functionName.MatchString(t.Function.Name):
-			return Invalid("invalid_value", at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
+			return Invalid("invalid_value", at+".function.name",
+				"Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern "+
+					"'^[a-zA-Z0-9_-]+$'.", at)
 		}
 	}
 	if len(r.Tools) == 0 && r.ParallelToolCalls != nil {
-		return Invalid("", "parallel_tool_calls", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
+		return Invalid("", "parallel_tool_calls",
+			"Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
 	}
 	return nil
 }
@@ -201,9 +209,11 @@ func (r *chatRequest) checkNumbers() *Error {
 		switch {
 		case c.value == nil:
 		case *c.value < c.lo:
-			return Invalid("integer_below_min_value", c.name, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
+			return Invalid("integer_below_min_value", c.name,
+				"Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
 		case *c.value > c.hi:
-			return Invalid("integer_above_max_value", c.name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
+			return Invalid("integer_above_max_value", c.name,
+				"Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
 		}
 	}
 	for _, c := range []struct {
@@ -214,14 +224,17 @@ func (r *chatRequest) checkNumbers() *Error {
 		switch {
 		case c.value == nil:
 		case *c.value < 0:
-			return Invalid("decimal_below_min_value", c.name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
+			return Invalid("decimal_below_min_value", c.name,
+				"Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
 		case *c.value > c.hi:
-			return Invalid("decimal_above_max_value", c.name, "Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
+			return Invalid("decimal_above_max_value", c.name,
+				"Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
 		}
 	}
 	switch {
 	case r.MaxTokens != nil && r.MaxCompletionTokens != nil:
-		return Invalid("invalid_parameter_combination", "", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return Invalid("invalid_parameter_combination", "",
+			"Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case r.StreamOptions != nil && !r.Stream:
 		return Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
@@ -239,7 +252,9 @@ func (r *chatRequest) checkStop() *Error {
 		return Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
 	}
 	if len(r.stops) > maxStops {
-		return Invalid("array_above_max_length", "stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxStops, len(r.stops))
+		return Invalid("array_above_max_length",
+			"stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with "+
+				"length %d instead.", maxStops, len(r.stops))
 	}
 	r.stops = slices.DeleteFunc(r.stops, func(s string) bool { return s == "" })
 	return nil
@@ -258,13 +273,16 @@ func (r *chatRequest) checkFormat() *Error {
 				return nil
 			}
 		}
-		return Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+		return Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of "+
+			"type 'json_object'.")
 	case "json_schema":
 		if f.JSONSchema == nil || f.JSONSchema.Name == "" {
-			return Invalid("missing_required_parameter", "response_format.json_schema", "Missing required parameter: 'response_format.json_schema'.")
+			return Invalid("missing_required_parameter", "response_format.json_schema",
+				"Missing required parameter: 'response_format.json_schema'.")
 		}
 	default:
-		return Invalid("invalid_value", "response_format.type", "Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
+		return Invalid("invalid_value", "response_format.type",
+			"Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
 	}
 	return nil
 }
@@ -322,7 +340,8 @@ func checkModel(name string, azure bool) *Error {
 		return nil
 	case otherModels.MatchString(name):
 		return &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "model",
-			Message: "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?"}
+			Message: "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to " +
+				"use v1/completions?"}
 	}
 	return ModelNotFound(name)
 }

@@ -96,7 +96,8 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	case *raw.Format == "base64":
 		r.base64 = true
 	default:
-		return nil, Invalid("invalid_value", "encoding_format", "Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
+		return nil, Invalid("invalid_value", "encoding_format",
+			"Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
 	}
 	r.dimensions = m.dimensions
 	if d := raw.Dimensions; d != nil {
@@ -104,9 +105,11 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 		case !m.shortens:
 			return nil, Invalid("", "", "This model does not support specifying dimensions.")
 		case *d < 1:
-			return nil, Invalid("integer_below_min_value", "dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
+			return nil, Invalid("integer_below_min_value",
+				"dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
 		case *d > m.dimensions:
-			return nil, Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.", *d, m.dimensions)
+			return nil, Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.",
+				*d, m.dimensions)
 		}
 		r.dimensions = *d
 	}
@@ -165,10 +168,12 @@ func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 
 func (r *embeddingsRequest) count(n, i int) *Error {
 	if n > maxTokens {
-		return Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
+		return Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your "+
+			"prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
 	}
 	if r.tokens += n; r.tokens > maxAllTokens {
-		return Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request", r.tokens, i, maxAllTokens)
+		return Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request",
+			r.tokens, i, maxAllTokens)
 	}
 	return nil
 }
@@ -176,9 +181,12 @@ func (r *embeddingsRequest) count(n, i int) *Error {
 func (r *embeddingsRequest) countInputs() *Error {
 	switch n := len(r.texts); {
 	case n == 0:
-		return Invalid("empty_array", "input", "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return Invalid("empty_array", "input",
+			"Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	case n > maxInputs:
-		return Invalid("array_above_max_length", "input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxInputs, n)
+		return Invalid("array_above_max_length",
+			"input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with "+
+				"length %d instead.", maxInputs, n)
 	}
 	return nil
 }

@@ -46,7 +46,10 @@ func set(words string) map[string]bool {
 // terms returns the stems of the meaningful words of a text, in order.
 func terms(text string) []string {
 	var out []string
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsDigit(r) && r != '\'' && r != '’'
+	}) {
 		w = strings.Trim(strings.ReplaceAll(w, "’", "'"), "'")
 		w = strings.TrimSuffix(w, "'s")
 		if w == "" || stopWords[w] {

@@ -27,7 +27,8 @@ func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.M
 
 // Invalid returns a 400 of type invalid_request_error.
 func Invalid(code, param, format string, args ...any) *Error {
-	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: code, Param: param,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 // Dialect writes errors in a provider's form.
@@ -82,9 +83,11 @@ func OpenAIKey(key string) *Error {
 	e := &Error{Status: http.StatusUnauthorized, Type: "invalid_request_error"}
 	switch wire.ClassifyKey(key) {
 	case wire.KeyMissing:
-		e.Message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+		e.Message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer " +
+			"auth (i.e. Authorization: Bearer YOUR_KEY)."
 	case wire.KeyInvalid:
-		e.Code, e.Message = "invalid_api_key", "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."
+		e.Code, e.Message = "invalid_api_key",
+			"Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."
 	case wire.KeyExpired:
 		// No report of an expired key names the code.
 		e.Code, e.Message = "expired_api_key", "The API key provided has expired. Create a new one."

@@ -103,7 +103,8 @@ func (x *Exchange) serve(key *Error, handle Handle) error {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.Request.Body, maxBody))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
+			return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error",
+				Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
 		}
 		return x.end()
 	}
@@ -173,7 +174,8 @@ func (x *Exchange) do(a fault.Action) error {
 	case fault.GoAway, fault.LateCall, fault.CancelCall,
 		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
 		return nil // these need a session: see docs/simulator.md
-	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota, fault.HTTPError:
+	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence,
+		fault.SlowRead, fault.Quota, fault.HTTPError:
 	}
 	x.Opts.Stats.Committed(a.Kind)
 	switch a.Kind {

@@ -29,7 +29,8 @@ const (
 // It may be called concurrently.
 func Draw(prompt string, width, height, variant int) (image.Image, error) {
 	if min(width, height) < minSide || max(width, height) > maxSide {
-		return nil, fmt.Errorf("images: a picture of %dx%d cannot be drawn; each side is from %d to %d pixels", width, height, minSide, maxSide)
+		return nil, fmt.Errorf("images: a picture of %dx%d cannot be drawn; each side is from %d to %d pixels", width,
+			height, minSide, maxSide)
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(prompt)) // writing to a hash never fails

@@ -14,8 +14,9 @@ import (
 var (
 	// geminiImages are Gemini's image models and imagens those of Imagen, as Google's model
 	// pages name them (https://ai.google.dev/gemini-api/docs/models, read 2026-11-20).
-	geminiImages = regexp.MustCompile(`^gemini-\d(?:\.\d)?-(?:flash|flash-lite|pro)-(?:image|preview-image-generation|exp-image-generation)(?:-preview)?(?:-\d+)?$`)
-	imagens      = regexp.MustCompile(`^imagen-[34]\.0-(?:fast-|ultra-)?(?:generate|capability)(?:-preview)?-\d+(?:-\d+)?$`)
+	geminiImages = regexp.MustCompile(`^gemini-\d(?:\.\d)?-(?:flash|flash-lite|pro)-(?:image|preview-image-generation|` +
+		`exp-image-generation)(?:-preview)?(?:-\d+)?$`)
+	imagens = regexp.MustCompile(`^imagen-[34]\.0-(?:fast-|ultra-)?(?:generate|capability)(?:-preview)?-\d+(?:-\d+)?$`)
 )
 
 // sides are the sizes of a 1K picture by its aspect ratio.
@@ -47,7 +48,8 @@ func invalidArgument(message string) *Error {
 }
 
 func noSuchModel(name, method string) *Error {
-	return &Error{Status: http.StatusNotFound, Message: "models/" + name + " is not found for API version v1beta, or is not supported for " + method +
+	return &Error{Status: http.StatusNotFound, Message: "models/" + name +
+		" is not found for API version v1beta, or is not supported for " + method +
 		". Call ModelService.ListModels to see the list of available models and their supported methods."}
 }
 
@@ -116,7 +118,8 @@ func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
 	}
 	if !geminiImages.MatchString(model) {
 		if strings.HasPrefix(model, "gemini-") { // (own): the simulator's Gemini writes through its compatible endpoint
-			return invalidArgument("The simulator serves generateContent for models that draw, such as gemini-3.1-flash-image; for text use /v1beta/openai/chat/completions.")
+			return invalidArgument("The simulator serves generateContent for models that draw, such as " +
+				"gemini-3.1-flash-image; for text use /v1beta/openai/chat/completions.")
 		}
 		return noSuchModel(model, "generateContent")
 	}
@@ -171,7 +174,8 @@ func (r *generateRequest) order() (imageOrder, *Error) {
 	case strings.TrimSpace(o.prompt) == "":
 		return o, invalidArgument("Unable to submit request because it must have a text parameter.")
 	case len(r.Config.Modalities) > 0 && !contains(r.Config.Modalities, "IMAGE"):
-		return o, invalidArgument("The requested combination of response modalities (" + strings.Join(r.Config.Modalities, ", ") + ") is not supported by the model.")
+		return o, invalidArgument("The requested combination of response modalities (" +
+			strings.Join(r.Config.Modalities, ", ") + ") is not supported by the model.")
 	case r.Config.Candidates > 1:
 		return o, invalidArgument("Multiple candidates is not enabled for this model")
 	}

@@ -25,8 +25,9 @@ const (
 // OpenAI's Go client 3.95: gpt-image-1 was shut down on 2026-10-23, DALL·E earlier. Models of
 // the second generation draw in any size.
 var (
-	openAIModels = regexp.MustCompile(`^(?:gpt-image-1-mini|gpt-image-1\.5|gpt-image-2(?:\.\d-(?:sunburst|flare))?|chatgpt-image-latest)(?:-\d{4}-\d{2}-\d{2})?$`)
-	anySize      = regexp.MustCompile(`^gpt-image-2`)
+	openAIModels = regexp.MustCompile(`^(?:gpt-image-1-mini|gpt-image-1\.5|gpt-image-2(?:\.\d-(?:sunburst|flare))?|` +
+		`chatgpt-image-latest)(?:-\d{4}-\d{2}-\d{2})?$`)
+	anySize = regexp.MustCompile(`^gpt-image-2`)
 )
 
 var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
@@ -88,19 +89,24 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	case r.Prompt == nil:
 		return r, o, Invalid("missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
 	case strings.TrimSpace(*r.Prompt) == "":
-		return r, o, Invalid("empty_string", "prompt", "Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
+		return r, o, Invalid("empty_string", "prompt",
+			"Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
 	case len([]rune(*r.Prompt)) > maxPrompt:
-		return r, o, Invalid("string_above_max_length", "prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
+		return r, o, Invalid("string_above_max_length",
+			"prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with "+
+				"length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
 	}
 	o = imageOrder{prompt: *r.Prompt, count: 1}
 	if r.N != nil {
 		o.count = *r.N
 	}
 	if o.count < 1 {
-		return r, o, Invalid("integer_below_min_value", "n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
+		return r, o, Invalid("integer_below_min_value",
+			"n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
 	}
 	if o.count > maxPictures {
-		return r, o, Invalid("integer_above_max_value", "n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
+		return r, o, Invalid("integer_above_max_value",
+			"n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
 	}
 	if o.format, bad = r.outputFormat(); bad != nil {
 		return r, o, bad
@@ -132,10 +138,13 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 	case slices.Contains(standardSizes, *r.Size):
 		return width, height, nil
 	case errW != nil || errH != nil, !azure && !anySize.MatchString(r.Model):
-		return 0, 0, Invalid("invalid_value", "size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
+		return 0, 0, Invalid("invalid_value",
+			"size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
 	case width < 16 || height < 16 || width%16 != 0 || height%16 != 0 || width > 3*height || height > 3*width ||
 		max(width, height) > 3840 || width*height > 3840*2160:
-		return 0, 0, Invalid("invalid_value", "size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and the size at most 3840x2160.", *r.Size)
+		return 0, 0, Invalid("invalid_value",
+			"size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and "+
+				"the size at most 3840x2160.", *r.Size)
 	}
 	return width, height, nil
 }

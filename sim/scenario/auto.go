@@ -91,7 +91,8 @@ func (b *builder) fillCalls(t *Tool) []Call {
 	return calls
 }
 
-var several = regexp.MustCompile(`\b(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)((?:, (?:in )?\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)*),? and (?:in |for )?(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)`)
+var several = regexp.MustCompile(`\b(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)((?:, (?:in )?\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)*),? and ` +
+	`(?:in |for )?(\p{Lu}\p{L}+(?: \p{Lu}\p{L}+)*)`)
 
 // split turns "the weather in London and Paris" into one text for each place, if the tool takes one text.
 func split(s schema, text string) []string {
@@ -130,7 +131,8 @@ func (b *builder) answer() string {
 	text := strings.Join(strings.Fields(b.text), " ")
 	switch {
 	case text == "" && b.spoken:
-		return "I heard you speak for " + inWords(b.heard) + ". I am a simulated model, so I do not know the words, but I can hear, speak, and be interrupted."
+		return "I heard you speak for " + inWords(b.heard) +
+			". I am a simulated model, so I do not know the words, but I can hear, speak, and be interrupted."
 	case text == "":
 		return "I am here. What can I do for you?"
 	}

@@ -147,7 +147,8 @@ func speakEvent(f fields) string {
 func speakContacts(f fields) string {
 	var parts []string
 	for _, kind := range []struct{ key, one, name string }{
-		{"persons", "name", "name"}, {"emails", "e-mail address", "address"}, {"phones", "phone number", "e164"}, {"urls", "web address", "url"},
+		{"persons", "name", "name"}, {"emails", "e-mail address", "address"}, {"phones", "phone number", "e164"}, {"urls",
+			"web address", "url"},
 	} {
 		entries := f.list(kind.key)
 		if len(entries) == 0 {

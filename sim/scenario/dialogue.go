@@ -176,7 +176,8 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
-		if u.when.input != onSpeech || u.when.utterance != 0 && u.when.utterance != n || !d.usable(i, c) || !u.when.knows(c.Memory, m.vars) {
+		if u.when.input != onSpeech || u.when.utterance != 0 && u.when.utterance != n || !d.usable(i, c) ||
+			!u.when.knows(c.Memory, m.vars) {
 			continue
 		}
 		m.rules = append(m.rules, i)

@@ -12,13 +12,16 @@ import (
 // The parts of a request for an event: "Book lunch with Ada on Friday at 12:30 for an hour".
 var (
 	eventVerb = regexp.MustCompile(`(?i)^.*?\b(?:book|schedule|create|plan|set up|arrange|add)\b\s*(?:me\s+)?(?:an?\s+|the\s+)?`)
-	eventDay  = regexp.MustCompile(`(?i)\b(?:on\s+|for\s+)?(?:(?:the\s+)?(day after tomorrow)|(today|tonight)|(tomorrow)|(next\s+)?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)|(\d{4}-\d{2}-\d{2}))\b`)
+	eventDay  = regexp.MustCompile(`(?i)\b(?:on\s+|for\s+)?(?:(?:the\s+)?(day after tomorrow)|(today|tonight)|(tomorrow)|` +
+		`(next\s+)?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)|(\d{4}-\d{2}-\d{2}))\b`)
 	eventTime = regexp.MustCompile(`(?i)\b(?:at|from)\s+` + clock + `(?:\s*(?:to|until|till|-)\s*` + clock + `)?`)
-	eventLong = regexp.MustCompile(`(?i)\bfor\s+(?:(half an hour)|(an hour and a half)|(an|one|two|three|\d+)\s+hours?|(\d+|thirty|fifteen|forty-five)\s+min(?:ute)?s?)\b`)
+	eventLong = regexp.MustCompile(`(?i)\bfor\s+(?:(half an hour)|(an hour and a half)|(an|one|two|three|\d+)\s+hours?|(\d+|` +
+		`thirty|fifteen|forty-five)\s+min(?:ute)?s?)\b`)
 	eventMail = regexp.MustCompile(`(?i)\bwith\s+([\w.+-]+@[\w.-]+\w)`)
 )
 
-const clock = `(noon|midday|(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?::(\d{2}))?(?:\s*(am|pm|a\.m\.|p\.m\.)|\s+o'?clock)?)`
+const clock = `(noon|midday|(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?::(\d{2}))?(?:\s*(am|` +
+	`pm|a\.m\.|p\.m\.)|\s+o'?clock)?)`
 
 // noTime asks for a missing time.
 const noTime = "Ask for the time of the event"

@@ -59,7 +59,8 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	v := maps.Clone(d.kept)
 	maps.Copy(v, map[string]string{
 		"utterance": strconv.Itoa(d.spoken), "seconds": fmt.Sprintf("%.1f", heard.Seconds()), "duration": inWords(heard),
-		"history": d.history(), "memory": memoryText(c.Memory), "today": now.Format(time.DateOnly), "tomorrow": now.AddDate(0, 0, 1).Format(time.DateOnly), "event": "",
+		"history": d.history(), "memory": memoryText(c.Memory), "today": now.Format(time.DateOnly),
+		"tomorrow": now.AddDate(0, 0, 1).Format(time.DateOnly), "event": "",
 	})
 	return v
 }

@@ -64,7 +64,8 @@ func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	case call.then != nil || call.onError != nil:
 		p.Problem(n, "%s comes after then or on_error, where no step is allowed; move it into them", key)
 	case key == "call":
-		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the results, put it in then")
+		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the "+
+			"results, put it in then")
 	case key == "say" || key == "silence" || key == "refuse" || key == "auto":
 		p.Problem(n, "%s comes after call; what is said after the results belongs in then", key)
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	units = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
-	tens  = strings.Fields("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
+	units = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen " +
+		"sixteen seventeen eighteen nineteen")
+	tens = strings.Fields("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
 )
 
 // number returns n in words up to 99, in digits beyond.

@@ -62,7 +62,8 @@ func compose(words []spoken, speed float64) score {
 		if brk == noBreak || len(sc.segs) == start {
 			continue
 		}
-		sc.phrases = append(sc.phrases, phrase{first: start, last: len(sc.segs), brk: brk, asks: brk == question && !whWord(words[startWord].word)})
+		sc.phrases = append(sc.phrases, phrase{first: start, last: len(sc.segs), brk: brk, asks: brk == question &&
+			!whWord(words[startWord].word)})
 		pause := brk.pauseMS() / speed
 		if i == len(words)-1 {
 			pause = tailMS

@@ -85,14 +85,19 @@ var fixedStress = []struct {
 	ending string
 	back   int
 }{
-	{"ation", 2}, {"ition", 2}, {"ution", 2}, {"tions", 2}, {"sions", 2}, {"tion", 2}, {"sion", 2}, {"cian", 2}, {"cial", 2}, {"tial", 2}, {"cious", 2}, {"tious", 2},
-	{"ility", 4}, {"ity", 3}, {"ities", 3}, {"ical", 3}, {"ically", 3}, {"ics", 2}, {"ic", 2}, {"ious", 3}, {"eous", 3}, {"ian", 3}, {"ial", 3}, {"iar", 3}, {"ium", 3},
-	{"logy", 3}, {"graphy", 3}, {"meter", 3}, {"metry", 3}, {"cracy", 3}, {"ize", 3}, {"ized", 3}, {"ify", 3}, {"ified", 3}, {"ate", 3}, {"ated", 4}, {"ates", 3}, {"ating", 4},
-	{"eer", 1}, {"ee", 1}, {"ette", 1}, {"ique", 1}, {"esque", 1}, {"self", 1}, {"selves", 1}, {"oo", 1}, {"ade", 1}, {"aire", 1}, {"ain", 1},
+	{"ation", 2}, {"ition", 2}, {"ution", 2}, {"tions", 2}, {"sions", 2}, {"tion", 2}, {"sion", 2}, {"cian", 2}, {"cial", 2},
+	{"tial", 2}, {"cious", 2}, {"tious", 2},
+	{"ility", 4}, {"ity", 3}, {"ities", 3}, {"ical", 3}, {"ically", 3}, {"ics", 2}, {"ic", 2}, {"ious", 3}, {"eous", 3},
+	{"ian", 3}, {"ial", 3}, {"iar", 3}, {"ium", 3},
+	{"logy", 3}, {"graphy", 3}, {"meter", 3}, {"metry", 3}, {"cracy", 3}, {"ize", 3}, {"ized", 3}, {"ify", 3}, {"ified", 3},
+	{"ate", 3}, {"ated", 4}, {"ates", 3}, {"ating", 4},
+	{"eer", 1}, {"ee", 1}, {"ette", 1}, {"ique", 1}, {"esque", 1}, {"self", 1}, {"selves", 1}, {"oo", 1}, {"ade", 1},
+	{"aire", 1}, {"ain", 1},
 }
 
 // weakPrefixes are unstressed in two-syllable words.
-var weakPrefixes = []string{"re", "de", "be", "pre", "con", "com", "ex", "en", "em", "ab", "ac", "ad", "af", "al", "ap", "ar", "as", "at", "a", "in", "im", "dis", "mis", "un", "sub", "sur", "sup", "pro", "per", "for", "to", "ob", "op", "e", "trans"}
+var weakPrefixes = []string{"re", "de", "be", "pre", "con", "com", "ex", "en", "em", "ab", "ac", "ad", "af", "al", "ap",
+	"ar", "as", "at", "a", "in", "im", "dis", "mis", "un", "sub", "sur", "sup", "pro", "per", "for", "to", "ob", "op", "e", "trans"}
 
 // mainStress returns the index of the stressed vowel.
 func mainStress(s []sound, heart []int, word string) int {

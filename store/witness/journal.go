@@ -64,7 +64,8 @@ func Read(dir string) (Contents, error) {
 	if err != nil {
 		return Contents{}, fmt.Errorf("read the witness %s: %w", file.Name(), err)
 	}
-	c := Contents{ID: j.header.key, Doubt: instant(j.header.when), Latest: instant(j.latest), generation: max(j.generation, mark.generation)}
+	c := Contents{ID: j.header.key, Doubt: instant(j.header.when), Latest: instant(j.latest),
+		generation: max(j.generation, mark.generation)}
 	c.Code = fmt.Sprintf("%d-%d", j.generation, j.whole)
 	c.Streams = j.streams
 	for _, claim := range j.claims {

@@ -28,5 +28,6 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 
 func changeOf(call registry.Call[Args, Needs]) registry.AgentChange {
 	a := call.Args
-	return registry.AgentChange{Name: &a.Name, Playbook: &a.Playbook, Description: a.Description, Tools: a.Tools, By: "user:" + call.Session.UserID}
+	return registry.AgentChange{Name: &a.Name, Playbook: &a.Playbook, Description: a.Description, Tools: a.Tools,
+		By: "user:" + call.Session.UserID}
 }

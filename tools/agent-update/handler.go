@@ -36,7 +36,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 
 func changeOf(call registry.Call[Args, Needs]) (registry.AgentChange, error) {
 	a := call.Args
-	c := registry.AgentChange{ID: a.ID, Name: a.Name, Playbook: a.Playbook, Description: a.Description, Tools: a.Tools, By: "user:" + call.Session.UserID}
+	c := registry.AgentChange{ID: a.ID, Name: a.Name, Playbook: a.Playbook, Description: a.Description, Tools: a.Tools,
+		By: "user:" + call.Session.UserID}
 	if a.State != nil {
 		c.State = *a.State
 	}

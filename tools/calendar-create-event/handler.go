@@ -118,7 +118,8 @@ func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar
 	for i, a := range args.Attendees {
 		switch a, ok := address(a); {
 		case !ok:
-			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an email address.", args.Attendees[i])})
+			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i),
+				Message: fmt.Sprintf("%.100q is not an email address.", args.Attendees[i])})
 		case !slices.ContainsFunc(draft.Attendees, func(known string) bool { return strings.EqualFold(known, a) }):
 			draft.Attendees = append(draft.Attendees, a)
 		}
@@ -131,7 +132,8 @@ func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar
 	}
 	if len(problems) > 0 {
 		e := registry.Invalid(problems, "The event cannot be created: %s", problems[0].Message)
-		e.Suggestion = "No approval was requested and no event was created. Correct the arguments, or ask the user, and call calendar_create_event again."
+		e.Suggestion = "No approval was requested and no event was created. Correct the arguments, or ask the user, and call " +
+			"calendar_create_event again."
 		return draft, e
 	}
 	draft.Key = calendar.Key(session.UserID, draft.Title, draft.Start, draft.End)

@@ -78,7 +78,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}
 	answer := Answer{
 		Summary: found.Summary, TimeZone: request.Zone.String(),
-		Busy: calendar.PeriodReplies(found.Busy, maxPeriods, request.Zone), Free: calendar.PeriodReplies(found.Free, maxPeriods, request.Zone),
+		Busy:     calendar.PeriodReplies(found.Busy, maxPeriods, request.Zone),
+		Free:     calendar.PeriodReplies(found.Free, maxPeriods, request.Zone),
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
@@ -121,7 +122,8 @@ func requestOf(args Args, zone *time.Location) (calendar.Request, error) {
 		e.Suggestion = "Correct the arguments and call calendar_get_availability again."
 		return calendar.Request{}, e
 	}
-	request := calendar.Request{From: from, To: to, Zone: zone, Details: args.IncludeDetails, Least: time.Duration(args.MinDurationMinutes) * time.Minute}
+	request := calendar.Request{From: from, To: to, Zone: zone, Details: args.IncludeDetails,
+		Least: time.Duration(args.MinDurationMinutes) * time.Minute}
 	for _, name := range args.Calendars {
 		request.Calendars = append(request.Calendars, calendar.Name(name))
 	}

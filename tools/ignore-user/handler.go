@@ -23,7 +23,8 @@ type Needs struct {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
 	if textutil.IsBlank(farewell) {
-		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/farewell_message", Message: "Give a farewell to the user."}}, "The farewell_message is blank.")
+		return registry.Result{}, registry.Invalid(
+			[]document.Problem{{Path: "/farewell_message", Message: "Give a farewell to the user."}}, "The farewell_message is blank.")
 	}
 	duration := time.Duration(call.Args.DurationSeconds) * time.Second
 	until := call.Session.Now.Add(duration).Truncate(time.Millisecond).UTC()

@@ -17,7 +17,8 @@ type Needs struct{}
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
 	if textutil.IsBlank(idea) {
-		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/idea", Message: "Say what the image shows."}}, "The idea is blank.")
+		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/idea", Message: "Say what the image shows."}},
+			"The idea is blank.")
 	}
 	answer := Output{Variants: make([]OutputVariantsItem, call.Args.Count)}
 	for i := range answer.Variants {

@@ -49,7 +49,8 @@ type Answer struct {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
 	if textutil.IsBlank(prompt) {
-		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}, "The prompt is blank.")
+		return registry.Result{}, registry.Invalid(
+			[]document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}, "The prompt is blank.")
 	}
 	request := image.Request{Prompt: prompt, Count: int(call.Args.Count), User: userName(call.Session.UserID)}
 	if _, err := fmt.Sscanf(string(call.Args.Size), "%dx%d", &request.Width, &request.Height); err != nil {

@@ -60,7 +60,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		}
 	}
 	answer := Answer{Records: []kb.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
-	fields := kb.Fields{Wanted: kb.RequestedFields(call.Args.ReturnFields, kb.FieldFullText, kb.FieldMetadata, kb.FieldSources, kb.FieldURL), MaxText: maxText[call.Session.Mode]}
+	fields := kb.Fields{Wanted: kb.RequestedFields(call.Args.ReturnFields, kb.FieldFullText, kb.FieldMetadata,
+		kb.FieldSources, kb.FieldURL), MaxText: maxText[call.Session.Mode]}
 	for _, record := range found {
 		answer.Records = append(answer.Records, fields.Of(record, kb.Cut(kb.Plain(record.Text), snippetBytes), 0))
 	}

@@ -95,7 +95,8 @@ func (r *request) bad(path, format string, a ...any) {
 
 // queryOf converts the arguments to a query, without authors and categories.
 func queryOf(args Args) *request {
-	r := &request{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
+	r := &request{query: kb.Query{Text: strings.TrimSpace(args.Query),
+		Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
 	q := &r.query
 	if textutil.IsBlank(q.Text) {
 		r.bad("/query", "The query is blank; give the words to look for.")

@@ -19,8 +19,10 @@ type Needs struct {
 // omits it.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	offer, err := call.Needs.VoiceSessions.Offer(ctx, registry.VoiceRequest{
-		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
-		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Said: call.Needs.Inviter.Said(), Origin: call.Needs.Inviter.Origin(), Guarantor: call.Needs.Inviter.Guarantor(),
+		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes,
+		ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
+		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Said: call.Needs.Inviter.Said(),
+		Origin: call.Needs.Inviter.Origin(), Guarantor: call.Needs.Inviter.Guarantor(),
 	})
 	if err != nil {
 		return registry.Result{}, offerError(err)

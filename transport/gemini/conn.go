@@ -139,7 +139,8 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, t.fail("", transport.OpHistory, transport.KindInvalid, "", err)
 	}
 	key := t.opts.APIKey
-	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
+	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)},
+		ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err != nil {
 		return nil, t.dialError(ctx, key, resp, err)
 	}
@@ -353,7 +354,8 @@ func (c *conn) readError(ctx context.Context, op string, err error) *transport.E
 	case c.closed.Load():
 		return c.fail(op, transport.KindClosed, "", net.ErrClosed)
 	case ctx.Err() != nil && !c.ready.Load():
-		return c.fail(op, contextKind(ctx.Err()), "no_setup_complete", fmt.Errorf("the provider did not send setupComplete in time: %w: %w", context.Cause(ctx), err))
+		return c.fail(op, contextKind(ctx.Err()),
+			"no_setup_complete", fmt.Errorf("the provider did not send setupComplete in time: %w: %w", context.Cause(ctx), err))
 	case ctx.Err() != nil:
 		return c.fail(op, contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
 	case errors.As(err, &closed):
@@ -382,7 +384,8 @@ func (c *conn) Close() error {
 // malformedMessage counts a message, or a part, that could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
-		c.t.log.Warn("the provider sent an unreadable message; it and later ones are skipped and counted", "error", scrub(c.secret, err.Error()))
+		c.t.log.Warn("the provider sent an unreadable message; it and later ones are skipped and counted",
+			"error", scrub(c.secret, err.Error()))
 	}
 }
 

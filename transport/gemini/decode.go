@@ -381,7 +381,8 @@ func (c *conn) decodeBlob(mimeType, data string) {
 		if !c.oddFormat {
 			c.oddFormat = true
 			c.dialog.emit(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
-				fmt.Errorf("the model sent audio as %q: only mono audio/pcm at %d to %d Hz can be played; it is left out", mimeType, audio.MinRate, audio.MaxRate))})
+				fmt.Errorf("the model sent audio as %q: only mono audio/pcm at %d to %d Hz can be played; it is left out",
+					mimeType, audio.MinRate, audio.MaxRate))})
 		}
 		return
 	}

@@ -114,7 +114,8 @@ func statusCode(status string, number int) string {
 func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:
-		return t.fail(secret, "dial", contextKind(ctx.Err()), "no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", context.Cause(ctx), err))
+		return t.fail(secret, "dial", contextKind(ctx.Err()),
+			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", context.Cause(ctx), err))
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
 		out := t.fail(secret, "dial", transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
 		out.RetryAfter = bounded.RetryAfter(resp.Header, time.Now())

@@ -83,23 +83,27 @@ var (
 		caps: transport.Capabilities{
 			// Reports about Cancel differ: it interrupts in one recorded session, and
 			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
-			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
-			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+			ToolSchemas: transport.SchemaOpenAPI,
+			Tools:       transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
+			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; " +
+				"called legacy by its maker, 2026-11-23",
 		},
 	}
 	live38 = &row{
 		family: "gemini-3.8-live", behavior: true, historyInSetup: true,
 		caps: transport.Capabilities{
 			// Its documentation states that client content interrupts the current generation.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
-			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+			ToolSchemas: transport.SchemaOpenAPI,
+			Tools:       transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			// contextUpdate: "Update system instructions and tools during a session with Gemini 3.8 Live",
 			// and genai v1.77.0, types.go, LiveClientContextUpdate; read 2026-11-24.
 			// AddItemBeside: the page on moving says that new input cancels blocking calls alone.
 			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle, AddItemBeside: true,
 			ConnectionLife: 58 * time.Minute, Images: true,
-			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
+			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; " +
+				"not recorded; recommended by its maker, 2026-11-23",
 		},
 	}
 	extended38 = &row{
@@ -108,7 +112,8 @@ var (
 		thinking: thinking{levels: []string{"low", "medium", "high"}, budget: true, standard: "low"},
 		caps: with(live38.caps, func(c *transport.Capabilities) {
 			c.Tools = transport.ToolsAsync
-			c.Source = "ai.google.dev live-api/thinking and models/gemini-3.8-live-extended-thinking, read 2026-11-23; thinkingConfig from vercel/ai#20787 and ProfSynapse/nexus#389; not recorded"
+			c.Source = "ai.google.dev live-api/thinking and models/gemini-3.8-live-extended-thinking, read 2026-11-23; " +
+				"thinkingConfig from vercel/ai#20787 and ProfSynapse/nexus#389; not recorded"
 		}),
 	}
 	vertex25 = &row{
@@ -165,7 +170,8 @@ func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 		takes = append(takes, "a number of tokens (-1 leaves it to the model)")
 	}
 	if len(takes) == 0 {
-		return nil, fmt.Errorf("%w: Thinking is set, but %s has no thinking setting: leave it out, or use another model", ErrOptions, r.family)
+		return nil, fmt.Errorf("%w: Thinking is set, but %s has no thinking setting: leave it out, or use another model",
+			ErrOptions, r.family)
 	}
 	return nil, fmt.Errorf("%w: Thinking is %q, but %s accepts %s", ErrOptions, choice, r.family, strings.Join(takes, ", "))
 }
@@ -199,7 +205,8 @@ var liveModels = []string{
 
 // otherModels matches Gemini models for other APIs, which the Live API refuses with "is not supported for
 // bidiGenerateContent" (ai.google.dev/gemini-api/docs/models, read 2026-11-23).
-var otherModels = regexp.MustCompile(`^gemini-(embedding.*|[0-9.]+-(pro|flash|flash-lite)(-[0-9]{3}|-latest|-preview(-[0-9-]+)?|-image.*|-(preview-)?tts.*)?)$`)
+var otherModels = regexp.MustCompile(`^gemini-(embedding.*|[0-9.]+-(pro|flash|flash-lite)(-[0-9]{3}|-latest|` +
+	`-preview(-[0-9-]+)?|-image.*|-(preview-)?tts.*)?)$`)
 
 // Models implements [transport.Transport].
 func (t *Transport) Models() []string {

@@ -96,7 +96,8 @@ func New(opts Options) (*Transport, error) {
 		return nil, err
 	}
 	if opts.vertex && !strings.HasPrefix(opts.modelOr(""), "projects/") {
-		return nil, fmt.Errorf("%w: Vertex needs a Model with its full name (projects/…/locations/…/publishers/google/models/…)", ErrOptions)
+		return nil, fmt.Errorf("%w: Vertex needs a Model with its full name "+
+			"(projects/…/locations/…/publishers/google/models/…)", ErrOptions)
 	}
 	if r := opts.row(""); opts.Thinking != "" {
 		if _, err := r.thinkingConfig(opts.Thinking); err != nil {
@@ -124,7 +125,8 @@ func (o *Options) endpoint() (string, error) {
 		return "", fmt.Errorf("%w: BaseURL begins with %q: use https, http, wss or ws", ErrOptions, u.Scheme)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%w: BaseURL contains a user, query or fragment: leave only scheme and host; the key belongs in APIKey", ErrOptions)
+		return "", fmt.Errorf("%w: BaseURL contains a user, query or fragment: leave only scheme and host; the key "+
+			"belongs in APIKey", ErrOptions)
 	}
 	o.google = o.Simulated || strings.HasSuffix(u.Hostname(), ".googleapis.com")
 	o.vertex = strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
@@ -208,7 +210,8 @@ func Wire() transport.Wire {
 		New: func(p transport.Provider) (transport.Transport, error) {
 			return New(Options{
 				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
-				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
+				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated,
+				HTTPClient: p.HTTPClient, Logger: p.Logger,
 			})
 		},
 	}

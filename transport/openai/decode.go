@@ -180,7 +180,8 @@ func (f audioFormat) hz(standard int) (int, error) {
 	}
 	if err != nil || !slices.Contains(pcmTypes, f.Type) || rate < audio.MinRate || rate > audio.MaxRate {
 		return 0, fmt.Errorf("%w: %s at %s Hz; set the server to audio/pcm at %d to %d Hz, best at %d", errFormat,
-			strconv.Quote(clip(f.Type, 40)), cmp.Or(clip(f.Rate.String(), 20), "an unknown number of"), audio.MinRate, audio.MaxRate, sampleRate)
+			strconv.Quote(clip(f.Type, 40)), cmp.Or(clip(f.Rate.String(), 20), "an unknown number of"), audio.MinRate,
+			audio.MaxRate, sampleRate)
 	}
 	return rate, nil
 }

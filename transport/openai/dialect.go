@@ -102,7 +102,8 @@ type flatDetection struct {
 func newFlatSession(setup transport.Setup) flatSession {
 	s := flatSession{Instructions: setup.Instructions}
 	if !setup.ManualActivity {
-		s.TurnDetection = &flatDetection{Type: "server_vad", PrefixMS: max(setup.PrefixMS, 0), SilenceMS: max(setup.SilenceMS, 0), Create: true, Interrupt: true}
+		s.TurnDetection = &flatDetection{Type: "server_vad", PrefixMS: max(setup.PrefixMS, 0),
+			SilenceMS: max(setup.SilenceMS, 0), Create: true, Interrupt: true}
 	}
 	if tools := toolParams(setup.Tools); len(tools) > 0 {
 		s.Tools = tools

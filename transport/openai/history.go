@@ -50,12 +50,14 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 func (c *chain) take(p transport.Past, d *dialect) error {
 	switch p := p.(type) {
 	case transport.PastUser:
-		item := realtime.ConversationItemParamOfRealtimeUserMessageItem([]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
+		item := realtime.ConversationItemParamOfRealtimeUserMessageItem(
+			[]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
 		c.add(item, item.OfRealtimeUserMessageItem)
 	case transport.PastAssistant:
 		c.answer(p, d.pastText)
 	case transport.PastNote:
-		item := realtime.ConversationItemParamOfRealtimeSystemMessageItem([]realtime.RealtimeConversationItemSystemMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
+		item := realtime.ConversationItemParamOfRealtimeSystemMessageItem(
+			[]realtime.RealtimeConversationItemSystemMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
 		c.add(item, item.OfRealtimeSystemMessageItem)
 	case transport.PastTool:
 		c.tool(p)

@@ -97,7 +97,8 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.APIKey == "" && o.BaseURL == "" {
-		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a server that needs none", ErrNoKey)
+		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a "+
+			"server that needs none", ErrNoKey)
 	}
 	return o, checkKey(o.APIKey)
 }
@@ -115,7 +116,8 @@ func (o Options) checkReasoning() error {
 	case o.Reasoning == "":
 		return nil
 	case !slices.Contains(efforts, o.Reasoning):
-		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption, strings.Join(efforts, ", "))
+		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption,
+			strings.Join(efforts, ", "))
 	case !rowOf(o.Model).reasons:
 		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
 			ErrBadOption, clip(o.Model, 80), DefaultModel)
@@ -127,7 +129,8 @@ func (o Options) checkReasoning() error {
 func checkKey(key string) error {
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] >= 0x7F {
-			return fmt.Errorf("openai: Options.APIKey: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole line of a file used as its value?",
+			return fmt.Errorf("openai: Options.APIKey: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole "+
+				"line of a file used as its value?",
 				ErrBadKey, i+1, len(key))
 		}
 	}
@@ -148,7 +151,8 @@ func parseBaseURL(base string) (endpoint, error) {
 	case "https", "wss":
 		u.Scheme = "wss"
 	default:
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is not http, https, ws or wss: write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is not http, https, ws or wss: "+
+			"write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
 	}
 	if u.Host == "" {
 		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has no host: write https://host/v1", ErrBadURL)
@@ -161,7 +165,8 @@ func parseBaseURL(base string) (endpoint, error) {
 		u.RawQuery = ""
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: remove everything after the path (the key belongs in APIKey, the model in Model)", ErrBadURL)
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: remove everything after the "+
+			"path (the key belongs in APIKey, the model in Model)", ErrBadURL)
 	}
 	ep := endpoint{url: *u}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")

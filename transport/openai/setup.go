@@ -19,7 +19,8 @@ const maxSetupEvents = 1000
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error {
 		awaited := *c.awaited.Load()
-		return c.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"), fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
+		return c.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"),
+			fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
 	}
 	c.awaits(typeSessionCreated)
 	stop := c.watch(ctx, late)
@@ -104,7 +105,8 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 			c.malformed.Add(1)
 		}
 	}
-	return c.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"), fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
+	return c.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
+		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
 }
 
 // updated takes over a session.created or session.updated.

@@ -148,7 +148,8 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}, OnPong: func() { c.signs.Add(1) }})
+	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst},
+		OnPong: func() { c.signs.Add(1) }})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil
@@ -157,7 +158,8 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		return t.refusedHandshake(resp)
 	}
 	if ctx.Err() != nil {
-		return t.fault("dial", contextKind(ctx), "no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
+		return t.fault("dial", contextKind(ctx),
+			"no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
 	}
 	return t.fault("dial", transport.KindRetry, "", err)
 }
@@ -182,7 +184,8 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		advice = ": redirects are not followed: put the final address in the base URL"
 	}
-	err := t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode, t.redact.text(body.Error.Message), advice))
+	err := t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode,
+		t.redact.text(body.Error.Message), advice))
 	err.RetryAfter = max(bounded.RetryAfter(resp.Header, time.Now()), transport.WaitIn(body.Error.Message))
 	return err
 }

@@ -16,7 +16,8 @@ func testReconfigure(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	for _, change := range []transport.Reconfigure{
-		{Instructions: "Be \"long\".", Tools: []transport.Tool{{Name: "third_tool", Description: "The third.", Parameters: schema, NonBlocking: true}, {Name: "first_tool", Parameters: schema}}},
+		{Instructions: "Be \"long\".", Tools: []transport.Tool{{Name: "third_tool", Description: "The third.",
+			Parameters: schema, NonBlocking: true}, {Name: "first_tool", Parameters: schema}}},
 		{},
 	} {
 		send(t, conn, change)

@@ -18,7 +18,8 @@ func testHistory(t *testing.T, h Harness) {
 	setup.History = []transport.Past{
 		transport.PastNote{Text: "In short: they met."},
 		transport.PastUser{Text: "Where is Ada?"},
-		transport.PastTool{Name: "first_tool", Args: json.RawMessage(`{"n":7}`), Output: json.RawMessage(`{"ok":true,"data":"Vienna"}`), OK: true},
+		transport.PastTool{Name: "first_tool", Args: json.RawMessage(`{"n":7}`),
+			Output: json.RawMessage(`{"ok":true,"data":"Vienna"}`), OK: true},
 		transport.PastAssistant{Text: "She is in", Interrupted: true},
 		transport.PastUser{Text: "Thank you."},
 		transport.PastAssistant{Text: "You are \"welcome\"."},

@@ -112,7 +112,8 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 		Error  struct{ Code, Message string }
 	}
 	if err := json.Unmarshal(answer, &made); err != nil || resp.StatusCode != http.StatusCreated || made.Ticket == "" {
-		return ticket{}, fmt.Errorf("order a voice session: the gateway answered %s %s", resp.Status, strings.TrimSpace(made.Error.Code+" "+made.Error.Message))
+		return ticket{}, fmt.Errorf("order a voice session: the gateway answered %s %s", resp.Status,
+			strings.TrimSpace(made.Error.Code+" "+made.Error.Message))
 	}
 	k.set.Collector.Record(report.Ticket, at.Sub(began))
 	return ticket{secret: made.Ticket, at: at}, nil

@@ -57,7 +57,8 @@ func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 }
 
 func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t ticket) *call {
-	c := &call{set: k.set, Collector: k.set.Collector, session: k.session, number: k.calls, ticketAt: t.at, began: time.Now(), open: map[string]openCall{}}
+	c := &call{set: k.set, Collector: k.set.Collector, session: k.session, number: k.calls, ticketAt: t.at,
+		began: time.Now(), open: map[string]openCall{}}
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
 	c.Live(1)
 	defer c.Live(-1)
@@ -93,7 +94,8 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
 	}
 	if s.Begin != nil {
-		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
+		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: DefaultPatience,
+			Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
 }

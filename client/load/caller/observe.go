@@ -113,7 +113,8 @@ func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(report.StaleFrames, 1)
 	if !c.stale {
 		c.stale = true
-		c.problem(now, report.KindStale, c.Current(), "a frame of %d bytes belongs to no answer: it arrived after its flush or before its audio.start", len(pcm))
+		c.problem(now, report.KindStale, c.Current(),
+			"a frame of %d bytes belongs to no answer: it arrived after its flush or before its audio.start", len(pcm))
 	}
 }
 

@@ -29,9 +29,10 @@ const (
 )
 
 var (
-	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
-	beginKeys  = []string{"chat", "pending_request", "expect"}
-	turnKeys   = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect"}
+	topKeys   = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
+	beginKeys = []string{"chat", "pending_request", "expect"}
+	turnKeys  = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after",
+		"into_speech", "wait_for", "approve", "patience", "expect"}
 	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}

@@ -41,10 +41,12 @@ func invalid(figures map[string]Summary) []string {
 	limit := float64(Late / time.Millisecond)
 	var why []string
 	if lag := figures[SendLag.Definition().Name]; lag.P99 > limit {
-		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are allowed): too many sessions or other programs for this machine", lag.P99, limit))
+		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are "+
+			"allowed): too many sessions or other programs for this machine", lag.P99, limit))
 	}
 	if wake := figures[WakeLag.Definition().Name]; wake.P99 > limit {
-		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are allowed), so arrival times are wrong by as much", wake.P99, limit))
+		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are "+
+			"allowed), so arrival times are wrong by as much", wake.P99, limit))
 	}
 	return why
 }

@@ -117,7 +117,8 @@ func (r *Report) waits(name, class string, s style, value func(Point) float64) l
 // steps shows the time to first audio by step.
 func (r *Report) steps() chart {
 	half, most := line{Name: "p50", Class: "s1", Style: plain}, line{Name: "p95", Class: "s2", Style: plain}
-	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress", Across: acrossSessions, Unit: "ms"}
+	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress",
+		Across: acrossSessions, Unit: "ms"}
 	for _, s := range r.Segments {
 		c.X = append(c.X, float64(s.Sessions))
 		half.Y, most.Y = append(half.Y, &s.First.P50), append(most.Y, &s.First.P95)

@@ -112,10 +112,12 @@ func (r *Report) tiles() []tile {
 	first, lag := r.figure(FirstAudio), r.figure(SendLag)
 	tiles := []tile{
 		{Title: "First audio, p50", Value: inMS(first.P50), Unit: "ms"},
-		{Title: "First audio, p95", Value: inMS(first.P95), Unit: "ms", Note: fmt.Sprintf("95 %% interval %s to %s", inMS(first.Interval.P95.Low), inMS(first.Interval.P95.High))},
+		{Title: "First audio, p95", Value: inMS(first.P95), Unit: "ms",
+			Note: fmt.Sprintf("95 %% interval %s to %s", inMS(first.Interval.P95.Low), inMS(first.Interval.P95.High))},
 		{Title: "First audio, worst", Value: inMS(first.Max), Unit: "ms", Note: thousands(first.Count) + " answers"},
 		{Title: "Sessions", Value: thousands(r.Counters["sessions"]), Note: fmt.Sprintf("%d at once", r.Plan.Sessions)},
-		{Title: "Turns", Value: thousands(r.Counters["turns"]), Note: thousands(r.Counters["answered"]+r.Counters["interrupted"]) + " as the script wants"},
+		{Title: "Turns", Value: thousands(r.Counters["turns"]),
+			Note: thousands(r.Counters["answered"]+r.Counters["interrupted"]) + " as the script wants"},
 	}
 	if first.Count == 0 {
 		tiles = tiles[3:]

@@ -36,7 +36,8 @@ func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Text: strings.TrimSpace(text), op: parts[2]}
 	var ok bool
 	if t.value, ok = valueOf(parts[1]); !ok {
-		return Threshold{}, fmt.Errorf("%w: %q: %s is not measured%s; docs/load.md lists all values", ErrThreshold, text, parts[1], near(parts[1]))
+		return Threshold{}, fmt.Errorf("%w: %q: %s is not measured%s; docs/load.md lists all values", ErrThreshold, text,
+			parts[1], near(parts[1]))
 	}
 	number, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil || math.IsInf(number, 0) {
@@ -127,7 +128,8 @@ func (r *Report) Judge(thresholds []Threshold) {
 
 // DefaultThresholds returns the thresholds of a run without any: nothing is lost and nothing fails.
 func DefaultThresholds() []Threshold {
-	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open", "losses", "resumes_failed", "not_cut")
+	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages",
+		"tools_open", "losses", "resumes_failed", "not_cut")
 }
 
 // aboveZero returns thresholds that fail values above zero. The names must be known.

@@ -57,11 +57,14 @@ var other = map[string]value{
 		good, turns := r.Counters["answered"]+r.Counters["interrupted"], r.Counters["turns"]-r.Counters["cut"]
 		return measured{100 * ratio(float64(good), float64(turns)), turns > 0}
 	}},
-	"cpu":                {unitPercent, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.CPU }) }},
-	"rss":                {unitMB, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.RSSMB }) }},
-	"rss_growth":         {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.RSSMB }) }},
-	"heap_growth":        {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.HeapMB }) }},
-	"goroutine_growth":   {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.Goroutines) }) }},
+	"cpu":         {unitPercent, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.CPU }) }},
+	"rss":         {unitMB, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.RSSMB }) }},
+	"rss_growth":  {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.RSSMB }) }},
+	"heap_growth": {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.HeapMB }) }},
+	"goroutine_growth": {unitPercent, func(r *Report) measured {
+		return grown(r,
+			func(s State) float64 { return float64(s.Goroutines) })
+	}},
 	"fd_growth":          {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.FDs) }) }},
 	"audit_missing":      {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Expected - a.Found }) }},
 	"side_effects_twice": {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Twice }) }},

@@ -110,7 +110,8 @@ func (r *Report) planInWords() string {
 
 // scriptInWords describes the script.
 func (r *Report) scriptInWords() string {
-	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"), r.Target.FrameMS, r.Target.InputRate)
+	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"),
+		r.Target.FrameMS, r.Target.InputRate)
 }
 
 // speechInWords describes how ends of speech are known.
@@ -169,7 +170,8 @@ type count struct {
 // mustBeZero lists the counters of problems.
 var mustBeZero = []string{
 	"refused", "lost", "left", "failed", "stuck", "unmet", "tools_open", "frames_dropped",
-	"lost_audio", "lost_bytes", "repeated_bytes", "lost_messages", "stale_frames", "errors", "losses", "resumes_failed", "not_cut", "provider_fresh",
+	"lost_audio", "lost_bytes", "repeated_bytes", "lost_messages", "stale_frames", "errors", "losses", "resumes_failed",
+	"not_cut", "provider_fresh",
 }
 
 func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
@@ -179,7 +181,8 @@ var quietly = []string{"played_ms"}
 
 // lostAny reports whether any connection was lost or replaced.
 func (r *Report) lostAny() bool {
-	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+r.Counters["provider_reconnected"] > 0
+	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+
+		r.Counters["provider_reconnected"] > 0
 }
 
 // counts returns the counters of a group worth showing.

@@ -27,7 +27,8 @@ func (o Output) EvidenceIDs() []string {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
-	found, _, err := reader.Search(ctx, kb.Query{Text: call.Args.Words, Namespaces: []kb.Namespace{kb.Namespace(call.Args.Namespace)}, Types: []kb.Type{kb.TypeDoc}, Limit: 3})
+	found, _, err := reader.Search(ctx, kb.Query{Text: call.Args.Words,
+		Namespaces: []kb.Namespace{kb.Namespace(call.Args.Namespace)}, Types: []kb.Type{kb.TypeDoc}, Limit: 3})
 	switch {
 	case errors.Is(err, kb.ErrNotGranted):
 		return registry.Result{}, registry.Errorf(registry.ErrorAuth, "These notes are not open to this conversation.")

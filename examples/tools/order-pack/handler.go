@@ -26,9 +26,11 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 	if err := needs.Audit.Note("order.picked", map[string]int{"parts": 3}); err != nil {
 		return registry.Result{}, err
 	}
-	output := Output{Order: call.Args.Order, PackedAt: call.Session.Now.UTC().Format(time.RFC3339), Parts: map[string]int64{"frame": 1, "wheel": 2}}
+	output := Output{Order: call.Args.Order, PackedAt: call.Session.Now.UTC().Format(time.RFC3339),
+		Parts: map[string]int64{"frame": 1, "wheel": 2}}
 	if gallery, ok := needs.Gallery.Get(); ok {
-		gallery.Show(registry.Image{ID: "label", URL: "/labels/" + call.Args.Order + ".png", Width: 400, Height: 200, ExpiresAt: call.Session.Now.Add(time.Hour)})
+		gallery.Show(registry.Image{ID: "label", URL: "/labels/" + call.Args.Order + ".png", Width: 400, Height: 200,
+			ExpiresAt: call.Session.Now.Add(time.Hour)})
 		output.Shown = new(true)
 	}
 	return registry.Result{Data: output}, needs.Messenger.Send("order.packed", map[string]string{"order": call.Args.Order})

@@ -8,7 +8,8 @@ import (
 // addressForm is the accepted form of an e-mail address: what mailboxes have in practice. RFC
 // 5322 also allows quotes, comments and spaces, which no address has in practice and which would
 // have to be escaped in a calendar.
-var addressForm = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$`)
+var addressForm = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,61}` +
+	`[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$`)
 
 // maxAddress is the most characters of an address (RFC 5321 section 4.5.3.1.3).
 const maxAddress = 254

@@ -66,16 +66,19 @@ func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, er
 		out.Message += " The event is not in the calendar. Asking again is safe and makes it once."
 		return Made{}, &out
 	case err == nil && (!e.Start.Equal(draft.Start) || !e.End.Equal(draft.End)):
-		return Made{}, &Error{Kind: Conflict, Message: "The event " + what + " is in the calendar at another time; somebody has moved it.", Err: failed}
+		return Made{}, &Error{Kind: Conflict, Message: "The event " + what +
+			" is in the calendar at another time; somebody has moved it.", Err: failed}
 	case err == nil:
 		e.Calendar = Primary
 		return Made{Event: e, Created: true, LookedUp: true}, nil
 	}
 	out := &Error{Kind: Transient, Unsure: true, RetryAfter: failed.RetryAfter, Err: errors.Join(failed, err)}
-	out.Message = failed.Message + " It is not known whether the event was made, and it cannot be looked up now: " + what + ". Asking again is safe: it finds the event, or makes it once."
+	out.Message = failed.Message + " It is not known whether the event was made, and it cannot be looked up now: " + what +
+		". Asking again is safe: it finds the event, or makes it once."
 	if KindOf(inTime(err)) != Transient {
 		out.Kind = Conflict
-		out.Message = failed.Message + " It is not known whether the event was made, and the calendar does not let it be looked up. Look in the calendar for " + what + " before it is asked for again."
+		out.Message = failed.Message + " It is not known whether the event was made, and the calendar does not let it be " +
+			"looked up. Look in the calendar for " + what + " before it is asked for again."
 	}
 	return Made{}, out
 }

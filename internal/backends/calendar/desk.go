@@ -104,7 +104,8 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 		}
 		a.Unread += len(found[i].Unread)
 		for _, u := range found[i].Unread {
-			d.options.Logger.Warn("an event cannot be read; its time counts as free", "calendar", string(name), "event", u.ID, "error", u.Err)
+			d.options.Logger.Warn("an event cannot be read; its time counts as free", "calendar", string(name),
+				"event", u.ID, "error", u.Err)
 		}
 		for _, e := range found[i].Events {
 			p := Period{e.Start, e.End}

@@ -73,9 +73,10 @@ var kinds = map[Kind]struct {
 	kind       registry.ErrorType
 	suggestion string
 }{
-	Invalid:   {registry.ErrorValidation, "Correct the arguments and call the tool again."},
-	NotFound:  {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
-	Auth:      {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. Do not try again."},
+	Invalid:  {registry.ErrorValidation, "Correct the arguments and call the tool again."},
+	NotFound: {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
+	Auth: {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. " +
+		"Do not try again."},
 	RateLimit: {registry.ErrorRateLimit, "Tell the user that the calendar is busy, and try again later."},
 	Transient: {registry.ErrorTransient, "Tell the user that the calendar cannot be reached right now."},
 	Conflict:  {registry.ErrorConflict, "Tell the user what stands in the way, and ask for another title or time."},
@@ -101,9 +102,11 @@ func ToolError(ctx context.Context, err error) error {
 	switch {
 	case e.Unsure && out.Retryable:
 		out.Repeatable = true // with the same key, so the calendar makes the event once
-		out.Suggestion = "Tell the user that the event may have been made. Calling the tool again with the same arguments is safe: it makes no second one."
+		out.Suggestion = "Tell the user that the event may have been made. Calling the tool again with the same arguments is " +
+			"safe: it makes no second one."
 	case e.Unsure:
-		out.Suggestion = "Tell the user that the event may have been made, and what to look for in the calendar. Do not call the tool again before."
+		out.Suggestion = "Tell the user that the event may have been made, and what to look for in the calendar. Do not call " +
+			"the tool again before."
 	}
 	if e.RetryAfter > 0 {
 		out.Details = RetryAfter{int64(math.Ceil(e.RetryAfter.Seconds()))}

@@ -83,7 +83,8 @@ type Extractor struct {
 // New returns an Extractor: it compiles its expressions and reads the numbering plans,
 // which takes about 10 ms. One is enough for a process.
 func New() *Extractor {
-	x := &Extractor{urls: regexp.MustCompile(`^(?:` + xurls.Strict().String() + `)`), tlds: map[string]bool{}, schemes: map[string]bool{}, regions: phonenumbers.GetSupportedRegions()}
+	x := &Extractor{urls: regexp.MustCompile(`^(?:` + xurls.Strict().String() + `)`), tlds: map[string]bool{},
+		schemes: map[string]bool{}, regions: phonenumbers.GetSupportedRegions()}
 	x.urls.Longest()
 	for _, list := range [][]string{xurls.TLDs, xurls.PseudoTLDs, privateTLDs} {
 		for _, tld := range list {

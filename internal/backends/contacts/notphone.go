@@ -16,8 +16,10 @@ var (
 	// a typo is not a phone number either.
 	iban = regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,4})?\b`)
 	// Dates, in the orders in which people write them.
-	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
-	dayFirst  = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|20)[0-9]{2}|[0-9]{2})\b`)
+	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|` +
+		`1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
+	dayFirst = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|` +
+		`20)[0-9]{2}|[0-9]{2})\b`)
 )
 
 // maskNumbers takes everything that is certainly not a phone number.

@@ -235,13 +235,15 @@ func valid(raw, region string) *phonenumbers.PhoneNumber {
 	number, err := phonenumbers.ParseAndKeepRawInput(raw, region)
 	// In countries where numbers are written with a prefix (0 in Germany), digits without one
 	// count something else.
-	if err != nil || !phonenumbers.IsValidNumber(number) || len(phonenumbers.Format(number, phonenumbers.E164)) > maxE164 || !phonenumbers.IsNationalPrefixPresentIfRequired(number) {
+	if err != nil || !phonenumbers.IsValidNumber(number) || len(phonenumbers.Format(number, phonenumbers.E164)) > maxE164 ||
+		!phonenumbers.IsNationalPrefixPresentIfRequired(number) {
 		return nil
 	}
 	return number
 }
 
-var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|ext|extn|durchwahl|dw|poste|anexo|interno)\b[.:]?[ \t]*|;ext=|[ \t]?x[.:]?[ \t]?)([0-9]{1,7})\)?`)
+var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|ext|extn|durchwahl|dw|poste|anexo|` +
+	`interno)\b[.:]?[ \t]*|;ext=|[ \t]?x[.:]?[ \t]?)([0-9]{1,7})\)?`)
 
 // extension reads the extension after a number that ends at a place, and returns its length
 // in bytes.

@@ -69,7 +69,8 @@ func roleWord(t token) bool {
 	}
 	stem := strings.TrimSuffix(t.lower, "in")
 	for _, ending := range roleEndings {
-		if len(stem) > len(ending)+2 && strings.HasSuffix(stem, ending) || strings.HasSuffix(t.lower, ending) && len(t.lower) > len(ending)+2 {
+		if len(stem) > len(ending)+2 && strings.HasSuffix(stem, ending) || strings.HasSuffix(t.lower, ending) &&
+			len(t.lower) > len(ending)+2 {
 			return true
 		}
 	}

@@ -233,7 +233,8 @@ func readHead(file *os.File) (h head, at int64, err error) {
 	}
 	at = int64(len(line))
 	if known := h.Type == TypePNG || h.Type == TypeJPEG || h.Type == TypeWebP; !known || h.Bytes < 0 || info.Size() != at+h.Bytes {
-		return h, 0, fmt.Errorf("image: %s is broken: it has %d bytes and a head of %d for %d", filepath.Base(file.Name()), info.Size(), at, h.Bytes)
+		return h, 0, fmt.Errorf("image: %s is broken: it has %d bytes and a head of %d for %d", filepath.Base(file.Name()),
+			info.Size(), at, h.Bytes)
 	}
 	return h, at, nil
 }

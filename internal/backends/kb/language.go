@@ -74,7 +74,8 @@ func load() map[Language]*dialect {
 // asking are words of questions that Snowball's lists do not have.
 var asking = map[Language]string{
 	"en": "please", "de": "wer wen wem wessen wann wo wohin woher wieso warum weshalb bitte gibt",
-	"es": "cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde qué quién quiénes", "fr": "combien quand comment où quel quelle quels quelles",
+	"es": "cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde qué quién quiénes",
+	"fr": "combien quand comment où quel quelle quels quelles",
 	"it": "quanto quando quale quali", "pt": "quanto quando onde qual quais", "nl": "wanneer waar waarom welke",
 }
 

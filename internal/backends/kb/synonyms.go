@@ -47,14 +47,16 @@ func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	for lines.Scan() {
 		line++
 		if size += len(lines.Bytes()) + 1; size > maxSynonymBytes+1 {
-			return s, append(problems, Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
+			return s, append(problems, Problem{File: name, Line: line,
+				Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
 		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 			continue
 		}
 		if told++; told > MaxSynonymLines {
-			return s, append(problems, Problem{File: name, Line: line, Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
+			return s, append(problems, Problem{File: name, Line: line,
+				Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
 		}
 		if wrong := s.line(strings.TrimPrefix(text, "\ufeff")); wrong != "" {
 			problems = append(problems, Problem{File: name, Line: line, Message: wrong})

@@ -69,7 +69,8 @@ func listen(t testing.TB) net.Listener {
 func (c *Collector) post(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var in collectorpb.ExportTraceServiceRequest
-	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" || err != nil || proto.Unmarshal(body, &in) != nil {
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
+		r.Header.Get("Content-Type") != "application/x-protobuf" || err != nil || proto.Unmarshal(body, &in) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -82,7 +83,8 @@ func (c *Collector) post(w http.ResponseWriter, r *http.Request) {
 }
 
 // Export takes spans by gRPC.
-func (c *Collector) Export(ctx context.Context, in *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
+func (c *Collector) Export(ctx context.Context,
+	in *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
 	headers := map[string]string{}
 	if md, ok := metadata.FromIncomingContext(ctx); ok {
 		for key, values := range md {
@@ -156,7 +158,8 @@ func (c *Collector) Wait(t testing.TB, enough func([]*tracepb.Span) bool) []*tra
 func Trees(spans []*tracepb.Span, leave ...string) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b *tracepb.Span) int {
-		return cmp.Or(cmp.Compare(a.GetStartTimeUnixNano(), b.GetStartTimeUnixNano()), -cmp.Compare(a.GetEndTimeUnixNano(), b.GetEndTimeUnixNano()))
+		return cmp.Or(cmp.Compare(a.GetStartTimeUnixNano(), b.GetStartTimeUnixNano()),
+			-cmp.Compare(a.GetEndTimeUnixNano(), b.GetEndTimeUnixNano()))
 	})
 	s := shower{leave: leave, known: map[string]*tracepb.Span{}, below: map[string][]*tracepb.Span{}, trace: map[string]int{}}
 	var roots []*tracepb.Span

@@ -202,7 +202,8 @@ func (s *script) show(m protocol.ServerMessage) string {
 
 // Tools returns the tools of the conversations, for both modes. A nil handler means that the tools do not run, or
 // that the player runs them.
-func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, tools registry.Tools) (registry.Result, error)) *registry.Snapshot {
+func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, tools registry.Tools) (registry.Result,
+	error)) *registry.Snapshot {
 	t.Helper()
 	declare := func(id, params string, change func(*spec.Spec)) registry.Entry {
 		s := spec.Spec{
@@ -232,7 +233,8 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 		declare("order", `"amount":{"type":"integer"},"guests":{"type":"array","items":{"type":"string"}}`, func(s *spec.Spec) {
 			writes(s)
 			s.RequiresConfirmation, s.Preview = true, "Order for {amount}[ with {guests|list}]"
-			s.ConfirmWhen = []spec.ConfirmWhen{{Argument: "amount", Above: new(json.Number("100"))}, {Argument: "guests", Empty: new(false)}}
+			s.ConfirmWhen = []spec.ConfirmWhen{{Argument: "amount", Above: new(json.Number("100"))},
+				{Argument: "guests", Empty: new(false)}}
 		}),
 	}
 	handlers := map[string]registry.Handler{}
@@ -244,7 +246,8 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 			return handler(ctx, c.Tool, string(c.Args.raw), c.Needs.Tools)
 		})
 	}
-	r, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers, SessionCapabilities: registry.CallCapabilities()})
+	r, err := registry.Load(registrytest.File(t, entries...),
+		registry.Options{Handlers: handlers, SessionCapabilities: registry.CallCapabilities()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 // have a fixed form, so nothing needs escaping.
 const query = `<?xml version="1.0" encoding="utf-8"?>
 <C:calendar-query xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"><D:prop><D:getetag/><C:calendar-data/></D:prop>` +
-	`<C:filter><C:comp-filter name="VCALENDAR"><C:comp-filter name="VEVENT"><C:time-range start="%s" end="%s"/></C:comp-filter></C:comp-filter></C:filter></C:calendar-query>`
+	`<C:filter><C:comp-filter name="VCALENDAR"><C:comp-filter name="VEVENT"><C:time-range start="%s" ` +
+	`end="%s"/></C:comp-filter></C:comp-filter></C:filter></C:calendar-query>`
 
 const utcForm = "20060102T150405Z"
 

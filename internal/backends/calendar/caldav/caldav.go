@@ -248,7 +248,8 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	}
 	e, err := c.event(data, etag)
 	if err != nil || e.ID != key {
-		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err,
+			"There is something else in the calendar where this event would be.")
 	}
 	return e, nil
 }

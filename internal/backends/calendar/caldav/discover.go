@@ -72,7 +72,8 @@ func (c *Client) direct(want string) (string, bool, error) {
 		return u.Path, true, nil
 	}
 	if !sameHost(c.base, u) || c.base.Scheme != u.Scheme {
-		return "", false, calendar.Errorf(calendar.Permanent, fmt.Errorf("%w: %s is not %s", errElsewhere, u.Host, c.base.Host), "The calendar is on another server.")
+		return "", false, calendar.Errorf(calendar.Permanent,
+			fmt.Errorf("%w: %s is not %s", errElsewhere, u.Host, c.base.Host), "The calendar is on another server.")
 	}
 	return u.Path, true, nil
 }
@@ -98,7 +99,8 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 		case ok:
 			last = cmp.Or(last, err)
 		default: // the server there does not speak CalDAV
-			last = cmp.Or[error](last, calendar.Errorf(calendar.Permanent, err, "There is no calendar server at the address that is configured."))
+			last = cmp.Or[error](last, calendar.Errorf(calendar.Permanent, err,
+				"There is no calendar server at the address that is configured."))
 		}
 	}
 	return nil, last

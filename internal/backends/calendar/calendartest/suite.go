@@ -67,7 +67,8 @@ func whatIsCreatedIsBusy(t *testing.T, c calendar.Calendar) {
 	d := Draft("Tea, \"biscuits\"; 日本語 \\ &amp; <b>", 2)
 	d.Description, d.Attendees = "One\ntwo, three; four\\five", []string{"bob@example.com", "eve@example.org"}
 	e := create(t, c, d, true)
-	if e.ID == "" || !e.Start.Equal(d.Start) || !e.End.Equal(d.End) || e.Title != d.Title || e.Description != d.Description || !slices.Equal(e.Attendees, d.Attendees) {
+	if e.ID == "" || !e.Start.Equal(d.Start) || !e.End.Equal(d.End) || e.Title != d.Title ||
+		e.Description != d.Description || !slices.Equal(e.Attendees, d.Attendees) {
 		t.Errorf("made %+v of %+v", e, d)
 	}
 	if e.Invitations == "" || e.Invitations == calendar.InvitationsNone {

@@ -133,7 +133,8 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return e(calendar.NotFound, cause, "There is no such calendar, or it is not shared with this service.")
 	case code == http.StatusConflict:
-		return e(calendar.Conflict, fmt.Errorf("%w: %w", errExists, cause), "There is something else in the calendar where this event would be.")
+		return e(calendar.Conflict, fmt.Errorf("%w: %w", errExists, cause),
+			"There is something else in the calendar where this event would be.")
 	case code == http.StatusPreconditionFailed:
 		return e(calendar.Conflict, cause, "The calendar has changed meanwhile.")
 	case code == http.StatusBadRequest && strings.Contains(strings.ToLower(why.Message), "conference"):

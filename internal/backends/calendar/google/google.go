@@ -113,7 +113,8 @@ func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (cal
 		return calendar.Found{}, err
 	}
 	if len(answer.Calendars) != 1 {
-		return calendar.Found{}, calendar.Errorf(calendar.Permanent, fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)), "Google's answer is not understood.")
+		return calendar.Found{}, calendar.Errorf(calendar.Permanent,
+			fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)), "Google's answer is not understood.")
 	}
 	var found calendar.Found
 	for _, one := range answer.Calendars { // under the requested name
@@ -230,7 +231,8 @@ func (c *Client) existing(ctx context.Context, id, key string, refused *calendar
 }
 
 func deleted(cause error) error {
-	return calendar.Errorf(calendar.Conflict, cause, "This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
+	return calendar.Errorf(calendar.Conflict, cause,
+		"This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
 }
 
 // Find implements [calendar.Calendar].

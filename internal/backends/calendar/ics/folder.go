@@ -209,7 +209,8 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 func (f *Folder) event(data []byte) (calendar.Event, error) {
 	e, err := f.reader.First(data)
 	if err != nil {
-		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err,
+			"There is something else in the calendar where this event would be.")
 	}
 	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
 	if len(e.Attendees) > 0 {

@@ -28,7 +28,8 @@ const (
 
 // allowed are the supported parts of a rule (RFC 5545 section 3.3.10). BYEASTER and the parts of
 // RFC 7529 are not supported.
-var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
+var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO",
+	"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
 
 // parseRule reads an RRULE.
 func parseRule(s string) (r rule, err error) {

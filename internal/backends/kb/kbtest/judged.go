@@ -72,7 +72,8 @@ func Measure(tb testing.TB, index kb.Index) Relevance {
 		for _, h := range results.Hits[:min(3, len(results.Hits))] {
 			instead = append(instead, h.Record.ID)
 		}
-		r.Missed = append(r.Missed, fmt.Sprintf("%q: right is %v at place %d; first are %v", question.Query, question.Right, place+1, instead))
+		r.Missed = append(r.Missed, fmt.Sprintf("%q: right is %v at place %d; first are %v", question.Query, question.Right,
+			place+1, instead))
 	}
 	r.RecallAt3 /= float64(r.Questions)
 	r.MRR /= float64(r.Questions)

@@ -11,7 +11,8 @@ import (
 )
 
 // syllables make the words of Records.
-var syllables = strings.Fields("ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko la le li lo lu ma me mi mo mu na ne ni no pa pe po ra re ri ro ru sa se si so ta te ti to va ve vi vo wa we zo")
+var syllables = strings.Fields("ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko la le li lo lu ma me mi mo mu " +
+	"na ne ni no pa pe po ra re ri ro ru sa se si so ta te ti to va ve vi vo wa we zo")
 
 // Word is the nth word of the language in which Records is written; the lower n, the more often
 // it is used.

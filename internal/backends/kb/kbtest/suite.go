@@ -161,7 +161,8 @@ func testGet(t *testing.T, setup Setup) {
 
 func testBadRecord(t *testing.T, setup Setup) {
 	x := filled(t, setup, nil, record("doc:a", "Old title", ""))
-	err := x.Apply(t.Context(), kb.Batch{Upsert: []kb.Record{record("doc:a", "New title", ""), record("doc:b", "", "")}, Delete: []string{"doc:a"}})
+	err := x.Apply(t.Context(), kb.Batch{Upsert: []kb.Record{record("doc:a", "New title", ""), record("doc:b", "", "")},
+		Delete: []string{"doc:a"}})
 	if !errors.Is(err, kb.ErrRecord) {
 		t.Fatalf("Apply returned %v", err)
 	}
@@ -171,7 +172,8 @@ func testBadRecord(t *testing.T, setup Setup) {
 func testBadQuery(t *testing.T, setup Setup) {
 	x := setup(t, nil)
 	bad := []kb.Query{
-		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}}, {Text: "a", Types: []kb.Type{"else"}},
+		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}},
+		{Text: "a", Types: []kb.Type{"else"}},
 		{Text: "a", From: day(2), To: day(1)}, {Text: "\xff"}, {Text: string(make([]rune, kb.MaxQueryRunes+1))},
 	}
 	for _, q := range bad {
@@ -210,14 +212,16 @@ func testFilters(t *testing.T, setup Setup) {
 	}{
 		{"none", kb.Query{}, []string{"doc:a", "doc:b", "link:d", "person:c"}},
 		{"namespace", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}}, []string{"doc:a", "person:c"}},
-		{"either of two namespaces", kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic, kb.NamespacePersonal}}, []string{"doc:b", "link:d"}},
+		{"either of two namespaces", kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic, kb.NamespacePersonal}},
+			[]string{"doc:b", "link:d"}},
 		{"type", kb.Query{Types: []kb.Type{kb.TypeDoc}}, []string{"doc:a", "doc:b"}},
 		{"either of two types", kb.Query{Types: []kb.Type{kb.TypePerson, kb.TypeLink}}, []string{"link:d", "person:c"}},
 		{"an author", kb.Query{Authors: []string{"person:c"}}, []string{"doc:a", "doc:b"}},
 		{"either of two authors", kb.Query{Authors: []string{"person:x", "person:nobody"}}, []string{"doc:b", "link:d"}},
 		{"a category", kb.Query{Categories: []string{"Know-how"}}, []string{"doc:a", "link:d"}},
 		{"a category as records have it", kb.Query{Categories: []string{"know-how"}}, []string{}},
-		{"author, category and types", kb.Query{Authors: []string{"person:x"}, Categories: []string{"Rules", "Know-how"}, Types: []kb.Type{kb.TypeDoc, kb.TypeLink}}, []string{"doc:b", "link:d"}},
+		{"author, category and types", kb.Query{Authors: []string{"person:x"}, Categories: []string{"Rules", "Know-how"},
+			Types: []kb.Type{kb.TypeDoc, kb.TypeLink}}, []string{"doc:b", "link:d"}},
 		{"one tag", kb.Query{Tags: []string{"red"}}, []string{"doc:a", "doc:b", "person:c"}},
 		{"tags must all be there", kb.Query{Tags: []string{"red", "big"}}, []string{"doc:a", "person:c"}},
 		{"tags are compared without case", kb.Query{Tags: []string{" Red "}}, []string{"doc:a", "doc:b", "person:c"}},
@@ -227,7 +231,8 @@ func testFilters(t *testing.T, setup Setup) {
 		{"to, inclusive", kb.Query{To: day(2)}, []string{"doc:a", "doc:b"}},
 		{"just before", kb.Query{To: day(2).Add(-time.Nanosecond)}, []string{"doc:a"}},
 		{"from and to", kb.Query{From: day(2), To: day(3)}, []string{"doc:b", "person:c"}},
-		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"big"}, From: day(1), To: day(1)}, []string{"doc:a"}},
+		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"big"},
+			From: day(1), To: day(1)}, []string{"doc:a"}},
 	}
 	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
 		x := filled(t, setup, embedder, records...)
@@ -266,9 +271,11 @@ func testNames(t *testing.T, setup Setup) {
 		record("person:cy", "Cy", "", in(kb.NamespacePersonal, nil)),
 	}})
 	ada, bo := kb.Person{ID: "person:ada_l", Name: "Ada Lindqvist"}, kb.Person{ID: "person:bo"}
-	want(t, "of the studio", names(x, kb.NamespaceStudio), kb.Names{People: []kb.Person{ada, bo}, Categories: []string{"Human Resources", "Rules"}})
+	want(t, "of the studio", names(x, kb.NamespaceStudio),
+		kb.Names{People: []kb.Person{ada, bo}, Categories: []string{"Human Resources", "Rules"}})
 	want(t, "of a namespace without records", names(x, kb.NamespacePublic), kb.Names{})
-	all := kb.Names{People: []kb.Person{ada, bo, {ID: "person:cy", Name: "Cy"}, {ID: "person:zoe"}}, Categories: []string{"Human Resources", "Rules", "Salaries"}}
+	all := kb.Names{People: []kb.Person{ada, bo, {ID: "person:cy", Name: "Cy"}, {ID: "person:zoe"}},
+		Categories: []string{"Human Resources", "Rules", "Salaries"}}
 	want(t, "of two", names(x, kb.NamespaceStudio, kb.NamespacePersonal), all)
 	want(t, "of all", names(x), all)
 	apply(t, x, kb.Batch{Delete: []string{"doc:a"}})
@@ -278,7 +285,8 @@ func testNames(t *testing.T, setup Setup) {
 func testScores(t *testing.T, setup Setup) {
 	var records []kb.Record
 	for i := range 30 {
-		records = append(records, record(fmt.Sprintf("doc:d%02d", i), "Ship", fmt.Sprintf("A ship with %d masts and a harbour for %d.", i%5, i%3)))
+		records = append(records, record(fmt.Sprintf("doc:d%02d", i), "Ship",
+			fmt.Sprintf("A ship with %d masts and a harbour for %d.", i%5, i%3)))
 	}
 	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
 		x := filled(t, setup, embedder, records...)
@@ -335,12 +343,16 @@ func testWholeTitle(t *testing.T, setup Setup) {
 
 func testAccents(t *testing.T, setup Setup) {
 	x := filled(t, setup, nil,
-		record("person:nunez", "Joaquín Núñez", "Leads the warehouse."), record("person:gruen", "Jörg Grünwald", "Er prüft die Rechnungen."),
+		record("person:nunez", "Joaquín Núñez", "Leads the warehouse."),
+		record("person:gruen", "Jörg Grünwald", "Er prüft die Rechnungen."),
 		record("person:soren", "Søren Sørensen", "Sails the boat."), record("person:obrien", "Siobhán O'Brien", "Runs the payroll."),
-		record("person:strauss", "Anton Strauß", ""), record("doc:mail", "E-mail rules", "Be short."), record("person:plain", "Jose Ibanez", ""))
+		record("person:strauss", "Anton Strauß", ""), record("doc:mail", "E-mail rules", "Be short."),
+		record("person:plain", "Jose Ibanez", ""))
 	for query, want := range map[string]string{
-		"nunez": "person:nunez", "JOAQUIN NUÑEZ": "person:nunez", "grunwald": "person:gruen", "Gruenwald": "person:gruen", "joerg": "person:gruen",
-		"soerensen": "person:soren", "Sorensen": "person:soren", "obrien": "person:obrien", "O’Brien's": "person:obrien", "Brien": "person:obrien",
+		"nunez": "person:nunez", "JOAQUIN NUÑEZ": "person:nunez", "grunwald": "person:gruen", "Gruenwald": "person:gruen",
+		"joerg":     "person:gruen",
+		"soerensen": "person:soren", "Sorensen": "person:soren", "obrien": "person:obrien", "O’Brien's": "person:obrien",
+		"Brien":   "person:obrien",
 		"strauss": "person:strauss", "email": "doc:mail", "José Ibáñez": "person:plain", "ｎｕｎｅｚ": "person:nunez",
 	} {
 		if got := ids(search(t, x, kb.Query{Text: query})); len(got) == 0 || got[0] != want {
@@ -356,7 +368,8 @@ func testEndings(t *testing.T, setup Setup) {
 		record("doc:es", "Las devoluciones", "Los empleados pueden devolver las prendas y piden las habitaciones."),
 		record("doc:fr", "Les remboursements", "Les salariés sont remboursés à la fin du mois pour les chevaux."))
 	for query, want := range map[string]string{
-		"parcel": "doc:en", "return of a parcel": "doc:en", "Haus": "doc:de", "Mahnung": "doc:de", "prenda": "doc:es", "devolución": "doc:es",
+		"parcel": "doc:en", "return of a parcel": "doc:en", "Haus": "doc:de", "Mahnung": "doc:de", "prenda": "doc:es",
+		"devolución": "doc:es",
 		"devolucion": "doc:es", "habitación": "doc:es", "remboursement": "doc:fr", "salarié": "doc:fr",
 	} {
 		if got := ids(search(t, x, kb.Query{Text: query})); len(got) == 0 || got[0] != want {
@@ -373,8 +386,10 @@ func testAlternatives(t *testing.T, setup Setup) {
 	if got.Hits[0].Score > kb.AlternativeWeight || got.Hits[0].BM25 == 0 {
 		t.Errorf("%+v", got.Hits[0])
 	}
-	want(t, "the query counts more", ids(search(t, x, kb.Query{Text: "baby blanket", Alternatives: []string{"parental leave"}})), []string{"doc:baby", "doc:leave"})
-	for _, q := range []kb.Query{{Text: "a", Alternatives: []string{"a", "b", "c", "d"}}, {Text: "a", Alternatives: []string{""}}, {Text: "a", Alternatives: []string{"\xff"}}} {
+	want(t, "the query counts more", ids(search(t,
+		x, kb.Query{Text: "baby blanket", Alternatives: []string{"parental leave"}})), []string{"doc:baby", "doc:leave"})
+	for _, q := range []kb.Query{{Text: "a", Alternatives: []string{"a", "b", "c", "d"}},
+		{Text: "a", Alternatives: []string{""}}, {Text: "a", Alternatives: []string{"\xff"}}} {
 		if _, err := x.Search(t.Context(), q); !errors.Is(err, kb.ErrQuery) {
 			t.Errorf("%+v: %v", q, err)
 		}
@@ -482,7 +497,8 @@ func testHybrid(t *testing.T, setup Setup) {
 func testSameText(t *testing.T, setup Setup) {
 	embedder := &Embedder{}
 	x := filled(t, setup, embedder, record("doc:a", "Anchor", "Iron."))
-	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Iron.", func(r *kb.Record) { r.URL = "https://example.org" })}, WordsOnly: true})
+	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Iron.",
+		func(r *kb.Record) { r.URL = "https://example.org" })}, WordsOnly: true})
 	if h := held(t, x)["doc:a"]; !h.Complete {
 		t.Error("another URL cost the record its vector")
 	}

@@ -18,7 +18,8 @@ type filter struct {
 }
 
 func newFilter(q *kb.Query) *filter {
-	f := &filter{namespaces: q.Namespaces, kinds: q.Types, tags: kb.NormalizeTags(q.Tags), authors: q.Authors, categories: q.Categories, from: math.MinInt64, to: math.MaxInt64}
+	f := &filter{namespaces: q.Namespaces, kinds: q.Types, tags: kb.NormalizeTags(q.Tags), authors: q.Authors,
+		categories: q.Categories, from: math.MinInt64, to: math.MaxInt64}
 	if !q.From.IsZero() {
 		f.from = q.From.UnixMilli()
 		if q.From.Nanosecond()%1e6 != 0 {
@@ -33,7 +34,8 @@ func newFilter(q *kb.Query) *filter {
 
 // passes reports whether a record passes the filter.
 func (f *filter) passes(e *entry) bool {
-	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || len(f.kinds) > 0 && !slices.Contains(f.kinds, e.record.Type) {
+	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || len(f.kinds) > 0 &&
+		!slices.Contains(f.kinds, e.record.Type) {
 		return false
 	}
 	if len(f.authors) > 0 && !overlap(f.authors, e.record.Authors) || len(f.categories) > 0 && !overlap(f.categories, e.record.Categories) {

@@ -75,7 +75,8 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 			ID:     pointID(rec.ID),
 			Vector: object{vectorWords: sparseRecord(x.ranker, rec)},
 			Payload: payload{
-				ID: rec.ID, Title: rec.Title, Namespace: string(rec.Namespace), Type: string(rec.Type), Tags: rec.Tags, Authors: rec.Authors, Categories: rec.Categories,
+				ID: rec.ID, Title: rec.Title, Namespace: string(rec.Namespace), Type: string(rec.Type), Tags: rec.Tags,
+				Authors: rec.Authors, Categories: rec.Categories,
 				Updated: rec.LastUpdated.UnixMilli(), Hash: rec.Hash(), Embeds: hashText(rec.EmbeddingText()),
 				Complete: dense[i] != nil, Record: string(data),
 			},

@@ -77,7 +77,8 @@ func (x *Index) check(info *collectionInfo) error {
 	case dense.Distance != "Cosine":
 		return fmt.Errorf("%w: the vectors of %q are compared by %s, not by Cosine", ErrCollection, x.options.Collection, dense.Distance)
 	case x.options.Dimensions != 0 && dense.Size != x.options.Dimensions:
-		return fmt.Errorf("%w: the vectors of %q have %d numbers, not %d", ErrCollection, x.options.Collection, dense.Size, x.options.Dimensions)
+		return fmt.Errorf("%w: the vectors of %q have %d numbers, not %d", ErrCollection, x.options.Collection, dense.Size,
+			x.options.Dimensions)
 	}
 	x.dimensions = dense.Size
 	return nil
@@ -90,7 +91,8 @@ func (x *Index) create(ctx context.Context) error {
 		if x.dimensions == 0 {
 			probe, err := x.options.Embedder.Embed(ctx, []string{"how many numbers"})
 			if err != nil {
-				return fmt.Errorf("qdrant: to make the collection, the embedder was asked how long its vectors are (Dimensions saves the question): %w", err)
+				return fmt.Errorf("qdrant: to make the collection, the embedder was asked how long its vectors are "+
+					"(Dimensions saves the question): %w", err)
 			}
 			if len(probe) == 1 {
 				x.dimensions = len(probe[0])
@@ -118,13 +120,15 @@ func (x *Index) create(ctx context.Context) error {
 // made lacks some.
 func (x *Index) indexPayload(ctx context.Context, indexed map[string]json.RawMessage) error {
 	for field, schema := range map[string]string{
-		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadAuthors: "keyword", payloadCategories: "keyword",
-		payloadUpdated: "integer",
+		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadAuthors: "keyword",
+		payloadCategories: "keyword",
+		payloadUpdated:    "integer",
 	} {
 		if _, ok := indexed[field]; ok {
 			continue
 		}
-		if err := x.client.call(ctx, http.MethodPut, x.path+"/index?wait=true", object{"field_name": field, "field_schema": schema}, nil); err != nil {
+		if err := x.client.call(ctx, http.MethodPut, x.path+"/index?wait=true",
+			object{"field_name": field, "field_schema": schema}, nil); err != nil {
 			return err
 		}
 	}

@@ -209,7 +209,8 @@ func anyOf[T ~string](key string, values []T) object {
 const rankTo = 4 * kb.Depth
 
 // rankings asks for the best hits by words and, with a vector, by vectors, in one request.
-func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked, titles map[string]string, err error) {
+func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked,
+	titles map[string]string, err error) {
 	filter := filterOf(q)
 	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
@@ -219,7 +220,8 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	var searches []object
 	var into []*[]kb.Ranked
 	ask := func(query any, using string, to *[]kb.Ranked) object {
-		search := object{"query": query, "using": using, "limit": rankTo, "with_payload": object{"include": []string{payloadID, payloadTitle}}}
+		search := object{"query": query, "using": using, "limit": rankTo,
+			"with_payload": object{"include": []string{payloadID, payloadTitle}}}
 		if filter != nil {
 			search["filter"] = filter
 		}

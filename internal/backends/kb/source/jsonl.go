@@ -41,7 +41,8 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.P
 		total += size
 		switch {
 		case total > maxJSONLBytes:
-			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", maxJSONLBytes)})
+			bad(kb.Problem{File: name, Line: line,
+				Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", maxJSONLBytes)})
 			err = io.EOF
 		case size > MaxLineBytes:
 			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})

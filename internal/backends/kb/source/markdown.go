@@ -34,7 +34,8 @@ const (
 // problems; the record is good only if there are no problems.
 func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
 	if len(data) > MaxMarkdownBytes {
-		return kb.Record{}, []kb.Problem{{File: name, Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
+		return kb.Record{}, []kb.Problem{{File: name,
+			Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
 	}
 	front, body, line, err := splitFrontMatter(data)
 	if err != nil {
@@ -69,7 +70,8 @@ func splitFrontMatter(data []byte) (front, body []byte, line int, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if string(bytes.TrimRight(first, " \t\r")) != dashes {
-		return nil, nil, 1, errors.New("the file does not begin with a line of three dashes; the front matter with id and title stands between two of them")
+		return nil, nil, 1, errors.New("the file does not begin with a line of three dashes; the front matter with id and " +
+			"title stands between two of them")
 	}
 	for at, n := 0, 2; ; n++ {
 		one, after, more := bytes.Cut(rest[at:], []byte("\n"))
@@ -176,7 +178,8 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	case "text":
 		p.bad(line, "text stands below the front matter, not in it")
 	default:
-		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, authors, categories, url, source_type, last_updated, metadata", key)
+		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, authors, categories, url, source_type, "+
+			"last_updated, metadata", key)
 	}
 }
 

@@ -235,6 +235,7 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		}
 	}
 	if left > 0 {
-		out.problems = append(out.problems, kb.Problem{File: ".", Message: fmt.Sprintf("%d records are left out: at most %d are taken", left, maxRecords)})
+		out.problems = append(out.problems, kb.Problem{File: ".",
+			Message: fmt.Sprintf("%d records are left out: at most %d are taken", left, maxRecords)})
 	}
 }

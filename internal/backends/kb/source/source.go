@@ -242,7 +242,8 @@ func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Chang
 	// An unmounted folder looks like an empty one.
 	if all.partial || len(all.records) == 0 {
 		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
-			"%d records of the index are not found any more, and are kept: the folder is empty or could not be read as a whole", len(batch.Delete))})
+			"%d records of the index are not found any more, and are kept: the folder is empty or could not "+
+				"be read as a whole", len(batch.Delete))})
 		change.Records += len(batch.Delete)
 		batch.Delete = nil
 	}
