@@ -13,6 +13,7 @@ import (
 // Role is the author of a message.
 type Role string
 
+// The roles.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"

@@ -24,9 +24,9 @@ func (s *Server) lateness(r *http.Request) nonblock.Lateness {
 
 // behindWords explains why no session begins while the gateway is behind.
 func behindWords(late nonblock.Lateness) string {
-	return fmt.Sprintf("The gateway has been overloaded since %[2]s: it reads client data up to %[1].1f s late and accepts no "+
+	return fmt.Sprintf("The gateway has been overloaded since %s: it reads client data up to %.1f s late and accepts no "+
 		"new sessions. Try again in a moment.",
-		late.Longest.Seconds(), late.Since.UTC().Format(time.RFC3339))
+		late.Since.UTC().Format(time.RFC3339), late.Longest.Seconds())
 }
 
 // logLateness logs that the loops have fallen behind or caught up.

@@ -37,6 +37,7 @@ type FaultOrder struct {
 // FaultMoment is when a fault happens.
 type FaultMoment string
 
+// The moments.
 const (
 	FaultNow        FaultMoment = "now"
 	FaultAtNextCall FaultMoment = "next_call" // at a tool call on that connection

@@ -60,6 +60,7 @@ type Done struct {
 	Status         string `json:"status"`
 }
 
+// Values of a final status.
 const (
 	DoneCompleted = "completed"
 	DoneFailed    = "failed"

@@ -85,6 +85,7 @@ type ClientInfo struct {
 	ID      string `json:"id,omitempty"`
 }
 
+// Who detects the end of the user's turn.
 const (
 	TurnDetectionServer = "server"
 	TurnDetectionClient = "client"

@@ -4,11 +4,11 @@ package protocol
 type Retry int
 
 const (
-	// RetryNever: the same request fails again.
+	// RetryNever means that the same request fails again.
 	RetryNever Retry = iota + 1
-	// RetryLater: the same request may succeed later.
+	// RetryLater means that the same request may succeed later.
 	RetryLater
-	// RetryDepends: see the error message.
+	// RetryDepends means that the answer depends on the cause: see the error message.
 	RetryDepends
 )
 

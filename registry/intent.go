@@ -29,6 +29,7 @@ const (
 // EndAfter is when a voice session ends.
 type EndAfter string
 
+// The moments.
 const (
 	EndAfterCurrentTurn    EndAfter = "current_turn"
 	EndAfterFarewellSpoken EndAfter = "farewell_spoken"

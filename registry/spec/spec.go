@@ -8,6 +8,7 @@ import (
 // Mode is the kind of a conversation.
 type Mode string
 
+// The modes.
 const (
 	ModeText  Mode = "text"
 	ModeVoice Mode = "voice"
