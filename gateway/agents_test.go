@@ -120,7 +120,7 @@ func TestListAgents(t *testing.T) {
 func TestYAMLOfAnAgent(t *testing.T) {
 	s := agentsServer(t)
 	w := does(s, "PUT", "/v1/agents/sales", "id: sales\nname: Sales\nplaybook: x\ntools:\n  - kb-get\n  - kb_get\nswitch_to: [biling]\n", "If-None-Match", "*", "Content-Type", "application/yaml")
-	want := `{"error":{"code":"agent_invalid","message":"The document is not right: there is no tool \"kb-get\" (did you mean \"kb_get\"?); run voicegw tools list; and one more problem.","problems":[{"line":5,"message":"there is no tool \"kb-get\" (did you mean \"kb_get\"?); run voicegw tools list"},{"line":7,"message":"switch_to names the agent \"biling\", which does not exist (did you mean \"billing\"?); there is billing, default and reception"}]}}` + "\n"
+	want := `{"error":{"code":"agent_invalid","message":"The document is invalid: there is no tool \"kb-get\" (did you mean \"kb_get\"?); run voicegw tools list; and one more problem.","problems":[{"line":5,"message":"there is no tool \"kb-get\" (did you mean \"kb_get\"?); run voicegw tools list"},{"line":7,"message":"switch_to names the agent \"biling\", which does not exist (did you mean \"billing\"?); there is billing, default and reception"}]}}` + "\n"
 	if w.Code != http.StatusUnprocessableEntity || w.Body.String() != want {
 		t.Errorf("%d %s\nwant %s", w.Code, w.Body, want)
 	}

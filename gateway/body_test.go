@@ -27,7 +27,7 @@ func TestNoFieldTwice(t *testing.T) {
 			var told struct {
 				Error struct{ Message, Param string }
 			}
-			if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(told.Error.Message, "The field "+want+" comes twice") {
+			if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != http.StatusBadRequest || !strings.Contains(told.Error.Message, "The field "+want+" is repeated") {
 				t.Errorf("%s %s: %d %s", path, body, w.Code, w.Body)
 			}
 			if path == "/v1/chat/completions" && told.Error.Param != want {

@@ -250,7 +250,7 @@ func TestChatRefusals(t *testing.T) {
 		"no type":              {change: func(r *http.Request) { r.Header.Del("Content-Type") }, status: 415, code: "invalid_message"},
 		"too big":              {server: func(o *Options) { o.Chat = &fakeAgent{blind: true} }, body: long, status: 413, code: "invalid_message", says: "1 MiB"},
 		"no JSON":              {body: `{"message"`, status: 400, code: "invalid_message"},
-		"more than one":        {body: `{"message":"x"} {}`, status: 400, code: "invalid_message", says: "follows"},
+		"more than one":        {body: `{"message":"x"} {}`, status: 400, code: "invalid_message", says: "unexpected data after"},
 		"an unknown field":     {body: `{"message":"x","model":"y"}`, status: 400, code: "invalid_message", says: "model"},
 		"a wrong shape":        {body: `{"message":7}`, status: 400, code: "invalid_message", says: "message"},
 		"half an answer":       {body: `{"confirmation":{"token":"cf_1"}}`, status: 400, code: "invalid_message", says: "confirmation"},

@@ -98,7 +98,7 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 		embeds bool // any page may link to what is public
 	}{
 		"a rebound name":                {change: page("evil.test", "http://evil.test"), status: 421, code: "host", says: "evil.test"},
-		"a rebound name with a port":    {change: page("evil.test:8080", "http://evil.test:8080"), status: 421, code: "host", says: "(hosts)"},
+		"a rebound name with a port":    {change: page("evil.test:8080", "http://evil.test:8080"), status: 421, code: "host", says: "setting hosts"},
 		"a rebound name's link":         {change: host("evil.test:8080"), status: 421, code: "host"},
 		"a name that begins well":       {change: page("localhost.evil.test:8080", "http://localhost.evil.test:8080"), status: 421, code: "host"},
 		"an address that begins so":     {change: page("127.0.0.1.evil.test", "http://127.0.0.1.evil.test"), status: 421, code: "host"},
@@ -109,7 +109,7 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 		"no host":                       {change: host(""), status: 421, code: "host"},
 		"every address":                 {change: host("0.0.0.0:8080"), status: 421, code: "host"},
 		"an address of another machine": {change: host("192.168.1.2:8080"), status: 421, code: "host"},
-		"a foreign page":                {change: page("localhost:8080", "https://evil.test"), status: 403, code: "origin", says: "(origins)"},
+		"a foreign page":                {change: page("localhost:8080", "https://evil.test"), status: 403, code: "origin", says: "setting origins"},
 		"a page of another port":        {change: page("localhost:8080", "http://localhost:3000"), status: 403, code: "origin"},
 		"a page of another scheme":      {change: page("localhost:8080", "https://localhost:8080"), status: 403, code: "origin"},
 		"a page of another name of us":  {change: page("localhost:8080", "http://127.0.0.1:8080"), status: 403, code: "origin"},

@@ -92,7 +92,7 @@ func TestImagesOfUseChat(t *testing.T) {
 		file("application/pdf", "https://example.com/x.pdf"): "messages[0].parts[1] is a file of the media type",
 		file("image/jpeg", png):                              "messages[0].parts[1].url is of the media type image/png",
 		file("image/png", ""):                                "messages[0].parts[1].url is missing",
-		file("image/png", "blob:https://example.com/1"):      "messages[0].parts[1].url must begin with data: or https:",
+		file("image/png", "blob:https://example.com/1"):      "messages[0].parts[1].url must start with data: or https:",
 		`{"type":"tool-x"}`:                                  "messages[0].parts[1] is of the type",
 	} {
 		a := &fakeAgent{}
@@ -127,7 +127,7 @@ func TestImagesAreRefusedByName(t *testing.T) {
 		asData("", pngBytes):                 "media type",
 		asData("image/png", jpegBytes):       "its bytes are image/jpeg",
 		asData("image/jpeg", pngBytes):       "its bytes are image/png",
-		asData("image/gif", "<html>"):        "no such image",
+		asData("image/gif", "<html>"):        "not such an image",
 		large:                                "more than 5 MiB",
 		"http://example.com/x.png":           "http:",
 		"HTTP://example.com/x.png":           "http:",
@@ -138,7 +138,7 @@ func TestImagesAreRefusedByName(t *testing.T) {
 		"https://":                           "not a complete",
 		"https://ada:pass@example.com/x.png": "password",
 		"https://example.com/" + strings.Repeat("x", maxPictureURL): "8 KiB",
-		"https://example.com/a b":                                   "blanks",
+		"https://example.com/a b":                                   "spaces",
 		"https://example.com/\u0007":                                "control",
 	} {
 		tests = append(tests, struct{ body, param, says string }{`[` + shows(address) + `]`, part + ".image_url.url", says})

@@ -83,7 +83,7 @@ func TestAgentsOfFiles(t *testing.T) {
 			t.Error("the agent used a tool that is not its own")
 		}
 	}
-	if resp, body := r.asked("POST", "/v1/sessions", `{"user":"ada","agent":"nobody"}`); resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), `there is \"Front Desk\", \"billing\", \"reception\"`) {
+	if resp, body := r.asked("POST", "/v1/sessions", `{"user":"ada","agent":"nobody"}`); resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), `available: \"Front Desk\", \"billing\", \"reception\"`) {
 		t.Errorf("a ticket for an unknown agent: %d %s", resp.StatusCode, body)
 	}
 }
@@ -108,7 +108,7 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	})
 	said := complaints.String()
 	for _, want := range []string{
-		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:6: gemini does not support the model "gpt-realtime" in a voice session`, `a.yaml:7: gemini has no voice "marin"`,
+		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:6: gemini does not support the model "gpt-realtime" for voice sessions`, `a.yaml:7: gemini has no voice "marin"`,
 		`b.yaml: the file has the agent "c"`, `b.yaml:3: the agent has no key "playbok" (did you mean "playbook"?)`, `default.yaml:4: switch_to names the agent "e"`,
 	} {
 		if !strings.Contains(said, want) {

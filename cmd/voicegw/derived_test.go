@@ -169,7 +169,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 		}
 		n := 0
 		for _, r := range gateways {
-			testutil.WaitUntil(t, "configuration reloaded", func() bool { return strings.Count(r.err.String(), `"the configuration was read again"`) >= reloads })
+			testutil.WaitUntil(t, "configuration reloaded", func() bool { return strings.Count(r.err.String(), `"msg":"configuration reloaded`) >= reloads })
 			n += strings.Count(r.err.String(), "ending a session with revoked credentials")
 		}
 		if n != ends {
