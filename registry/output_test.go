@@ -55,7 +55,7 @@ func TestOutput(t *testing.T) {
 				}
 				return
 			}
-			if env.OK || env.Error.Type != ErrorInternal || !env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "not in the form") {
+			if env.OK || env.Error.Type != ErrorInternal || !env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "has the wrong form") {
 				t.Fatalf("got %s", env.Encode())
 			}
 			var details struct{ Errors []document.Problem }

@@ -96,7 +96,7 @@ func TestRepeatedJobCall(t *testing.T) {
 		"failed":    {change: func(j *store.Job) { j.State, j.Result = store.JobFailed, failure.Encode() }, want: "The printer is broken.", error: registry.ErrorTransient},
 		"cancelled": {change: func(j *store.Job) { j.State = store.JobCancelled }, want: `"state":"cancelled"`},
 		"dropped":   {change: func(j *store.Job) { j.ID = "job-9" }, want: `"state":"ended"`},
-		"away":      {change: func(*store.Job) {}, away: store.ErrUnavailable, want: "cannot be read now", error: registry.ErrorTransient},
+		"away":      {change: func(*store.Job) {}, away: store.ErrUnavailable, want: "not available now", error: registry.ErrorTransient},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, _ *fixture) {
