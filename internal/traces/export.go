@@ -2,8 +2,11 @@ package traces
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +38,7 @@ func dial(o Options) otlptrace.Client {
 		return otlptracegrpc.NewClient(all...)
 	}
 	all := []otlptracehttp.Option{
+		otlptracehttp.WithProxy(proxyUnlessRedirected),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: lastRetry,
 			MaxElapsedTime: sendTime}),
 	}
@@ -46,6 +50,17 @@ func dial(o Options) otlptrace.Client {
 		all = append(all, otlptracehttp.WithHeaders(o.Headers))
 	}
 	return otlptracehttp.NewClient(all...)
+}
+
+var errRedirect = errors.New("the collector redirects; name its final URL in traces.endpoint")
+
+// proxyUnlessRedirected refuses redirects, which would send the headers, and so their secrets, to another host. The
+// exporter's HTTP client offers no other hook.
+func proxyUnlessRedirected(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, errRedirect
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // outbox hands spans to the SDK's batch processor and counts their outcomes.

@@ -210,9 +210,15 @@ func TestOverSockets(t *testing.T) {
 	}
 }
 
-// TestCollectorsOverSockets: one that refuses, one that takes the connection and says
-// nothing, and none at all.
+// TestCollectorsOverSockets: a collector that refuses, one that redirects, one that accepts the connection and stays
+// silent, and none at all.
 func TestCollectorsOverSockets(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the exporter followed a redirect with all its headers")
+	}))
+	defer elsewhere.Close()
+	redirects := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer redirects.Close()
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer refuses.Close()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -220,7 +226,7 @@ func TestCollectorsOverSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = silent.Close() }()
-	for name, endpoint := range map[string]string{"refuses": refuses.URL, "silent": "http://" + silent.Addr().String(), "nobody": "http://127.0.0.1:1"} {
+	for name, endpoint := range map[string]string{"redirects": redirects.URL, "refuses": refuses.URL, "silent": "http://" + silent.Addr().String(), "nobody": "http://127.0.0.1:1"} {
 		for _, protocol := range []Protocol{HTTP, GRPC} {
 			tr := open(t, Options{Endpoint: endpoint, Protocol: protocol, Ratio: 1, pause: time.Millisecond})
 			tr.keep(oneSpan(), facts{})
