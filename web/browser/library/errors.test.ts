@@ -1,4 +1,4 @@
-// The library's errors: each cause has its own code, message and advice (docs/clients.md, "What went wrong").
+// The library's errors: each cause has its own code, message and advice (docs/clients.md, "Error codes").
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { VoiceErrorCode } from "@voicegw/client";
