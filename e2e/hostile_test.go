@@ -246,7 +246,7 @@ func xmlAttacks() []attack {
 		endless("endless events", "than", ok+dav, davEvent(daily(""))),
 		endless("endless long events", "bytes", ok+dav, davEvent(daily("DESCRIPTION:"+strings.Repeat("x", 1<<19)+"\n"))),
 		endless("endless repetitions", "too much in it", ok+dav, davEvent(daily("RRULE:FREQ=DAILY;BYHOUR=1,2,3,4,5,6,7,8,9;BYMINUTE=1,2,3,4,5,6,7,8,9\n"))),
-		endless("events of many lines", "bytes", ok+dav, davEvent(daily(strings.Repeat("A:\n", 19_000)))),
+		endless("events of many lines", "lines", ok+dav, davEvent(daily(strings.Repeat("A:\n", 19_000)))),
 	)
 }
 

@@ -154,6 +154,10 @@ const maxObject = 2 << 20
 // maxParts bounds the lines of one object: an event, and its changed occurrences.
 const maxParts = 20_000
 
+// maxLines bounds the lines of all objects in an answer: decoding a line takes about a microsecond, so an answer of
+// short lines would keep a processor busy for many seconds.
+const maxLines = 1_000_000
+
 var errTooLong = errors.New("caldav: one event is longer than is read")
 
 // refusal is the error for an answer that is not a success. It closes the answer.
