@@ -54,7 +54,7 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-// toolsOf returns the persona's tools, including the tool to switch agents; nil if there are none.
+// toolsOf returns the persona's tools, including the one that switches agents, or nil.
 func (t *turn) toolsOf(p *Persona) *registry.Snapshot { return t.toolsWith(p, nil) }
 
 // toolsWith is toolsOf with fixed tool versions, by tool id, instead of the user's drawn versions.

@@ -59,7 +59,7 @@ func (f *fixture) questionsOf(message string, approve bool) (n int) {
 	return n
 }
 
-// restart makes the agent rerun over what is kept.
+// restart replaces the agent with a new one over the same store.
 func (f *fixture) restart() {
 	f.t.Helper()
 	var err error

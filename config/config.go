@@ -101,7 +101,7 @@ type Traces struct {
 	Ratio float64 `key:"ratio" from:"0" to:"1"`
 	// Slow is the delay of an answer above which its turn is kept.
 	Slow time.Duration `key:"slow" from:"10ms" to:"1m"`
-	// Content also exports what was said, and the arguments and answers of tools.
+	// Content also exports transcripts and the arguments and results of tools.
 	Content bool `key:"content"`
 }
 

@@ -4,10 +4,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
 	"voicegw/config/setting"
 	"voicegw/internal/textutil"
 	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
 )
 
 // Providers holds the settings of each provider by its name.
@@ -279,4 +280,12 @@ func (c *Config) keyVariables() []string {
 		names = append(names, w.KeyVariables[:min(1, len(w.KeyVariables))]...)
 	}
 	return names
+}
+
+// Wires returns one row per wire; docs/providers.md describes how to add one. The first is that of the default provider.
+func Wires() []transport.Wire {
+	return []transport.Wire{
+		gemini.Wire(),
+		openai.Wire(),
+	}
 }

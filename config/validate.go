@@ -66,7 +66,7 @@ func (l *loader) validateListen() {
 	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !l.refusedBelow("auth") && !l.refused("insecure") {
 		l.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
 			"provider's key. "+
-			"Make an API key with voicegw keys new --name web --scopes voice,chat and put what it prints below auth.keys, or "+
+			"Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or "+
 			"name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
 			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if "+
 			"everyone who can reach the address may use it.", c.Listen)

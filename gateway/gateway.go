@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
 	"voicegw/internal/auth"
 	"voicegw/internal/logging"
 	"voicegw/internal/meter"
@@ -410,4 +409,21 @@ func NewLoops(logger *slog.Logger) *nonblock.Loops {
 func connOf(ctx context.Context) *nonblock.Conn {
 	c, _ := ctx.Value(connKey{}).(net.Conn)
 	return nonblock.Under(c)
+}
+
+// Settings are the options that may change while the Server runs; see [Options].
+type Settings struct {
+	Hosts            origin.Hosts
+	Origins          []origin.Pattern
+	GuardCompletions bool
+	Prices           string
+	Turns            TurnLimits
+}
+
+// Reconfigure applies settings to future requests. Connections and messages above lower limits continue. It must not
+// run concurrently with itself.
+func (s *Server) Reconfigure(to Settings) {
+	to.Turns = to.Turns.withDefaults()
+	s.turns.limit(to.Turns)
+	s.live.Store(&to)
 }

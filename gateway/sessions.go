@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
 	"voicegw/internal/auth"
 	"voicegw/internal/conversation"
 	"voicegw/internal/user"
@@ -324,4 +323,17 @@ func (s *Server) showConversation(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(w, http.StatusOK, shownConversation(c))
 	}
+}
+
+// parentOf returns the caller's span from the header traceparent. A sampled span makes the gateway export the spans
+// below it and mixes the request into another trace, so only callers with inspect may send one, or local ones while
+// no credentials are required.
+func parentOf(r *http.Request) protocol.TraceParent {
+	p := auth.From(r.Context())
+	given := r.Header.Values(protocol.TraceHeader)
+	if len(given) != 1 || !p.May(auth.ScopeInspect) && p.Kind != auth.KindLocal {
+		return protocol.TraceParent{}
+	}
+	parent, _ := protocol.ParseTraceParent(given[0]) // the specification says to ignore an invalid one
+	return parent
 }

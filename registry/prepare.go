@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
 	"voicegw/prompts"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
@@ -273,3 +272,11 @@ func (p *Prepared) SetZone(zone *time.Location) { p.zone = zone }
 
 // SetIdempotencyKey sets Call.IdempotencyKey; the default is BusinessKey.
 func (p *Prepared) SetIdempotencyKey(key string) { p.key = key }
+
+// NeedsApproval reports whether a person must approve the call with its current arguments. If an argument of a
+// condition is missing or has another type, approval is needed.
+func (p *Prepared) NeedsApproval() bool {
+	t := p.tool
+	return t.RequiresConfirmation && (len(t.ConfirmWhen) == 0 ||
+		slices.ContainsFunc(t.ConfirmWhen, func(c spec.ConfirmWhen) bool { return c.Asks(p.value) }))
+}

@@ -88,8 +88,8 @@ func (c *Conversation) Answer(now time.Time, line string) {
 	c.ask(now)
 }
 
-// NobodyAnswers lets all open and future questions expire.
-func (c *Conversation) NobodyAnswers(now time.Time) {
+// LetExpire lets all open and future questions expire.
+func (c *Conversation) LetExpire(now time.Time) {
 	c.unattended = true
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
 		if !q.answered {

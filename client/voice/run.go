@@ -98,7 +98,7 @@ func (l *line) run(ctx context.Context) {
 				break
 			}
 			answers = nil
-			l.locked(l.talk.NobodyAnswers)
+			l.locked(l.talk.LetExpire)
 		case <-hangUp:
 			hangUp = nil
 			l.locked(l.talk.Leave)

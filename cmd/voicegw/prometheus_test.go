@@ -83,11 +83,11 @@ func TestMetricsAddress(t *testing.T) {
 
 // mayBeEmpty are the panels that have no data until something unusual happens.
 var mayBeEmpty = []string{
-	"Cost per minute of talk", "Refused", "Coming back", "Time to come back, p95", "Errors that clients were told of", "Time to fall silent, p95",
-	"Heard of interrupted answers, median", "Refused messages of clients", "Cost an hour", "Answers that failed", "Connections that broke", "Connections replaced",
-	"Without a connection, p95", "Errors of models", "Turns in text", "Time of turns in text", "Requests", "Events for webhooks", "Events that wait for webhooks",
-	"Time of answers, p95", "Calls", "Time of calls, p95", "Approvals", "Time until a person answers, p50", "Arguments lowered to a limit",
-	"Actions of unknown outcome", "Handlers", "Certificates",
+	"Cost per minute of conversation", "Refused", "Reconnects", "Time to reconnect, p95", "Errors sent to clients", "Time to silence after an interruption, p95",
+	"Part heard of interrupted answers, median", "Refused client messages", "Cost per hour", "Failed answers", "Broken connections", "Replaced connections",
+	"Without a connection, p95", "Model errors", "Text turns", "Text turn duration", "Requests", "Webhook events", "Queued webhook events",
+	"Response duration, p95", "Calls", "Call duration, p95", "Approvals", "Time to approval, p50", "Clamped arguments",
+	"Actions with unknown outcome", "Handlers", "Certificates",
 }
 
 // deployed reads a file that installs the gateway.

@@ -19,8 +19,8 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// reloads returns the signals to reload the configuration. At a terminal there are none: SIGHUP then means that the
-// terminal is gone, and ends the program.
+// reloads returns the signals that reload the configuration, or nil at a terminal, where SIGHUP means that the
+// terminal closed and ends the program.
 func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if p.Reloads != nil {
 		return p.Reloads, func() {}

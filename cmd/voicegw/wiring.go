@@ -29,8 +29,7 @@ const (
 	wireOpenAI = "openai"
 )
 
-// restProvider returns the default provider for chat models and images: a configured one, OpenAI's wire first; nil if
-// there is none.
+// restProvider returns the provider of chat models and images: the first configured one, OpenAI before Gemini, or nil.
 func restProvider(cfg *config.Config) *config.Provider {
 	for _, p := range append(cfg.OfWire(wireOpenAI), cfg.OfWire(wireGemini)...) {
 		if p.Wire == wireGemini || openai.ServesREST(p.BaseURL) {

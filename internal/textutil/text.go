@@ -3,6 +3,8 @@
 package textutil
 
 import (
+	"golang.org/x/term"
+	"os"
 	"strings"
 	"unicode"
 )
@@ -33,3 +35,16 @@ func IsVisible(r rune) bool {
 
 // brailleBlank is the Braille pattern without dots.
 const brailleBlank = 0x2800
+
+// Width says whether file is a terminal, and how many columns it has.
+func Width(file any) (columns int, ok bool) {
+	f, isFile := file.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns == 0 { // the size is unknown, as in many containers
+		columns = 80
+	}
+	return columns, true
+}

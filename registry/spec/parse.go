@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 )
@@ -437,4 +436,16 @@ func (r *specReader) output(raw json.RawMessage) (json.RawMessage, *schema.Schem
 		r.problems = append(r.problems, document.Problem{Path: "/output" + p.Path, Message: p.Message})
 	}
 	return raw, compiled
+}
+
+// NoParameters is the schema of a tool without arguments, for specs that omit "parameters".
+const NoParameters = `{"type":"object","properties":{},"additionalProperties":false}`
+
+// parametersOf returns the parameters of a schema.json.
+func parametersOf(object map[string]any, raw json.RawMessage) json.RawMessage {
+	v, has := object["parameters"]
+	if empty, is := v.(map[string]any); !has || is && len(empty) == 0 {
+		return json.RawMessage(NoParameters)
+	}
+	return raw
 }

@@ -2,7 +2,7 @@ package spec
 
 import (
 	"fmt"
-
+	"strings"
 	"voicegw/registry/document"
 )
 
@@ -26,4 +26,17 @@ func (r *specReader) requires() []string {
 	}
 	form := fmt.Sprintf("A scope has 1 to %d letters, digits and the signs . _ : / -", MaxScopeBytes)
 	return r.words(document.Pointer{"requires"}, list, "The scope ", form, ValidScope)
+}
+
+// Limits of a session's scopes.
+const (
+	MaxScopes     = 32
+	MaxScopeBytes = 64
+)
+
+// ValidScope reports whether a text is a scope: 1 to MaxScopeBytes ASCII letters, digits or . _ : / -.
+func ValidScope(scope string) bool {
+	return scope != "" && len(scope) <= MaxScopeBytes && !strings.ContainsFunc(scope, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._:/-", r)
+	})
 }

@@ -200,7 +200,7 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 	}
 }
 
-// spokenBefore returns the last turn that says something; the zero value if there is none.
+// spokenBefore returns the last spoken turn, or the zero value.
 func spokenBefore(turns []Turn) Turn {
 	for _, t := range slices.Backward(turns) {
 		if !t.Act.Disconnects() {
