@@ -1,7 +1,7 @@
 # Commands for people and machines. Targets longer than a line are scripts in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools quick test release count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck third-party clean
+.PHONY: help image run build tools quick test release count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,9 +92,6 @@ newer: ## List newer versions of the official clients and SDKs
 
 vulncheck: ## Check the program with govulncheck
 	./scripts/vulncheck
-
-third-party: ## Write THIRD_PARTY.md: the modules in the program, with their licenses
-	go run ./scripts/dev licenses
 
 clean: ## Remove build results
 	rm -rf bin dist

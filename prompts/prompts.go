@@ -66,13 +66,17 @@ type Options struct {
 // The rules for tools. They are the same for every registry, so that a provider
 // can cache them. The numbers are those of the budget.
 const (
+	confirmLoop = `- An action is done only when its tool says ok. When a tool asks for a confirmation, ` +
+		`tell the user what will happen and wait: the user confirms, never you.`
+
 	voiceLoop = `How to use tools:
 
 - Look things up before you answer from memory, when a retrieval tool covers the question.
-- At most %d retrievals for one request, with top_k at most %d. Do not search again for the same thing in other words: answer with what came, or say that nothing was found.
+- At most %d retrievals for one request, with top_k at most %d. Do not search again for the same thing in other words: ` +
+		`answer with what came, or say that nothing was found.
 - When you know an id, get it by its id and do not search.
 - Say a few words before a tool that takes time, and always speak after it: never end in silence.
-- An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
+` + confirmLoop + `
 - When a tool says that the budget is used up, call no further tool: answer with what you have.
 - When a tool fails, its error says what to do. Tell the user in plain words; do not read the error out.`
 
@@ -82,7 +86,7 @@ const (
 - At most %d retrievals for one request, with top_k at most %d. Each further search must ask for something new.
 - When you know an id, get it by its id and do not search.
 - Cite what you used by its id and, if it has one, its URL.
-- An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
+` + confirmLoop + `
 - When a tool says that the budget is used up, call no further tool: answer with what you have.
 - When a tool fails, its error says what to do. Correct the arguments if it says so; otherwise tell the user in plain words.`
 

@@ -17,9 +17,11 @@ import (
 
 // accept continues with damaged data at the operator's request: lost ledger entries count as started and unfinished, and
 // the loss admits nobody. It changes only the streams and may be repeated after an interruption.
-//   - ledger: lost entries are recorded as in doubt until they expire. If the lost entries are unknown, every missing key is in doubt for one ledger life.
+//   - ledger: lost entries are recorded as in doubt until they expire. If the lost entries are unknown, every missing
+//     key is in doubt for one ledger life.
 //   - confirmations, tickets: lost and outdated records are removed, so users are asked again. If they are unknown, all are removed.
-//   - blocks: a lost user stays blocked until the block's end, by the hash of the name. If unknown, only the log warns that a block may be missing.
+//   - blocks: a lost user stays blocked until the block's end, by the hash of the name. If unknown, only the log warns
+//     that a block may be missing.
 func (s *Store) accept(ctx context.Context, v witness.Verdict, now time.Time) (*Damage, error) {
 	d := &Damage{Verdict: v, All: v.Blind()}
 	for _, b := range s.guarded() {

@@ -21,13 +21,13 @@ import (
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	operatorFlags
-	Open        bool         `help:"Ask a running gateway for approved actions without a known outcome, because a gateway stopped before they finished."`
-	File        string       `help:"File to read, or - for standard input (default: the configured file). Rotated files are included." placeholder:"FILE"`
+	Open        bool         `help:"Ask a running gateway for approved actions whose outcome is unknown, because a gateway stopped."`
+	File        string       `help:"File to read, rotated files included; - is standard input (default: as configured)." placeholder:"FILE"`
 	Session     string       `help:"Only this session: its id or a prefix of it." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`
 	Tool        string       `help:"Only this tool." placeholder:"NAME"`
-	Event       string       `help:"Only this event: tool_execution, confirmation, intent_refused, tool_note or damage_accepted." placeholder:"EVENT"`
-	Since       string       `help:"Only from this time: RFC 3339, a day such as 2026-11-20, or an age such as 2h or 3d." placeholder:"TIME"`
+	Event       string       `help:"Only tool_execution, confirmation, intent_refused, tool_note or damage_accepted." placeholder:"EVENT"`
+	Since       string       `help:"Only from this time: RFC 3339, a day such as 2026-11-20, or an age such as 3d." placeholder:"TIME"`
 	Until       string       `help:"Only before this time, in the same format as --since." placeholder:"TIME"`
 	Failed      bool         `help:"Only failures."`
 	Error       []string     `help:"Only failures of this type, such as TRANSIENT; may be given several times." placeholder:"TYPE"`

@@ -17,15 +17,15 @@ import (
 // chatFlags are the flags of chat.
 type chatFlags struct {
 	operatorFlags
-	Message      []string      `help:"Message to send; may be given several times. By default, messages are lines from the terminal or standard input." placeholder:"TEXT" sep:"none"`
+	Message      []string      `help:"Message to send; repeatable (default: lines from the terminal)." placeholder:"TEXT" sep:"none"`
 	Conversation string        `help:"Conversation to continue (default: a new one)." placeholder:"ID"`
-	Agent        string        `help:"Agent that answers from now on (default: the conversation's agent or the gateway's default)." placeholder:"ID"`
+	Agent        string        `help:"Agent that answers from now on (default: the conversation's, or the default agent)." placeholder:"ID"`
 	User         userName      `help:"Your user name (default: your address)." placeholder:"NAME"`
 	Voice        bool          `help:"Switch to voice when a session is offered, and back to text when it ends."`
-	Audio        []string      `help:"WAV file to speak in the voice session, after the pending request is answered; may be given several times." placeholder:"FILE" sep:"none"`
-	Text         []string      `help:"Text to type in the voice session; may be given several times, mixed with --audio." placeholder:"TEXT" sep:"none"`
+	Audio        []string      `help:"WAV file to speak in voice, after the pending request; repeatable." placeholder:"FILE" sep:"none"`
+	Text         []string      `help:"Text to type in the voice session; repeatable, mixed with --audio." sep:"none"`
 	JSON         bool          `help:"Write one JSON line for each event." name:"json"`
-	Approve      bool          `help:"Approve every approval request. Without --approve and --deny, the terminal asks you, except with --json." xor:"answer"`
+	Approve      bool          `help:"Approve every request (default: ask in the terminal, except with --json)." xor:"answer"`
 	Deny         bool          `help:"Decline every approval request." xor:"answer"`
 	Timeout      time.Duration `help:"End the voice session after this much silence." default:"30s"`
 }

@@ -16,13 +16,13 @@ import (
 // keysFlags are the commands for API keys.
 type keysFlags struct {
 	New  keysNewFlags  `cmd:"" help:"Make an API key and its settings for the gateway."`
-	Hash keysHashFlags `cmd:"" help:"Print the settings of an existing key. It is read from standard input, so that it stays out of the shell's history."`
+	Hash keysHashFlags `cmd:"" help:"Print the settings of an existing key; it is read from standard input, to stay out of histories."`
 }
 
 // keyFlags are the settings of a key.
 type keyFlags struct {
 	Name    string   `help:"Name of the key in the configuration, such as backend." placeholder:"NAME" required:""`
-	Scopes  []string `help:"Access that the key grants: voice, chat, tickets, inspect, confirm, admin, metrics; and scopes for tools, such as kb:staff or calendar.write." placeholder:"SCOPE" required:""`
+	Scopes  []string `help:"Scope: voice, chat, tickets, inspect, confirm, admin, metrics, or of a tool." placeholder:"SCOPE" required:""`
 	User    string   `help:"The only user that the key may act for." placeholder:"NAME"`
 	Owner   string   `help:"Who is responsible for the key." placeholder:"TEXT"`
 	Expires string   `help:"Expiry of the key: 2027-01-31, or a time of RFC 3339." placeholder:"WHEN"`

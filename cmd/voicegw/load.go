@@ -16,12 +16,12 @@ import (
 
 // loadFlags are the commands of the load generator.
 type loadFlags struct {
-	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Run many concurrent calls and report latencies (the default command; see voicegw help load run)."`
+	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Run many concurrent calls and report latencies (default; see help load run)."`
 	Compare loadCompareFlags `cmd:"" help:"Compare two reports."`
 }
 
 type loadRunFlags struct {
-	URL       string        `help:"Voice endpoint of the gateway (ws://127.0.0.1:8080/v1/voice)." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
+	URL       string        `help:"Voice endpoint of the gateway (${default})." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL"`
 	YesReally bool          `help:"Allow an address that is not this machine." name:"yes-really"`
 	Sessions  int           `help:"Number of concurrent sessions (10)." default:"10" placeholder:"N" short:"n"`
 	Mode      string        `help:"Shape of the run: steady, ramp, step or soak (steady)." default:"steady" enum:"steady,ramp,step,soak"`
@@ -34,28 +34,28 @@ type loadRunFlags struct {
 	Warmup    time.Duration `help:"Time to run before measuring." placeholder:"TIME"`
 
 	DropEvery   time.Duration `help:"Interval for dropping each caller's connection without a close." placeholder:"TIME" name:"drop-every"`
-	ReloadEvery time.Duration `help:"Interval for leaving like a reloaded page, which loses buffered audio." placeholder:"TIME" name:"reload-every"`
+	ReloadEvery time.Duration `help:"Interval for leaving like a reloaded page, without buffered audio." placeholder:"TIME"`
 	RoamEvery   time.Duration `help:"Interval for replacing each caller's open connection." placeholder:"TIME" name:"roam-every"`
 	Away        time.Duration `help:"Time without a connection after --drop-every and --reload-every." placeholder:"TIME"`
 
-	Script        string        `help:"YAML file with the conversation, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE"`
-	Audio         []string      `help:"WAV file or folder for turns without their own audio; may be given several times. NAME.json next to a file marks its speech. By default, a built-in voice speaks." placeholder:"FILE" sep:"none"`
+	Script        string        `help:"File with the conversation, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE"`
+	Audio         []string      `help:"Speech for turns without audio (default: built-in voice); repeatable." placeholder:"FILE" sep:"none"`
 	Provider      string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
-	ProviderDelay time.Duration `help:"Known delay of the provider's first audio (sim.first_audio_ms), which the report subtracts." placeholder:"TIME"`
+	ProviderDelay time.Duration `help:"Known delay of the provider's first audio; the report subtracts it." placeholder:"TIME"`
 	Frame         time.Duration `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
 	InputRate     int           `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
 	OutputRate    int           `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
 	Timeout       time.Duration `help:"Time limit for connecting, and for starting the session (20s)." default:"20s" placeholder:"TIME"`
-	APIKey        string        `help:"API key, for scripts that start with a ticket and for gateways that require one. Other users of this machine can see flags: prefer VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
+	APIKey        string        `help:"API key, if required; prefer VOICEGW_API_KEY, since other users see flags." placeholder:"KEY"`
 
 	DataDir string `key:"data_dir" help:"Data folder of a gateway on this machine, to read the key that it generated." placeholder:"DIR"`
 
 	PID   int    `help:"Process id of the gateway on this machine, to measure its CPU and memory (Linux)." placeholder:"N" name:"pid"`
-	Debug string `help:"Address of its --debug-listen, such as http://127.0.0.1:6060, to measure its heap and goroutines." placeholder:"URL"`
+	Debug string `help:"Its --debug-listen, such as http://127.0.0.1:6060, to measure its heap and goroutines." placeholder:"URL"`
 	Audit string `help:"Its audit file, to check that it has the callers' tool calls." placeholder:"FILE"`
 
-	FailIf []string `help:"Exit with 1 if this condition holds, such as 'first_audio_p95>1200ms'; may be given several times. By default, loss and failures count." placeholder:"EXPR" sep:"none"`
-	AnyLag bool     `help:"Accept the run even if this machine was too slow for exact times, for tests of memory or correctness." name:"any-lag"`
+	FailIf []string `help:"Exit with 1 on a condition like 'first_audio_p95>1200ms' (default: any loss)." placeholder:"EXPR" sep:"none"`
+	AnyLag bool     `help:"Accept the run even if this machine was too slow for exact times." name:"any-lag"`
 	JSON   string   `help:"File for the JSON report; - is standard output." placeholder:"FILE" name:"json"`
 	HTML   string   `help:"File for the HTML report." placeholder:"FILE" name:"html"`
 	Quiet  bool     `help:"Show no progress." short:"q"`

@@ -19,21 +19,21 @@ type serveFlags struct {
 	Config       string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG)." placeholder:"FILE"`
 	Listen       string   `key:"listen" help:"Address to serve on (127.0.0.1:8080)." placeholder:"HOST:PORT"`
 	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach without authentication."`
-	Origin       []string `key:"origins" help:"Origin of web pages that may connect, as a pattern such as https://app.example.com." placeholder:"ORIGIN"`
+	Origin       []string `key:"origins" help:"Origin of pages that may connect, such as https://*.example.com." placeholder:"ORIGIN"`
 	Host         []string `key:"hosts" help:"Host name of the gateway in addition to localhost, as a pattern." placeholder:"HOST"`
 	DataDir      string   `key:"data_dir" help:"Folder for persistent data (~/.local/state/voicegw)." placeholder:"DIR"`
 	Provider     string   `key:"provider" help:"Default provider: gemini or openai." placeholder:"NAME"`
 	Dev          bool     `key:"dev" help:"For authors of tools: load registry/tool_registry.json, and reload it when it changes."`
 	DrainTimeout string   `key:"drain_timeout" help:"Time for sessions to end after SIGTERM (30s)." placeholder:"TIME"`
-	SimUse       string   `key:"sim.use" name:"sim" help:"When the simulator replaces the providers: auto, always or never." placeholder:"WHEN"`
+	SimUse       string   `key:"sim.use" name:"sim" help:"When to simulate the providers: auto, always or never." placeholder:"WHEN"`
 	Scenario     string   `key:"sim.scenario" help:"Scenario file of the simulator." placeholder:"FILE"`
 	Faults       string   `key:"sim.faults" help:"Fault script of the simulator." placeholder:"FILE"`
 	Seed         string   `key:"sim.seed" help:"Seed of the simulator." placeholder:"N"`
 	LogLevel     string   `key:"log.level" help:"Minimum log level: debug, info, warn or error." placeholder:"LEVEL"`
 	LogFormat    string   `key:"log.format" help:"Log format: auto, text or json." placeholder:"FORMAT"`
-	CheckConfig  bool     `help:"Check the whole configuration and exit: 0 if it is valid, 2 if not. Opens no port and changes nothing." name:"check-config"`
-	AcceptDamage string   `help:"Start with damaged data, once, with the code from the error message. See docs/data.md." placeholder:"CODE" name:"accept-damage"`
-	DebugListen  string   `help:"Local address for profiles (pprof) and /debug/vars, such as 127.0.0.1:6060 (default: off)." placeholder:"HOST:PORT" name:"debug-listen"`
+	CheckConfig  bool     `help:"Check the configuration and exit: 0 if it is valid, 2 if not. Changes nothing." name:"check-config"`
+	AcceptDamage string   `help:"Start with damaged data, once, with the code from the error message (docs/data.md)." placeholder:"CODE"`
+	DebugListen  string   `help:"Local address for pprof and /debug/vars, such as 127.0.0.1:6060 (default: off)." placeholder:"HOST:PORT"`
 	Set          []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 

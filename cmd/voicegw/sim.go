@@ -26,13 +26,13 @@ type simFlags struct {
 	Seed           uint64         `help:"Random seed." default:"0" placeholder:"N"`
 	TLSCert        string         `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
 	TLSKey         string         `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
-	Speed          float64        `key:"sim.speed" help:"Seconds of speech per second; 0 for the provider's default, -1 for all at once." placeholder:"N"`
-	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for the provider's default." placeholder:"MS" name:"chunk-ms"`
-	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for the provider's default, -1 for none." placeholder:"MS" name:"first-audio-ms"`
-	Fault          []string       `help:"A fault, like an entry of the faults file: \"at: turn, n: 2, do: deaf\". A name alone applies to the setup of every connection. May be given several times." placeholder:"FAULT" sep:"none"`
-	ConnectionLife time.Duration  `help:"Age at which connections end; 0 for the provider's default, -1s for never." placeholder:"TIME" name:"connection-life"`
-	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end of a connection; 0 for the model's default, -1s for never." placeholder:"TIME" name:"go-away-after"`
-	GoAwayLeft     *time.Duration `help:"Time between Gemini's announcement and the end (default: 50s, at most a quarter of the connection's life)." placeholder:"TIME" name:"go-away-left"`
+	Speed          float64        `key:"sim.speed" help:"Speech per second, in s; 0: as the provider, -1: all at once." placeholder:"N"`
+	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0: as the provider." placeholder:"MS"`
+	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to first audio, in ms; 0: as the provider, -1: never." placeholder:"MS"`
+	Fault          []string       `help:"A fault like \"at: turn, n: 2, do: deaf\", or a name for every setup; repeatable." sep:"none"`
+	ConnectionLife time.Duration  `help:"Age at which connections end; 0: as the provider, -1s: never." placeholder:"TIME"`
+	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end; 0: as the model, -1s: never." placeholder:"TIME"`
+	GoAwayLeft     *time.Duration `help:"Time from announcement to end (default: 50s, at most a quarter of the life)." placeholder:"TIME"`
 	LogLevel       string         `help:"Minimum log level: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
 	LogFormat      string         `help:"Log format: auto, text or json." default:"auto" enum:"auto,text,json"`
 }

@@ -21,19 +21,19 @@ import (
 
 // talkFlags are the flags of talk.
 type talkFlags struct {
-	Audio          []string      `help:"WAV file to speak, or - for standard input (WAV, or raw PCM16 mono at --rate); may be given several times." placeholder:"FILE" sep:"none"`
-	Text           []string      `help:"Text to type; may be given several times, mixed with --audio in the order of the conversation." placeholder:"TEXT" sep:"none"`
-	Ticket         string        `help:"Ticket of a voice session (voice_session_start, POST /v1/sessions); - reads it from standard input. A pending request is answered first." placeholder:"TICKET" xor:"agent"`
-	APIKey         string        `help:"API key or token, if the gateway requires one. Other users of this machine can see flags: prefer VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
-	InterruptAfter time.Duration `help:"Start the next turn this long after the first audio of an answer; a single turn is repeated." placeholder:"TIME"`
+	Audio          []string      `help:"WAV file to speak; - is standard input, raw at --rate; repeatable." placeholder:"FILE" sep:"none"`
+	Text           []string      `help:"Text to type; repeatable, mixed with --audio in the order given." sep:"none"`
+	Ticket         string        `help:"Ticket of POST /v1/sessions; - reads it from standard input." placeholder:"TICKET" xor:"agent"`
+	APIKey         string        `help:"API key or token; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
+	InterruptAfter time.Duration `help:"Delay from an answer's first audio to the next turn, or the only one again." placeholder:"TIME"`
 	Provider       string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
 	Agent          string        `help:"Agent to talk to (default: the gateway's). A --ticket has its own." placeholder:"ID" xor:"agent"`
 	Voice          string        `help:"Voice to request." placeholder:"NAME"`
 	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
-	CA             string        `help:"PEM file with the authorities to trust for the gateway's certificate (default: the system's)." placeholder:"FILE" name:"ca"`
+	CA             string        `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE"`
 	Out            string        `help:"WAV file for the received audio." placeholder:"FILE"`
 	JSON           bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
-	Approve        bool          `help:"Approve every approval request. Without --approve and --deny, the terminal asks you, except with --json." xor:"answer"`
+	Approve        bool          `help:"Approve every request (default: ask in the terminal, except with --json)." xor:"answer"`
 	Deny           bool          `help:"Decline every approval request." xor:"answer"`
 	Rate           int           `help:"Sample rate of raw PCM on standard input in Hz." default:"16000"`
 	InputRate      int           `help:"Sample rate to send in Hz (default: the recording's, or 16000)." placeholder:"HZ"`

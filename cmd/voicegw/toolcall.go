@@ -26,13 +26,13 @@ import (
 type toolsCallFlags struct {
 	Name     string   `arg:"" help:"Name or id of the tool."`
 	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
-	Mode     string   `help:"Mode of the conversation: text or voice (default: one that the tool allows)." enum:",text,voice" default:"" placeholder:"MODE"`
+	Mode     string   `help:"Mode: text or voice (default: as the tool allows)." placeholder:"MODE" enum:",text,voice" default:""`
 	Agent    string   `help:"Agent whose tools and budget apply (default: agent.name)." placeholder:"ID"`
 	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
 	Scope    []string `help:"Scope of the conversation; may be given several times." placeholder:"SCOPE"`
 	Yes      bool     `help:"Approve the call if required, instead of asking at the terminal."`
-	Key      string   `help:"Idempotency key for a tool with side effects: a second call with the same key is answered from the ledger." placeholder:"KEY"`
-	Store    bool     `help:"Use the store and the audit log of serve instead of an empty store in memory. Those in data_dir require that no gateway runs. A store of store.url is always used."`
+	Key      string   `help:"Idempotency key: the ledger answers the same key again." placeholder:"KEY"`
+	Store    bool     `help:"Use the store and audit log of serve (stop a gateway with the same data_dir first)."`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 	LogLevel string   `help:"Minimum log level: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`

@@ -32,7 +32,9 @@ const KBSearchSchema = `{
         "additionalProperties": false
       },
       "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-      "return_fields": {"type": "array", "items": {"type": "string", "enum": ["snippet", "full_text", "metadata", "sources", "url"]}, "uniqueItems": true},
+      "return_fields": {
+        "type": "array", "items": {"type": "string", "enum": ["snippet", "full_text", "metadata", "sources", "url"]}, "uniqueItems": true
+      },
       "include_snippets": {"type": "boolean", "default": true}
     },
     "required": ["query"],

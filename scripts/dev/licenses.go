@@ -10,10 +10,7 @@ import (
 	"strings"
 )
 
-const (
-	thirdParty = "THIRD_PARTY.md"
-	pageLock   = "web/package-lock.json"
-)
+const pageLock = "web/package-lock.json"
 
 // licenseFile matches the names of license files.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
@@ -95,13 +92,10 @@ func licensed() (modules, packages []module, err error) {
 	return modules, packages, errors.Join(unknown...)
 }
 
-// licenseTable returns the text of THIRD_PARTY.md.
+// licenseTable lists modules and packages with their licenses, in Markdown.
 func licenseTable(modules, packages []module) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Third parties\n\n" +
-		"What `bin/voicegw` is linked from besides this repository, with the license of each. The file is written by\n" +
-		"`make third-party` and compared by `make lint`; [docs/dependencies.md](docs/dependencies.md) tells of the old ones among\n" +
-		"them. `make build` writes the same with versions for machines, `bin/voicegw.cdx.json`.\n\n" +
+	b.WriteString("# Third parties\n\nvoicegw includes this code of others.\n\n" +
 		"## Go modules\n\n| module | version | license |\n|---|---|---|\n")
 	for _, m := range modules {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Path, m.Version, m.license)
@@ -114,23 +108,14 @@ func licenseTable(modules, packages []module) []byte {
 	return b.Bytes()
 }
 
-// licenses writes THIRD_PARTY.md, or with --check compares it.
+// licenses fails if a license is unknown, and writes the table to a file if one is named.
 func licenses(args []string) error {
-	check := len(args) == 1 && args[0] == "--check"
-	if len(args) > 0 && !check {
-		return errors.New("usage: licenses [--check]")
+	if len(args) > 1 {
+		return errors.New("usage: licenses [FILE]")
 	}
 	modules, packages, err := licensed()
-	if err != nil {
+	if err != nil || len(args) == 0 {
 		return err
 	}
-	table := licenseTable(modules, packages)
-	if !check {
-		return os.WriteFile(thirdParty, table, 0o644)
-	}
-	has, err := os.ReadFile(thirdParty)
-	if err == nil && !bytes.Equal(has, table) {
-		err = errors.New(thirdParty + " is out of date; run make third-party")
-	}
-	return err
+	return os.WriteFile(args[0], licenseTable(modules, packages), 0o644)
 }

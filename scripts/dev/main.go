@@ -2,7 +2,7 @@
 //
 //	go run ./scripts/dev count                         print the size of the code and its limits
 //	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/metrics.md
-//	go run ./scripts/dev licenses [--check]            write, or check, THIRD_PARTY.md
+//	go run ./scripts/dev licenses [FILE]               check the licenses of all modules, and list them in FILE
 //	go run ./scripts/dev sbom BINARY VERSION FILE      write the bill of materials of a built program
 //	go run ./scripts/dev faultproxy -target HOST:PORT  run a TCP proxy that fails on command
 //	go run ./scripts/dev slowsched GOROOT FOLDER       write a Go scheduler that delays goroutines

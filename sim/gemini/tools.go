@@ -63,7 +63,8 @@ func checkDeclaration(d functionDeclaration, at string, h habits) *closeError {
 			return invalid(reasonInvalidArgument)
 		}
 	default:
-		return invalid("Invalid value at '%s.behavior' (type.googleapis.com/google.ai.generativelanguage.v1beta.FunctionDeclaration.Behavior), %q", at, d.Behavior)
+		return invalid("Invalid value at '%s.behavior' "+
+			"(type.googleapis.com/google.ai.generativelanguage.v1beta.FunctionDeclaration.Behavior), %q", at, d.Behavior)
 	}
 	if len(d.Parameters) > 0 && len(d.JSONSchema) > 0 {
 		return invalid(reasonInvalidArgument)

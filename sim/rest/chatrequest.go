@@ -73,9 +73,11 @@ type choice struct {
 }
 
 // known are the parameters that the API accepts, whether they are used or not.
-var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model moderation
-	n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
-	safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options`)
+var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages
+	metadata modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key
+	prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier
+	stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity
+	web_search_options`)
 
 // The texts of the errors below are the provider's if users' reports quote them; those
 // marked (own) are written in its style.

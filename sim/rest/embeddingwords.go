@@ -10,10 +10,10 @@ import (
 )
 
 // stopWords don't show the topic of a text.
-var stopWords = set(`a about after all also am an and any are as at be been before being but by can could did do does doing done for from get give had
-	has have he her here him his how i if in into is it its just let me my no not of off on or our out own over please she should so some such tell than
-	that the their them then there these they this those to too under up us use was we were what when where which while who whom whose why will with
-	would you your`)
+var stopWords = set(`a about after all also am an and any are as at be been before being but by can could did do does
+	doing done for from get give had has have he her here him his how i if in into is it its just let me my no not of
+	off on or our out own over please she should so some such tell than that the their them then there these they this
+	those to too under up us use was we were what when where which while who whom whose why will with would you your`)
 
 // groupLines are common English words with related meanings: all that this package knows about
 // meaning. Each line is a group, its words as stem returns them or unchanged.

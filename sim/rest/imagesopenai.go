@@ -34,8 +34,8 @@ var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
 
 // openAIParameters are the parameters that the API accepts, whether they change the answer
 // here or not.
-var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n output_compression output_format partial_images
-	prompt quality safety_identifier size stream svg user`)
+var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n
+	output_compression output_format partial_images prompt quality safety_identifier size stream svg user`)
 
 type openAIRequest struct {
 	Model   string  `json:"model"`

@@ -42,10 +42,12 @@ func numberOf(word string) (float64, bool) {
 // stopWords don't show the topic of a sentence.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(`a an the is are was were be am do does did i you he she it we they me my your our their this that these those
-		what who when where which why how and or not no yes of in on at to for with from by as about into please can could would will shall should may
-		have has had get got set let tell say said use used using call tool tools function always then if so any some one up out now just there here
-		hello hi thanks thank answer short sentence question want need like look give given asked ask return returns value values string`) {
+	for _, w := range strings.Fields(`a an the is are was were be am do does did i you he she it we they me my your
+		our their this that these those what who when where which why how and or not no yes of in on at to for with
+		from by as about into please can could would will shall should may have has had get got set let tell say said
+		use used using call tool tools function always then if so any some one up out now just there here hello hi
+		thanks thank answer short sentence question want need like look give given asked ask return returns value
+		values string`) {
 		m[w] = true
 	}
 	return m

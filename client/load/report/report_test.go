@@ -233,8 +233,8 @@ func TestThePolicyNamesTheScript(t *testing.T) {
 	}
 }
 
-// TestThePlotsAreOfTheConsolesVersion checks the version, because THIRD_PARTY.md and the bill of materials take it
-// from the web packages' lock file.
+// TestThePlotsAreOfTheConsolesVersion checks the version, because the list of licenses and the bill of materials
+// take it from the web packages' lock file.
 func TestThePlotsAreOfTheConsolesVersion(t *testing.T) {
 	data, err := os.ReadFile("../../../web/package-lock.json")
 	if err != nil {

@@ -124,7 +124,8 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 	lines := 0
 	err := eachObject(answer, func(o object) error {
 		if lines += strings.Count(o.data, "\n"); lines > maxLines {
-			return calendar.Errorf(calendar.Permanent, fmt.Errorf("the answer has more than %d lines", maxLines), "The calendar has too much in it.")
+			cause := fmt.Errorf("the answer has more than %d lines", maxLines)
+			return calendar.Errorf(calendar.Permanent, cause, "The calendar has too much in it.")
 		}
 		if o.err != nil {
 			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: o.err})
