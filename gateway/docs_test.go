@@ -2,9 +2,15 @@ package gateway
 
 import (
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -42,5 +48,59 @@ func TestPagesRequests(t *testing.T) {
 		if seen[path] != n {
 			t.Errorf("the pages show %d requests to %s, want %d", seen[path], path, n)
 		}
+	}
+}
+
+// TestEveryErrorCodeIsDocumented: each code of an HTTP error is on a page of docs.
+func TestEveryErrorCodeIsDocumented(t *testing.T) {
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs strings.Builder
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs.Write(text)
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := 0
+	for _, name := range sources {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			for i, arg := range call.Args[:max(len(call.Args)-1, 0)] {
+				status, isStatus := arg.(*ast.SelectorExpr)
+				literal, isLiteral := call.Args[i+1].(*ast.BasicLit)
+				if !isStatus || !isLiteral || !strings.HasPrefix(status.Sel.Name, "Status") || literal.Kind != token.STRING {
+					continue
+				}
+				code, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if codes++; !strings.Contains(docs.String(), "`"+code+"`") {
+					t.Errorf("%s: no page of docs has the code `%s`", name, code)
+				}
+			}
+			return true
+		})
+	}
+	if codes < 50 {
+		t.Errorf("only %d codes were found", codes)
 	}
 }
