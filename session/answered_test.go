@@ -214,8 +214,8 @@ func (*crossing) Underrun(int, time.Duration)               {}
 
 // complaints are the events that a caller complains of. A turn may fail only with an error that says why.
 var complaints = map[voice.Kind]string{
-	voice.Failed: "failed", voice.Stuck: "was never answered", voice.Refused: "refused", voice.Lost: "lost", voice.NotBack: "not back",
-	voice.Violation: "violation", voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioAgain: "audio again", voice.Dropped: "dropped",
+	voice.Failed: "failed", voice.Stuck: "was never answered", voice.Refused: "refused", voice.Lost: "lost", voice.ResumeFailed: "not back",
+	voice.Violation: "violation", voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioRepeated: "audio again", voice.Dropped: "dropped",
 }
 
 // Happened is part of voice.Observer.
@@ -228,7 +228,7 @@ func (x *crossing) Happened(_ time.Time, e voice.Event) {
 	}
 	what += fmt.Sprintf(": %s %v", e.Text, e.Err)
 	x.note("* event %d, %s", e.Kind, what)
-	switch told := e.Told != nil && e.Kind == voice.Failed; {
+	switch told := e.GatewayError != nil && e.Kind == voice.Failed; {
 	case e.Kind == voice.Answered:
 		x.answered++
 	case complaints[e.Kind] != "" && !told:
@@ -258,7 +258,7 @@ func (x *crossing) converse(lines *recordings.Library) {
 			return voice.Words{Text: []string{"my colour is blue", fmt.Sprint("linger ", count)}[index/2]}
 		},
 		Microphone: true, Frame: frame, Silence: make([]byte, audio.Bytes(16000, frame)), Until: time.Now().Add(time.Minute),
-		Return:      voice.Return{Within: time.Minute, Random: func() float64 { return float64(x.below(1000)) / 1000 }},
+		Resume:      voice.ResumeOptions{Within: time.Minute, Random: func() float64 { return float64(x.below(1000)) / 1000 }},
 		ConnectTime: time.Minute, GoodbyeTime: time.Minute, Patience: 90 * time.Second, Buffers: []time.Duration{200 * time.Millisecond},
 	}, x, time.Now())
 	conn, err := x.dial(x.t.Context())

@@ -39,10 +39,7 @@ func TestApprovalByFlag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
 			g.asks = 1
-			r, events, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: c.approval}, g)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, events := complete(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: c.approval}, g)
 			if diff := cmp.Diff(c.want, g.resolved); diff != "" {
 				t.Error(diff)
 			}
@@ -79,8 +76,8 @@ func TestAPersonIsAsked(t *testing.T) {
 	if diff := cmp.Diff(want, g.resolved); diff != "" {
 		t.Error(diff)
 	}
-	story := []string{EventTyped, EventAsking, EventApproving, EventAsking, EventDeclining, EventTyped}
-	if diff := cmp.Diff(story, names(events, EventTyped, EventAsking, EventApproving, EventDeclining)); diff != "" {
+	wantEvents := []string{EventTyped, EventAsking, EventApproving, EventAsking, EventDeclining, EventTyped}
+	if diff := cmp.Diff(wantEvents, names(events, EventTyped, EventAsking, EventApproving, EventDeclining)); diff != "" {
 		t.Error(diff)
 	}
 	if at := find(t, events, EventTyped, 2); at < 15000 {

@@ -42,6 +42,16 @@ func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
 	return holdTyping(t, o, g, nil)
 }
 
+// complete is hold for a conversation without an error.
+func complete(t *testing.T, o Options, g *gateway) (Report, []Event) {
+	t.Helper()
+	r, events, err := hold(t, o, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, events
+}
+
 // holdTyping is hold with lines typed at times in ms; "\\x04" is the end of input.
 func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (r Report, events []Event, err error) {
 	t.Helper()
@@ -197,10 +207,7 @@ func find(t *testing.T, events []Event, name string, turn int) int64 {
 
 func TestOneTurn(t *testing.T) {
 	g := newGateway()
-	r, events, err := hold(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, events := complete(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
 	turn := r.Turns[0]
 	// 500 ms of silence, 200 ms of latency, and a frame for each hop.
 	if turn.FirstAudioMS == nil || *turn.FirstAudioMS < 700 || *turn.FirstAudioMS > 800 {
@@ -229,9 +236,7 @@ func TestOneTurn(t *testing.T) {
 
 func TestPlaybackIsReported(t *testing.T) {
 	g := newGateway()
-	if _, _, err := hold(t, Options{Turns: []Turn{question()}}, g); err != nil {
-		t.Fatal(err)
-	}
+	complete(t, Options{Turns: []Turn{question()}}, g)
 	if n := len(g.playback); n < 9 || n > 11 {
 		t.Errorf("%d reports for 2 s; one is due every 200 ms", n)
 	}
@@ -253,10 +258,7 @@ func TestPlaybackIsReported(t *testing.T) {
 
 func TestTurnsFollowEachOther(t *testing.T) {
 	g := newGateway()
-	r, events, err := hold(t, Options{Turns: []Turn{question(), {Text: "and this?"}, question()}}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, events := complete(t, Options{Turns: []Turn{question(), {Text: "and this?"}, question()}}, g)
 	if len(r.Turns) != 3 || r.Turns[1].FirstAudioMS == nil || !r.Turns[1].Typed {
 		t.Fatalf("got %+v", r.Turns)
 	}
@@ -278,10 +280,7 @@ func TestInterruption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
 			g.answerMS = 8000
-			r, events, err := hold(t, Options{Turns: turns, InterruptAfter: 1500 * time.Millisecond, KeepAudio: true}, g)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, events := complete(t, Options{Turns: turns, InterruptAfter: 1500 * time.Millisecond, KeepAudio: true}, g)
 			if len(r.Turns) != 2 {
 				t.Fatalf("%d turns", len(r.Turns))
 			}
@@ -317,10 +316,7 @@ func TestInterruption(t *testing.T) {
 
 func TestAnswerOverBeforeTheInterruption(t *testing.T) {
 	g := newGateway()
-	r, _, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: 10 * time.Second}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := complete(t, Options{Turns: []Turn{question()}, InterruptAfter: 10 * time.Second}, g)
 	if len(r.Turns) != 2 || r.Turns[0].Interruption != nil || !r.Turns[1].Answered {
 		t.Errorf("got %+v", r.Turns)
 	}
@@ -350,10 +346,7 @@ func TestAudioAfterAFlushIsAnError(t *testing.T) {
 func TestPauseInARecording(t *testing.T) {
 	g := newGateway()
 	turn := Turn{Audio: tone(16000, 100, 1000, 1200, 1000, 100)}
-	r, _, err := hold(t, Options{Turns: []Turn{turn}}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := complete(t, Options{Turns: []Turn{turn}}, g)
 	got := r.Turns[0]
 	if g.turn != 2 {
 		t.Fatalf("the gateway heard %d turns; the test wants two", g.turn)
@@ -371,10 +364,7 @@ func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
 	g := newGateway()
 	g.answerMS = 400
 	g.deaf = 2 // it hears one stretch of speech and treats the rest as noise
-	r, _, err := hold(t, Options{Turns: []Turn{{Audio: tone(16000, 100, 1000, 2500, 300, 100)}}}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, _ := complete(t, Options{Turns: []Turn{{Audio: tone(16000, 100, 1000, 2500, 300, 100)}}}, g)
 	if !r.Turns[0].Answered || r.Turns[0].FirstAudioMS != nil {
 		t.Errorf("got %+v", r.Turns[0])
 	}
@@ -383,10 +373,7 @@ func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
 func TestGreetingIsHeardFirst(t *testing.T) {
 	g := newGateway()
 	g.greets = true
-	r, events, err := hold(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, events := complete(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
 	if at := find(t, events, EventSpeaking, 1); at < 200+2000+300 {
 		t.Errorf("the first turn began after %d ms, over the greeting", at)
 	}
@@ -461,10 +448,7 @@ func TestGatewayHangsUp(t *testing.T) {
 func TestAudioKeepsPaceAtEveryRate(t *testing.T) {
 	for _, rate := range protocol.InputRates() {
 		g := newGateway()
-		r, events, err := hold(t, Options{Turns: []Turn{{Audio: tone(rate, 20, 1000, 20)}}}, g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, events := complete(t, Options{Turns: []Turn{{Audio: tone(rate, 20, 1000, 20)}}}, g)
 		if r.InputRate != rate {
 			t.Errorf("a recording of %d Hz was sent at %d Hz", rate, r.InputRate)
 		}
@@ -477,9 +461,7 @@ func TestAudioKeepsPaceAtEveryRate(t *testing.T) {
 
 func TestTypedConversationSendsNoAudio(t *testing.T) {
 	g := newGateway()
-	if _, _, err := hold(t, Options{Turns: []Turn{{Text: "hello"}}}, g); err != nil {
-		t.Fatal(err)
-	}
+	complete(t, Options{Turns: []Turn{{Text: "hello"}}}, g)
 	if g.framesIn != 0 {
 		t.Errorf("%d frames of silence were sent", g.framesIn)
 	}

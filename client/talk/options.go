@@ -105,8 +105,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.InputRate = o.ownRate()
 	}
 	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
-	if err := o.checkRates(); err != nil {
-		return o, err
+	if err := voice.CheckRates(o.InputRate, o.OutputRate); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if o.InterruptAfter > 0 && len(o.Turns) == 1 && o.Ticket == "" {
 		o.Turns = append(slices.Clone(o.Turns), o.Turns[0])
@@ -115,17 +115,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.Events = func(Event) {}
 	}
 	return o, nil
-}
-
-// checkRates rejects rates that the protocol does not support.
-func (o Options) checkRates() error {
-	if !slices.Contains(protocol.InputRates(), o.InputRate) {
-		return fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
-	}
-	if !slices.Contains(protocol.OutputRates(), o.OutputRate) {
-		return fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
-	}
-	return nil
 }
 
 // ownRate returns the rate of the first recording, if the protocol supports it.
@@ -167,12 +156,12 @@ const (
 	EventDeclining    = "declining"           // a refusal was sent
 	EventUnanswerable = "unanswerable"        // a question will expire without an answer
 	EventUnanswered   = "unanswered"          // a question has expired
-	EventAway         = "connection_lost"     // the connection was lost; Text has the reason
+	EventDisconnected = "connection_lost"     // the connection was lost; Text has the reason
 	EventRetrying     = "reconnecting"        // an attempt to resume failed
 	EventMoving       = "moving"              // the session moves to another gateway, which takes a moment
-	EventBack         = "connection_restored" // the session resumed; Text has the outage
-	EventNotBack      = "not_restored"        // the session cannot be resumed
-	EventUnsaid       = "not_sent"            // speech was lost during the outage
+	EventResumed      = "connection_restored" // the session resumed; Text has the outage
+	EventNotResumed   = "not_restored"        // the session cannot be resumed
+	EventSpeechLost   = "not_sent"            // speech was lost during the outage
 	EventReport       = "report"              // the last line of JSON output
 )
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"voicegw/internal/textutil"
 	"voicegw/protocol"
 )
 
@@ -88,7 +89,7 @@ func (p *Printer) ofTool(m protocol.ServerMessage) {
 	case *protocol.ToolProgress:
 		p.line("tool", toolProgress(m))
 	case *protocol.JobProgress:
-		p.line("job", jobProgress(m))
+		p.line("job", withFraction(m.Name+": "+m.Text, m.Fraction))
 	case *protocol.ToolMessage:
 		p.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
 	case *protocol.ToolEnded:
@@ -121,11 +122,11 @@ func (p *Printer) own(e Event) {
 	case EventUnanswered:
 		p.asking = false
 		p.line("confirm", "it has expired")
-	case EventAway:
+	case EventDisconnected:
 		p.line("network", "the connection was lost ("+e.Text+"); reconnecting")
 	case EventRetrying:
 		p.line("network", "reconnecting failed: "+e.Text)
-	case EventMoving, EventBack, EventNotBack, EventUnsaid:
+	case EventMoving, EventResumed, EventNotResumed, EventSpeechLost:
 		p.line("network", e.Text)
 	case EventUnanswerable:
 		p.line("confirm", "no one can answer here and it will expire; use --approve or --deny")
@@ -182,16 +183,12 @@ func toolProgress(m *protocol.ToolProgress) string {
 	if m.Text == "" {
 		text = fmt.Sprintf("%s still running after %s", m.Tool, seconds(m.DurationMS))
 	}
-	if m.Fraction != nil {
-		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
-	}
-	return text
+	return withFraction(text, m.Fraction)
 }
 
-func jobProgress(m *protocol.JobProgress) string {
-	text := m.Name + ": " + m.Text
-	if m.Fraction != nil {
-		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
+func withFraction(text string, fraction *float64) string {
+	if fraction != nil {
+		text += fmt.Sprintf(" (%.0f %%)", 100**fraction)
 	}
 	return text
 }
@@ -241,7 +238,7 @@ func (p *Printer) transcript(m *protocol.Transcript) {
 	}
 	if p.terminal && !p.asking {
 		p.live = m.ID
-		text := []rune(printable(p.prefix(m.Role) + m.Text))
+		text := []rune(textutil.Printable(p.prefix(m.Role) + m.Text))
 		if len(text) >= p.width {
 			// The end is new.
 			head := []rune(p.prefix(m.Role))
@@ -263,7 +260,7 @@ func (p *Printer) textDelta(m *protocol.TextDelta) {
 		if i > 0 {
 			p.write("\n" + strings.Repeat(" ", len(p.prefix(""))))
 		}
-		p.write(printable(line))
+		p.write(textutil.Printable(line))
 	}
 }
 
@@ -306,7 +303,7 @@ func (p *Printer) line(who, text string) {
 		p.write("\r\x1b[K")
 		p.live = ""
 	}
-	p.write(printable(p.prefix(who)+text) + "\n")
+	p.write(textutil.Printable(p.prefix(who)+text) + "\n")
 }
 
 func (p *Printer) prefix(who string) string {
@@ -317,16 +314,6 @@ func (p *Printer) write(s string) {
 	if p.writeFail == nil {
 		_, p.writeFail = io.WriteString(p.w, s)
 	}
-}
-
-// printable removes control characters, so that text from the network can't control the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // Report prints unfinished lines and the table. It returns the first write error.

@@ -12,7 +12,7 @@ import (
 	"voicegw/protocol"
 )
 
-func story() []Event {
+func conversation() []Event {
 	said := func(at int64, id, role, text string, final bool) Event {
 		return Event{AtMS: at, Event: "transcript", Turn: 1, Message: &protocol.Transcript{ID: id, Role: role, Text: text, Final: final}}
 	}
@@ -32,7 +32,7 @@ func story() []Event {
 func TestPrinterOffATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewPrinter(&out, false, 0)
-	for _, e := range story() {
+	for _, e := range conversation() {
 		p.Event(e)
 	}
 	if err := p.Report(Report{}); err != nil {
@@ -55,7 +55,7 @@ func TestPrinterOffATerminal(t *testing.T) {
 func TestPrinterRedrawsOnATerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := NewPrinter(&out, true, 36)
-	for _, e := range story()[3:8] {
+	for _, e := range conversation()[3:8] {
 		p.Event(e)
 	}
 	got := out.String()
@@ -95,7 +95,7 @@ func TestTable(t *testing.T) {
 func TestJSONLines(t *testing.T) {
 	var out bytes.Buffer
 	d := NewDisplay(&out, true)
-	for _, e := range story() {
+	for _, e := range conversation() {
 		d.Event(e)
 	}
 	no := errors.New("no")
@@ -103,7 +103,7 @@ func TestJSONLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != len(story())+1 {
+	if len(lines) != len(conversation())+1 {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for _, line := range lines {

@@ -53,8 +53,8 @@ const (
 	// goodbyeTime is the gateway's time to end the session.
 	goodbyeTime = 3 * time.Second
 	frameLength = 20 * time.Millisecond
-	// returnTime bounds the attempts to resume: a gateway's default session timeout.
-	returnTime = 30 * time.Second
+	// resumeTime bounds the attempts to resume: a gateway's default session timeout.
+	resumeTime = 30 * time.Second
 )
 
 // words returns each turn's content, with recordings at the sent rate.
@@ -89,7 +89,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 		Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
 		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
 		Buffers: make([]time.Duration, 1), // plays all received audio at once
-		Return:  voice.Return{Within: returnTime, Random: rand.Float64},
+		Resume:  voice.ResumeOptions{Within: resumeTime, Random: rand.Float64},
 	}
 	for i, w := range words {
 		next.Act, next.Interrupts, next.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+
+	"voicegw/internal/textutil"
 )
 
 // Table formats a report with a line for each turn.
@@ -16,7 +18,7 @@ func Table(r Report) string {
 		if !t.Answered {
 			answered = "no"
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, printable(short(said(t))), answered,
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, textutil.Printable(short(said(t))), answered,
 			optionalMS(t.FirstAudioMS), seconds(t.AnswerMS), seconds(t.HeardMS), stopped(t.Interruption),
 			t.Usage.InputTokens, t.Usage.OutputTokens)
 	}

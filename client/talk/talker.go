@@ -95,29 +95,29 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 		t.said = append(t.said, e.X)
 		t.reasons[e.X] = "the conversation ended first"
 		if e.X.Interrupts != nil {
-			t.tell(now, EventInterrupting, e.X, t.name(e.X))
+			t.emitTurn(now, EventInterrupting, e.X, t.name(e.X))
 		}
 	case voice.Speaking:
 		if e.X.Turn.Act == voice.Type {
-			t.tell(now, EventTyped, e.X, e.X.Words.Text)
+			t.emitTurn(now, EventTyped, e.X, e.X.Words.Text)
 			break
 		}
-		t.tell(now, EventSpeaking, e.X, t.name(e.X))
+		t.emitTurn(now, EventSpeaking, e.X, t.name(e.X))
 	case voice.Spoken:
-		t.tell(now, EventSpoken, e.X, "")
+		t.emitTurn(now, EventSpoken, e.X, "")
 	case voice.PendingBegan:
-		t.tell(now, EventPending, e.X, "")
+		t.emitTurn(now, EventPending, e.X, "")
 	case voice.FirstAudio:
-		t.tell(now, EventFirstAudio, e.X, "")
+		t.emitTurn(now, EventFirstAudio, e.X, "")
 	case voice.Answered:
 		delete(t.reasons, e.X)
-		t.tell(now, EventAnswered, e.X, "")
+		t.emitTurn(now, EventAnswered, e.X, "")
 	case voice.Interrupted:
 		delete(t.reasons, e.X)
 	case voice.Failed:
 		reason := e.Text
-		if e.Told != nil {
-			reason += because(e.Told.Message)
+		if e.GatewayError != nil {
+			reason += because(e.GatewayError.Message)
 		}
 		t.failed(now, e.X, reason)
 	case voice.NothingPending:
@@ -137,21 +137,21 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 	case voice.Lost:
 		t.lost(ErrLost, e)
 	default:
-		t.returning(now, e)
+		t.connectionEvent(now, e)
 	}
 }
 
-// unheard is how long a move of the session stays unreported, because speech is stored during it.
-const unheard = 2 * time.Second
+// silentMove is how long a move of the session stays unreported, because speech is stored during it.
+const silentMove = 2 * time.Second
 
-// returning reports the loss and the return of a connection.
-func (t *talker) returning(now time.Time, e voice.Event) {
+// connectionEvent reports the loss and the replacement of a connection.
+func (t *talker) connectionEvent(now time.Time, e voice.Event) {
 	switch e.Kind {
-	case voice.WentAway:
+	case voice.Disconnected:
 		if t.moves = e.Act == voice.Move; t.moves {
 			return // reported when the session resumes
 		}
-		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
+		t.emit(now, Event{Event: EventDisconnected, Text: e.Err.Error()})
 	case voice.Retrying:
 		switch {
 		case !t.moves:
@@ -162,24 +162,24 @@ func (t *talker) returning(now time.Time, e voice.Event) {
 			t.emit(now, Event{Event: EventMoving,
 				Text: "the gateway is stopping; the call continues on another one, or here after a restart"})
 		}
-	case voice.CameBack:
+	case voice.Resumed:
 		t.moving = false
-		if e.Returned.Act == voice.Move && e.Returned.Away < unheard {
+		if e.Resumption.Act == voice.Move && e.Resumption.Away < silentMove {
 			return
 		}
-		text := fmt.Sprintf("reconnected after %s; the session continues", e.Returned.Away.Round(time.Millisecond))
-		if e.Returned.Snapshot {
+		text := fmt.Sprintf("reconnected after %s; the session continues", e.Resumption.Away.Round(time.Millisecond))
+		if e.Resumption.Snapshot {
 			text += ", but some messages were lost"
 		}
-		t.emit(now, Event{Event: EventBack, Text: text})
-	case voice.NotBack:
+		t.emit(now, Event{Event: EventResumed, Text: text})
+	case voice.ResumeFailed:
 		text := "the session cannot be resumed: " + e.Err.Error()
-		if e.Told != nil {
-			text = "the session cannot be resumed" + because(e.Told.Message)
+		if e.GatewayError != nil {
+			text = "the session cannot be resumed" + because(e.GatewayError.Message)
 		}
-		t.emit(now, Event{Event: EventNotBack, Text: text})
-	case voice.Unsaid:
-		t.emit(now, Event{Event: EventUnsaid, Text: fmt.Sprintf("%s of speech were lost", time.Duration(e.N)*frameLength)})
+		t.emit(now, Event{Event: EventNotResumed, Text: text})
+	case voice.SpeechLost:
+		t.emit(now, Event{Event: EventSpeechLost, Text: fmt.Sprintf("%s of speech were lost", time.Duration(e.N)*frameLength)})
 	case voice.MissedMessages:
 		t.err = cmp.Or(t.err, fmt.Errorf("%w: %s", ErrProtocol, e.Text))
 	case voice.MissedAudio:
@@ -187,14 +187,14 @@ func (t *talker) returning(now time.Time, e voice.Event) {
 	}
 }
 
-func (t *talker) tell(now time.Time, name string, x *voice.Exchange, text string) {
+func (t *talker) emitTurn(now time.Time, name string, x *voice.Exchange, text string) {
 	t.emit(now, Event{Event: name, Turn: x.Number, Text: text})
 }
 
 // failed records why a turn got no answer.
 func (t *talker) failed(now time.Time, x *voice.Exchange, reason string) {
 	t.reasons[x] = reason
-	t.tell(now, EventFailed, x, reason)
+	t.emitTurn(now, EventFailed, x, reason)
 }
 
 // nothingPending drops the pending request: the ticket's session begins with the client.
@@ -220,7 +220,11 @@ func (t *talker) lost(what error, e voice.Event) {
 	if !t.LeftAt().IsZero() {
 		return
 	}
-	reason := because(cmp.Or(t.lastError(), t.Ended()))
+	reason := t.Ended()
+	if e := t.LastError(); e != nil {
+		reason = cmp.Or(e.Message, reason)
+	}
+	reason = because(reason)
 	err := fmt.Errorf("%w: %s", what, e.Text)
 	if e.Err != nil {
 		err = fmt.Errorf("%w: %w%s", what, e.Err, reason)
@@ -229,14 +233,6 @@ func (t *talker) lost(what error, e voice.Event) {
 		}
 	}
 	t.err = cmp.Or(t.err, err)
-}
-
-// lastError formats the gateway's newest error; empty without one.
-func (t *talker) lastError() string {
-	if e := t.LastError(); e != nil {
-		return e.Message
-	}
-	return ""
 }
 
 func because(reason string) string {

@@ -139,12 +139,12 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 
 // refusal reads an error response.
 func refusal(resp *http.Response) error {
-	var told struct {
+	var answer struct {
 		Error struct{ Code, Message string }
 	}
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || json.Unmarshal(body, &told) != nil || told.Error.Code == "" {
+	if err != nil || json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
 		return fmt.Errorf("the server is not a voicegw gateway with a text agent (%s)", resp.Status)
 	}
-	return &TextRefused{Status: resp.StatusCode, Code: told.Error.Code, Message: told.Error.Message}
+	return &TextRefused{Status: resp.StatusCode, Code: answer.Error.Code, Message: answer.Error.Message}
 }

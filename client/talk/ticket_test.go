@@ -13,10 +13,7 @@ func TestTicket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
 			g.greets = true // its first turn begins without the client
-			r, events, err := hold(t, Options{Ticket: "secret", Turns: turns}, g)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r, events := complete(t, Options{Ticket: "secret", Turns: turns}, g)
 			if g.ticket != "secret" || len(g.texts) != len(turns) {
 				t.Errorf("the gateway was shown %q and told %q", g.ticket, g.texts)
 			}

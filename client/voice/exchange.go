@@ -52,19 +52,73 @@ type Exchange struct {
 	Usage   protocol.Usage
 	Latency *protocol.Latency
 
-	returns   int  // the conversation's returns when the exchange began
+	resumes   int  // how often the conversation had resumed when the exchange began
 	taken     bool // the gateway has acknowledged it since the last snapshot
 	earlyOver bool // an early answer ended, and no other has begun
 	failed    bool // the gateway ended its turn as failed
 	lost      bool // the rest of an answer was lost with the connection
 	toolEnded bool // the awaited tool finished
-	told      int  // how many of onset and end of speech were reported to the observer
+	reported  int  // how many of onset and end of speech were reported to the observer
 }
 
 // expectsError reports whether the received error is the expected one.
 func (x *Exchange) expectsError() bool {
 	return x.Turn.Error != "" && slices.Contains(x.Codes, x.Turn.Error)
 }
+
+// settle decides the outcome of a turn, once. The exchange may be nil.
+func (x *Exchange) settle(now time.Time, o Observer, e Event) {
+	if x == nil || x.Settled {
+		return
+	}
+	x.Settled, e.X = true, x
+	o.Happened(now, e)
+}
+
+// fail settles a failed turn; the script may expect the failure.
+func (x *Exchange) fail(now time.Time, o Observer, e Event) {
+	if x.expectsError() {
+		e = Event{Kind: Answered}
+	}
+	x.settle(now, o, e)
+}
+
+// endsInSilence reports whether the next turn begins in silence. The exchange may be nil.
+func (x *Exchange) endsInSilence() bool {
+	return x == nil || !slices.Contains([]WaitFor{ForFirstAudio, ForNothing, ForTool}, x.Turn.WaitFor)
+}
+
+// unheard reports whether the text of an exchange that began on an earlier connection was lost with it or with the
+// gateway: no later message refers to it.
+func (x *Exchange) unheard() bool {
+	return x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0
+}
+
+// turnEnded handles the end of a turn that answers the exchange.
+func (x *Exchange) turnEnded(now time.Time, m *protocol.TurnEnded) {
+	x.Usage = x.Usage.Plus(m.Usage)
+	if m.Latency != nil {
+		x.Latency = m.Latency
+	}
+	switch {
+	case now.Before(x.Spoken):
+		// A pause in the recording ended the turn: another one follows, unless the model ignores the rest.
+		x.earlyOver = m.Status == statusCompleted
+	case m.Status == statusCompleted:
+		x.Completed = true
+	case m.Status == statusFailed:
+		x.failed = true
+	case m.Status == statusInterrupted:
+		x.Completed = x.Completed || x.lost
+	}
+}
+
+// Values of TurnEnded.Status.
+const (
+	statusCompleted   = "completed"
+	statusFailed      = "failed"
+	statusInterrupted = "interrupted"
+)
 
 // Transcripts are the texts of one side, by id, in order of their beginning.
 type Transcripts []transcript

@@ -76,7 +76,7 @@ func perform(t *testing.T, script string) string {
 		Frame:       20 * time.Millisecond,
 		Silence:     make([]byte, audio.Bytes(8000, 20*time.Millisecond)),
 		ConnectTime: 10 * time.Second, PendingTime: 5 * time.Second, GoodbyeTime: 5 * time.Second, Patience: 20 * time.Second,
-		Buffers: make([]time.Duration, 1), Return: Return{Within: 30 * time.Second, Random: func() float64 { return 0.5 }},
+		Buffers: make([]time.Duration, 1), Resume: ResumeOptions{Within: 30 * time.Second, Random: func() float64 { return 0.5 }},
 	}}
 	s.o.Words = func(index, _, _ int) Words { return s.words[index] }
 	for line := range strings.Lines(script) {
@@ -168,7 +168,7 @@ func (s *stage) until(end time.Time) {
 func (s *stage) settle(now time.Time) {
 	for more := true; more; {
 		s.c.tick(now)
-		for _, m := range s.c.take(nil) {
+		for _, m := range s.c.conn.take(nil) {
 			text, err := protocol.EncodeClient(m)
 			if err != nil {
 				s.t.Fatal(err)
@@ -180,11 +180,11 @@ func (s *stage) settle(now time.Time) {
 			s.frames++
 			s.late = max(s.late, now.Sub(due))
 		}
-		for _, w := range s.c.requests {
+		for _, w := range s.c.conn.requests {
 			s.write(now, "! %s", map[connRequest]string{requestDial: "dial", requestReset: "reset", requestGoAway: "go away"}[w])
 		}
-		s.c.requests = nil
-		more = ok || s.c.sendable()
+		s.c.conn.requests = nil
+		more = ok || s.c.conn.sendable()
 	}
 }
 
@@ -219,9 +219,9 @@ func (s *stage) happens(now time.Time, what string) {
 		wanted, replaces := s.c.dialled(now)
 		s.write(now, "  wanted %v, replaces %v", wanted, replaces)
 	case "undialled":
-		s.c.undialled(now, closed())
+		s.c.conn.dialFailed(now, closed())
 	case "displaced":
-		s.c.displaced(now, closed())
+		s.c.conn.displaced(now, closed())
 	case "leave":
 		s.c.Leave(now)
 	case "pass":
@@ -262,9 +262,9 @@ func (s *stage) Underrun(_ int, gap time.Duration) {
 
 // kinds are the events that are written down.
 var kinds = map[Kind]string{
-	Began: "began", FirstAudio: "first audio", Answered: "answered", Failed: "failed", Stuck: "stuck", Cut: "cut off", Dropped: "frames dropped",
-	Violation: "violation", Refused: "refused", Lost: "lost", WentAway: "went away", Retrying: "retrying", CameBack: "came back", NotBack: "not back",
-	NotCut: "not cut", Question: "question", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioAgain: "audio again", Unsaid: "unsaid frames",
+	Began: "began", FirstAudio: "first audio", Answered: "answered", Failed: "failed", Stuck: "stuck", CutOff: "cut off", Dropped: "frames dropped",
+	Violation: "violation", Refused: "refused", Lost: "lost", Disconnected: "went away", Retrying: "retrying", Resumed: "came back", ResumeFailed: "not back",
+	OutageSkipped: "not cut", Question: "question", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioRepeated: "audio again", SpeechLost: "unsaid frames",
 }
 
 // Happened is part of Observer.
@@ -286,7 +286,7 @@ func (s *stage) Happened(now time.Time, e Event) {
 	if e.Err != nil {
 		line += ": " + e.Err.Error()
 	}
-	if r := e.Returned; r != nil {
+	if r := e.Resumption; r != nil {
 		line += fmt.Sprintf(" %s after %v, %v of it from session.start, try %d, snapshot %v", r.Act, r.Away, r.Took, r.Tries, r.Snapshot)
 	}
 	s.write(now, "%s", line)

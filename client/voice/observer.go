@@ -27,19 +27,19 @@ type Event struct {
 	Kind Kind
 	// X is the exchange of the event; may be nil.
 	X *Exchange
-	// Text is a detail for a person. Err is the error of a connection or of an invalid message. Told is the gateway's
-	// error that explains a failure; may be nil.
-	Text string
-	Err  error
-	Told *protocol.Error
+	// Text is a detail for a person. Err is the error of a connection or of an invalid message. GatewayError explains a
+	// failure; may be nil.
+	Text         string
+	Err          error
+	GatewayError *protocol.Error
 	// Approval is the outcome of a question.
 	Approval Approval
 	// N is a count.
 	N int64
 	// Act is the act that disconnected; empty if the connection was lost.
 	Act Act
-	// Returned describes how the conversation resumed.
-	Returned *Returned
+	// Resumption describes how the conversation resumed.
+	Resumption *Resumption
 }
 
 // Kind is the type of an event.
@@ -61,20 +61,20 @@ const (
 	Failed                     // a turn got no answer; Text gives the reason
 	NothingPending             // no question was pending before the session
 	Stuck                      // a turn stalled
-	Cut                        // the conversation ended before a turn was answered
+	CutOff                     // the conversation ended before a turn was answered
 	Question                   // a tool's question (Text) was asked, answered, or left to expire
 	Dropped                    // N frames were dropped because the gateway does not read
 	Violation                  // the gateway broke the protocol; see Text
 	Refused                    // the session did not start; see Text or Err
 	Lost                       // the connection ended unexpectedly (Err) or without session.ended (Text)
-	WentAway                   // the connection is gone (Err, Act) and the conversation tries to resume; with Roam it is replaced
+	Disconnected               // the connection is lost (Err, Act) and the conversation tries to resume; with Roam it is replaced
 	Retrying                   // an attempt to connect failed: Err
-	CameBack                   // the session was resumed: Returned
-	NotBack                    // the conversation cannot resume: Err; Lost follows
-	NotCut                     // an outage was skipped: Text
+	Resumed                    // the session was resumed: Resumption
+	ResumeFailed               // the conversation cannot resume: Err; Lost follows
+	OutageSkipped              // an outage was skipped: Text
 	Displaced                  // a replaced connection ended: Err
 	MissedMessages             // N messages are missing or out of order: Text
 	MissedAudio                // N bytes of the answer Text were skipped after a resume
-	AudioAgain                 // N acknowledged bytes of the answer Text were sent again
-	Unsaid                     // N frames were dropped because there was no connection for too long
+	AudioRepeated              // N acknowledged bytes of the answer Text were sent again
+	SpeechLost                 // N frames were dropped because there was no connection for too long
 )

@@ -1,6 +1,8 @@
 package voice
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/protocol"
@@ -28,8 +30,8 @@ type Options struct {
 	// conversation at Until even during a turn.
 	Until  time.Time
 	HangUp bool
-	// Return describes resuming after a lost connection. Outages disconnect on purpose.
-	Return  Return
+	// Resume describes resuming after a lost connection. Outages disconnect on purpose.
+	Resume  ResumeOptions
 	Outages []Outage
 	// ConnectTime limits the start of the session, PendingTime the answer to a question asked before it, GoodbyeTime
 	// its end, and Patience how long a rest waits for silence.
@@ -40,6 +42,17 @@ type Options struct {
 	// its position to the gateway.
 	Buffers   []time.Duration
 	Reporting int
+}
+
+// CheckRates rejects rates in Hz that the protocol does not support.
+func CheckRates(input, output int) error {
+	if !slices.Contains(protocol.InputRates(), input) {
+		return fmt.Errorf("the input rate must be one of %v Hz, not %d", protocol.InputRates(), input)
+	}
+	if !slices.Contains(protocol.OutputRates(), output) {
+		return fmt.Errorf("the output rate must be one of %v Hz, not %d", protocol.OutputRates(), output)
+	}
+	return nil
 }
 
 // end is the conversation's deadline; zero without one.

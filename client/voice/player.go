@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,8 +19,8 @@ type Item struct {
 	X  *Exchange
 	// Early: the item began before the user stopped speaking, so it does not answer the whole turn.
 	Early bool
-	// Left is the number of skipped bytes, by the gateway's positions.
-	Left int
+	// Skipped is the number of skipped bytes, by the gateway's positions.
+	Skipped int
 	// Forgotten: the page was reloaded while the item was open, so its length proves nothing.
 	Forgotten bool
 	// Bytes arrived. Played is the time heard so far, Heard the bytes heard once the item is over.
@@ -50,6 +51,8 @@ type player struct {
 	streams []stream
 	queue   []*Item // not played to the end
 	newest  *Item   // newest item with known audio, or nil
+	// resumedItem is the newest one at the last resume.
+	resumedItem *Item
 	// incomingItem owns the next frames: the newest announced item. It may be nil.
 	incomingItem *Item
 	over         []*Item   // the most recent finished items
@@ -68,10 +71,10 @@ func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observ
 	return p
 }
 
-// find returns the open item with an id, or nil.
-func (p *player) find(id string) *Item {
-	if at := slices.IndexFunc(p.queue, func(i *Item) bool { return i.ID == id }); at >= 0 {
-		return p.queue[at]
+// find returns the item with an id, or nil.
+func find(items []*Item, id string) *Item {
+	if at := slices.IndexFunc(items, func(i *Item) bool { return i.ID == id }); at >= 0 {
+		return items[at]
 	}
 	return nil
 }
@@ -85,7 +88,7 @@ func (p *player) incoming() *Item {
 }
 
 // position returns how much of the audio arrived or was skipped, in bytes.
-func (i *Item) position() int { return i.Bytes + i.Left }
+func (i *Item) position() int { return i.Bytes + i.Skipped }
 
 // unseen returns the part of a frame that is new. The item may be nil.
 func (i *Item) unseen(pcm []byte) []byte {
@@ -97,24 +100,33 @@ func (i *Item) unseen(pcm []byte) []byte {
 	return pcm[n:]
 }
 
-// goOn sets the position at which an item's audio continues. missing bytes were skipped; again acknowledged bytes are
-// repeated. The gateway rounds positions down, so less than 1 ms is ignored.
-func (p *player) goOn(now time.Time, i *Item, fromMS int64) (missing, again int) {
-	if i.Forgotten && fromMS == 0 {
+// resume handles audio.start of a known item, whose audio continues at a position after a resume. It reports whether the
+// item is known. Even a finished item may continue: the gateway rounds positions down, so less than 1 ms is ignored.
+func (p *player) resume(now time.Time, m *protocol.AudioStart) bool {
+	i := cmp.Or(find(p.queue, m.ItemID), find(p.over, m.ItemID))
+	switch {
+	case i == nil:
+		return false
+	case i.Forgotten && m.FromMS == 0:
 		p.beginAgain(now, i)
-		return 0, 0
+		return true
 	}
 	p.incomingItem, i.doubtful = i, false
 	if i.Forgotten {
 		i.known = 0
-		return 0, 0
+		return true
 	}
-	from := audio.Bytes(p.rate, time.Duration(fromMS)*time.Millisecond)
-	told := audio.Bytes(p.rate, time.Duration(audio.MS(p.rate, i.position()))*time.Millisecond)
+	from := audio.Bytes(p.rate, time.Duration(m.FromMS)*time.Millisecond)
+	acknowledged := audio.Bytes(p.rate, time.Duration(audio.MS(p.rate, i.position()))*time.Millisecond)
 	i.known = max(i.position()-from, 0)
-	missing, again = max(from-i.position(), 0), max(told-from, 0)
-	i.Left += missing
-	return missing, again
+	if missing := from - i.position(); missing > 0 {
+		i.Skipped += missing
+		p.observer.Happened(now, Event{Kind: MissedAudio, X: i.X, N: int64(missing), Text: i.ID})
+	}
+	if again := acknowledged - from; again > 0 {
+		p.observer.Happened(now, Event{Kind: AudioRepeated, X: i.X, N: int64(again), Text: i.ID})
+	}
+	return true
 }
 
 // beginAgain reopens an item after a reload.
@@ -150,21 +162,10 @@ func (p *player) reload(now time.Time) {
 // takes reports whether new audio of an item may arrive.
 func (p *player) takes(i *Item) bool { return i != nil && !i.ended && slices.Contains(p.queue, i) }
 
-// remembers returns the open or finished item with an id, or nil.
-func (p *player) remembers(id string) *Item {
-	if i := p.find(id); i != nil {
-		return i
-	}
-	if at := slices.IndexFunc(p.over, func(i *Item) bool { return i.ID == id }); at >= 0 {
-		return p.over[at]
-	}
-	return nil
-}
-
 func (p *player) begin(now time.Time, i *Item) {
 	p.advance(now)
 	for s := range p.streams {
-		p.streams[s].begin(now)
+		p.streams[s].open = true
 	}
 	p.queue = append(p.queue, i)
 	p.newest, p.incomingItem = i, i
@@ -240,18 +241,16 @@ func (p *player) caughtUp(now time.Time) {
 // flush drops an item and reports how much was heard. It returns nil for an unknown item.
 func (p *player) flush(now time.Time, id string) *Item {
 	p.advance(now)
-	named := func(i *Item) bool { return i.ID == id }
-	if at := slices.IndexFunc(p.over, named); at >= 0 {
-		p.tell(p.over[at], true)
-		return p.over[at]
+	if i := find(p.over, id); i != nil {
+		p.reportItem(i, true)
+		return i
 	}
-	at := slices.IndexFunc(p.queue, named)
-	if at < 0 {
+	i := find(p.queue, id)
+	if i == nil {
 		p.report(protocol.Playback{ItemID: id, Done: true}, 0)
 		return nil
 	}
-	i := p.queue[at]
-	p.queue = slices.Delete(p.queue, at, at+1)
+	p.queue = slices.DeleteFunc(p.queue, func(other *Item) bool { return other == i })
 	held, open := time.Duration(0), false
 	for _, other := range p.queue {
 		held, open = held+other.held, open || !other.ended
@@ -264,7 +263,7 @@ func (p *player) flush(now time.Time, id string) *Item {
 }
 
 func (p *player) done(i *Item) {
-	p.tell(i, true)
+	p.reportItem(i, true)
 	p.retire(i)
 }
 
@@ -349,12 +348,12 @@ func (p *player) reportProgress(now time.Time) {
 	}
 	if now.Sub(p.reported) >= reportEvery {
 		p.reported = now
-		p.tell(p.queue[0], false)
+		p.reportItem(p.queue[0], false)
 	}
 }
 
-// tell reports how much of an item was heard.
-func (p *player) tell(i *Item, done bool) {
+// reportItem reports how much of an item was heard.
+func (p *player) reportItem(i *Item, done bool) {
 	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, p.has(i)))
 }
 

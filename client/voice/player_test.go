@@ -14,8 +14,8 @@ import (
 // was not heard when both are flushed, and what comes next plays at once.
 func TestPlayerFlushesWhatWaits(t *testing.T) {
 	const rate = 24000
-	var told []protocol.Playback
-	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback, _ int64) { told = append(told, r) })
+	var reported []protocol.Playback
+	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback, _ int64) { reported = append(reported, r) })
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	add := func(ms int, id string, length time.Duration) {
@@ -32,7 +32,7 @@ func TestPlayerFlushesWhatWaits(t *testing.T) {
 	add(160, "c", 100*time.Millisecond)
 	p.advance(at(260))
 	want := []protocol.Playback{{ItemID: "a", PlayedMS: 150, Done: true}, {ItemID: "b", Done: true}, {ItemID: "c", PlayedMS: 100, Done: true}}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -76,8 +76,8 @@ func (deaf) Happened(time.Time, Event)               {}
 // those that are over only some are remembered.
 func TestEveryFlushIsAnswered(t *testing.T) {
 	const rate = 24000
-	var told []protocol.Playback
-	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(r protocol.Playback, _ int64) { told = append(told, r) })
+	var reported []protocol.Playback
+	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(r protocol.Playback, _ int64) { reported = append(reported, r) })
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	i := &Item{ID: "a"}
@@ -88,7 +88,7 @@ func TestEveryFlushIsAnswered(t *testing.T) {
 	p.flush(at(100), "a")
 	p.flush(at(100), "unknown")
 	want := []protocol.Playback{{ItemID: "a", PlayedMS: 40, Done: true}, {ItemID: "a", PlayedMS: 40, Done: true}, {ItemID: "unknown", Done: true}}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Error(diff)
 	}
 	for n := range 2 * rememberedItems {

@@ -13,8 +13,8 @@ type question struct {
 	token, preview string
 	// asks: a person answers. answered: an answer was sent.
 	asks, answered, approved bool
-	// at is when to answer; zero afterwards, and while a person decides. said is when the answer was given.
-	at, said time.Time
+	// at is when to answer; zero afterwards, and while a person decides. sent is when the answer was sent.
+	at, sent time.Time
 	// doubtful: the coming snapshot has not repeated the question yet.
 	doubtful bool
 	// until is the deadline for the question.
@@ -28,157 +28,164 @@ const (
 	answerRetry = time.Second
 )
 
-func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationRequest) {
-	c.sign, c.word = now, now
-	if i := slices.IndexFunc(c.questions, func(q question) bool { return q.token == m.Token }); i >= 0 {
-		c.questions[i].doubtful = false
+// questions are the open questions of tools, oldest first.
+type questions struct {
+	// Fixed after New.
+	o        *Options
+	observer Observer
+	send     func(protocol.ClientMessage)
+
+	open       []question
+	unattended bool // no person answers questions any longer
+}
+
+func (s *questions) add(now time.Time, m *protocol.ConfirmationRequest, approval Approval) {
+	if i := s.index(m.Token); i >= 0 {
+		s.open[i].doubtful = false
 		return // it is repeated after a resume
 	}
-	approval := ApprovalNobody
-	if x := c.About(m.Turn); x != nil {
-		approval = x.Turn.Approval
-	}
-	if approval == ApprovalAsk && c.unattended {
+	if approval == ApprovalAsk && s.unattended || len(s.open) >= maxQuestions {
 		approval = ApprovalNobody
 	}
-	if approval == ApprovalNobody || len(c.questions) >= maxQuestions {
-		c.tellQuestion(now, ApprovalNobody, m.Preview)
+	if approval == ApprovalNobody {
+		s.report(now, ApprovalNobody, m.Preview)
 		return
 	}
 	q := question{token: m.Token, preview: m.Preview, approved: approval == ApprovalYes, asks: approval == ApprovalAsk,
-		until: now.Add(c.o.Patience)}
+		until: now.Add(s.o.Patience)}
 	if m.ExpiresAt.After(now) {
-		q.until = m.ExpiresAt.Add(c.o.Patience)
+		q.until = m.ExpiresAt.Add(s.o.Patience)
 	}
 	if !q.asks {
-		q.answered, q.at = true, now.Add(c.o.ThinkTime)
+		q.answered, q.at = true, now.Add(s.o.ThinkTime)
 	}
-	c.questions = append(c.questions, q)
-	if q.asks && c.asked() == len(c.questions)-1 {
-		c.ask(now)
+	s.open = append(s.open, q)
+	if q.asks && s.asked() == len(s.open)-1 {
+		s.ask(now)
 	}
 }
 
-func (c *Conversation) tellQuestion(now time.Time, a Approval, preview string) {
-	c.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
+func (s *questions) index(token string) int {
+	return slices.IndexFunc(s.open, func(q question) bool { return q.token == token })
+}
+
+func (s *questions) report(now time.Time, a Approval, preview string) {
+	s.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
 }
 
 // asked returns the index of the oldest question for a person, or -1.
-func (c *Conversation) asked() int {
-	return slices.IndexFunc(c.questions, func(q question) bool { return !q.answered })
+func (s *questions) asked() int {
+	return slices.IndexFunc(s.open, func(q question) bool { return !q.answered })
 }
 
 // ask presents the oldest open question.
-func (c *Conversation) ask(now time.Time) {
-	if i := c.asked(); i >= 0 {
-		c.tellQuestion(now, ApprovalAsk, c.questions[i].preview)
+func (s *questions) ask(now time.Time) {
+	if i := s.asked(); i >= 0 {
+		s.report(now, ApprovalAsk, s.open[i].preview)
 	}
 }
 
-// Answer takes a typed line. Anything but a clear yes declines the oldest open question. A line typed before the
+// take handles a typed line. Anything but a clear yes declines the oldest open question. A line typed before the
 // question is ignored.
-func (c *Conversation) Answer(now time.Time, line string) {
-	i := c.asked()
-	if i < 0 || c.phase >= phaseLeaving {
+func (s *questions) take(now time.Time, line string) {
+	i := s.asked()
+	if i < 0 {
 		return
 	}
 	word := strings.ToLower(strings.TrimSpace(line))
-	c.questions[i].approved = word == "y" || word == "yes"
-	c.answer(now, &c.questions[i])
-	c.ask(now)
+	s.open[i].approved = word == "y" || word == "yes"
+	s.answer(now, &s.open[i])
+	s.ask(now)
 }
 
-// LetExpire lets all open and future questions expire.
-func (c *Conversation) LetExpire(now time.Time) {
-	c.unattended = true
-	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
+// letExpire lets all open and future questions expire.
+func (s *questions) letExpire(now time.Time) {
+	s.unattended = true
+	s.open = slices.DeleteFunc(s.open, func(q question) bool {
 		if !q.answered {
-			c.tellQuestion(now, ApprovalNobody, q.preview)
+			s.report(now, ApprovalNobody, q.preview)
 		}
 		return !q.answered
 	})
 }
 
-func (c *Conversation) answer(now time.Time, q *question) {
-	q.answered, q.at, q.said = true, time.Time{}, now
+func (s *questions) answer(now time.Time, q *question) {
 	approval := ApprovalNo
 	if q.approved {
 		approval = ApprovalYes
 	}
-	c.tellQuestion(now, approval, q.preview)
-	c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
+	s.report(now, approval, q.preview)
+	s.resolve(now, q)
 }
 
-// answerAgain repeats answers given before the connection broke if the replay did not report their outcome. An answer
-// counts once.
-func (c *Conversation) answerAgain(now time.Time) {
-	for i := range c.questions {
-		if q := &c.questions[i]; q.answered && !q.said.IsZero() && q.said.Before(c.way.lost) {
-			q.said = now
-			c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
+func (s *questions) resolve(now time.Time, q *question) {
+	q.answered, q.at, q.sent = true, time.Time{}, now
+	s.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
+}
+
+// repeatAnswers repeats answers sent before the connection was lost if the replay did not report their outcome. An
+// answer counts once.
+func (s *questions) repeatAnswers(now, lost time.Time) {
+	for i := range s.open {
+		if q := &s.open[i]; q.answered && !q.sent.IsZero() && q.sent.Before(lost) {
+			s.resolve(now, q)
 		}
 	}
 }
 
-// hearAnswered handles the outcome of a question.
-func (c *Conversation) hearAnswered(now time.Time, m *protocol.ConfirmationEnded) {
-	c.sign, c.word = now, now
-	asked := c.asked()
-	i := slices.IndexFunc(c.questions, func(q question) bool { return q.token == m.Token })
-	if i < 0 {
-		return
+// end removes a question and asks the next one.
+func (s *questions) end(now time.Time, token string) {
+	s.remove(now, func(q question) bool { return q.token == token })
+}
+
+// remove removes questions, and asks the next one if a person had been asked.
+func (s *questions) remove(now time.Time, over func(q question) bool) (removed bool) {
+	asked, before := s.asked(), len(s.open)
+	next := asked >= 0 && over(s.open[asked])
+	s.open = slices.DeleteFunc(s.open, over)
+	if next {
+		s.ask(now)
 	}
-	c.questions = slices.Delete(c.questions, i, i+1)
-	if i == asked {
-		c.ask(now) // the next one
+	return len(s.open) < before
+}
+
+// doubt handles the announcement of a snapshot, which repeats open questions.
+func (s *questions) doubt() {
+	for i := range s.open {
+		s.open[i].doubtful = true
 	}
 }
 
-// doubtQuestions handles the announcement of a snapshot, which repeats open questions.
-func (c *Conversation) doubtQuestions() {
-	for i := range c.questions {
-		c.questions[i].doubtful = true
-	}
-}
-
-// endDoubtful handles the end of a snapshot. Questions that it did not repeat are over.
-func (c *Conversation) endDoubtful(now time.Time) {
-	asked, before := c.asked(), len(c.questions)
-	over := asked >= 0 && c.questions[asked].doubtful
-	c.questions = slices.DeleteFunc(c.questions, func(q question) bool { return q.doubtful })
-	if len(c.questions) < before {
-		c.word = now
-	}
-	if over {
-		c.ask(now) // the next one
-	}
+// caughtUp handles the end of a snapshot: questions that it did not repeat are over. It reports whether there were any.
+func (s *questions) caughtUp(now time.Time) bool {
+	return s.remove(now, func(q question) bool { return q.doubtful })
 }
 
 // unrecorded handles an answer that the gateway could not record: a person is asked again; an automatic answer is
 // repeated.
-func (c *Conversation) unrecorded(now time.Time) {
+func (s *questions) unrecorded(now time.Time) {
 	asks := false
-	for i := range c.questions {
-		q := &c.questions[i]
+	for i := range s.open {
+		q := &s.open[i]
 		switch {
 		case !q.answered || !q.at.IsZero():
 		case q.asks:
-			q.answered, q.said, asks = false, time.Time{}, true
+			q.answered, q.sent, asks = false, time.Time{}, true
 		default:
-			q.at, q.said = now.Add(answerRetry), time.Time{}
+			q.at, q.sent = now.Add(answerRetry), time.Time{}
 		}
 	}
 	if asks {
-		c.ask(now)
+		s.ask(now)
 	}
 }
 
-// tickQuestions gives due answers and drops questions that the gateway has forgotten.
-func (c *Conversation) tickQuestions(now time.Time) {
-	c.questions = slices.DeleteFunc(c.questions, func(q question) bool { return now.After(q.until) })
-	for i := range c.questions {
-		if q := &c.questions[i]; !q.at.IsZero() && !now.Before(q.at) {
-			c.answer(now, q)
+// tick gives due answers and drops questions that the gateway has forgotten.
+func (s *questions) tick(now time.Time) {
+	s.open = slices.DeleteFunc(s.open, func(q question) bool { return now.After(q.until) })
+	for i := range s.open {
+		if q := &s.open[i]; !q.at.IsZero() && !now.Before(q.at) {
+			s.answer(now, q)
 		}
 	}
 }

@@ -46,16 +46,16 @@ func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
 func TestALateFrameIsThisProgramsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lags []time.Duration
-		l := &line{Link: Link{Conn: silentConn{}, Sent: func(lag, _ time.Duration) { lags = append(lags, lag) }}}
+		r := &runner{Link: Link{Conn: silentConn{}, Sent: func(lag, _ time.Duration) { lags = append(lags, lag) }}}
 		start := time.Now()
 		frame := make([]byte, 640)
 		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: unattended waits
-		l.free = start.Add(40 * ms1)
+		r.free = start.Add(40 * ms1)
 		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was held up until 40 ms
-			if err := l.write(frame, start.Add(due), true); err != nil {
+			if err := r.write(frame, start.Add(due), true); err != nil {
 				t.Fatal(err)
 			}
-			l.free = start.Add(40 * ms1)
+			r.free = start.Add(40 * ms1)
 		}
 		if want := []time.Duration{6 * ms1, 4 * ms1, 60 * ms1}; !slices.Equal(lags, want) {
 			t.Errorf("the frames were late by %v, want %v", lags, want)
@@ -73,16 +73,16 @@ func TestFramesCostNothing(t *testing.T) {
 	}, deaf{}, now)
 	c.hearStarted(now, &protocol.SessionStarted{InputRate: 16000, OutputRate: 24000})
 	c.hearAudioStart(now, &protocol.AudioStart{ItemID: "i"})
-	c.rest = time.Hour
-	l := &line{Link: Link{Conn: silentConn{}}, talk: c, watch: time.NewTimer(time.Hour)}
+	c.restTime = time.Hour
+	r := &runner{Link: Link{Conn: silentConn{}}, c: c, watch: time.NewTimer(time.Hour)}
 	answer := make([]byte, 960)
 	allocs := testing.AllocsPerRun(2000, func() {
-		if c.mic.idle() {
-			c.mic.say(c.mic.began, library.Any(0))
+		if c.input.mic.idle() {
+			c.input.mic.say(c.input.mic.began, library.Any(0))
 		}
-		c.mic.began = time.Now().Add(-time.Duration(c.mic.n+1) * c.mic.length)
-		l.turn()
-		c.out = c.out[:0]
+		c.input.mic.began = time.Now().Add(-time.Duration(c.input.mic.n+1) * c.input.mic.length)
+		r.turn()
+		c.conn.out = c.conn.out[:0]
 		c.hearAudio(time.Now(), answer)
 		c.player.reported = time.Now()
 	})

@@ -17,11 +17,6 @@ type stream struct {
 	dry     time.Time // when it ran dry within an open answer, or zero
 }
 
-func (s *stream) begin(now time.Time) {
-	s.advance(now)
-	s.open = true
-}
-
 // advance plays until now and returns the amount played.
 func (s *stream) advance(now time.Time) time.Duration {
 	passed := max(now.Sub(s.now), 0)
@@ -77,5 +72,7 @@ func (s *stream) play(now time.Time) (gap time.Duration) {
 	}
 	return gap
 }
+
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

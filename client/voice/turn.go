@@ -60,8 +60,8 @@ const (
 	// ApprovalYes approves, ApprovalNo declines.
 	ApprovalYes
 	ApprovalNo
-	// ApprovalAsk puts the question to a person, who answers with Conversation.Answer of package
-	// voice. The turn is not over before the question is.
+	// ApprovalAsk puts the question to a person, who answers through Link.Answers. The turn is not over before the
+	// question is.
 	ApprovalAsk
 )
 

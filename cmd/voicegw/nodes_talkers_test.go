@@ -145,7 +145,7 @@ type exchange struct {
 // returned is one way back to the session.
 type returned struct {
 	lost, at time.Time
-	how      voice.Returned
+	how      voice.Resumption
 }
 
 // newCrowd has callers talk, half of them over each wire, until hang.
@@ -188,7 +188,7 @@ func (c *talker) call(ctx context.Context) {
 			Client: &protocol.ClientInfo{Name: "nodes", ID: fmt.Sprint("user-", c.n)},
 		},
 		Turns: c.turns(), Words: c.words, Microphone: true, Frame: callerFrame, Silence: make([]byte, audio.Bytes(callerRate, callerFrame)),
-		Until: time.Now().Add(time.Hour), Return: voice.Return{Within: callerReturns, Random: random.Float64},
+		Until: time.Now().Add(time.Hour), Resume: voice.ResumeOptions{Within: callerReturns, Random: random.Float64},
 		ConnectTime: callerReturns, GoodbyeTime: callerGoodbye, Patience: callerPatience,
 		Buffers: []time.Duration{200 * time.Millisecond},
 	}
@@ -306,33 +306,33 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		x.settled, x.words = now, e.X.Answer.String()
 		if e.Kind == voice.Failed {
 			x.failed = e.Text
-			if e.Told == nil && e.X.Turn.Act == voice.Say && c.lost.After(x.began) {
+			if e.GatewayError == nil && e.X.Turn.Act == voice.Say && c.lost.After(x.began) {
 				c.unheard++ // what was spoken when the gateway died is gone with it
 				x.failed = e.Text
 				break
 			}
-			if e.Told == nil {
+			if e.GatewayError == nil {
 				c.complains("turn %d (%s) has failed, and no error says why: %s", e.X.Number, e.X.Words.Text, e.Text)
 				break
 			}
-			x.failed += ": " + e.Told.Code + ": " + e.Told.Message
+			x.failed += ": " + e.GatewayError.Code + ": " + e.GatewayError.Message
 		}
-	case voice.WentAway:
+	case voice.Disconnected:
 		c.away, c.lost = now, now
 	case voice.Retrying:
 		c.tries, c.tried = c.tries+1, now
-	case voice.CameBack:
-		c.returns = append(c.returns, returned{c.away, now, *e.Returned})
+	case voice.Resumed:
+		c.returns = append(c.returns, returned{c.away, now, *e.Resumption})
 		c.away = time.Time{}
 	case voice.Stuck:
 		c.complains("turn %d (%s) was never answered", e.X.Number, e.X.Words.Text)
-	case voice.Refused, voice.Lost, voice.NotBack, voice.Violation, voice.MissedMessages, voice.MissedAudio, voice.AudioAgain, voice.Dropped:
+	case voice.Refused, voice.Lost, voice.ResumeFailed, voice.Violation, voice.MissedMessages, voice.MissedAudio, voice.AudioRepeated, voice.Dropped:
 		if c.leaving && e.Kind == voice.Lost || e.Kind == voice.Dropped && c.outlasted() {
 			break
 		}
 		told := ""
-		if e.Told != nil {
-			told = e.Told.Code + ": " + e.Told.Message
+		if e.GatewayError != nil {
+			told = e.GatewayError.Code + ": " + e.GatewayError.Message
 		}
 		c.complains("%s: %s %v %s, N %d", kindNames[e.Kind], e.Text, e.Err, told, e.N)
 	}
@@ -352,8 +352,8 @@ func (c *talker) outlasted() bool {
 }
 
 var kindNames = map[voice.Kind]string{
-	voice.Refused: "refused", voice.Lost: "lost", voice.NotBack: "not back", voice.Violation: "violation",
-	voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioAgain: "audio again", voice.Dropped: "dropped",
+	voice.Refused: "refused", voice.Lost: "lost", voice.ResumeFailed: "not back", voice.Violation: "violation",
+	voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioRepeated: "audio again", voice.Dropped: "dropped",
 }
 
 // unanswered counts the turns of talkers that were being spoken or answered at a moment, and have failed.

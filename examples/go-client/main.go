@@ -34,7 +34,7 @@ func main() {
 		Words: func(_, _, _ int) voice.Words { return voice.Words{Text: question} },
 		Frame: 20 * time.Millisecond, Buffers: make([]time.Duration, 1),
 		ConnectTime: 10 * time.Second, GoodbyeTime: 3 * time.Second, Patience: 20 * time.Second,
-		Return: voice.Return{Within: 30 * time.Second, Random: rand.Float64}, // after a lost connection
+		Resume: voice.ResumeOptions{Within: 30 * time.Second, Random: rand.Float64}, // after a lost connection
 	}, printer{}, time.Now())
 	c.Run(ctx, voice.Link{Conn: conn, Dial: dial})
 	if !c.Done() {

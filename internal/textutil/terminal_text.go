@@ -47,6 +47,16 @@ func Quote(text string) string {
 	return text
 }
 
+// Printable replaces control characters with spaces, so that a text can't control a terminal.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 // YesNo writes a truth value as a word.
 func YesNo(b bool) string {
 	if b {

@@ -95,9 +95,7 @@ func TestASessionThatWasOrdered(t *testing.T) {
 	side := &textSide{status: http.StatusCreated, answer: `{"session_id":"voice-1","ticket":"secret-ticket"}`}
 	g := pending(t)
 	s, outcome := beginning(t, "{microphone: false, user: 'u${session}', begin: {pending_request: 'When? ${call}', expect: {text: at nine, within: 9s}}, turns: [{type: thanks}]}", side, g)
-	if outcome != Done || s.problems() != "" {
-		t.Errorf("outcome %d\n%s", outcome, s.problems())
-	}
+	s.ended(outcome, Done)
 	if want := "POST /v1/sessions Bearer key u7: When? 1<nil>"; len(side.asks) != 1 || side.asks[0] != want {
 		t.Errorf("asked %q, want %q", side.asks, want)
 	}
@@ -119,9 +117,7 @@ func TestASessionFromTheTextAgent(t *testing.T) {
 		event(`{"type":"voice_session_start","seq":3,"sessionId":"voice-1","ticket":"from-chat","url":"ws://x","expires_at":"2026-11-20T10:00:00.000Z"}`) + event(`{"type":"done","seq":4}`)}
 	g := pending(t)
 	s, outcome := beginning(t, "{microphone: false, begin: {chat: Start voice}, turns: [{type: thanks}]}", side, g)
-	if outcome != Done || s.problems() != "" {
-		t.Errorf("outcome %d\n%s", outcome, s.problems())
-	}
+	s.ended(outcome, Done)
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "from-chat" {
 		t.Errorf("it began with %+v", start)
 	}

@@ -58,7 +58,7 @@ func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 
 func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t ticket) *call {
 	c := &call{set: k.set, Collector: k.set.Collector, session: k.session, number: k.calls, ticketAt: t.at,
-		began: time.Now(), open: map[string]openCall{}}
+		began: time.Now(), open: map[string]openCall{}, notes: map[*voice.Exchange]notes{}}
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
 	c.Live(1)
 	defer c.Live(-1)
@@ -88,7 +88,7 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		Until: limit.Until, HangUp: limit.HangUp,
 		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: DefaultPatience, ThinkTime: thinkTime,
 		Buffers: buffers(), Reporting: reportingBuffer,
-		Return: voice.Return{Within: returnTime, Random: k.random.Float64}, Outages: k.outages(),
+		Resume: voice.ResumeOptions{Within: resumeTime, Random: k.random.Float64}, Outages: k.outages(),
 	}
 	if s.PushToTalk {
 		o.Start.TurnDetection = protocol.TurnDetectionClient

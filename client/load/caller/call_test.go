@@ -30,9 +30,7 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 		}
 	}
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d, %s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 		s.took(report.Detection, 500)
 		s.took(report.Answer, 300)
 		s.took(report.FirstAudio, 800)
@@ -176,11 +174,9 @@ func TestAnInterruption(t *testing.T) {
 			report.Turns: 2, report.Answered: 1, report.Interrupted: 1, report.StaleFrames: 1, report.Items: 1, report.LostAudio: 0,
 			report.MissedInterruptions: 0, report.Unmet: 1,
 		})
-		want := "turn 2: stale: a frame of 960 bytes belongs to no answer: it arrived after its flush or before its audio.start (line 1 of the script)\n" +
-			"turn 2: unmet: audio.flush arrived after 150ms; expected within 140ms (line 1 of the script)"
-		if got := s.problems(); got != want || outcome != Done {
-			s.Errorf("outcome %d\n%s", outcome, got)
-		}
+		s.ended(outcome, Done,
+			"turn 2: stale: a frame of 960 bytes belongs to no answer: it arrived after its flush or before its audio.start (line 1 of the script)",
+			"turn 2: unmet: audio.flush arrived after 150ms; expected within 140ms (line 1 of the script)")
 	})
 }
 
@@ -206,9 +202,7 @@ func TestTheStopButton(t *testing.T) {
 		if got := first[*protocol.Interrupt](g).Sub(first[*protocol.InputText](g)); got != 500*ms1 {
 			s.Errorf("it was pressed after %v", got)
 		}
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 		s.counts(map[report.Counter]int64{report.Answered: 1, report.Interrupted: 1})
 	})
 }
@@ -225,9 +219,7 @@ func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 	})
 	play(t, "{microphone: false, turns: [{type: a}, {stop: true, interrupt_after: 2s}, {type: b}, {type: c, interrupt_after: 2s}]}", g, func(s *scene, outcome Outcome) {
 		s.counts(map[report.Counter]int64{report.Turns: 3, report.Answered: 3, report.Interrupted: 0, report.MissedInterruptions: 2})
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -264,9 +256,7 @@ func TestALongRecordingIsNotStuck(t *testing.T) {
 		}
 	}
 	play(t, "{patience: 1s, turns: [{say: {recording: any}}]}", g, func(s *scene, outcome Outcome) {
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -281,13 +271,10 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 		}
 		g.ends(m, 1)
 	})
-	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
+	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, outcome Outcome) {
 		s.counts(map[report.Counter]int64{report.LostAudio: 1, report.LostMessages: 2, report.Items: 1})
-		want := "turn 1: lost message: message 3 was followed by message 6 (line 1 of the script)\n" +
-			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
-		if got := s.problems(); got != want {
-			s.Errorf("got\n%s", got)
-		}
+		s.ended(outcome, Done, "turn 1: lost message: message 3 was followed by message 6 (line 1 of the script)",
+			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)")
 	})
 }
 
@@ -306,9 +293,7 @@ func TestAnAnswerBeforeTheEnd(t *testing.T) {
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
 		s.took(report.FirstAudio, 700)
 		s.counts(map[report.Counter]int64{report.Early: 1, report.Answered: 1, report.Failed: 0})
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -348,9 +333,7 @@ func TestPushToTalk(t *testing.T) {
 		if got := first[*protocol.InputActivity](g).Sub(g.frames[0]); got != 280*ms1 {
 			s.Errorf("speech was announced %v after the first frame", got)
 		}
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -383,9 +366,7 @@ func TestAnApproval(t *testing.T) {
 				g.ends(m, 2)
 			}
 			play(t, "{microphone: false, turns: [{type: book it, approve: "+approve+", expect: {asks: book, tool: book, text: booked}}]}", g, func(s *scene, outcome Outcome) {
-				if outcome != Done || s.problems() != "" {
-					s.Errorf("outcome %d\n%s", outcome, s.problems())
-				}
+				s.ended(outcome, Done)
 				approved := map[string]int64{"true": 1}[approve]
 				s.counts(map[report.Counter]int64{
 					report.Questions: 1, report.Approvals: approved, report.Refusals: 1 - approved, report.Turns: 1, report.Answered: 1,
@@ -437,9 +418,7 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 	})
 	play(t, "{microphone: false, turns: [{type: hello, expect: {no_tool: any, no_text: welcome, text: hello}}]}", g, func(s *scene, outcome Outcome) {
 		s.took(report.FirstAudio, 500)
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -467,9 +446,7 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 		}
 		// 3 s are 150 frames; the newest two are sent.
 		s.counts(map[report.Counter]int64{report.FramesDropped: 148, report.LateFrames: 0})
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 	})
 }
 
@@ -576,7 +553,7 @@ func TestNoGoodbye(t *testing.T) {
 
 // TestTheModelHangsUp: either the script waits for it, or the session counts as lost.
 func TestTheModelHangsUp(t *testing.T) {
-	story := func() *gateway {
+	hangsUp := func() *gateway {
 		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
 			if _, ok := m.(*protocol.InputText); ok {
 				g.answer(1, "Goodbye", 200*ms1)
@@ -587,21 +564,15 @@ func TestTheModelHangsUp(t *testing.T) {
 			}
 		})
 	}
-	play(t, "{microphone: false, turns: [{type: bye, wait_for: end}, {type: never}]}", story(), func(s *scene, outcome Outcome) {
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("outcome %d\n%s", outcome, s.problems())
-		}
+	play(t, "{microphone: false, turns: [{type: bye, wait_for: end}, {type: never}]}", hangsUp(), func(s *scene, outcome Outcome) {
+		s.ended(outcome, Done)
 		s.counts(map[report.Counter]int64{report.Answered: 1, report.Lost: 0})
 	})
-	play(t, "{microphone: false, turns: [{type: bye}]}", story(), func(s *scene, outcome Outcome) {
-		if outcome != Done || s.problems() != "" {
-			s.Errorf("at the end of the script: outcome %d\n%s", outcome, s.problems())
-		}
+	play(t, "{microphone: false, turns: [{type: bye}]}", hangsUp(), func(s *scene, outcome Outcome) {
+		s.ended(outcome, Done)
 	})
-	play(t, "{microphone: false, turns: [{type: bye}, {type: never}]}", story(), func(s *scene, outcome Outcome) {
-		if outcome != Broken || s.problems() != "turn 1: lost: the session ended: tool_ended (line 1 of the script)" {
-			s.Errorf("too soon: outcome %d\n%s", outcome, s.problems())
-		}
+	play(t, "{microphone: false, turns: [{type: bye}, {type: never}]}", hangsUp(), func(s *scene, outcome Outcome) {
+		s.ended(outcome, Broken, "turn 1: lost: the session ended: tool_ended (line 1 of the script)")
 		s.counts(map[report.Counter]int64{report.Lost: 1, report.Cut: 1, report.Errors: 1})
 	})
 }
@@ -610,9 +581,7 @@ func TestARefusal(t *testing.T) {
 	g := newGateway(t, nil)
 	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "No such provider."}
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: No such provider."; got != want || outcome != Broken {
-			s.Errorf("outcome %d: %s", outcome, got)
-		}
+		s.ended(outcome, Broken, "turn 0: refused: the gateway refused the session: unknown_provider: No such provider.")
 		s.counts(map[report.Counter]int64{report.Calls: 1, report.Sessions: 0, report.Refused: 1, report.Lost: 0, report.Turns: 0})
 	})
 }
@@ -622,16 +591,12 @@ func TestNobodyAnswers(t *testing.T) {
 	g := newGateway(t, nil)
 	g.mute = true
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if got, want := s.problems(), "turn 0: refused: no session.started within 10s"; got != want || outcome != Broken {
-			s.Errorf("outcome %d: %s", outcome, got)
-		}
+		s.ended(outcome, Broken, "turn 0: refused: no session.started within 10s")
 	})
 	playSo(t, "turns: [{type: hello}]", newGateway(t, nil), how{change: func(s *Settings) {
 		s.Dial = func(context.Context, string) (voice.Conn, error) { return nil, errors.New("no route") }
 	}}, func(s *scene, outcome Outcome) {
-		if got, want := s.problems(), "turn 0: refused: no route"; got != want || outcome != Broken {
-			s.Errorf("outcome %d: %s", outcome, got)
-		}
+		s.ended(outcome, Broken, "turn 0: refused: no route")
 		s.counts(map[report.Counter]int64{report.Refused: 1, report.Errors: 1})
 	})
 }
@@ -650,19 +615,14 @@ func TestFailedTurns(t *testing.T) {
 		g.say(&protocol.Error{Header: inTurn(1), Code: "no_answer", Message: "Say it again."}, &protocol.TurnEnded{Header: inTurn(1), Status: "failed"})
 	}
 	play(t, "{microphone: false, turns: [{type: hello}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
-		want := "turn 1: error: no_answer: Say it again. (line 1 of the script)\nturn 1: failed: the turn failed: no_answer: Say it again. (line 1 of the script)"
-		if got := s.problems(); got != want || outcome != Done {
-			s.Errorf("outcome %d\n%s", outcome, got)
-		}
+		s.ended(outcome, Done, "turn 1: error: no_answer: Say it again. (line 1 of the script)", "turn 1: failed: the turn failed: no_answer: Say it again. (line 1 of the script)")
 		s.counts(map[report.Counter]int64{report.Failed: 1, report.Errors: 1, report.Answered: 0})
 		if s.c.Codes()["no_answer"] != 1 {
 			s.Errorf("codes %v", s.c.Codes())
 		}
 	})
 	play(t, "{microphone: false, turns: [{type: hello, expect: {error: no_answer}}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
-		if s.problems() != "" || outcome != Done {
-			s.Errorf("as it is expected: outcome %d\n%s", outcome, s.problems())
-		}
+		s.ended(outcome, Done)
 		s.counts(map[report.Counter]int64{report.Failed: 0, report.Errors: 0, report.Answered: 1, report.Unmet: 0})
 	})
 	silent := func(g *gateway) { g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}) }

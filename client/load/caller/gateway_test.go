@@ -308,6 +308,14 @@ func (s *scene) problems() string {
 	return strings.Join(out, "\n")
 }
 
+// ended checks the outcome of the call and its problems, one per line.
+func (s *scene) ended(outcome, want Outcome, problems ...string) {
+	s.Helper()
+	if got := s.problems(); outcome != want || got != strings.Join(problems, "\n") {
+		s.Errorf("outcome %d, want %d; problems\n%s\nwant\n%s", outcome, want, got, strings.Join(problems, "\n"))
+	}
+}
+
 func (s *scene) counts(want map[report.Counter]int64) {
 	s.Helper()
 	for c, n := range want {

@@ -16,8 +16,8 @@ const reportingBuffer = 1
 // flushedByLoss is the reason of an audio.flush whose item cannot continue after a loss.
 const flushedByLoss = "connection_lost"
 
-// returnTime is how long a caller tries to resume: a gateway's default session timeout.
-const returnTime = 30 * time.Second
+// resumeTime is how long a caller tries to resume: a gateway's default session timeout.
+const resumeTime = 30 * time.Second
 
 // loss is a lost connection, with the answer in progress at that time.
 type loss struct {
@@ -68,20 +68,20 @@ func (c *call) playedAfterLoss(i *voice.Item) {
 	}
 }
 
-// returning measures the recovery from lost connections.
-func (c *call) returning(now time.Time, e voice.Event) {
+// connectionEvent measures the recovery from lost connections.
+func (c *call) connectionEvent(now time.Time, e voice.Event) {
 	switch e.Kind {
-	case voice.WentAway:
-		c.wentAway(now, e)
+	case voice.Disconnected:
+		c.disconnected(now, e)
 	case voice.Retrying:
 		c.Add(report.ResumeRetries, 1)
-	case voice.CameBack:
-		c.cameBack(now, e)
-	case voice.NotBack:
+	case voice.Resumed:
+		c.resumed(now, e)
+	case voice.ResumeFailed:
 		c.Add(report.ResumesFailed, 1)
-		c.problem(now, report.KindResume, e.X, "the session could not be resumed: %s%s", c.ending(e.Err), because(e.Told))
-	case voice.NotCut:
-		c.Add(report.NotCut, 1)
+		c.problem(now, report.KindResume, e.X, "the session could not be resumed: %s%s", c.ending(e.Err), because(e.GatewayError))
+	case voice.OutageSkipped:
+		c.Add(report.OutagesSkipped, 1)
 		c.problem(now, report.KindResume, e.X, "%s", e.Text)
 	case voice.Displaced:
 		c.Add(report.Displaced, 1)
@@ -91,20 +91,20 @@ func (c *call) returning(now time.Time, e voice.Event) {
 	case voice.MissedAudio:
 		c.Add(report.LostBytes, e.N)
 		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were skipped after a resume", e.N, e.Text)
-	case voice.AudioAgain:
+	case voice.AudioRepeated:
 		c.Add(report.RepeatedBytes, e.N)
 		c.problem(now, report.KindLostAudio, e.X, "%d bytes of %s were repeated after a resume", e.N, e.Text)
-	case voice.Unsaid:
-		c.Add(report.Unsaid, e.N)
+	case voice.SpeechLost:
+		c.Add(report.SpeechLost, e.N)
 	}
 }
 
-// wentAway records a lost connection. Intended outages are counted when the session resumes and are no problem.
-func (c *call) wentAway(now time.Time, e voice.Event) {
+// disconnected records a lost connection. Intended outages are counted when the session resumes and are no problem.
+func (c *call) disconnected(now time.Time, e voice.Event) {
 	c.loseIn(c.Incoming())
 	if e.Act == "" {
 		c.Add(report.Losses, 1)
-		c.problem(now, report.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
+		c.problem(now, report.KindDisconnected, e.X, "the connection was lost: %s", c.ending(e.Err))
 		return
 	}
 	if e.Act == voice.Move {
@@ -129,8 +129,8 @@ func (c *call) loseIn(i *voice.Item) {
 	}
 }
 
-func (c *call) cameBack(now time.Time, e voice.Event) {
-	r := e.Returned
+func (c *call) resumed(now time.Time, e voice.Event) {
+	r := e.Resumption
 	c.Add(report.Resumes, 1)
 	c.Record(report.Resume, r.Took)
 	c.Record(report.Outage, r.Away)
@@ -165,7 +165,7 @@ func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 
 // mismatch counts the bytes by which an answer's length differs from its audio.end.
 func (c *call) mismatch(i *voice.Item, ms int64) {
-	off := i.Bytes + i.Left - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
+	off := i.Bytes + i.Skipped - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
 	if off > 0 {
 		c.Add(report.RepeatedBytes, int64(off))
 		return

@@ -11,9 +11,9 @@ import (
 
 // TestAMoveIsNoLoss: a session's move to another gateway is counted and does not fail the run.
 func TestAMoveIsNoLoss(t *testing.T) {
-	gone := voice.Event{Kind: voice.WentAway, Act: voice.Move, Err: io.EOF}
+	gone := voice.Event{Kind: voice.Disconnected, Act: voice.Move, Err: io.EOF}
 	c := &call{Conversation: voice.New(voice.Options{}, nil, time.Now()), Collector: report.New()}
-	c.wentAway(time.Now(), gone)
+	c.disconnected(time.Now(), gone)
 	if c.Count(report.Moves) != 1 || c.Count(report.Losses) != 0 || c.Count(report.Outages["drop"]) != 0 {
 		t.Errorf("%d moves, %d losses, %d drops", c.Count(report.Moves), c.Count(report.Losses), c.Count(report.Outages["drop"]))
 	}

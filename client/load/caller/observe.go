@@ -24,9 +24,9 @@ type call struct {
 	began    time.Time
 
 	unjudged []*voice.Exchange
-	notes    map[*voice.Exchange]*notes // of exchanges that have some
-	open     map[string]openCall        // running tools by call id
-	loss     loss                       // the newest lost connection
+	notes    map[*voice.Exchange]notes // of exchanges that have some
+	open     map[string]openCall       // running tools by call id
+	loss     loss                      // the newest lost connection
 	gap      widest
 	stale    bool // stale frames have been reported
 	cut      bool // the call ended during an unanswered turn
@@ -40,30 +40,22 @@ type openCall struct {
 	began time.Time
 }
 
-// noted returns an exchange's notes for reading.
-func (c *call) noted(x *voice.Exchange) notes {
-	if n := c.notes[x]; n != nil {
-		return *n
-	}
-	return notes{}
-}
-
-// note adds a name to a list of an exchange's notes, once.
-func (c *call) note(x *voice.Exchange, list func(*notes) *[]string, name string) {
+// note adds names to an exchange's notes, once each.
+func (c *call) note(x *voice.Exchange, added notes) {
 	if x == nil {
 		return
 	}
 	n := c.notes[x]
-	if n == nil {
-		if c.notes == nil {
-			c.notes = map[*voice.Exchange]*notes{}
+	c.notes[x] = notes{union(n.tools, added.tools), union(n.broken, added.broken), union(n.asks, added.asks)}
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
 		}
-		n = &notes{}
-		c.notes[x] = n
 	}
-	if names := list(n); !slices.Contains(*names, name) {
-		*names = append(*names, name)
-	}
+	return a
 }
 
 // expect returns the script's expectations for an exchange.
@@ -149,7 +141,7 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 		c.Record(report.Flush, now.Sub(x.Onset))
 	case voice.Missed:
 		c.Add(report.MissedInterruptions, 1)
-	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.Cut:
+	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.CutOff:
 		c.ended(now, e)
 	case voice.Dropped:
 		c.Add(report.FramesDropped, e.N)
@@ -160,7 +152,7 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	case voice.Lost:
 		c.lost(now, e)
 	default:
-		c.returning(now, e)
+		c.connectionEvent(now, e)
 	}
 }
 
@@ -173,14 +165,14 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	case voice.Interrupted:
 		c.settled(now, x, report.Interrupted)
 	case voice.Failed:
-		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.Told))
+		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.GatewayError))
 		c.settled(now, x, report.Failed)
 	case voice.NothingPending:
 		c.problem(now, report.KindFailed, x, "no answer to the pending request within %s", pendingTime)
 		c.settled(now, x, report.Failed)
 	case voice.Stuck:
 		c.stuck(now, x)
-	case voice.Cut:
+	case voice.CutOff:
 		c.cut = true
 		c.Add(report.Cut, 1)
 		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
@@ -298,12 +290,12 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 		if len(c.open) < maxOpenCalls {
 			c.open[m.CallID] = openCall{tool: m.Tool, began: now}
 		}
-		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.tools }, m.Tool)
+		c.note(c.About(m.Turn), notes{tools: []string{m.Tool}})
 	case *protocol.ToolEnded:
 		c.heardToolEnded(now, m)
 	case *protocol.ConfirmationRequest:
 		c.Add(report.Questions, 1)
-		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.asks }, m.Tool)
+		c.note(c.About(m.Turn), notes{asks: []string{m.Tool}})
 	case *protocol.ConfirmationEnded:
 		switch m.Outcome {
 		case "approved":
@@ -375,7 +367,7 @@ func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
 	}
 	if !m.OK && !asks {
 		c.Add(report.ToolFailures, 1)
-		c.note(x, func(n *notes) *[]string { return &n.broken }, m.Tool)
+		c.note(x, notes{broken: []string{m.Tool}})
 	}
 }
 

@@ -59,9 +59,9 @@ var (
 	Snapshots     = defineCounter("snapshots", GroupLosses, "snapshots", "resumes for which the gateway no longer had all missed messages")
 	LossFlushes   = defineCounter("loss_flushes", GroupLosses, "answers flushed",
 		"audio.flush with the reason connection_lost: the rest of the answer is not heard; normal after a reload")
-	Unsaid = defineCounter("unsaid_frames", GroupLosses, "frames of lost speech",
+	SpeechLost = defineCounter("unsaid_frames", GroupLosses, "frames of lost speech",
 		"frames of the microphone that were older than 2 s when the session resumed")
-	NotCut = defineCounter("not_cut", GroupLosses, "not cut", "connections that were not cut because the session could not resume")
+	OutagesSkipped = defineCounter("not_cut", GroupLosses, "not cut", "connections that were not cut because the session could not resume")
 
 	ProviderReconnecting = defineCounter("provider_reconnecting", GroupLosses, "provider reconnecting", "provider.reconnecting received")
 	ProviderReconnected  = defineCounter("provider_reconnected", GroupLosses, "provider reconnected", "provider.reconnected received")

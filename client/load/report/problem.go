@@ -12,19 +12,19 @@ type Kind string
 
 // The kinds of problems.
 const (
-	KindRefused     Kind = "refused"
-	KindLost        Kind = "lost"
-	KindStuck       Kind = "stuck"
-	KindFailed      Kind = "failed"
-	KindUnmet       Kind = "unmet"
-	KindStale       Kind = "stale"
-	KindLostAudio   Kind = "lost audio"
-	KindLostMessage Kind = "lost message"
-	KindError       Kind = "error"
-	KindProtocol    Kind = "protocol"
-	KindTool        Kind = "tool"
-	KindAway        Kind = "lost connection"
-	KindResume      Kind = "resume"
+	KindRefused      Kind = "refused"
+	KindLost         Kind = "lost"
+	KindStuck        Kind = "stuck"
+	KindFailed       Kind = "failed"
+	KindUnmet        Kind = "unmet"
+	KindStale        Kind = "stale"
+	KindLostAudio    Kind = "lost audio"
+	KindLostMessage  Kind = "lost message"
+	KindError        Kind = "error"
+	KindProtocol     Kind = "protocol"
+	KindTool         Kind = "tool"
+	KindDisconnected Kind = "lost connection"
+	KindResume       Kind = "resume"
 )
 
 // Problem is a problem in one session.

@@ -30,11 +30,11 @@ rules:
 // cut connections.
 func behindProxy(t *testing.T) (direct string, proxy *testutil.Proxy) {
 	t.Helper()
-	story, err := scenario.Parse("story.yaml", []byte(longAnswer))
+	answer, err := scenario.Parse("answer.yaml", []byte(longAnswer))
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := sim.New(sim.Options{Seed: 1, FirstAudioMS: 100, Scenario: story})
+	model := sim.New(sim.Options{Seed: 1, FirstAudioMS: 100, Scenario: answer})
 	modelServer := httptest.NewServer(model)
 	wire, err := openai.New(openai.Options{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
 	if err != nil {
@@ -84,7 +84,7 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	var events []Event
 	o.URL = "ws://" + proxy.Addr() + "/v1/voice"
 	o.Events = func(e Event) {
-		if events = append(events, e); e.Event == EventBack {
+		if events = append(events, e); e.Event == EventResumed {
 			if err := proxy.Do(testutil.Command{Do: testutil.Heal}); err != nil {
 				t.Error(err)
 			}
@@ -94,7 +94,7 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(events, EventAway, EventBack, EventNotBack); !slices.Equal(got, []string{EventAway, EventBack}) {
+	if got := names(events, EventDisconnected, EventResumed, EventNotResumed); !slices.Equal(got, []string{EventDisconnected, EventResumed}) {
 		t.Errorf("the conversation told %v", got)
 	}
 	if !bytes.Equal(broken.Audio, whole.Audio) || len(whole.Audio) < 100_000 {
@@ -123,19 +123,19 @@ func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
 	}{
 		{voice.Move, 300 * time.Millisecond, 0, nil},
 		{voice.Move, 1500 * time.Millisecond, 3, []string{EventMoving}},
-		{voice.Move, 3 * time.Second, 0, []string{EventBack}},
-		{voice.Move, 3 * time.Second, 3, []string{EventMoving, EventBack}},
-		{voice.Drop, 300 * time.Millisecond, 0, []string{EventAway, EventBack}},
-		{voice.Drop, 300 * time.Millisecond, 2, []string{EventAway, EventRetrying, EventRetrying, EventBack}},
+		{voice.Move, 3 * time.Second, 0, []string{EventResumed}},
+		{voice.Move, 3 * time.Second, 3, []string{EventMoving, EventResumed}},
+		{voice.Drop, 300 * time.Millisecond, 0, []string{EventDisconnected, EventResumed}},
+		{voice.Drop, 300 * time.Millisecond, 2, []string{EventDisconnected, EventRetrying, EventRetrying, EventResumed}},
 	} {
 		var events []Event
 		tk := &talker{o: Options{Events: func(e Event) { events = append(events, e) }}}
-		tk.returning(time.Now(), voice.Event{Kind: voice.WentAway, Act: tc.act, Err: io.EOF})
+		tk.connectionEvent(time.Now(), voice.Event{Kind: voice.Disconnected, Act: tc.act, Err: io.EOF})
 		for range tc.failed {
-			tk.returning(time.Now(), voice.Event{Kind: voice.Retrying, Err: io.EOF})
+			tk.connectionEvent(time.Now(), voice.Event{Kind: voice.Retrying, Err: io.EOF})
 		}
-		tk.returning(time.Now(), voice.Event{Kind: voice.CameBack, Returned: &voice.Returned{Act: tc.act, Away: tc.away, Snapshot: true}})
-		if got := names(events, EventAway, EventRetrying, EventMoving, EventBack); !slices.Equal(got, tc.want) {
+		tk.connectionEvent(time.Now(), voice.Event{Kind: voice.Resumed, Resumption: &voice.Resumption{Act: tc.act, Away: tc.away, Snapshot: true}})
+		if got := names(events, EventDisconnected, EventRetrying, EventMoving, EventResumed); !slices.Equal(got, tc.want) {
 			t.Errorf("a %s of %v told %v, want %v", tc.act, tc.away, got, tc.want)
 		}
 	}

@@ -6,17 +6,17 @@ import (
 	"voicegw/protocol"
 )
 
-// TestTheEndOfATurnCountsOnce: a gateway that has taken a session over may tell the end of a turn that the client
+// TestTheEndOfATurnCountsOnce: a gateway that has taken a session over may repeat the end of a turn that the client
 // knows; its usage would count twice.
 func TestTheEndOfATurnCountsOnce(t *testing.T) {
-	var c Conversation
+	var turns gatewayTurns
 	for i, turn := range []int{1, 1, 2, 104, 104} {
-		again := c.endsAgain(&protocol.TurnEnded{Header: protocol.Header{Turn: turn}})
+		again := turns.endsAgain(&protocol.TurnEnded{Header: protocol.Header{Turn: turn}})
 		if want := i == 1 || i == 4; again != want {
 			t.Errorf("message %d, of turn %d: again is %t", i, turn, again)
 		}
 	}
-	if c.endsAgain(&protocol.TurnStarted{Header: protocol.Header{Turn: 1}}) {
+	if turns.endsAgain(&protocol.TurnStarted{Header: protocol.Header{Turn: 1}}) {
 		t.Error("a turn that begins counts as one that ends again")
 	}
 }

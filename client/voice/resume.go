@@ -1,0 +1,154 @@
+package voice
+
+import (
+	"time"
+
+	"voicegw/audio"
+	"voicegw/protocol"
+)
+
+// ResumeOptions configure resuming after a lost connection.
+type ResumeOptions struct {
+	// Within is the time limit after the loss. With zero, a lost connection ends the conversation.
+	Within time.Duration
+	// Random returns a number in [0, 1) that varies the pauses between attempts. It is required if Within is set.
+	Random func() float64
+}
+
+// Resumption describes a resume.
+type Resumption struct {
+	// Act is the act that disconnected; empty if the connection was lost.
+	Act Act
+	// Away is the time without a connection, from the loss to session.started. Took is the part since session.start.
+	Away, Took time.Duration
+	// Tries counts attempts, from 1.
+	Tries int
+	// Snapshot: the gateway did not keep all missed messages.
+	Snapshot bool
+}
+
+// disconnect closes the connection for at least the given time.
+func (c *Conversation) disconnect(now time.Time, act Act, wait time.Duration) {
+	if act == Reload && c.conn.steady() {
+		c.player.reload(now)
+		c.input.log.forget()
+	}
+	c.conn.disconnect(now, act, wait)
+}
+
+// dialled switches to a new connection; later data of the old one is ignored. It reports whether the connection is
+// wanted, and whether it replaces an open one.
+func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
+	if c.phase == phaseOver {
+		return false, false
+	}
+	if wanted, replaces = c.conn.dialled(now); !wanted {
+		return false, false
+	}
+	r := c.conn.start.Resume
+	if i := c.player.newest; i != nil {
+		r.Audio = &protocol.ResumeAudio{ItemID: i.ID, ReceivedMS: audio.MS(c.o.Start.OutputRate, i.position())}
+	}
+	r.Input = c.input.position(now)
+	c.player.resumedItem, c.player.incomingItem = c.player.newest, nil
+	c.lastError = nil
+	return true, replaces
+}
+
+// hearResumed handles session.started of a resumed session.
+func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
+	if m.Snapshot {
+		clear(c.turns.open)
+		c.player.doubt()
+		c.questions.doubt()
+		if c.cur != nil {
+			c.cur.taken = false // the snapshot shows it
+		}
+	}
+	c.lastActivity, c.lastTurnMessage, c.news = now, now, true
+	if c.input.resumed(now, m) {
+		c.conn.dropPresses()
+	}
+	c.conn.resumed(now, m)
+}
+
+// caughtUp handles the end of the replay after a resume.
+func (c *Conversation) caughtUp(now time.Time) {
+	snapshot := c.conn.snapshot
+	if snapshot {
+		c.player.caughtUp(now)
+		if c.questions.caughtUp(now) {
+			c.lastTurnMessage = now
+		}
+	}
+	c.questions.repeatAnswers(now, c.conn.lost)
+	switch x := c.cur; {
+	case x == nil || x.resumes == c.conn.resumes: // it began on this connection, so nothing was lost
+	case x.Turn.Act == Stop && !x.Settled && x.Flushed.IsZero() && !c.player.idle():
+		// The stop was lost: the answer is still playing.
+		c.conn.send(&protocol.Interrupt{})
+		x.Onset, x.Spoken, c.lastTurnMessage, c.lastActivity = now, now, now, now
+	case x.unheard():
+		c.conn.send(&protocol.InputText{Text: x.Words.Text})
+		x.Spoken, c.lastTurnMessage, c.lastActivity = now, now, now
+	case x.Turn.Act == Say && c.input.replayed && x.Bytes == 0: // it is replayed, and answered again
+	case snapshot && len(c.turns.open) == 0 && !now.Before(x.Spoken):
+		x.Completed = true // its end was among the lost messages
+	}
+	c.conn.snapshot = false
+}
+
+// giveUp ends a conversation that cannot resume.
+func (c *Conversation) giveUp(now time.Time, err error) {
+	c.emit(now, Event{Kind: ResumeFailed, Err: err, GatewayError: c.lastError})
+	c.emit(now, Event{Kind: Lost, Err: err})
+	c.cur.settle(now, c.observer, Event{Kind: CutOff})
+	c.enter(now, phaseOver)
+}
+
+// lost handles the end of the connection with a read error.
+func (c *Conversation) lost(now time.Time, err error) {
+	switch {
+	case c.phase == phaseOver:
+		return
+	case c.ended == "" && c.conn.resumable() && mayHelp(err):
+		c.conn.fail(now, err)
+		return
+	case c.ended == "" && c.conn.state == opening:
+		c.giveUp(now, err)
+		return
+	case c.phase == phaseStarting:
+		c.observer.Happened(now, Event{Kind: Refused, Err: err})
+	case c.phase == phaseLeaving && c.ended != "":
+	case c.endAccepted():
+		outcome := Answered
+		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != ForEnd && (!x.Completed || x.Bytes == 0) {
+			outcome = CutOff
+		}
+		c.cur.settle(now, c.observer, Event{Kind: outcome})
+		c.done = true
+	default:
+		c.emit(now, Event{Kind: Lost, Err: err})
+		c.cur.settle(now, c.observer, Event{Kind: CutOff})
+	}
+	c.enter(now, phaseOver)
+}
+
+// endedByTool is the reason of session.ended when the model hung up.
+const endedByTool = "tool_ended"
+
+// endAccepted reports whether the script accepts the end of the session: it waits for the end, expects the error, or
+// the model ended the session after the last turn.
+func (c *Conversation) endAccepted() bool {
+	x := c.cur
+	switch {
+	case x == nil:
+		return false
+	case x.expectsError():
+		return true
+	case c.ended != endedByTool:
+		return false
+	default:
+		return c.o.Goodbye || x.Turn.WaitFor == ForEnd || c.script.peek() == nil && (x.Settled || x.Completed && x.Bytes > 0)
+	}
+}

@@ -1,0 +1,63 @@
+package voice
+
+import "time"
+
+// script is a position in the turns of a conversation.
+type script struct {
+	turns []Turn // fixed
+	next  int    // index of the turn after the current one
+	pass  int    // through the turns, from 1
+	count int    // turns so far
+}
+
+// peek returns the next turn; nil at the end.
+func (s *script) peek() *Turn {
+	if s.next == len(s.turns) {
+		return nil
+	}
+	return &s.turns[s.next]
+}
+
+// take begins the exchange of the next turn.
+func (s *script) take(words func(index, count, pass int) Words) *Exchange {
+	s.count++
+	x := &Exchange{Turn: s.peek(), Number: s.count, Index: s.next}
+	s.next++
+	if x.Turn.Act != Stop {
+		x.Words = words(x.Index, s.count, s.pass)
+	}
+	return x
+}
+
+// pause returns the silence before the next turn.
+func (s *script) pause() time.Duration {
+	switch t := s.peek(); {
+	case t == nil:
+		return DefaultPause // the last words may still be on their way
+	case t.Act == Wait:
+		return 0
+	default:
+		return t.Pause
+	}
+}
+
+// interruptionAt is when the next turn interrupts the answer to x; zero for never.
+func (s *script) interruptionAt(x *Exchange) time.Time {
+	t := s.peek()
+	if t == nil || !t.Interrupts || x.First.IsZero() || x.Settled {
+		return time.Time{}
+	}
+	return x.First.Add(t.InterruptAfter)
+}
+
+// disconnectAt is when the next turn disconnects during x; zero for never.
+func (s *script) disconnectAt(x *Exchange) time.Time {
+	switch t := s.peek(); {
+	case t == nil || !t.Act.Disconnects():
+	case t.From == FromAnswer && !x.First.IsZero():
+		return x.First.Add(t.After)
+	case t.From == FromSpeech && !x.Onset.IsZero():
+		return x.Onset.Add(t.After)
+	}
+	return time.Time{}
+}
