@@ -41,9 +41,9 @@ func (l *ledger) saw(session, id string) {
 const auditTime = 5 * time.Second
 
 // compare reads the audit until nothing is missing, for at most auditTime.
-func (l *ledger) compare(ctx context.Context, path string, tell func(Status)) *report.Audit {
+func (l *ledger) compare(ctx context.Context, path string, progress func(Status)) *report.Audit {
 	var a *report.Audit
-	wait(ctx, tell, "until the audit is complete", auditTime, func() bool {
+	wait(ctx, progress, "until the audit is complete", auditTime, func() bool {
 		a = l.read(ctx, path)
 		return a.Problem != "" || a.Found >= a.Expected
 	})

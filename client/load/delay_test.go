@@ -9,58 +9,28 @@ import (
 	"time"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/gateway"
 	"voicegw/internal/testutil"
+	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/session"
-	"voicegw/sim"
-	"voicegw/sim/fault"
-	"voicegw/sim/scenario"
-	"voicegw/transport"
-	"voicegw/transport/gemini"
-	"voicegw/transport/openai"
 )
 
 // timedStack is a gateway with an in-memory network and a fake clock, so that reports show only the code's own
 // delays.
 type timedStack struct{ front *testutil.PipeListener }
 
-// newTimedStack's model waits for firstAudio before it speaks. faults is a fault script or empty.
+// newTimedStack's model is that of newModel.
 func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faults string) *timedStack {
 	t.Helper()
-	o := sim.Options{Seed: 1, FirstAudioMS: int(firstAudio.Milliseconds())}
-	var err error
-	if o.Scenario, err = scenario.Parse("brief.yaml", []byte(brief)); err != nil {
-		t.Fatal(err)
-	}
-	if faults != "" {
-		if o.Faults, err = fault.Parse("faults.yaml", []byte(faults)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	model := sim.New(o)
+	model := newModel(t, firstAudio, faults)
 	back := testutil.ListenPipe()
 	modelServer := &http.Server{Handler: model}
 	modelServed := make(chan error, 1)
 	go func() { modelServed <- modelServer.Serve(back) }()
 	network := &http.Transport{DialContext: back.Dial}
-
-	var tr transport.Transport
-	if provider == "openai" {
-		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: network}})
-	} else {
-		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: "http://model.test", HTTPClient: &http.Client{Transport: network}})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := session.NewManager(session.Options{Limits: session.Limits{ExemptLoopback: true}, Transports: map[string]transport.Transport{provider: tr}, Provider: provider})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newManager(t, provider, "http://model.test", &http.Client{Transport: network}, orchestrator.Policy{})
 	st := &timedStack{front: testutil.ListenPipe()}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext}
 	served := make(chan error, 1)
@@ -85,19 +55,13 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 // run calls the gateway in the bubble's time.
 func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Report {
 	t.Helper()
-	sc, err := caller.ParseScript("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := parse(t, text)
 	client := &http.Client{Transport: &http.Transport{DialContext: st.front.Dial, DisableKeepAlives: true}}
 	o.URL, o.Script, o.ScriptFile = "ws://localhost/v1/voice", sc, "test.yaml"
 	o.Dial = func(ctx context.Context, url string) (voice.Conn, error) {
 		return protocol.Dial(ctx, url, protocol.DialOptions{Client: client})
 	}
-	rep, err := load.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := run(t.Context(), t, o)
 	rep.Judge(report.DefaultThresholds())
 	return rep
 }
@@ -146,11 +110,11 @@ func TestAKnownDelayIsReported(t *testing.T) {
 // percentiles move.
 func TestDelayedFramesMoveThePercentiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const story = "{microphone: false, pause: 0, turns: [{type: a}, {type: b}, {type: c}, {type: d}, {type: e}, {type: f}, {type: g}, {type: h}]}"
+		const script = "{microphone: false, pause: 0, turns: [{type: a}, {type: b}, {type: c}, {type: d}, {type: e}, {type: f}, {type: g}, {type: h}]}"
 		const wait = 300 * time.Millisecond
 		o := load.Options{Plan: load.ScheduleOptions{Sessions: 15, Ramp: 500 * time.Millisecond}}
-		quiet := newTimedStack(t, "openai", wait, "").run(t, o, story)
-		faulty := newTimedStack(t, "openai", wait, "faults: [{at: frame, probability: 0.01, do: delay, for: 2s}]").run(t, o, story)
+		quiet := newTimedStack(t, "openai", wait, "").run(t, o, script)
+		faulty := newTimedStack(t, "openai", wait, "faults: [{at: frame, probability: 0.01, do: delay, for: 2s}]").run(t, o, script)
 		defer show(t, faulty)
 		before, after := quiet.Figures["first_audio"], faulty.Figures["first_audio"]
 		if before.Count != 120 || after.Count != 120 {

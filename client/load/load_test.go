@@ -52,10 +52,10 @@ rules:
     do: [{say: "Yes."}]
 `
 
-// newStack's faults is a fault script or empty.
-func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy) *stack {
+// newModel returns a model that waits for firstAudio before it speaks. faults is a fault script or empty.
+func newModel(t *testing.T, firstAudio time.Duration, faults string) *sim.Server {
 	t.Helper()
-	o := sim.Options{Seed: 1, FirstAudioMS: 300}
+	o := sim.Options{Seed: 1, FirstAudioMS: int(firstAudio.Milliseconds())}
 	var err error
 	if o.Scenario, err = scenario.Parse("brief.yaml", []byte(brief)); err != nil {
 		t.Fatal(err)
@@ -65,13 +65,18 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 			t.Fatal(err)
 		}
 	}
-	model := sim.New(o)
-	modelServer := httptest.NewServer(model)
+	return sim.New(o)
+}
+
+// newManager runs sessions with the model at a URL. A nil client is the default.
+func newManager(t *testing.T, provider, url string, client *http.Client, policy orchestrator.Policy) *session.Manager {
+	t.Helper()
 	var tr transport.Transport
+	var err error
 	if provider == "openai" {
-		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
+		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: url + "/v1", HTTPClient: client})
 	} else {
-		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: modelServer.URL})
+		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: url, HTTPClient: client})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +85,15 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// newStack's faults is a fault script or empty.
+func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy) *stack {
+	t.Helper()
+	model := newModel(t, 300*time.Millisecond, faults)
+	modelServer := httptest.NewServer(model)
+	m := newManager(t, provider, modelServer.URL, nil, policy)
 	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
 	srv.Config.ConnContext = gateway.ConnContext
 	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(nil))
@@ -95,18 +109,30 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	return &stack{url: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", manager: m}
 }
 
-// run calls a gateway. A busy machine fails no run: delay_test.go covers times, with a fake clock.
-func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
+func parse(t *testing.T, text string) *caller.Script {
 	t.Helper()
 	sc, err := caller.ParseScript("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.URL, o.Script, o.ScriptFile = st.url, sc, "test.yaml"
-	rep, err := load.Run(t.Context(), o)
+	return sc
+}
+
+func run(ctx context.Context, t *testing.T, o load.Options) *report.Report {
+	t.Helper()
+	rep, err := load.Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return rep
+}
+
+// run calls a gateway. A busy machine fails no run: delay_test.go covers times, with a fake clock.
+func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
+	t.Helper()
+	sc := parse(t, text)
+	o.URL, o.Script, o.ScriptFile = st.url, sc, "test.yaml"
+	rep := run(t.Context(), t, o)
 	rep.Invalid = nil
 	rep.Judge(report.DefaultThresholds())
 	return rep
@@ -145,7 +171,7 @@ func TestAStuckSessionIsFound(t *testing.T) {
 // TestInterruptionsEndToEnd covers interruptions by voice, text and button on both wires. Nothing follows a flush.
 func TestInterruptionsEndToEnd(t *testing.T) {
 	t.Parallel()
-	const story = `turns:
+	const script = `turns:
   - {type: a story, expect: {within: 10s}}
   - {say: Stop please., interrupt_after: 500ms, expect: {flush_within: 5s}}
   - {type: a story}
@@ -155,7 +181,7 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 	for _, provider := range []string{"openai", "gemini"} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			rep := newStack(t, provider, "", orchestrator.Policy{}).run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			rep := newStack(t, provider, "", orchestrator.Policy{}).run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, script)
 			defer show(t, rep)
 			if !rep.Passed || rep.Counters["interrupted"] != 6 || rep.Counters["stale_frames"] != 0 || rep.Figures["flush"].Count != 6 {
 				t.Errorf("passed %v, %d interrupted, %d flushes, %d stale frames", rep.Passed, rep.Counters["interrupted"], rep.Figures["flush"].Count, rep.Counters["stale_frames"])
@@ -168,29 +194,20 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 func TestARunEndsByItself(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "", orchestrator.Policy{})
-	sc, err := caller.ParseScript("test.yaml", []byte("{microphone: false, turns: [{type: Hello}]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := parse(t, "{microphone: false, turns: [{type: Hello}]}")
 	seen := 0
 	o := load.Options{
 		URL: st.url, Script: sc, Plan: load.ScheduleOptions{Mode: load.Soak, Sessions: 2, Duration: 4 * time.Second, Call: time.Second, Rest: 500 * time.Millisecond},
 		Warmup: 500 * time.Millisecond, Progress: func(load.Status) { seen++ },
 	}
-	rep, err := load.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep := run(t.Context(), t, o)
 	if rep.Stopped != "" || rep.TookMS < 3000 || rep.TookMS > 30_000 || rep.Counters["calls"] < 3 || seen < 3 || len(rep.Series) < 3 || rep.Counters["left"] != 0 {
-		t.Errorf("stopped %q after %d ms, %d calls, %d times told, %d points", rep.Stopped, rep.TookMS, rep.Counters["calls"], seen, len(rep.Series))
+		t.Errorf("stopped %q after %d ms, %d calls, %d times reported, %d points", rep.Stopped, rep.TookMS, rep.Counters["calls"], seen, len(rep.Series))
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("somebody said so"))
 	defer cancel()
 	o.Plan, o.Warmup = load.ScheduleOptions{Sessions: 2, Duration: time.Hour}, 0
-	rep, err = load.Run(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rep = run(ctx, t, o)
 	if rep.Stopped != "somebody said so" || rep.TookMS > 15_000 || rep.Counters["sessions"] == 0 || rep.Counters["lost"] != 0 {
 		t.Errorf("stopped %q after %d ms: %v", rep.Stopped, rep.TookMS, rep.Counters)
 	}
@@ -210,14 +227,8 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	sc, err := caller.ParseScript("test.yaml", []byte("turns: [{type: Hello}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rep, err := load.Run(ctx, load.Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1, Duration: time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := parse(t, "turns: [{type: Hello}]")
+	rep := run(ctx, t, load.Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1, Duration: time.Hour}})
 	// The third counts only if it was reported before the run ended.
 	if n := rep.Counters["refused"]; n < 2 || n > 3 || rep.Errors["refused"] != n || !strings.Contains(rep.Problems[0].What, "503 Service Unavailable: full") {
 		t.Errorf("%d refused, %v, %v", n, rep.Errors, rep.Problems)
@@ -225,10 +236,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 }
 
 func TestWhatCannotBeRun(t *testing.T) {
-	sc, err := caller.ParseScript("test.yaml", []byte("turns: [{say: {recording: gone.wav}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	sc := parse(t, "turns: [{say: {recording: gone.wav}}]")
 	good := load.Options{URL: "ws://127.0.0.1:1/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1}}
 	for name, c := range map[string]struct {
 		change func(*load.Options)
@@ -291,7 +299,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 // both wires. Each session resumes, and no byte of an answer is lost or repeated.
 func TestLostConnections(t *testing.T) {
 	t.Parallel()
-	const story = `turns:
+	const script = `turns:
   - {type: a story}
   - {drop: 0s, after: 500ms}
   - {drop: 500ms, after: 2s}
@@ -306,7 +314,7 @@ func TestLostConnections(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			st := newStack(t, provider, "", orchestrator.Policy{ResumeGrace: 30 * time.Second})
-			rep := st.run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			rep := st.run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, script)
 			defer show(t, rep)
 			want := map[string]int64{
 				"drops": 6, "roams": 2, "reloads": 2, "displaced": 2, "resumes": 10, "resumes_failed": 0, "losses": 0, "snapshots": 0,
@@ -333,13 +341,13 @@ func TestLostConnections(t *testing.T) {
 func TestConnectionsAreLostNowAndThen(t *testing.T) {
 	t.Parallel()
 	o := load.Options{Plan: load.ScheduleOptions{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}
-	const story = "{microphone: false, turns: [{type: a story}]}"
-	rep := newStack(t, "openai", "", orchestrator.Policy{ResumeGrace: 30 * time.Second}).run(t, o, story)
+	const script = "{microphone: false, turns: [{type: a story}]}"
+	rep := newStack(t, "openai", "", orchestrator.Policy{ResumeGrace: 30 * time.Second}).run(t, o, script)
 	defer show(t, rep)
 	if n := rep.Counters["drops"]; n < 6 || rep.Counters["resumes"] != n || rep.Counters["lost_bytes"]+rep.Counters["repeated_bytes"] != 0 || !rep.Passed {
 		t.Errorf("%d drops, %d resumes, passed %v", n, rep.Counters["resumes"], rep.Passed)
 	}
-	rep = newStack(t, "openai", "", orchestrator.Policy{}).run(t, o, story)
+	rep = newStack(t, "openai", "", orchestrator.Policy{}).run(t, o, script)
 	if rep.Passed || rep.Counters["drops"] != 0 || rep.Counters["not_cut"] == 0 || !strings.Contains(rep.Problems[0].What, "limits.resume_grace") {
 		t.Errorf("passed %v, %d drops, %v", rep.Passed, rep.Counters["drops"], rep.Problems)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/voice"
-	"voicegw/protocol"
 )
 
 // Options describe a run.
@@ -89,13 +88,12 @@ func (o Options) withDefaults() (Options, error) {
 	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
 	o.Frame = cmp.Or(o.Frame, defaultFrame)
 	o.ConnectTime = cmp.Or(o.ConnectTime, defaultConnectTime)
+	if err := voice.CheckRates(o.InputRate, o.OutputRate); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
 	switch {
 	case o.Script == nil:
 		return o, fmt.Errorf("%w: no script", ErrOptions)
-	case !slices.Contains(protocol.InputRates(), o.InputRate):
-		return o, fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
-	case !slices.Contains(protocol.OutputRates(), o.OutputRate):
-		return o, fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
 	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples",
 			ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)

@@ -35,16 +35,16 @@ type Status struct {
 
 // The interval of progress reports and the size of the series.
 const (
-	tellEvery = time.Second
-	maxPoints = 600 // in a series
+	progressEvery = time.Second
+	maxPoints     = 600 // in a series
 )
 
 // sample samples a run until all callers have hung up: every second for Progress, and at the series' interval.
 func (r *run) sample(p Schedule, c *report.Collector, began time.Time, over <-chan struct{}, counts bool) {
-	every := max(p.Options.Duration/maxPoints, tellEvery).Round(tellEvery)
+	every := max(p.Options.Duration/maxPoints, progressEvery).Round(progressEvery)
 	next := every
 	steps := p.Steps[1:]
-	t := time.NewTicker(tellEvery)
+	t := time.NewTicker(progressEvery)
 	defer t.Stop()
 	for running := true; running; {
 		var now time.Time

@@ -189,16 +189,14 @@ func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began t
 		callers.Go(func() { keepCalling(ctx, caller.New(set, slot.N), slot, c, began) })
 	}
 	over := make(chan struct{}) // closed when all callers have hung up
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
+	var helpers sync.WaitGroup
+	helpers.Go(func() {
 		callers.Wait()
 		close(over)
 	})
-	var beating sync.WaitGroup
-	beating.Go(func() { heartbeat(over, c) })
+	helpers.Go(func() { heartbeat(over, c) })
 	r.sample(p, c, began, over, counts)
-	waiting.Wait()
-	beating.Wait()
+	helpers.Wait()
 }
 
 // The first and the longest wait of a caller before it calls again.

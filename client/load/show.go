@@ -17,7 +17,7 @@ type Progress struct {
 	live  *textutil.Status // nil if w is no terminal
 	quiet bool
 
-	told time.Duration // when the last log line was written
+	logged time.Duration // when the last log line was written
 }
 
 const logEvery = 10 * time.Second
@@ -37,8 +37,8 @@ func (p *Progress) Show(s Status) {
 	case p.quiet:
 	case p.live != nil:
 		p.live.Show(s.String())
-	case s.Elapsed-p.told >= logEvery || s.Elapsed < p.told:
-		p.told = s.Elapsed
+	case s.Elapsed-p.logged >= logEvery || s.Elapsed < p.logged:
+		p.logged = s.Elapsed
 		_, _ = fmt.Fprintln(p.w, s.String())
 	}
 }

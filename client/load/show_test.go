@@ -52,13 +52,13 @@ func TestProgressInALog(t *testing.T) {
 		at = append(at, strings.TrimSuffix(line, "  sessions 0/0  turns 0  errors 0\n"))
 	}
 	if got := strings.Join(at, ", "); got != "00:10, 00:20, 00:01 waiting until dawn\n" {
-		t.Errorf("it was told: %s", got)
+		t.Errorf("it printed: %s", got)
 	}
 	b.Reset()
 	l = NewProgress(&b, true)
 	l.Show(Status{Elapsed: time.Minute})
 	if l.End(); b.Len() > 0 {
-		t.Errorf("quiet, it told: %s", b.String())
+		t.Errorf("quiet, it printed: %s", b.String())
 	}
 }
 

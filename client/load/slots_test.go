@@ -16,8 +16,8 @@ import (
 	"voicegw/protocol"
 )
 
-// desk records the times of calls: a gateway that answers only session.start and session.end.
-type desk struct {
+// fakeGateway records the times of calls: a gateway that answers only session.start and session.end.
+type fakeGateway struct {
 	goodbye time.Duration // the time to answer session.end
 	refuses int           // the number of calls refused first
 
@@ -27,7 +27,7 @@ type desk struct {
 }
 
 // dial accepts a call.
-func (d *desk) dial(context.Context, string) (voice.Conn, error) {
+func (d *fakeGateway) dial(context.Context, string) (voice.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := time.Since(d.began)
@@ -36,19 +36,19 @@ func (d *desk) dial(context.Context, string) (voice.Conn, error) {
 		d.calls = append(d.calls, fmt.Sprint("refused ", at))
 		return nil, errors.New("busy")
 	}
-	return &deskLine{desk: d, at: at, out: make(chan protocol.Frame, 10), gone: make(chan struct{})}, nil
+	return &fakeConn{gateway: d, at: at, out: make(chan protocol.Frame, 10), gone: make(chan struct{})}, nil
 }
 
-type deskLine struct {
-	desk *desk
-	at   time.Duration
-	out  chan protocol.Frame
-	gone chan struct{}
-	once sync.Once
-	seq  int64
+type fakeConn struct {
+	gateway *fakeGateway
+	at      time.Duration
+	out     chan protocol.Frame
+	gone    chan struct{}
+	once    sync.Once
+	seq     int64
 }
 
-func (l *deskLine) Read() (protocol.Frame, error) {
+func (l *fakeConn) Read() (protocol.Frame, error) {
 	select {
 	case f := <-l.out:
 		return f, nil
@@ -57,7 +57,7 @@ func (l *deskLine) Read() (protocol.Frame, error) {
 	}
 }
 
-func (l *deskLine) say(m protocol.ServerMessage) {
+func (l *fakeConn) say(m protocol.ServerMessage) {
 	l.seq++
 	text, err := protocol.EncodeServer(l.seq, m)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *deskLine) say(m protocol.ServerMessage) {
 	l.out <- protocol.Frame{Data: text}
 }
 
-func (l *deskLine) WriteText(text []byte) error {
+func (l *fakeConn) WriteText(text []byte) error {
 	m, err := protocol.ParseClient(text)
 	if err != nil {
 		return err
@@ -75,11 +75,11 @@ func (l *deskLine) WriteText(text []byte) error {
 	case *protocol.Start:
 		l.say(&protocol.SessionStarted{SessionID: "voice-1", InputRate: 16000, OutputRate: 24000})
 	case *protocol.End:
-		until := time.Since(l.desk.began)
-		l.desk.mu.Lock()
-		l.desk.calls = append(l.desk.calls, fmt.Sprint(l.at, "-", until))
-		l.desk.mu.Unlock()
-		time.AfterFunc(l.desk.goodbye, func() {
+		until := time.Since(l.gateway.began)
+		l.gateway.mu.Lock()
+		l.gateway.calls = append(l.gateway.calls, fmt.Sprint(l.at, "-", until))
+		l.gateway.mu.Unlock()
+		time.AfterFunc(l.gateway.goodbye, func() {
 			l.say(&protocol.SessionEnded{Reason: "client_ended"})
 			time.AfterFunc(time.Millisecond, l.Abort)
 		})
@@ -87,11 +87,11 @@ func (l *deskLine) WriteText(text []byte) error {
 	return nil
 }
 
-func (l *deskLine) WriteAudio([]byte) error { return nil }
-func (l *deskLine) Abort()                  { l.once.Do(func() { close(l.gone) }) }
+func (l *fakeConn) WriteAudio([]byte) error { return nil }
+func (l *fakeConn) Abort()                  { l.once.Do(func() { close(l.gone) }) }
 
-// visit runs a load against a desk in virtual time.
-func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Report, calls string)) {
+// visit runs a load against a fake gateway in virtual time.
+func visit(t *testing.T, d *fakeGateway, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
 	s, err := caller.ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
 	if err != nil {
@@ -109,7 +109,7 @@ func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Repo
 
 func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 	soak := ScheduleOptions{Mode: Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
-	visit(t, &desk{}, soak, func(rep *report.Report, calls string) {
+	visit(t, &fakeGateway{}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 10s-18s 20s-26.6s"; calls != want {
 			t.Errorf("they called %s, want %s", calls, want)
 		}
@@ -118,7 +118,7 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 		}
 	})
 	// A gateway that takes 5 s to say goodbye delays the next call by 3 s; the schedule stays.
-	visit(t, &desk{goodbye: 5 * time.Second}, soak, func(rep *report.Report, calls string) {
+	visit(t, &fakeGateway{goodbye: 5 * time.Second}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 13.001s-18s 23.001s-"; !strings.HasPrefix(calls, want) {
 			t.Errorf("they called %s, want %s", calls, want)
 		}
@@ -130,7 +130,7 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 
 // TestASteadyCallerStays: it repeats the script until the time is up.
 func TestASteadyCallerStays(t *testing.T) {
-	visit(t, &desk{}, ScheduleOptions{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
+	visit(t, &fakeGateway{}, ScheduleOptions{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
 		// A wait runs to its end.
 		if want := "2s-11.6s 0s-12.9s"; calls != want {
 			t.Errorf("they called %s, want %s", calls, want)
@@ -143,7 +143,7 @@ func TestASteadyCallerStays(t *testing.T) {
 
 // TestARefusedCallerIsPatient: it doubles its wait each time, and resets it after a call.
 func TestARefusedCallerIsPatient(t *testing.T) {
-	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
+	visit(t, &fakeGateway{refuses: 4}, ScheduleOptions{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
 		if want := "refused 0s refused 1s refused 3s refused 7s 15s-"; !strings.HasPrefix(calls, want) {
 			t.Errorf("they called %s, want %s", calls, want)
 		}
@@ -152,16 +152,16 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 		}
 	})
 	// Without a duration there is one attempt.
-	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1}, func(_ *report.Report, calls string) {
+	visit(t, &fakeGateway{refuses: 4}, ScheduleOptions{Sessions: 1}, func(_ *report.Report, calls string) {
 		if calls != "refused 0s" {
 			t.Errorf("they called %s", calls)
 		}
 	})
 }
 
-// TestStepsAreTold: the report has a segment for each step, with its sessions.
-func TestStepsAreTold(t *testing.T) {
-	visit(t, &desk{}, ScheduleOptions{Mode: Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
+// TestStepsAreReported: the report has a segment for each step, with its sessions.
+func TestStepsAreReported(t *testing.T) {
+	visit(t, &fakeGateway{}, ScheduleOptions{Mode: Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
 		var got []int64
 		for _, s := range rep.Segments {
 			got = append(got, s.Sessions)

@@ -25,8 +25,8 @@ type watch struct {
 	soak bool
 	// settle is the wait before measuring a gateway without sessions.
 	settle time.Duration
-	// tell, if set, is called every second of a wait.
-	tell func(Status)
+	// progress, if set, is called every second of a wait.
+	progress func(Status)
 	// descriptors counts the process's descriptors; nil if they can't be read.
 	descriptors func() (int, error)
 	// fewest is the lowest count since its last reset.
@@ -45,7 +45,7 @@ type watch struct {
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
-	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == Soak, settle: settleTime, tell: o.Progress}
+	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == Soak, settle: settleTime, progress: o.Progress}
 	if w.soak {
 		w.settle = bufferTime
 	}
@@ -156,7 +156,7 @@ func (w *watch) rest(ctx context.Context, look func()) {
 
 // await is wait, counting descriptors as well.
 func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
-	wait(ctx, w.tell, what, atMost, func() bool {
+	wait(ctx, w.progress, what, atMost, func() bool {
 		w.count()
 		return done()
 	})
@@ -227,7 +227,7 @@ const leaveTime = 5 * time.Second
 
 // leftOver returns the sessions left after all callers hung up; zero if unknown.
 func (w *watch) leftOver(ctx context.Context) (left int64) {
-	wait(ctx, w.tell, "until the gateway has no sessions", leaveTime, func() bool {
+	wait(ctx, w.progress, "until the gateway has no sessions", leaveTime, func() bool {
 		n, ok := w.sessions(ctx)
 		if left = 0; ok {
 			left = n
@@ -285,15 +285,15 @@ const lookEvery = 250 * time.Millisecond
 
 // wait polls until done, for at most atMost or until ctx ends; then it returns false. It reports progress every
 // second.
-func wait(ctx context.Context, tell func(Status), what string, atMost time.Duration, done func() bool) bool {
+func wait(ctx context.Context, progress func(Status), what string, atMost time.Duration, done func() bool) bool {
 	began := time.Now()
-	told := began
+	reported := began
 	for !done() {
 		now := time.Now()
 		since := now.Sub(began)
-		if tell != nil && now.Sub(told) >= tellEvery {
-			told = now
-			tell(Status{Waiting: what, Elapsed: since, Total: atMost})
+		if progress != nil && now.Sub(reported) >= progressEvery {
+			reported = now
+			progress(Status{Waiting: what, Elapsed: since, Total: atMost})
 		}
 		if since >= atMost || !sleepUntil(ctx, now.Add(min(lookEvery, atMost-since))) {
 			return false

@@ -154,45 +154,45 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 		w.descriptors = func() (int, error) { return 20, nil }
 		w.end(t.Context())
 		if w.ended.FDs != 20 {
-			t.Errorf("it holds 20 for good, and %d are told", w.ended.FDs)
+			t.Errorf("it holds 20 for good, and %d are reported", w.ended.FDs)
 		}
 	})
 }
 
-// TestAWaitIsTold checks progress reports every second.
-func TestAWaitIsTold(t *testing.T) {
+// TestAWaitIsReported checks progress reports every second.
+func TestAWaitIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
+		var reported []string
 		w, err := newWatch(t.Context(), Options{Plan: ScheduleOptions{Mode: Soak}, Progress: func(s Status) {
-			told = append(told, fmt.Sprint(s.Elapsed, " of ", s.Total, " ", s.Waiting))
+			reported = append(reported, fmt.Sprint(s.Elapsed, " of ", s.Total, " ", s.Waiting))
 		}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.rest(t.Context(), func() {})
-		if len(told) != 60 || told[0] != "1s of 1m0s until the gateway is at rest" || told[59] != "1m0s of 1m0s until the gateway is at rest" {
-			t.Errorf("told %d times: %q", len(told), told)
+		if len(reported) != 60 || reported[0] != "1s of 1m0s until the gateway is at rest" || reported[59] != "1m0s of 1m0s until the gateway is at rest" {
+			t.Errorf("reported %d times: %q", len(reported), reported)
 		}
-		told = nil
+		reported = nil
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		w.descriptors = func() (int, error) { return 1, nil }
 		w.awaitClosed(ctx)
-		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store closes its files" {
-			t.Errorf("told %q", told)
+		if len(reported) != 1 || reported[0] != "1s of 3m0s until the gateway's store closes its files" {
+			t.Errorf("reported %q", reported)
 		}
-		told = nil
+		reported = nil
 		path := filepath.Join(t.TempDir(), "audit.jsonl")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		l := newLedger()
 		l.saw("mine", "1")
-		if a := l.compare(t.Context(), path, w.tell); a.Expected != 1 || a.Found != 0 || a.Problem != "" {
+		if a := l.compare(t.Context(), path, w.progress); a.Expected != 1 || a.Found != 0 || a.Problem != "" {
 			t.Errorf("%+v", a)
 		}
-		if len(told) != 5 || told[4] != "5s of 5s until the audit is complete" {
-			t.Errorf("told %q", told)
+		if len(reported) != 5 || reported[4] != "5s of 5s until the audit is complete" {
+			t.Errorf("reported %q", reported)
 		}
 	})
 }
@@ -230,8 +230,8 @@ func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreLeftAreTold reports leftover sessions after a while.
-func TestSessionsThatAreLeftAreTold(t *testing.T) {
+// TestSessionsThatAreLeftAreReported reports leftover sessions after a while.
+func TestSessionsThatAreLeftAreReported(t *testing.T) {
 	t.Parallel()
 	q := &quiet{}
 	q.left.Store(1 << 40)
@@ -244,7 +244,7 @@ func TestSessionsThatAreLeftAreTold(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if left := w.end(ctx); left != 0 {
-		t.Errorf("%d are left of which nobody can tell", left)
+		t.Errorf("%d are left, but the count is unknown", left)
 	}
 }
 
@@ -300,13 +300,13 @@ func TestWaitingForAGateway(t *testing.T) {
 		t.Errorf("%v, %d", err, q.ready.Load())
 	}
 	q.ready.Store(1 << 40)
-	var told []string
-	o.Wait, o.Progress = 1100*time.Millisecond, func(s Status) { told = append(told, s.Waiting) }
+	var reported []string
+	o.Wait, o.Progress = 1100*time.Millisecond, func(s Status) { reported = append(reported, s.Waiting) }
 	if err := awaitReady(t.Context(), o, srv.Client()); err == nil || !strings.Contains(err.Error(), "within 1.1s: it answers 503") {
 		t.Errorf("got %v", err)
 	}
-	if len(told) == 0 || told[0] != "until the gateway is ready" {
-		t.Errorf("told %q", told)
+	if len(reported) == 0 || reported[0] != "until the gateway is ready" {
+		t.Errorf("reported %q", reported)
 	}
 }
 

@@ -173,9 +173,7 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 		return
 	case !t.Act.Disconnects():
 		for _, key := range []string{"after", "into_speech"} {
-			if v := m.Get(key); v != nil {
-				p.Problem(v, "%s goes with drop, reload and roam", key)
-			}
+			p.refuse(m, key, "%s goes with drop, reload and roam", key)
 		}
 		return
 	case answer != nil && speech != nil:
@@ -227,18 +225,14 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			p.say(v, t)
 		case voice.Type:
 			t.Text = p.filled(v, "type")
-		case voice.Stop:
-			if on, ok := p.Bool(v, "stop"); ok && !on {
-				p.Problem(v, "stop must be true or omitted")
+		case voice.Stop, voice.Roam:
+			if on, ok := p.Bool(v, key); ok && !on {
+				p.Problem(v, "%s must be true or omitted", key)
 			}
 		case voice.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
 		case voice.Drop, voice.Reload:
 			t.Wait, _ = p.Duration(v, key, maxAway)
-		case voice.Roam:
-			if on, ok := p.Bool(v, "roam"); ok && !on {
-				p.Problem(v, "roam must be true or omitted")
-			}
 		}
 	}
 	if t.Act == "" {
@@ -284,51 +278,46 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 
 // fits rejects meaningless combinations, because silently ignoring an expectation is worse than an error.
 func (p *parser) fits(m strict.Map, t *Turn, i int) {
-	refuse := func(key, format string, args ...any) {
-		if v := m.Get(key); v != nil {
-			p.Problem(v, format, args...)
-		}
-	}
 	if t.Act == voice.Say && p.script.NoMicrophone {
-		refuse("say", "say needs a microphone; remove microphone: false, or use type")
+		p.refuse(m, "say", "say needs a microphone; remove microphone: false, or use type")
 	}
 	if t.Act.Disconnects() {
-		p.outageFits(m, t)
+		for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
+			p.refuse(m, key, "%s has no meaning with %s, which says nothing", key, t.Act)
+		}
 		return
 	}
 	if t.Act == voice.Wait || t.Act == voice.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
-			refuse(key, "%s has no meaning with %s", key, t.Act)
+			p.refuse(m, key, "%s has no meaning with %s", key, t.Act)
 		}
 	}
 	if t.Act == voice.Wait {
-		refuse("interrupt_after", "interrupt_after has no meaning with wait")
-		refuse("expect", "expect has no meaning with wait: nothing is asked")
+		p.refuse(m, "interrupt_after", "interrupt_after has no meaning with wait")
+		p.refuse(m, "expect", "expect has no meaning with wait: nothing is asked")
 	}
 	if t.Act == voice.Stop && !t.Interrupts {
 		p.Problem(m.Get("stop"), "stop needs interrupt_after, the time of the button press")
 	}
 	if t.Interrupts {
-		refuse("pause", "pause has no meaning with interrupt_after")
+		p.refuse(m, "pause", "pause has no meaning with interrupt_after")
 		p.interrupts(m.Get("interrupt_after"), i)
 	}
 	if t.Expect.FlushWithin > 0 && !t.Interrupts {
-		refuse("expect", "flush_within goes with interrupt_after")
+		p.refuse(m, "expect", "flush_within goes with interrupt_after")
 	}
 	if t.WaitFor == voice.ForNothing && t.Expect.Within > 0 {
-		refuse("expect", "within has no meaning with wait_for: nothing")
+		p.refuse(m, "expect", "within has no meaning with wait_for: nothing")
 	}
 	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
-		refuse("expect", "the stop button gets no answer; it can expect flush_within, no_tool and error")
+		p.refuse(m, "expect", "the stop button gets no answer; it can expect flush_within, no_tool and error")
 	}
 }
 
-// outageFits rejects keys that mean nothing for an outage.
-func (p *parser) outageFits(m strict.Map, t *Turn) {
-	for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
-		if v := m.Get(key); v != nil {
-			p.Problem(v, "%s has no meaning with %s, which says nothing", key, t.Act)
-		}
+// refuse reports a key if it is present.
+func (p *parser) refuse(m strict.Map, key, format string, args ...any) {
+	if v := m.Get(key); v != nil {
+		p.Problem(v, format, args...)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"slices"
+
+	"voicegw/internal/textutil"
 )
 
 // Comparison compares two reports.
@@ -170,24 +172,17 @@ func compareCount(d Definition, a, b int64) []comparedRow {
 
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer, colour bool) error {
-	if err := writeText(w, colour, "comparison", c); err != nil {
-		return fmt.Errorf("write the comparison: %w", err)
-	}
-	return nil
+	return writeText(w, colour, "comparison", c)
 }
 
 // HTML writes the comparison as a self-contained page.
-func (c *Comparison) HTML(w io.Writer) error {
-	if err := pageTemplate.ExecuteTemplate(w, "comparison", c); err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
-}
+func (c *Comparison) HTML(w io.Writer) error { return writePage(w, "comparison", c) }
 
 // clipped shortens a name to a column of 14 characters.
 func clipped(s string) string {
-	if r := []rune(printable(s)); len(r) > 14 {
+	r := []rune(textutil.Printable(s))
+	if len(r) > 14 {
 		return "…" + string(r[len(r)-13:])
 	}
-	return printable(s)
+	return string(r)
 }

@@ -38,8 +38,10 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // HTML writes the report as a self-contained page.
-func (r *Report) HTML(w io.Writer) error {
-	if err := pageTemplate.ExecuteTemplate(w, "report", r.page()); err != nil {
+func (r *Report) HTML(w io.Writer) error { return writePage(w, "report", r.page()) }
+
+func writePage(w io.Writer, name string, data any) error {
+	if err := pageTemplate.ExecuteTemplate(w, name, data); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/internal/textutil"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden reports")
@@ -355,7 +357,7 @@ func TestThresholds(t *testing.T) {
 	r.Audit, r.Resources = nil, nil
 	for _, text := range []string{"audit_missing>0", "rss_growth>5%", "cpu>5", "side_effects_twice>0"} {
 		if c := mustParse(text).Check(r); !c.Failed {
-			t.Errorf("%s of a run that nobody looked at: %+v", text, c)
+			t.Errorf("%s of a run that was not measured: %+v", text, c)
 		}
 	}
 }
@@ -445,8 +447,8 @@ func TestADifferenceIsCalledByItsName(t *testing.T) {
 	}
 }
 
-// TestUnlikeRunsAreToldOf checks the warnings about different conditions.
-func TestUnlikeRunsAreToldOf(t *testing.T) {
+// TestDifferencesOfRunsAreReported checks the warnings about different conditions.
+func TestDifferencesOfRunsAreReported(t *testing.T) {
 	a, b := sample(0), sample(0)
 	b.Plan.Sessions, b.Plan.Mode, b.Script.File, b.Target.Provider = 40, "steady", "other.yaml", "gemini"
 	b.Invalid = []string{"it was late"}
@@ -463,7 +465,7 @@ func TestWordsForNumbers(t *testing.T) {
 		{inMS(0), "0.00"}, {inMS(9.994), "9.99"}, {inMS(12.34), "12.3"}, {inMS(812.4), "812"}, {inMS(12345.6), "12,346"},
 		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1234567), "1,234,567"}, {thousands(-1234), "-1,234"},
 		{length(250), "250 ms"}, {length(1500), "1.5 s"}, {length(30_000), "30 s"}, {length(62_000), "1m2s"}, {length(80_000), "1m20s"}, {length(1_800_000), "30m"}, {length(3_600_000), "1h0m"},
-		{plural(1, "call"), "1 call"}, {plural(2000, "call"), "2,000 calls"}, {printable("a\x1b[31mb\u0085"), "a [31mb "},
+		{plural(1, "call"), "1 call"}, {plural(2000, "call"), "2,000 calls"}, {textutil.Printable("a\x1b[31mb\u0085"), "a [31mb "},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/template"
 	"unicode/utf8"
+
+	"voicegw/internal/textutil"
 )
 
 //go:embed text.tmpl
@@ -17,8 +19,8 @@ var textText string
 
 var textFuncs = template.FuncMap{
 	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
-	"plural": plural, "printable": printable, "clipped": clipped, "wrapped": wrapped, "columns": columns, "lower": strings.ToLower,
-	"pair":  func(key, value string) string { return fmt.Sprintf("  %-10s %s", key, printable(value)) },
+	"plural": plural, "printable": textutil.Printable, "clipped": clipped, "wrapped": wrapped, "columns": columns, "lower": strings.ToLower,
+	"pair":  func(key, value string) string { return fmt.Sprintf("  %-10s %s", key, textutil.Printable(value)) },
 	"whole": func(v float64) int64 { return int64(v) }, "float": func(n int) float64 { return float64(n) },
 	"next":  func(i int) int { return i + 1 },
 	"first": func(p []Problem) []Problem { return p[:min(len(p), maxShown)] },
@@ -45,10 +47,7 @@ const maxShown = 20
 
 // Text writes the report for a terminal, optionally coloured.
 func (r *Report) Text(w io.Writer, colour bool) error {
-	if err := writeText(w, colour, "report", r.page()); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return writeText(w, colour, "report", r.page())
 }
 
 func writeText(w io.Writer, colour bool, name string, data any) error {
@@ -56,7 +55,10 @@ func writeText(w io.Writer, colour bool, name string, data any) error {
 	if colour {
 		t = colouredText
 	}
-	return t.ExecuteTemplate(w, name, data)
+	if err := t.ExecuteTemplate(w, name, data); err != nil {
+		return fmt.Errorf("write the %s: %w", name, err)
+	}
+	return nil
 }
 
 // columns formats a line of a table.
@@ -79,7 +81,7 @@ func listed(counts map[string]int64) string {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
 	for i, k := range keys {
-		keys[i] = thousands(counts[k]) + " " + printable(k)
+		keys[i] = thousands(counts[k]) + " " + textutil.Printable(k)
 	}
 	return strings.Join(keys, " · ")
 }

@@ -96,16 +96,9 @@ func (t Threshold) Check(r *Report) Check {
 	if !m.ok {
 		return Check{FailIf: t.Text, Got: "nothing was measured", Failed: true}
 	}
-	return Check{FailIf: t.Text, Got: t.value.unit.inWords(m.value), Failed: comparisons[t.op](m.value, t.limit)}
-}
-
-var comparisons = map[string]func(value, limit float64) bool{
-	"<":  func(value, limit float64) bool { return value < limit },
-	"<=": func(value, limit float64) bool { return value <= limit },
-	">":  func(value, limit float64) bool { return value > limit },
-	">=": func(value, limit float64) bool { return value >= limit },
-	"==": func(value, limit float64) bool { return value == limit },
-	"!=": func(value, limit float64) bool { return value != limit },
+	v, l := m.value, t.limit
+	failed := map[string]bool{"<": v < l, "<=": v <= l, ">": v > l, ">=": v >= l, "==": v == l, "!=": v != l}[t.op]
+	return Check{FailIf: t.Text, Got: t.value.unit.inWords(v), Failed: failed}
 }
 
 // Judge applies thresholds to the report. Unmet expectations of the script and an invalid run always fail.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/internal/textutil"
 )
 
 // inMS formats a time: the shorter, the more decimals.
@@ -213,15 +215,5 @@ func problemInWords(p Problem) string {
 	if p.ID != "" {
 		who += " [" + p.ID + "]"
 	}
-	return printable(who)
-}
-
-// printable removes control characters, so that text from the network can't control a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, s)
+	return textutil.Printable(who)
 }
