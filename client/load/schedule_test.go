@@ -13,6 +13,15 @@ const (
 	ms = time.Millisecond
 )
 
+func scheduled(t *testing.T, o ScheduleOptions) Schedule {
+	t.Helper()
+	p, err := makeSchedule(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // starts formats the slots' starts and groups.
 func starts(p Schedule) string {
 	var out []string
@@ -39,11 +48,7 @@ func TestSessionsBeginOneAfterAnother(t *testing.T) {
 		"soak":                            {ScheduleOptions{Mode: Soak, Sessions: 2, Duration: time.Minute, Ramp: 10 * s}, "0s/1 5s/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := makeSchedule(c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := starts(p); got != c.want {
+			if got := starts(scheduled(t, c.o)); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -51,10 +56,7 @@ func TestSessionsBeginOneAfterAnother(t *testing.T) {
 }
 
 func TestCallersOfASoakComeAndGo(t *testing.T) {
-	p, err := makeSchedule(ScheduleOptions{Mode: Soak, Sessions: 2, Duration: 25 * s, Ramp: 4 * s, Call: 8 * s, Rest: 2 * s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := scheduled(t, ScheduleOptions{Mode: Soak, Sessions: 2, Duration: 25 * s, Ramp: 4 * s, Call: 8 * s, Rest: 2 * s})
 	var got []string
 	for k := 1; ; k++ {
 		due, ok := p.Slots[1].Begins(k)
@@ -69,10 +71,7 @@ func TestCallersOfASoakComeAndGo(t *testing.T) {
 }
 
 func TestASteadyCallerCallsOnce(t *testing.T) {
-	p, err := makeSchedule(ScheduleOptions{Sessions: 1, Duration: 10 * s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := scheduled(t, ScheduleOptions{Sessions: 1, Duration: 10 * s})
 	slot := p.Slots[0]
 	if due, ok := slot.Begins(1); due != 0 || !ok || slot.Until(due) != 10*s {
 		t.Errorf("the first call: %v %v until %v", due, ok, slot.Until(due))
@@ -83,10 +82,7 @@ func TestASteadyCallerCallsOnce(t *testing.T) {
 }
 
 func TestStepsKnowWhenTheyBegin(t *testing.T) {
-	p, err := makeSchedule(ScheduleOptions{Mode: Step, Sessions: 10, Duration: 50 * s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := scheduled(t, ScheduleOptions{Mode: Step, Sessions: 10, Duration: 50 * s})
 	if got, want := fmt.Sprint(p.Steps), "[0s 10s 20s 30s 40s]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -111,7 +107,7 @@ func TestWhatCannotBePlanned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := makeSchedule(c.o)
 			if !errors.Is(err, ErrSchedule) || !strings.Contains(err.Error(), c.word) {
-				t.Errorf("got %v, want it to tell of %q", err, c.word)
+				t.Errorf("got %v, want it to mention %q", err, c.word)
 			}
 		})
 	}

@@ -29,15 +29,21 @@ func conversation() []Event {
 	}
 }
 
-func TestPrinterOffATerminal(t *testing.T) {
+// printed returns the text of a conversation off a terminal.
+func printed(t *testing.T, events []Event, r Report) string {
+	t.Helper()
 	var out bytes.Buffer
 	p := NewPrinter(&out, false, 0)
-	for _, e := range conversation() {
+	for _, e := range events {
 		p.Event(e)
 	}
-	if err := p.Report(Report{}); err != nil {
+	if err := p.Report(r); err != nil {
 		t.Fatal(err)
 	}
+	return out.String()
+}
+
+func TestPrinterOffATerminal(t *testing.T) {
 	want := strings.Join([]string{
 		"   0.0 s  session    gemini, model m, s-1",
 		"   0.4 s  turn 1     speaking q.wav",
@@ -47,7 +53,7 @@ func TestPrinterOffATerminal(t *testing.T) {
 		"   2.1 s  assistant  This is  [31man answer …",
 		"",
 	}, "\n")
-	if diff := cmp.Diff(want, out.String()); diff != "" {
+	if diff := cmp.Diff(want, printed(t, conversation(), Report{})); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,7 +1,6 @@
 package talk
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -15,7 +14,7 @@ func TestTicket(t *testing.T) {
 			g.greets = true // its first turn begins without the client
 			r, events := complete(t, Options{Ticket: "secret", Turns: turns}, g)
 			if g.ticket != "secret" || len(g.texts) != len(turns) {
-				t.Errorf("the gateway was shown %q and told %q", g.ticket, g.texts)
+				t.Errorf("the gateway got the ticket %q and the texts %q", g.ticket, g.texts)
 			}
 			if len(r.Turns) != 1+len(turns) {
 				t.Fatalf("%+v", r.Turns)
@@ -31,20 +30,13 @@ func TestTicket(t *testing.T) {
 			if r.Handback == nil || r.Handback.ConversationID != "conv-1" {
 				t.Errorf("%+v", r.Handback)
 			}
-			var b bytes.Buffer
-			p := NewPrinter(&b, false, 0)
-			for _, e := range events {
-				p.Event(e)
-			}
-			if err := p.Report(r); err != nil {
-				t.Fatal(err)
-			}
+			text := printed(t, events, r)
 			for _, want := range []string{"before     answering the pending request", "before     answered", "handback   1 turn.", "(asked before)"} {
-				if !strings.Contains(b.String(), want) {
-					t.Errorf("%q is not in\n%s", want, b.String())
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not in\n%s", want, text)
 				}
 			}
-			if strings.Contains(b.String(), "secret") {
+			if strings.Contains(text, "secret") {
 				t.Error("the ticket is shown")
 			}
 		})

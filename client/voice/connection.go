@@ -95,26 +95,26 @@ type connection struct {
 	replaced time.Time // since when a replaced connection has been open, or zero
 }
 
-func (w *connection) send(m protocol.ClientMessage) { w.out = append(w.out, m) }
+func (c *connection) send(m protocol.ClientMessage) { c.out = append(c.out, m) }
 
-func (w *connection) request(r connRequest) { w.requests = append(w.requests, r) }
+func (c *connection) request(r connRequest) { c.requests = append(c.requests, r) }
 
 // sendable reports whether messages can be sent now.
-func (w *connection) sendable() bool {
-	return w.state == online && len(w.out) > 0 || w.state == opening && w.start != nil
+func (c *connection) sendable() bool {
+	return c.state == online && len(c.out) > 0 || c.state == opening && c.start != nil
 }
 
 // take appends the messages to send now to out.
-func (w *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage {
-	switch w.state {
+func (c *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage {
+	switch c.state {
 	case online:
-		out = append(out, w.out...)
-		clear(w.out)
-		w.out = w.out[:0]
+		out = append(out, c.out...)
+		clear(c.out)
+		c.out = c.out[:0]
 	case opening:
-		if w.start != nil {
-			out = append(out, w.start)
-			w.start = nil
+		if c.start != nil {
+			out = append(out, c.start)
+			c.start = nil
 		}
 	case away:
 	}
@@ -122,87 +122,87 @@ func (w *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage
 }
 
 // dropPresses drops unsent changes of the push-to-talk button.
-func (w *connection) dropPresses() {
-	w.out = slices.DeleteFunc(w.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
+func (c *connection) dropPresses() {
+	c.out = slices.DeleteFunc(c.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
 }
 
 // report acknowledges messages and played audio, so that the gateway can drop them. Without a connection, the next
 // report includes them.
-func (w *connection) report(p protocol.Playback, received int64) {
-	if w.token != "" {
-		p.ReceivedMS, p.Seq = received, w.sequence.highest
+func (c *connection) report(p protocol.Playback, received int64) {
+	if c.token != "" {
+		p.ReceivedMS, p.Seq = received, c.sequence.highest
 	}
-	if w.state == online || p.Done {
-		w.send(&p)
+	if c.state == online || p.Done {
+		c.send(&p)
 	}
 }
 
 // accept records a message and reports whether to handle it: only session.started and errors answer a resume, and
 // repeated messages were handled before.
-func (w *connection) accept(now time.Time, m protocol.ServerMessage) bool {
+func (c *connection) accept(now time.Time, m protocol.ServerMessage) bool {
 	switch m.(type) {
 	case *protocol.SessionStarted:
 	case *protocol.Error:
-		if w.state == opening {
+		if c.state == opening {
 			return true // a connection that gets no session has numbers of its own
 		}
 	default:
-		if w.state != online {
+		if c.state != online {
 			return false
 		}
 	}
-	before, seq := w.sequence.highest, protocol.HeaderOf(m).Seq
-	fresh, missing := w.sequence.receive(seq)
+	before, seq := c.sequence.highest, protocol.HeaderOf(m).Seq
+	fresh, missing := c.sequence.receive(seq)
 	if missing > 0 {
-		w.emit(now, Event{Kind: MissedMessages, N: missing, Text: fmt.Sprintf("message %d was followed by message %d", before, seq)})
+		c.emit(now, Event{Kind: MissedMessages, N: missing, Text: fmt.Sprintf("message %d was followed by message %d", before, seq)})
 	}
 	return fresh
 }
 
 // started handles session.started of a new session.
-func (w *connection) started(now time.Time, m *protocol.SessionStarted) {
-	w.began, w.heard, w.pinged = now, now, now
-	if w.o.Resume.Within > 0 {
-		w.token = m.ResumeToken
+func (c *connection) started(now time.Time, m *protocol.SessionStarted) {
+	c.began, c.heard, c.pinged = now, now, now
+	if c.o.Resume.Within > 0 {
+		c.token = m.ResumeToken
 	}
-	if w.token == "" && len(w.o.Outages) > 0 {
-		w.emit(now, Event{Kind: OutageSkipped, Text: noToken})
+	if c.token == "" && len(c.o.Outages) > 0 {
+		c.emit(now, Event{Kind: OutageSkipped, Text: noToken})
 	}
 }
 
 // steady reports whether the connection may be closed on purpose.
-func (w *connection) steady() bool {
-	return w.state == online && !w.roaming && w.token != "" && !w.closing
+func (c *connection) steady() bool {
+	return c.state == online && !c.roaming && c.token != "" && !c.closing
 }
 
 // disconnect closes the connection for at least the given time.
-func (w *connection) disconnect(now time.Time, act Act, wait time.Duration) {
+func (c *connection) disconnect(now time.Time, act Act, wait time.Duration) {
 	switch {
-	case w.token == "":
-		w.emit(now, Event{Kind: OutageSkipped, Text: noToken})
+	case c.token == "":
+		c.emit(now, Event{Kind: OutageSkipped, Text: noToken})
 		return
-	case !w.steady():
-		w.emit(now, Event{Kind: OutageSkipped, Text: "not connected"})
+	case !c.steady():
+		c.emit(now, Event{Kind: OutageSkipped, Text: "not connected"})
 		return
 	}
-	w.act = act
+	c.act = act
 	switch act {
 	case Roam:
-		w.roaming = true
-		w.request(requestDial)
+		c.roaming = true
+		c.request(requestDial)
 		return
 	case Reload:
-		w.request(requestGoAway)
+		c.request(requestGoAway)
 	default:
-		w.request(requestReset)
+		c.request(requestReset)
 	}
-	w.lose(now, errCut)
-	w.dialAt = later(w.dialAt, now.Add(wait))
+	c.lose(now, errCut)
+	c.dialAt = later(c.dialAt, now.Add(wait))
 }
 
 // resumable reports whether a session whose connection is lost may be resumed.
-func (w *connection) resumable() bool {
-	return w.o.Resume.Within > 0 && w.token != "" && (!w.closing || w.state != online)
+func (c *connection) resumable() bool {
+	return c.o.Resume.Within > 0 && c.token != "" && (!c.closing || c.state != online)
 }
 
 // mayHelp reports whether reconnecting may help after a read error.
@@ -212,201 +212,201 @@ func mayHelp(err error) bool {
 }
 
 // fail begins or continues to resume after a read error.
-func (w *connection) fail(now time.Time, err error) {
+func (c *connection) fail(now time.Time, err error) {
 	switch {
-	case w.state != online:
-		w.retry(now, err)
+	case c.state != online:
+		c.retry(now, err)
 	case protocol.CloseStatus(err) == protocol.CloseMoving:
-		w.follow(now, err)
+		c.follow(now, err)
 	default:
-		w.act = ""
-		w.lose(now, err)
+		c.act = ""
+		c.lose(now, err)
 	}
 }
 
 // move handles session.moving: the gateway gave up the session and closes the connection.
-func (w *connection) move(now time.Time) {
-	if !w.closing && w.resumable() {
-		w.request(requestReset)
-		w.follow(now, errMoved)
+func (c *connection) move(now time.Time) {
+	if !c.closing && c.resumable() {
+		c.request(requestReset)
+		c.follow(now, errMoved)
 	}
 }
 
 // follow resumes at once on the session's new gateway. If sessions move again soon, the client pauses before it follows.
-func (w *connection) follow(now time.Time, err error) {
-	w.act = Move
-	w.lose(now, err)
-	if w.moved.IsZero() || now.Sub(w.moved) >= moveInterval {
-		w.moved, w.dialAt = now, now
+func (c *connection) follow(now time.Time, err error) {
+	c.act = Move
+	c.lose(now, err)
+	if c.moved.IsZero() || now.Sub(c.moved) >= moveInterval {
+		c.moved, c.dialAt = now, now
 	}
 }
 
 // lose records the loss of the connection.
-func (w *connection) lose(now time.Time, err error) {
-	w.state, w.roaming, w.pingT = away, false, 0
-	w.lost, w.tries = now, 0
-	w.dialAt = now.Add(w.pause(1))
-	w.emit(now, Event{Kind: Disconnected, Act: w.act, Err: err})
+func (c *connection) lose(now time.Time, err error) {
+	c.state, c.roaming, c.pingT = away, false, 0
+	c.lost, c.tries = now, 0
+	c.dialAt = now.Add(c.pause(1))
+	c.emit(now, Event{Kind: Disconnected, Act: c.act, Err: err})
 }
 
 // pause returns the wait before an attempt, counted from 1.
-func (w *connection) pause(attempt int) time.Duration {
+func (c *connection) pause(attempt int) time.Duration {
 	whole := min(firstPause<<min(attempt-1, 10), longestPause)
-	return whole/2 + time.Duration(w.o.Resume.Random()*float64(whole/2))
+	return whole/2 + time.Duration(c.o.Resume.Random()*float64(whole/2))
 }
 
 // retry schedules the next attempt.
-func (w *connection) retry(now time.Time, err error) {
-	w.state, w.start = away, nil
-	pause := w.pause(w.tries + 1)
+func (c *connection) retry(now time.Time, err error) {
+	c.state, c.start = away, nil
+	pause := c.pause(c.tries + 1)
 	if protocol.CloseStatus(err) == protocol.CloseLimit {
 		pause = limitPause
 	}
-	w.dialAt = now.Add(pause)
-	w.emit(now, Event{Kind: Retrying, Err: err})
+	c.dialAt = now.Add(pause)
+	c.emit(now, Event{Kind: Retrying, Err: err})
 }
 
 // tick performs the due actions of the connection. An error means that the session cannot be resumed.
-func (w *connection) tick(now time.Time) error {
-	switch w.state {
+func (c *connection) tick(now time.Time) error {
+	switch c.state {
 	case online:
-		w.tickOnline(now)
+		c.tickOnline(now)
 	case away:
-		if now.Sub(w.lost) >= w.o.Resume.Within {
+		if now.Sub(c.lost) >= c.o.Resume.Within {
 			return errTooLong
 		}
-		if !w.dialAt.IsZero() && !now.Before(w.dialAt) {
-			w.dialAt = time.Time{}
-			w.request(requestDial)
+		if !c.dialAt.IsZero() && !now.Before(c.dialAt) {
+			c.dialAt = time.Time{}
+			c.request(requestDial)
 		}
 	case opening:
-		if now.Sub(w.asked) >= w.o.ConnectTime {
-			w.request(requestReset)
-			w.retry(now, errNoStart)
+		if now.Sub(c.asked) >= c.o.ConnectTime {
+			c.request(requestReset)
+			c.retry(now, errNoStart)
 		}
 	}
 	return nil
 }
 
-func (w *connection) tickOnline(now time.Time) {
-	if !w.replaced.IsZero() && now.Sub(w.replaced) >= displaceTime {
-		w.replaced = time.Time{}
-		w.emit(now, Event{Kind: Violation, Text: fmt.Sprintf("a replaced connection was not closed within %s", displaceTime)})
+func (c *connection) tickOnline(now time.Time) {
+	if !c.replaced.IsZero() && now.Sub(c.replaced) >= displaceTime {
+		c.replaced = time.Time{}
+		c.emit(now, Event{Kind: Violation, Text: fmt.Sprintf("a replaced connection was not closed within %s", displaceTime)})
 	}
 	switch {
-	case w.token == "" || w.closing:
-	case now.Sub(w.heard) >= readTime:
-		w.act = ""
-		w.request(requestReset)
-		w.lose(now, errSilent)
-	case !now.Before(w.pingAt()):
-		w.ping(now)
+	case c.token == "" || c.closing:
+	case now.Sub(c.heard) >= readTime:
+		c.act = ""
+		c.request(requestReset)
+		c.lose(now, errSilent)
+	case !now.Before(c.pingAt()):
+		c.ping(now)
 	}
 }
 
 // pingAt returns when the next ping is due.
-func (w *connection) pingAt() time.Time {
-	return earlier(w.pinged.Add(pingEvery), later(w.heard.Add(probeAfter), w.pinged.Add(probeEvery)))
+func (c *connection) pingAt() time.Time {
+	return earlier(c.pinged.Add(pingEvery), later(c.heard.Add(probeAfter), c.pinged.Add(probeEvery)))
 }
 
 // ping acknowledges the received messages and returns the value that its answer will repeat.
-func (w *connection) ping(now time.Time) float64 {
-	w.pinged = now
-	t := float64(now.Sub(w.began).Microseconds()+1) / 1000
-	w.send(&protocol.Ping{T: t, Seq: w.sequence.highest})
+func (c *connection) ping(now time.Time) float64 {
+	c.pinged = now
+	t := float64(now.Sub(c.began).Microseconds()+1) / 1000
+	c.send(&protocol.Ping{T: t, Seq: c.sequence.highest})
 	return t
 }
 
 // next returns when tick is due next; zero for never.
-func (w *connection) next() time.Time {
+func (c *connection) next() time.Time {
 	switch {
-	case w.state == away && w.dialAt.IsZero():
-		return w.lost.Add(w.o.Resume.Within)
-	case w.state == away:
-		return earlier(w.dialAt, w.lost.Add(w.o.Resume.Within))
-	case w.state == opening:
-		return w.asked.Add(w.o.ConnectTime)
-	case w.token == "" || w.closing:
+	case c.state == away && c.dialAt.IsZero():
+		return c.lost.Add(c.o.Resume.Within)
+	case c.state == away:
+		return earlier(c.dialAt, c.lost.Add(c.o.Resume.Within))
+	case c.state == opening:
+		return c.asked.Add(c.o.ConnectTime)
+	case c.token == "" || c.closing:
 		return time.Time{}
 	default:
-		return earlier(w.pingAt(), w.heard.Add(readTime))
+		return earlier(c.pingAt(), c.heard.Add(readTime))
 	}
 }
 
 // dialled begins to resume on a new connection. It reports whether the connection is wanted, and whether it replaces an
 // open one.
-func (w *connection) dialled(now time.Time) (wanted, replaces bool) {
-	replaces = w.state == online
+func (c *connection) dialled(now time.Time) (wanted, replaces bool) {
+	replaces = c.state == online
 	// After session.end was sent on the old connection, the session may be over already.
-	if w.state == opening || replaces && (!w.roaming || w.closing) {
+	if c.state == opening || replaces && (!c.roaming || c.closing) {
 		return false, false
 	}
 	if replaces {
-		w.lost, w.tries, w.replaced = now, 0, now
-		w.emit(now, Event{Kind: Disconnected, Act: w.act, Err: errCut})
+		c.lost, c.tries, c.replaced = now, 0, now
+		c.emit(now, Event{Kind: Disconnected, Act: c.act, Err: errCut})
 	}
-	w.state, w.roaming, w.asked, w.dialAt = opening, false, now, time.Time{}
-	w.tries++
-	s := w.o.Start
-	w.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
-		SessionID: w.sessionID, Token: w.token, LastSeq: w.sequence.highest,
+	c.state, c.roaming, c.asked, c.dialAt = opening, false, now, time.Time{}
+	c.tries++
+	s := c.o.Start
+	c.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
+		SessionID: c.sessionID, Token: c.token, LastSeq: c.sequence.highest,
 	}}
-	w.sequence.expectReplay()
+	c.sequence.expectReplay()
 	return true, replaces
 }
 
 // dialFailed handles a failed dial.
-func (w *connection) dialFailed(now time.Time, err error) {
+func (c *connection) dialFailed(now time.Time, err error) {
 	switch {
-	case w.state == away:
-		w.tries++
-		w.retry(now, err)
-	case w.state == online && w.roaming:
-		w.roaming = false
-		w.emit(now, Event{Kind: Retrying, Err: err})
+	case c.state == away:
+		c.tries++
+		c.retry(now, err)
+	case c.state == online && c.roaming:
+		c.roaming = false
+		c.emit(now, Event{Kind: Retrying, Err: err})
 	}
 }
 
 // displaced handles the end of a replaced connection.
-func (w *connection) displaced(now time.Time, err error) {
-	if w.replaced.IsZero() {
+func (c *connection) displaced(now time.Time, err error) {
+	if c.replaced.IsZero() {
 		return
 	}
-	w.replaced = time.Time{}
-	w.emit(now, Event{Kind: Displaced, Err: err})
+	c.replaced = time.Time{}
+	c.emit(now, Event{Kind: Displaced, Err: err})
 	if code := protocol.CloseStatus(err); code != protocol.CloseResumedElsewhere {
-		w.emit(now, Event{Kind: Violation, Text: fmt.Sprintf("a replaced connection ended with %v instead of close code %d", err,
+		c.emit(now, Event{Kind: Violation, Text: fmt.Sprintf("a replaced connection ended with %v instead of close code %d", err,
 			protocol.CloseResumedElsewhere)})
 	}
 }
 
 // resumed handles session.started of a resumed session.
-func (w *connection) resumed(now time.Time, m *protocol.SessionStarted) {
-	if !m.Resumed || m.SessionID != w.sessionID {
-		w.emit(now, Event{Kind: Violation,
-			Text: fmt.Sprintf("resume of %s got session.started of %s, resumed %v", w.sessionID, m.SessionID, m.Resumed)})
+func (c *connection) resumed(now time.Time, m *protocol.SessionStarted) {
+	if !m.Resumed || m.SessionID != c.sessionID {
+		c.emit(now, Event{Kind: Violation,
+			Text: fmt.Sprintf("resume of %s got session.started of %s, resumed %v", c.sessionID, m.SessionID, m.Resumed)})
 	}
-	w.state, w.token, w.heard, w.snapshot = online, m.ResumeToken, now, m.Snapshot
-	w.resumes++
+	c.state, c.token, c.heard, c.snapshot = online, m.ResumeToken, now, m.Snapshot
+	c.resumes++
 	if m.Snapshot {
-		w.sequence.skipTo(m.Seq)
+		c.sequence.skipTo(m.Seq)
 	}
-	w.emit(now, Event{Kind: Resumed, Resumption: &Resumption{
-		Act: w.act, Away: now.Sub(w.lost), Took: now.Sub(w.asked), Tries: w.tries, Snapshot: m.Snapshot,
+	c.emit(now, Event{Kind: Resumed, Resumption: &Resumption{
+		Act: c.act, Away: now.Sub(c.lost), Took: now.Sub(c.asked), Tries: c.tries, Snapshot: m.Snapshot,
 	}})
-	if w.token != "" {
-		w.pingT = w.ping(now)
+	if c.token != "" {
+		c.pingT = c.ping(now)
 	}
 }
 
-// caughtUp reports whether a pong ends the replay after a resume.
-func (w *connection) caughtUp(now time.Time, m *protocol.Pong) bool {
-	if w.pingT == 0 || m.T != w.pingT {
+// endReplay reports whether a pong ends the replay after a resume.
+func (c *connection) endReplay(now time.Time, m *protocol.Pong) bool {
+	if c.pingT == 0 || m.T != c.pingT {
 		return false
 	}
-	w.pingT = 0
-	if missing := w.sequence.settle(m.Seq); missing > 0 {
-		w.emit(now, Event{Kind: MissedMessages, N: missing, Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
+	c.pingT = 0
+	if missing := c.sequence.settle(m.Seq); missing > 0 {
+		c.emit(now, Event{Kind: MissedMessages, N: missing, Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
 	}
 	return true
 }

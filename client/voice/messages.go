@@ -87,8 +87,8 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.lastActivity, c.lastTurnMessage = now, now
 		c.questions.end(now, m.Token)
 	case *protocol.Pong:
-		if c.conn.caughtUp(now, m) {
-			c.caughtUp(now)
+		if c.conn.endReplay(now, m) {
+			c.endReplay(now)
 		}
 	case *protocol.SessionMoving:
 		c.conn.move(now)

@@ -21,8 +21,8 @@ type Item struct {
 	Early bool
 	// Skipped is the number of skipped bytes, by the gateway's positions.
 	Skipped int
-	// Forgotten: the page was reloaded while the item was open, so its length proves nothing.
-	Forgotten bool
+	// Reloaded: the page was reloaded while the item was open, so its length proves nothing.
+	Reloaded bool
 	// Bytes arrived. Played is the time heard so far, Heard the bytes heard once the item is over.
 	Bytes  int
 	Played time.Duration
@@ -33,10 +33,10 @@ type Item struct {
 
 	held  time.Duration // arrived but not played
 	ended bool
-	// doubtful: the coming snapshot has not named the item yet.
-	doubtful bool
-	known    int // next bytes that were heard before
-	wasted   int // bytes lost by a reload
+	// unconfirmed: the coming snapshot has not named the item yet.
+	unconfirmed bool
+	known       int // next bytes that were heard before
+	wasted      int // bytes lost by a reload
 }
 
 // player plays items one after another on a clock, reports its position, and counts the underruns of several buffer
@@ -107,12 +107,12 @@ func (p *player) resume(now time.Time, m *protocol.AudioStart) bool {
 	switch {
 	case i == nil:
 		return false
-	case i.Forgotten && m.FromMS == 0:
+	case i.Reloaded && m.FromMS == 0:
 		p.beginAgain(now, i)
 		return true
 	}
-	p.incomingItem, i.doubtful = i, false
-	if i.Forgotten {
+	p.incomingItem, i.unconfirmed = i, false
+	if i.Reloaded {
 		i.known = 0
 		return true
 	}
@@ -135,7 +135,7 @@ func (p *player) beginAgain(now time.Time, i *Item) {
 	p.over = slices.DeleteFunc(p.over, is)
 	if slices.ContainsFunc(p.queue, is) {
 		p.queue = slices.DeleteFunc(p.queue, is)
-		p.forget(i)
+		p.reportPlayed(i)
 	}
 	p.begin(now, &Item{ID: i.ID, X: i.X, Early: i.Early})
 }
@@ -146,7 +146,7 @@ func (p *player) reload(now time.Time) {
 	var open []*Item
 	for _, i := range p.queue {
 		i.wasted += i.Bytes - i.wasted - p.heard(i)
-		i.held, i.Forgotten = 0, true
+		i.held, i.Reloaded = 0, true
 		if i.ended {
 			p.retire(i)
 		} else {
@@ -217,18 +217,18 @@ func (p *player) end(now time.Time, i *Item) {
 	p.finish()
 }
 
-// doubt handles the announcement of a snapshot, which announces continuing items again.
-func (p *player) doubt() {
+// expectSnapshot handles the announcement of a snapshot, which announces continuing items again.
+func (p *player) expectSnapshot() {
 	for _, i := range p.queue {
-		i.doubtful = !i.ended
+		i.unconfirmed = !i.ended
 	}
 }
 
-// caughtUp handles the end of a snapshot. An item that it did not announce is complete; its received audio is played to
+// endSnapshot handles the end of a snapshot. An item that it did not announce is complete; its received audio is played to
 // the end.
-func (p *player) caughtUp(now time.Time) {
+func (p *player) endSnapshot(now time.Time) {
 	for _, i := range slices.Clone(p.queue) {
-		if !i.doubtful || i.ended {
+		if !i.unconfirmed || i.ended {
 			continue
 		}
 		if i.X != nil {
@@ -269,7 +269,7 @@ func (p *player) done(i *Item) {
 
 // retire moves an item to the finished ones.
 func (p *player) retire(i *Item) {
-	p.forget(i)
+	p.reportPlayed(i)
 	p.over = append(p.over, i)
 	if len(p.over) > rememberedItems {
 		p.over = slices.Delete(p.over, 0, 1)
@@ -278,7 +278,7 @@ func (p *player) retire(i *Item) {
 
 // has returns the number of bytes known to have arrived; a reload forgets earlier ones.
 func (p *player) has(i *Item) int {
-	if i.Forgotten {
+	if i.Reloaded {
 		return p.heard(i)
 	}
 	return i.position()
@@ -292,8 +292,8 @@ func (p *player) heard(i *Item) int {
 	return audio.Bytes(p.rate, i.Played)
 }
 
-// forget reports the end of an item to the observer.
-func (p *player) forget(i *Item) {
+// reportPlayed reports the end of an item to the observer.
+func (p *player) reportPlayed(i *Item) {
 	i.Heard = p.heard(i)
 	if i.X != nil && !i.Early {
 		i.X.Heard += i.Heard
@@ -305,7 +305,7 @@ func (p *player) forget(i *Item) {
 func (p *player) close(now time.Time) {
 	p.advance(now)
 	for _, i := range p.queue {
-		p.forget(i)
+		p.reportPlayed(i)
 	}
 	p.queue = nil
 }

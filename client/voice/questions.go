@@ -15,8 +15,8 @@ type question struct {
 	asks, answered, approved bool
 	// at is when to answer; zero afterwards, and while a person decides. sent is when the answer was sent.
 	at, sent time.Time
-	// doubtful: the coming snapshot has not repeated the question yet.
-	doubtful bool
+	// unconfirmed: the coming snapshot has not repeated the question yet.
+	unconfirmed bool
 	// until is the deadline for the question.
 	until time.Time
 }
@@ -41,7 +41,7 @@ type questions struct {
 
 func (s *questions) add(now time.Time, m *protocol.ConfirmationRequest, approval Approval) {
 	if i := s.index(m.Token); i >= 0 {
-		s.open[i].doubtful = false
+		s.open[i].unconfirmed = false
 		return // it is repeated after a resume
 	}
 	if approval == ApprovalAsk && s.unattended || len(s.open) >= maxQuestions {
@@ -149,16 +149,16 @@ func (s *questions) remove(now time.Time, over func(q question) bool) (removed b
 	return len(s.open) < before
 }
 
-// doubt handles the announcement of a snapshot, which repeats open questions.
-func (s *questions) doubt() {
+// expectSnapshot handles the announcement of a snapshot, which repeats open questions.
+func (s *questions) expectSnapshot() {
 	for i := range s.open {
-		s.open[i].doubtful = true
+		s.open[i].unconfirmed = true
 	}
 }
 
-// caughtUp handles the end of a snapshot: questions that it did not repeat are over. It reports whether there were any.
-func (s *questions) caughtUp(now time.Time) bool {
-	return s.remove(now, func(q question) bool { return q.doubtful })
+// endSnapshot handles the end of a snapshot: questions that it did not repeat are over. It reports whether there were any.
+func (s *questions) endSnapshot(now time.Time) bool {
+	return s.remove(now, func(q question) bool { return q.unconfirmed })
 }
 
 // unrecorded handles an answer that the gateway could not record: a person is asked again; an automatic answer is

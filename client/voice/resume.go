@@ -59,8 +59,8 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	if m.Snapshot {
 		clear(c.turns.open)
-		c.player.doubt()
-		c.questions.doubt()
+		c.player.expectSnapshot()
+		c.questions.expectSnapshot()
 		if c.cur != nil {
 			c.cur.taken = false // the snapshot shows it
 		}
@@ -72,12 +72,12 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	c.conn.resumed(now, m)
 }
 
-// caughtUp handles the end of the replay after a resume.
-func (c *Conversation) caughtUp(now time.Time) {
+// endReplay handles the end of the replay after a resume.
+func (c *Conversation) endReplay(now time.Time) {
 	snapshot := c.conn.snapshot
 	if snapshot {
-		c.player.caughtUp(now)
-		if c.questions.caughtUp(now) {
+		c.player.endSnapshot(now)
+		if c.questions.endSnapshot(now) {
 			c.lastTurnMessage = now
 		}
 	}

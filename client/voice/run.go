@@ -205,13 +205,13 @@ func (r *runner) reader(conn Conn, gen int) {
 		}
 		// Wake the writer if something may be due earlier than it expects.
 		at := r.c.wake(now)
-		look := r.c.news || r.c.conn.sendable() || r.c.phase == phaseOver || !at.IsZero() && at.Before(r.armed)
+		due := r.c.news || r.c.conn.sendable() || r.c.phase == phaseOver || !at.IsZero() && at.Before(r.armed)
 		r.c.news = false
 		r.mu.Unlock()
-		if look {
+		if due {
 			select {
 			case r.wake <- struct{}{}:
-			default: // it has not looked since the last time
+			default: // a wake is pending
 			}
 		}
 		if err != nil {

@@ -326,7 +326,7 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	}
 	c.Add(report.Items, 1)
 	c.Record(report.BufferNeeded, i.Needed)
-	if i.Forgotten {
+	if i.Reloaded {
 		return
 	}
 	got := audio.MS(c.set.OutputRate, i.Bytes)
