@@ -24,7 +24,7 @@ import (
 	"voicegw/internal/backends/calendar/caldav"
 	"voicegw/internal/backends/calendar/google"
 	"voicegw/internal/backends/image"
-	"voicegw/internal/backends/kb/embed"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/bounded"
 	loadprocess "voicegw/internal/process"
@@ -181,7 +181,7 @@ func googleAttacks() []attack {
 	for i, a := range all {
 		switch a.name {
 		case "endless error 400":
-			all[i].words = "does not take the request"
+			all[i].words = "refuses the request"
 		case "endless error 500":
 			all[i].words = "does not work at the moment"
 		}
@@ -228,9 +228,9 @@ func xmlAttacks() []attack {
 	for _, a := range common(ok) {
 		switch a.name {
 		case "redirect":
-			a.words = "redirects without end"
+			a.words = "redirects too often"
 		case "endless error 400":
-			a.words = "does not take the request"
+			a.words = "refuses the request"
 		case "endless error 500":
 			a.words = "does not work at the moment"
 		}
@@ -245,7 +245,7 @@ func xmlAttacks() []attack {
 		endless("an endless event", "one piece", ok+dav+"<response><propstat><prop><C:calendar-data>", "A:b\n"),
 		endless("endless events", "than", ok+dav, davEvent(daily(""))),
 		endless("endless long events", "bytes", ok+dav, davEvent(daily("DESCRIPTION:"+strings.Repeat("x", 1<<19)+"\n"))),
-		endless("endless repetitions", "too much in it", ok+dav, davEvent(daily("RRULE:FREQ=DAILY;BYHOUR=1,2,3,4,5,6,7,8,9;BYMINUTE=1,2,3,4,5,6,7,8,9\n"))),
+		endless("endless repetitions", "too large to read", ok+dav, davEvent(daily("RRULE:FREQ=DAILY;BYHOUR=1,2,3,4,5,6,7,8,9;BYMINUTE=1,2,3,4,5,6,7,8,9\n"))),
 		endless("events of many lines", "lines", ok+dav, davEvent(daily(strings.Repeat("A:\n", 19_000)))),
 	)
 }
@@ -330,11 +330,8 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"embeddings", jsonAttacks(), func(ctx context.Context, base string) error {
-			c, err := embed.New(embed.Options{BaseURL: base, Model: "m", Retries: -1, Timeout: time.Minute})
-			if err != nil {
-				return err
-			}
-			_, err = c.EmbedQuery(ctx, "Hello")
+			c := kb.NewEmbeddingClient(kb.EmbeddingOptions{BaseURL: base, Model: "m", Retries: -1, Timeout: time.Minute})
+			_, err := c.EmbedQuery(ctx, "Hello")
 			return err
 		}},
 		{"images, OpenAI", append(jsonAttacks(), large(image.MaxAnswer, `{"data":[{"b64_json":"`, `"}]}`)), func(ctx context.Context, base string) error {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	recordings "voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/config"
 	"voicegw/internal/testutil"
@@ -247,7 +246,7 @@ func callerTurns() []voice.Turn {
 }
 
 // converse holds a conversation of a minute, in which the session leaves its node once.
-func (x *crossing) converse(lines *recordings.Library) {
+func (x *crossing) converse(lines *voice.Library) {
 	const frame = 100 * time.Millisecond
 	talk := voice.New(voice.Options{
 		Start: protocol.Start{InputRate: 16000, OutputRate: 24000}, Turns: callerTurns(),
@@ -272,7 +271,7 @@ func (x *crossing) converse(lines *recordings.Library) {
 // the node dies, at any moment: over both wires, with the adapters, the simulated models and a network in which the
 // order of everything is drawn. Each turn is answered, or fails with an error, before and after.
 func TestEverythingIsAnswered(t *testing.T) {
-	lines, err := recordings.Load(recordings.Options{Rate: 16000, Lines: []string{harbourWords}})
+	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: 16000, Lines: []string{harbourWords}})
 	if err != nil {
 		t.Fatal(err)
 	}

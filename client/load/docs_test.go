@@ -9,7 +9,7 @@ import (
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
+	"voicegw/client/voice"
 )
 
 func page(t *testing.T) string {
@@ -35,7 +35,7 @@ func TestThePagesExamples(t *testing.T) {
 		}
 	}
 	for _, n := range notes {
-		if _, err := speech.ParseAnnotation([]byte(n[1]), 1e10); err != nil {
+		if _, err := voice.ParseAnnotation([]byte(n[1]), 1e10); err != nil {
 			t.Error(err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"voicegw/client/load"
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/gateway"
 	"voicegw/orchestrator"
 	"voicegw/session"
@@ -254,7 +254,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 		"half samples":    {func(o *load.Options) { o.InputRate, o.Frame = 44100, 11*time.Millisecond }, load.ErrOptions, "whole samples"},
 		"no script":       {func(o *load.Options) { o.Script = nil }, load.ErrOptions, "no script"},
 		"nobody":          {func(o *load.Options) { o.Plan.Sessions = 0 }, load.ErrSchedule, "1 to"},
-		"no recording":    {func(*load.Options) {}, speech.ErrSpeech, "gone.wav"},
+		"no recording":    {func(*load.Options) {}, voice.ErrRecordings, "gone.wav"},
 		"no process":      {func(o *load.Options) { o.Script.Turns[0].Recording, o.PID = "any", 1<<30 }, load.ErrOptions, "process"},
 		"debug alone":     {func(o *load.Options) { o.Script.Turns[0].Recording, o.Debug = "any", "http://127.0.0.1:1" }, load.ErrOptions, "--pid"},
 	} {

@@ -12,14 +12,13 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
 )
 
 // Run calls the gateway and reports. If ctx ends, all callers hang up and the report covers the time until then.
-// Errors that wrap ErrOptions, ErrSchedule or speech.ErrSpeech mean that no call was made; another error means that
+// Errors that wrap ErrOptions, ErrSchedule or voice.ErrRecordings mean that no call was made; another error means that
 // the gateway's process can't be read.
 func Run(ctx context.Context, options Options) (*report.Report, error) {
 	o, err := options.withDefaults()
@@ -30,7 +29,7 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := speech.Load(o.speech())
+	library, err := voice.LoadLibrary(o.speech())
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +47,8 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	return r.run(ctx)
 }
 
-func (o Options) speech() speech.Options {
-	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
+func (o Options) speech() voice.LibraryOptions {
+	s := voice.LibraryOptions{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
 	for _, t := range o.Script.Turns {
 		switch {
 		case t.Act != voice.Say:
@@ -122,7 +121,7 @@ type run struct {
 	// Fixed after Run has made it.
 	o       Options
 	plan    Schedule
-	library *speech.Library
+	library *voice.Library
 	http    *http.Client
 	watch   *watch
 	ledger  *ledger // nil without an audit

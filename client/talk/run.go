@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -63,7 +62,7 @@ func (o Options) words() ([]voice.Words, error) {
 	for i, t := range o.Turns {
 		w := voice.Words{Text: t.Text}
 		if t.spoken() {
-			r, err := speech.Of(t.Name, t.Audio, o.InputRate)
+			r, err := voice.NewRecording(t.Name, t.Audio, o.InputRate)
 			if err != nil {
 				return nil, fmt.Errorf("%w: turn %d (%s): %w", ErrOptions, i+1, t.Name, err)
 			}

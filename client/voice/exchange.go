@@ -5,14 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/speech"
 	"voicegw/protocol"
 )
 
 // Words are the content of a turn.
 type Words struct {
 	// Recording is used by the act Say, Text by the act Type.
-	Recording *speech.Recording
+	Recording *Recording
 	Text      string
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"voicegw/audio"
-	"voicegw/client/speech"
 	"voicegw/protocol"
 )
 
@@ -116,7 +115,7 @@ func (s *stage) prepare(verb, rest string) {
 		for i := range pcm {
 			pcm[i] = byte(i*i%251) & 0x3f
 		}
-		r, err := speech.Of("said", audio.Clip{Rate: 8000, PCM: pcm}, 8000)
+		r, err := NewRecording("said", audio.Clip{Rate: 8000, PCM: pcm}, 8000)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/speech"
 )
 
 // microphone cuts speech and silence into frames on a fixed schedule. Frame n holds the sound from n to n+1 frame
@@ -16,10 +15,10 @@ type microphone struct {
 	began   time.Time
 	silence []byte // a shared frame
 
-	n    int64             // frames taken so far
-	says *speech.Recording // nil for silence
-	from int64             // its first frame
-	at   int               // bytes of it taken
+	n    int64      // frames taken so far
+	says *Recording // nil for silence
+	from int64      // its first frame
+	at   int        // bytes of it taken
 }
 
 func newMicrophone(rate int, length time.Duration, silence []byte, now time.Time) *microphone {
@@ -31,7 +30,7 @@ func (m *microphone) due() time.Time { return m.began.Add(time.Duration(m.n+1) *
 
 // say begins a recording with the first frame not in the past. It returns when its first sample is spoken, by the
 // schedule.
-func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
+func (m *microphone) say(now time.Time, r *Recording) time.Time {
 	passed := now.Sub(m.began)
 	m.says, m.at = r, 0
 	m.from = max(int64((passed+m.length-1)/m.length), m.n)

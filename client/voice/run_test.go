@@ -6,16 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/speech"
 	"voicegw/protocol"
 )
 
 const ms1 = time.Millisecond
 
 // recordings are the built-in ones.
-func recordings(t *testing.T) *speech.Library {
+func recordings(t *testing.T) *Library {
 	t.Helper()
-	l, err := speech.Load(speech.Options{Rate: 16000, Any: true})
+	l, err := LoadLibrary(LibraryOptions{Rate: 16000, Any: true})
 	if err != nil {
 		t.Fatal(err)
 	}

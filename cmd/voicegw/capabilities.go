@@ -18,7 +18,6 @@ import (
 	"voicegw/internal/backends/contacts"
 	"voicegw/internal/backends/image"
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/embed"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
 	"voicegw/internal/backends/kb/source"
@@ -33,7 +32,7 @@ import (
 type capabilities struct {
 	// Fixed after openCapabilities.
 	logger    *slog.Logger
-	embed     *embed.Cache // nil without an endpoint
+	embed     *kb.EmbeddingCache // nil without an endpoint
 	kb        kb.Index
 	library   *kb.Library    // kb, limited to the namespaces that each user may read
 	source    *source.Source // keeps kb in sync with its folder
@@ -174,19 +173,12 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 }
 
 // newEmbedder may return nil: no endpoint is configured.
-func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
+func newEmbedder(cfg config.Embeddings) (*kb.EmbeddingCache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
 	}
-	client, err := newEmbedClient(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
-}
-
-func newEmbedClient(cfg config.Embeddings) (*embed.Client, error) {
-	return embed.New(embed.Options{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
+	client := kb.NewEmbeddingClient(kb.EmbeddingOptions{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
+	return kb.NewEmbeddingCache(client, kb.EmbeddingCacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
 func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {

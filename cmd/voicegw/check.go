@@ -147,10 +147,6 @@ func (c *configCheck) place(where, path string, folder bool) {
 func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	_, err := newGrants(cfg.Namespaces)
 	c.add("kb.namespaces", err)
-	if cfg.Embeddings.BaseURL != "" {
-		_, err = newEmbedClient(cfg.Embeddings)
-		c.add("kb.embeddings", err)
-	}
 	synonyms, err := openSynonyms(cfg)
 	if err != nil {
 		c.add("kb.synonyms", err)

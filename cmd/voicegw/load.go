@@ -10,7 +10,7 @@ import (
 
 	"voicegw/client/load"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/config"
 )
 
@@ -84,7 +84,7 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	rep, err := load.Run(ctx, options)
 	progress.End()
 	switch {
-	case errors.Is(err, load.ErrOptions), errors.Is(err, load.ErrSchedule), errors.Is(err, speech.ErrSpeech):
+	case errors.Is(err, load.ErrOptions), errors.Is(err, load.ErrSchedule), errors.Is(err, voice.ErrRecordings):
 		return usage(err)
 	case err != nil:
 		return err

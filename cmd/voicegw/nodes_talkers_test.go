@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
@@ -94,7 +93,7 @@ func (c *talker) colour() string { return fmt.Sprintf("shade%d", c.n) }
 // crowd is callers that talk through a balancer.
 type crowd struct {
 	site    *site
-	speech  *speech.Recording
+	speech  *voice.Recording
 	client  *http.Client
 	talkers []*talker
 	hangUp  context.CancelFunc
@@ -151,7 +150,7 @@ type returned struct {
 // newCrowd has callers talk, half of them over each wire, until hang.
 func newCrowd(t *testing.T, s *site, n int, change func(c *talker)) *crowd {
 	t.Helper()
-	lines, err := speech.Load(speech.Options{Rate: callerRate, Lines: []string{spokenWords}})
+	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: callerRate, Lines: []string{spokenWords}})
 	if err != nil {
 		t.Fatal(err)
 	}

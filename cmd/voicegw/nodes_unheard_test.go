@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/internal/conversation"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
@@ -79,7 +79,7 @@ func (h *hearer) hears(what string, until func() bool) {
 }
 
 // speaks says something, and is silent after it.
-func (h *hearer) speaks(r *speech.Recording) {
+func (h *hearer) speaks(r *voice.Recording) {
 	h.t.Helper()
 	silence := make([]byte, audio.Bytes(callerRate, 1500*time.Millisecond))
 	for frame := range slices.Chunk(slices.Concat(r.PCM, silence), audio.Bytes(callerRate, callerFrame)) {
@@ -107,7 +107,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 			all = append(all, h)
 		}
 	}
-	lines, err := speech.Load(speech.Options{Rate: callerRate, Lines: []string{spokenWords}})
+	lines, err := voice.LoadLibrary(voice.LibraryOptions{Rate: callerRate, Lines: []string{spokenWords}})
 	if err != nil {
 		t.Fatal(err)
 	}

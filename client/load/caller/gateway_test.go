@@ -16,7 +16,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
@@ -278,7 +277,7 @@ func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, o
 }
 
 // libraryOf has the recording it.wav.
-func libraryOf(t *testing.T) *speech.Library {
+func libraryOf(t *testing.T) *voice.Library {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "it.wav")
 	var b bytes.Buffer
@@ -288,7 +287,7 @@ func libraryOf(t *testing.T) *speech.Library {
 	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := speech.Load(speech.Options{Rate: 16000, Paths: []string{path}})
+	l, err := voice.LoadLibrary(voice.LibraryOptions{Rate: 16000, Paths: []string{path}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/report"
-	"voicegw/client/speech"
 	"voicegw/client/voice"
 )
 
@@ -18,7 +17,7 @@ type Settings struct {
 	URL string
 	// Speech has the script's recordings.
 	Script *Script
-	Speech *speech.Library
+	Speech *voice.Library
 	// Collector gets the measurements.
 	Collector *report.Collector
 	// Provider overrides the script's if not empty.

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Name is the name of a calendar, as a model knows it. The operator decides which calendar it
-// means.
+// Name is a calendar's name for models. The operator assigns a calendar to it.
 type Name string
 
 // The names.
@@ -21,31 +20,29 @@ const (
 	Personal Name = "personal"
 )
 
-// Names lists all names, in the order in which they are shown.
+// Names lists all names, in the order for display.
 func Names() []Name { return []Name{Primary, Team, Personal} }
 
-// Calendar is a backend: it keeps the calendars behind the names. Its errors are [*Error], or
-// that of a context that has ended before anything was changed. It may be used concurrently.
+// Calendar is a backend with a calendar for each name. Its errors are [*Error], or the error of a context that ended
+// before a change. It may be used concurrently.
 type Calendar interface {
-	// Busy returns the events of one calendar that keep its owner busy and overlap
-	// [q.From, q.To): each occurrence of a recurring one, and none that is cancelled, declined
-	// or marked as free time. They are not cut to the range and are in no order. The error is of
-	// kind NotFound if q.Calendar is not configured.
+	// Busy returns the events of one calendar that keep its owner busy and overlap [q.From, q.To): each occurrence of a
+	// recurring event, but no event that is cancelled, declined or marked as free time. They are not cut to the range
+	// and are in no order. The error is of kind NotFound if q.Calendar is not configured.
 	Busy(ctx context.Context, q Query) (Found, error)
-	// Create puts an event into the primary calendar. If one of the same Key exists, it returns
-	// that one, as it is now, with created false, and changes nothing: any number of calls, even
-	// at the same time, make one event. After an error that is Unsure the event may exist, or
-	// may appear later.
+	// Create adds an event to the primary calendar. If an event with the same Key exists, it returns that event, with
+	// created false, and changes nothing: any number of calls, even concurrent ones, make one event. After an Unsure
+	// error the event may exist, or may appear later.
 	Create(ctx context.Context, d Draft) (e Event, created bool, err error)
-	// Find looks for the event of a key in the primary calendar. It returns found false without
-	// an error only if the calendar has answered that the event does not exist.
+	// Find looks for the event of a key in the primary calendar. It returns found false without an error only if the
+	// calendar has answered that the event does not exist.
 	Find(ctx context.Context, key string) (e Event, found bool, err error)
 }
 
 // Query is a question to one calendar.
 type Query struct {
 	Calendar Name
-	// From and To bound the time asked for, half open.
+	// From and To bound the time, half open.
 	From, To time.Time
 	// Details asks for titles, places and people. Without it a backend may omit them.
 	Details bool
@@ -54,61 +51,55 @@ type Query struct {
 // Found is the answer of a calendar.
 type Found struct {
 	Events []Event
-	// Unread are events that exist and could not be read, so that their time is missing in
-	// Events.
+	// Unread are existing events that are missing in Events.
 	Unread []Unread
 }
 
 // Unread is an event, or a file of events, that could not be read.
 type Unread struct {
 	// ID identifies it to the operator.
-	ID string
-	// Err says why.
+	ID  string
 	Err error
 }
 
 // Event is one occurrence of an event.
 type Event struct {
-	// ID is the backend's id (all occurrences of a series have the same one); Version changes
-	// with every change (an etag). Either may be empty.
+	// ID is the backend's id, which all occurrences of a series share; Version is an etag. Either may be empty.
 	ID, Version string
 	Calendar    Name
 	// Start and End bound it, half open, UTC.
 	Start, End time.Time
-	// AllDay says that the event has days and no times: Start and End are midnights in the
-	// calendar's zone.
+	// AllDay means that Start and End are midnights in the calendar's zone.
 	AllDay bool
-	// Tentative says that it is not confirmed.
+	// Tentative means not confirmed.
 	Tentative bool
-	// Private says that its details are private; they are left out.
+	// Private means that the details are omitted.
 	Private bool
 
 	// The details: plain text, bounded in length.
 	Title, Description, Location string
 	// MeetingURL is the address of the video meeting; empty if the event has no such meeting.
 	MeetingURL string
-	// MeetingPending says that the link is being made.
+	// MeetingPending means that the calendar is still making the link.
 	MeetingPending bool
 	// Attendees are e-mail addresses.
 	Attendees []string
-	// Invitations says what happened to the invitations, for an event that Create has
-	// returned.
+	// Invitations is set in events that Create returns.
 	Invitations Invitations
 }
 
-// Invitations says what happens to invitations.
+// Invitations is the state of an event's invitations.
 type Invitations string
 
 // The values of Invitations.
 const (
-	// InvitationsNone: nobody is to be invited.
+	// InvitationsNone: the event has no attendees.
 	InvitationsNone Invitations = "none"
 	// InvitationsSent: the calendar sends them.
 	InvitationsSent Invitations = "sent"
-	// InvitationsByServer: the attendees are in the event, and the server decides whether to
-	// tell them.
+	// InvitationsByServer: the server decides whether to send them.
 	InvitationsByServer Invitations = "left_to_the_calendar_server"
-	// InvitationsNotSent: nobody is told; the attendees are only noted.
+	// InvitationsNotSent: the event names the attendees, but they get no invitation.
 	InvitationsNotSent Invitations = "not_sent"
 )
 
@@ -117,21 +108,19 @@ const (
 	maxTitle       = 200
 	maxDescription = 2000
 	maxAttendees   = 50
-	// maxLength bounds how long an event may last: one of weeks is nearly always a wrong
-	// date.
+	// maxLength bounds the length of an event: a longer one nearly always has a wrong date.
 	maxLength = 7 * 24 * time.Hour
 	// MaxRange bounds the range of a query.
 	MaxRange = 31 * 24 * time.Hour
-	// maxAhead is how many years ahead an event may begin.
+	// maxAhead bounds the time until an event begins, in years.
 	maxAhead = 20
-	// grace is how long ago an event may have begun: "now" is written down, asked about
-	// and approved before the event is made.
+	// grace bounds the time since an event began: a draft that begins now needs time for its approval.
 	grace = 10 * time.Minute
 	// maxOffset is the largest offset from UTC of any time zone, in either direction.
 	maxOffset = 14 * time.Hour
 )
 
-// Draft is an event to be made.
+// Draft is an event to create.
 type Draft struct {
 	// Key identifies the event; see [Key].
 	Key        string
@@ -140,27 +129,24 @@ type Draft struct {
 	// Description may be empty, Attendees nil; they are plain e-mail addresses.
 	Description string
 	Attendees   []string
-	// Meeting asks for a link to a video meeting. A backend that can make one does; another one
-	// uses MeetingURL, if it is set.
+	// Meeting requests a link to a video meeting. A backend that cannot make one uses MeetingURL, if it is set.
 	Meeting    bool
 	MeetingURL string
-	// Now is when it was asked for; the zero time allows any start.
+	// Now is the time of the request; zero allows any start.
 	Now time.Time
 }
 
 var keyForm = regexp.MustCompile(`^[a-v0-9]{8,64}$`)
 
-// Key identifies an event that a person wants: its user, times and title. It is the same for
-// every call with the same meaning, however the times are written (10:00Z or 12:00+02:00) and
-// whatever spaces and capitals the title has. It has only characters that all backends accept in
-// an id: a-v and digits.
+// Key identifies an event by its user, title and times. The form of the times (10:00Z or 12:00+02:00) and the title's
+// spaces and capitals do not change it. It consists of a-v and digits, which all backends accept in an id.
 func Key(user, title string, start, end time.Time) string {
 	title = strings.ToLower(strings.Join(strings.Fields(title), " "))
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d", user, title, start.Unix(), end.Unix()))
 	return "vg" + hex.EncodeToString(sum[:16])
 }
 
-// Check returns the first problem of a draft as an [*Error] of kind Invalid; nil if it has none.
+// Check returns the first problem of a draft as an [*Error] of kind Invalid, or nil.
 func (d Draft) Check() error {
 	if !keyForm.MatchString(d.Key) {
 		return Errorf(Invalid, nil, "The event has no key.")

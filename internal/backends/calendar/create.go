@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// Made is an event that [Desk.Create] has found in the calendar.
+// Made is the result of [Desk.Create].
 type Made struct {
 	Event Event
 	// Created is false if the event existed already.
 	Created bool
-	// LookedUp says that the calendar did not confirm the event, and that a look-up found it.
+	// LookedUp means that the calendar did not confirm the event, but a look-up found it.
 	LookedUp bool
 }
 
-// Create makes an event, once for each key; see [Calendar]. A draft that asks for a meeting gets
-// the desk's link if the backend makes none.
+// Create makes an event, once for each key; see [Calendar]. A draft that requests a meeting gets the desk's link if the
+// backend makes none.
 //
-// If no answer says whether the event was made, Create looks it up within the time of ctx. An
-// error is Unsure only if that has failed as well: then the event may exist. Creating it again is
-// safe in any case, and finds it.
+// If the backend's error is Unsure, Create looks the event up within the time of ctx. Its own error is Unsure only if
+// that fails too: then the event may exist. Calling Create again is always safe.
 func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
 	if err := draft.Check(); err != nil {
 		return Made{}, err
@@ -42,14 +41,14 @@ func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
 	return d.lookUp(ctx, draft, failed)
 }
 
-// tryCreate leaves time for looking the event up, and for an answer.
+// tryCreate leaves time for a look-up and for the tool's answer.
 func (d *Desk) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
 	ctx, cancel := part(ctx, 3, 5)
 	defer cancel()
 	return d.calendar.Create(ctx, draft)
 }
 
-// lookUp finds out whether a draft was created without an answer.
+// lookUp looks for the event of a draft after a failed creation.
 func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
 	ctx, cancel := part(ctx, 3, 4)
 	defer cancel()
@@ -59,15 +58,14 @@ func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, er
 		"event", draft.Key, "error", failed, "found", found, "look_up_error", err)
 	switch {
 	case err == nil && !found:
-		// A request that is still on its way has the same key, and so does another try: they
-		// make one event.
+		// The first request may still arrive. It has the same key as another try, so they make one event.
 		out := *failed
 		out.Unsure = false
 		out.Message += " The event is not in the calendar. Asking again is safe and makes it once."
 		return Made{}, &out
 	case err == nil && (!e.Start.Equal(draft.Start) || !e.End.Equal(draft.End)):
 		return Made{}, &Error{Kind: Conflict, Message: "The event " + what +
-			" is in the calendar at another time; somebody has moved it.", Err: failed}
+			" is in the calendar at another time, because a person moved it.", Err: failed}
 	case err == nil:
 		e.Calendar = Primary
 		return Made{Event: e, Created: true, LookedUp: true}, nil
@@ -83,8 +81,7 @@ func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, er
 	return Made{}, out
 }
 
-// inTime turns the end of a backend's time into an error of its own. A call that was withdrawn
-// keeps its error.
+// inTime turns an exceeded deadline into an *Error. A cancelled call keeps its error.
 func inTime(err error) error {
 	if _, named := errors.AsType[*Error](err); named || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -92,7 +89,7 @@ func inTime(err error) error {
 	return Errorf(Transient, err, "The calendar does not answer in time.")
 }
 
-// part is n parts of m of the time that ctx has left; all of it if ctx has no deadline.
+// part returns a context with n/m of the time that ctx has left, or without a deadline if ctx has none.
 func part(ctx context.Context, n, m time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -15,16 +15,16 @@ import (
 
 // DeskOptions configure a [Desk].
 type DeskOptions struct {
-	// Zone is the zone of times in words for users whose own is not known; nil means UTC.
+	// Zone is for users whose own is unknown; nil means UTC.
 	Zone *time.Location
-	// MeetingURL is the link of video meetings for a backend that makes none itself. "{id}" in
-	// it is replaced by letters and digits that no other event has. Empty means no link.
+	// MeetingURL is the link to video meetings for a backend that makes none. Each event replaces "{id}" in it by
+	// letters and digits of its own. Empty means no link.
 	MeetingURL string
-	// Logger gets a line for each event that could not be read; nil means no logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Desk is how tools query calendars and create events.
+// Desk queries calendars and creates events for tools.
 type Desk struct {
 	// Fixed after NewDesk.
 	calendar Calendar
@@ -38,18 +38,17 @@ func NewDesk(c Calendar, o DeskOptions) *Desk {
 	return &Desk{calendar: c, options: o}
 }
 
-// Zone returns the zone in which a user's local times are read and times are put into words: the user's
-// own by its IANA name or, if that is empty or unknown, the desk's.
+// Zone returns the zone with the user's IANA name; if that is empty or unknown, the desk's.
 func (d *Desk) Zone(users string) *time.Location { return user.ZoneOr(users, d.options.Zone) }
 
-// Request asks when somebody is free.
+// Request is a question about free time.
 type Request struct {
 	From, To time.Time
-	// Calendars to ask, each once; empty means the primary one.
+	// Calendars are the names to query; empty means the primary one.
 	Calendars []Name
-	// Details asks for the events behind the busy periods.
+	// Details requests the events of the busy periods.
 	Details bool
-	// Least is the shortest free time that counts.
+	// Least is the minimum length of free time.
 	Least time.Duration
 	// Zone is the zone of Availability.Summary; nil means the desk's.
 	Zone *time.Location
@@ -57,27 +56,25 @@ type Request struct {
 
 // Availability is the answer to a [Request].
 type Availability struct {
-	// Busy is merged over all calendars; Free is the time between. Both lie inside the
-	// request's range and are sorted.
+	// Busy is merged over all calendars; Free is the time between. Both lie inside the request's range and are sorted.
 	Busy, Free []Period
-	// Events are the events of Busy, sorted by start; nil unless details were asked for.
+	// Events are the events of Busy, sorted by start; nil without Request.Details.
 	Events []Event
-	// Missing are the calendars that could not be asked: Busy lacks their events.
+	// Missing are the calendars whose query failed: Busy lacks their events.
 	Missing []Missing
-	// Unread is how many events, or files of them, could not be read.
+	// Unread is the number of events, or files of them, that could not be read.
 	Unread int
-	// Summary describes the answer in words, in the request's zone.
+	// Summary describes the answer in English, in the request's zone.
 	Summary string
 }
 
-// Missing is a calendar that could not be asked.
+// Missing is a calendar whose query failed.
 type Missing struct {
 	Calendar Name
 	Err      error
 }
 
-// Availability asks the calendars, all at once. The answer names calendars that could not be
-// asked; if none could, the first one's error is returned.
+// Availability queries the calendars concurrently. If all queries fail, it returns the first one's error.
 func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error) {
 	switch {
 	case !r.To.After(r.From):
@@ -98,7 +95,7 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	var periods []Period
 	for i, name := range names {
 		if errs[i] != nil {
-			d.options.Logger.Warn("a calendar cannot be asked", "calendar", string(name), "error", errs[i])
+			d.options.Logger.Warn("a calendar query failed", "calendar", string(name), "error", errs[i])
 			a.Missing = append(a.Missing, Missing{name, errs[i]})
 			continue
 		}
@@ -131,8 +128,8 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	return a, nil
 }
 
-// ask asks each calendar on a goroutine of its own and waits for all, but leaves time to answer:
-// one that hangs does not lose the others' answers.
+// ask queries the calendars concurrently. It leaves time to answer, so that a calendar that hangs does not lose the
+// answers of the others.
 func (d *Desk) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
 	ctx, cancel := part(ctx, 9, 10)
 	defer cancel()
@@ -166,7 +163,6 @@ func unique(names []Name) []Name {
 	return once
 }
 
-// errNoCalendar is wrapped by the error of a name that nothing stands behind.
 var errNoCalendar = errors.New("nothing is configured for this name")
 
 // NoCalendar is the error for a name that is not configured.

@@ -23,15 +23,14 @@ const (
 	FieldAttendees   Field = "attendees"
 )
 
-// Problem is one reason why a draft cannot become an event.
+// Problem is an error in a draft.
 type Problem struct {
 	Field Field
-	// Message says what is wrong and how to correct it, in words for a model.
+	// Message describes the problem and its correction to a model.
 	Message string
 }
 
-// Problems lists everything that is wrong with a draft except for its key. It is empty for a
-// valid one.
+// Problems returns all problems of a draft except its key.
 func (d Draft) Problems() []Problem {
 	var all []Problem
 	bad := func(f Field, format string, args ...any) {
@@ -61,7 +60,7 @@ func (d Draft) Problems() []Problem {
 	return slices.Concat(all, d.timeProblems())
 }
 
-// timeProblems lists what is wrong with a draft's times.
+// timeProblems returns the problems of a draft's times.
 func (d Draft) timeProblems() []Problem {
 	var all []Problem
 	bad := func(f Field, format string, args ...any) {
@@ -72,7 +71,7 @@ func (d Draft) timeProblems() []Problem {
 		at    time.Time
 	}{{FieldStart, d.Start}, {FieldEnd, d.End}} {
 		if _, seconds := t.at.Zone(); time.Duration(seconds).Abs()*time.Second > maxOffset {
-			bad(t.field, "No clock is %s away from UTC; offsets go from -12:00 to +14:00.", t.at.Format("-07:00"))
+			bad(t.field, "The offset %s does not exist; offsets are -12:00 to +14:00.", t.at.Format("-07:00"))
 		}
 	}
 	switch {
@@ -94,11 +93,10 @@ func (d Draft) timeProblems() []Problem {
 	return all
 }
 
-// isBlank says whether s has nothing that a person could read.
+// isBlank reports whether s has no visible letter, number or symbol.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return textutil.IsVisible(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
 }
 
-// turns says whether r changes the writing direction of a title and of the text around it,
-// which would mislead the person who approves it.
+// turns reports whether r changes the writing direction, which could mislead the person who approves a title.
 func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }

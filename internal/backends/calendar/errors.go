@@ -8,7 +8,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Kind classifies the failures of a calendar, for the code that has to react.
+// Kind classifies the failures of a calendar.
 type Kind string
 
 // The kinds.
@@ -19,38 +19,43 @@ const (
 	NotFound Kind = "not_found"
 	// Auth: the calendar rejects the gateway's credentials, or they lack a permission.
 	Auth Kind = "auth"
-	// RateLimit: too many requests; RetryAfter is the calendar's pause, if it named one.
+	// RateLimit: too many requests.
 	RateLimit Kind = "rate_limit"
 	// Transient: the same request may succeed later.
 	Transient Kind = "transient"
-	// Conflict: something else is in the place of the event.
+	// Conflict: another event has the same id or name.
 	Conflict Kind = "conflict"
-	// Permanent: it will not succeed until somebody changes the configuration or the
-	// calendar.
+	// Permanent: the request needs another configuration or calendar.
 	Permanent Kind = "permanent"
 )
 
 // Error is the error of every backend.
 type Error struct {
 	Kind Kind
-	// Message says what went wrong, in words that a model may say to a user: no
-	// address, no account, no secret.
+	// Message is for models and users. It contains no address, account or secret.
 	Message string
-	// RetryAfter is the pause that the calendar asked for; 0 if it did not ask for a pause.
+	// RetryAfter is the pause that the calendar requested; 0 means none.
 	RetryAfter time.Duration
-	// Unsure says that an event may have been created, or may be created yet: the request was
-	// sent, and no answer came.
+	// Unsure means that the calendar got the request but did not answer it, so the event may exist, or may appear later.
 	Unsure bool
 	// Err is the cause, only for the log; it may be nil.
 	Err error
 }
 
-// Errorf makes an [Error] of kind whose cause is err, which may be nil.
+// Errorf makes an [Error] with a cause, which may be nil.
 func Errorf(kind Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Err: bounded.Bare(err)}
 }
 
-// Error is the kind, the message and the cause.
+// TooLarge is the error of a calendar with more data or events than a backend reads.
+func TooLarge(err error) *Error {
+	return Errorf(Permanent, err, "The calendar is too large to read.")
+}
+
+// Occupied is the message of a creation whose id belongs to another entry of the calendar.
+const Occupied = "The calendar already has another entry with the id of this event."
+
+// Error returns the kind, the message and the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("calendar: %s: %s: %v", e.Kind, e.Message, e.Err)
@@ -58,10 +63,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("calendar: %s: %s", e.Kind, e.Message)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of err, and Transient for an unknown error, because it may pass.
+// KindOf returns the kind of err, or Transient for another error, because it may pass.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -10,16 +10,15 @@ type Period struct {
 	Start, End time.Time
 }
 
-// Length returns how long it lasts; 0 or less for an invalid one.
+// Length is 0 or less for an invalid period.
 func (p Period) Length() time.Duration { return p.End.Sub(p.Start) }
 
-// Overlaps says whether the two have a common time.
+// Overlaps reports whether p and q have common time.
 func (p Period) Overlaps(q Period) bool {
 	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
 }
 
-// merge returns what is covered by periods inside within: cut to it, sorted, without
-// overlaps, and what touches joined to one. It leaves periods as they are.
+// merge cuts the periods to within, sorts them, and joins those that overlap or touch. It does not change its arguments.
 func merge(periods []Period, within Period) []Period {
 	var cut []Period
 	for _, p := range periods {
@@ -44,8 +43,7 @@ func merge(periods []Period, within Period) []Period {
 	return merged
 }
 
-// gaps returns the times of at least least inside within that busy leaves, sorted.
-// busy is as Merge returns it.
+// gaps returns the periods of at least least between the busy ones inside within. busy is a result of merge.
 func gaps(busy []Period, within Period, least time.Duration) []Period {
 	var free []Period
 	add := func(start, end time.Time) {

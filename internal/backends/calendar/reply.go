@@ -14,14 +14,13 @@ import (
 // timeForm is the form of times in answers: RFC 3339, UTC, with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// The first and the last time that RFC 3339 can write.
+// The first and last times in RFC 3339.
 var (
 	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9999, 12, 31, 23, 59, 59, int(999*time.Millisecond), time.UTC)
 )
 
-// FormatTime writes a time for a model. A time that RFC 3339 cannot write becomes the nearest that it can:
-// calendars hold events that never end.
+// FormatTime formats a time for a model. A time outside RFC 3339 becomes the nearest one inside: some events never end.
 func FormatTime(t time.Time) string {
 	switch {
 	case t.Before(earliest):
@@ -32,9 +31,9 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(timeForm)
 }
 
-// ParseTime reads an argument that is a time: one of RFC 3339 with its offset, or a local time without
-// one, which is in the zone. RFC 3339 allows a small t and z, which Go's own parser does not accept. A local time that
-// a change of the clocks leaves out or repeats is read as [time.Date] does.
+// ParseTime parses a tool's argument: an RFC 3339 time, or a local time of the zone, without an offset. It also accepts a
+// lower-case t and z, which RFC 3339 allows and package time does not. [time.Date] decides about local times that a
+// change of the clocks skips or repeats.
 func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
@@ -50,16 +49,16 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 
 // PeriodReply is a time in an answer.
 type PeriodReply struct {
-	// Start and End are RFC 3339 UTC with milliseconds; End is not part of it.
+	// Start and End are RFC 3339 UTC with milliseconds; End is exclusive.
 	Start string `json:"start"`
 	End   string `json:"end"`
 	// Words describe it in the calendar's zone.
 	Words string `json:"words"`
-	// Minutes is how long it is, rounded down.
+	// Minutes is the length, rounded down.
 	Minutes int64 `json:"minutes"`
 }
 
-// PeriodReplies makes the periods of an answer, never nil and at most limit of them.
+// PeriodReplies converts at most limit periods. It never returns nil.
 func PeriodReplies(periods []Period, limit int, zone *time.Location) []PeriodReply {
 	out := []PeriodReply{}
 	for _, p := range periods[:min(limit, len(periods))] {
@@ -68,23 +67,21 @@ func PeriodReplies(periods []Period, limit int, zone *time.Location) []PeriodRep
 	return out
 }
 
-// kinds are the errors of tools for the kinds of a calendar's errors, with advice.
+// kinds maps a calendar's errors to those of tools, with advice for the model.
 var kinds = map[Kind]struct {
 	kind       registry.ErrorType
 	suggestion string
 }{
-	Invalid:  {registry.ErrorValidation, "Correct the arguments and call the tool again."},
-	NotFound: {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
-	Auth: {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. " +
-		"Do not try again."},
+	Invalid:   {registry.ErrorValidation, "Correct the arguments and call the tool again."},
+	NotFound:  {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and continue without it."},
+	Auth:      {registry.ErrorAuth, "Tell the user that the operator of this service has to connect the calendar again. Do not try again."},
 	RateLimit: {registry.ErrorRateLimit, "Tell the user that the calendar is busy, and try again later."},
 	Transient: {registry.ErrorTransient, "Tell the user that the calendar cannot be reached right now."},
-	Conflict:  {registry.ErrorConflict, "Tell the user what stands in the way, and ask for another title or time."},
+	Conflict:  {registry.ErrorConflict, "Tell the user about the conflict, and ask for another title or time."},
 	Permanent: {registry.ErrorPermanent, "Tell the user that the calendar does not work, and do not try again."},
 }
 
-// ToolError makes an error that a model can act on. The error of a context that has ended stays as it
-// is; the registry names it.
+// ToolError converts an error for a model. It leaves the error of an ended context to the registry.
 func ToolError(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
@@ -114,7 +111,7 @@ func ToolError(ctx context.Context, err error) error {
 	return out
 }
 
-// RetryAfter are the details of an error that may pass after a time.
+// RetryAfter is the detail of an error with a requested pause.
 type RetryAfter struct {
 	Seconds int64 `json:"retry_after_seconds"`
 }

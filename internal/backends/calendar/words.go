@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// spoken is how many periods a summary names.
+// spoken is the number of periods that a summary names.
 const spoken = 4
 
-// summary puts an answer into words that a model can read out.
+// summary describes an answer for a model to read aloud.
 func summary(a Availability, within Period, least time.Duration, zone *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): ", Words(within, zone), zone)
@@ -47,7 +47,7 @@ func busyWords(busy []Period, zone *time.Location) string {
 	return list(busy, zone) + verb
 }
 
-// list names the first periods, and the number of the others.
+// list names the first periods and the number of the others.
 func list(periods []Period, zone *time.Location) string {
 	var words []string
 	for i, p := range periods {
@@ -68,8 +68,7 @@ const (
 	clockForm = "15:04"
 )
 
-// Words writes a period as a person would, in zone: "Tue 24 Nov 2026 09:00-10:30". Whole days are
-// written as days.
+// Words describes a period in zone, such as "Tue 24 Nov 2026 09:00-10:30". Whole days have no times.
 func Words(p Period, zone *time.Location) string {
 	start, end := p.Start.In(zone), p.End.In(zone)
 	last := end.Add(-time.Nanosecond)
@@ -88,14 +87,13 @@ func Words(p Period, zone *time.Location) string {
 	}
 }
 
-// midnight says whether t is the beginning of its day, which is not 0:00 if the clock is put
-// forward at midnight.
+// midnight reports whether t is the beginning of its day. That is not 0:00 if the clock is put forward at midnight.
 func midnight(t time.Time) bool {
 	before := t.Add(-time.Nanosecond)
 	return t.Day() != before.Day()
 }
 
-// lengthWords says how long something is: "45 minutes", "1 hour 30 minutes".
+// lengthWords formats a duration, such as "45 minutes" or "1 hour 30 minutes".
 func lengthWords(d time.Duration) string {
 	count := func(n int, unit string) string {
 		if n == 1 {

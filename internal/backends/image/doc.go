@@ -1,7 +1,5 @@
-// Package image makes images from words and keeps them for a while. A Generator is a provider's
-// image model; Files keeps the images; a Studio combines both and
-// checks what comes from the provider before anybody sees it.
+// Package image makes images from prompts and keeps them until they expire. A [Generator] is a provider's image model,
+// [Files] keep the images, and a [Studio] combines both and checks the provider's images.
 //
-// A model and a client are given the address of an image, which nobody can guess and which
-// expires. Only a client with the address gets the bytes from Files.
+// An image's address contains a secret, so only clients that know the address get the image.
 package image

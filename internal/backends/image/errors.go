@@ -15,30 +15,28 @@ type Kind string
 const (
 	KindAuth      Kind = "auth"       // the key is wrong or lacks permission
 	KindRateLimit Kind = "rate_limit" // too many requests, or the quota is used up
-	KindTransient Kind = "transient"  // overloaded, unreachable, broken off
+	KindTransient Kind = "transient"  // overloaded, unreachable, or an incomplete answer
 	KindRefused   Kind = "refused"    // the provider's moderation refuses this image
 	KindRequest   Kind = "request"    // the provider refuses the request: model, size, prompt
 	KindAnswer    Kind = "answer"     // the answer is not an image, or exceeds a limit
 )
 
 var (
-	// ErrUnknown is returned by Files for an address that never had an image, as far as Files
-	// remembers.
-	ErrUnknown = errors.New("image: there is no such image")
-	// ErrExpired is returned by Files for an image that was removed.
-	ErrExpired = errors.New("image: the image is no longer kept")
-	// ErrFormat is wrapped by Inspect's error for bytes that are not an image of an accepted
-	// type.
+	// ErrUnknown is returned by Files for the name of an image that never existed or expired long ago.
+	ErrUnknown = errors.New("image: unknown image")
+	// ErrExpired is returned by Files for an expired or removed image.
+	ErrExpired = errors.New("image: the image has expired")
+	// ErrFormat is wrapped by errors about images of other types.
 	ErrFormat = errors.New("image: not a PNG, JPEG or WebP image")
-	// ErrSize is wrapped by the error for an image with too many bytes or pixels.
+	// ErrSize is wrapped by errors about images with too many bytes or pixels.
 	ErrSize = errors.New("image: too large")
-	// ErrKeep is wrapped by the error for an image that was made and cannot be stored.
-	ErrKeep = errors.New("image: it cannot be kept")
+	// ErrKeep is wrapped by errors of storing a new image.
+	ErrKeep = errors.New("image: storing the image")
 	// ErrClosed is returned by Files after Close.
 	ErrClosed = errors.New("image: closed")
 )
 
-// Error is the kind, the status and the cause.
+// Error returns the kind, the status, and the cause or the reason.
 func (e *Error) Error() string {
 	text := "image model: " + string(e.Kind)
 	if e.Status != 0 {
@@ -53,11 +51,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOfStatus classifies a provider's HTTP status that is not a success.
-func KindOfStatus(status int) Kind {
+// kindOf classifies a provider's unsuccessful HTTP status.
+func kindOf(status int) Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return KindAuth
@@ -70,12 +68,11 @@ func KindOfStatus(status int) Kind {
 	}
 }
 
-// maxReason is the longest Error.Reason, in characters.
+// maxReason bounds Error.Reason in characters.
 const maxReason = 300
 
-// Reason returns a provider's text in a form that can be shown: one line, of bounded length,
-// without the secrets.
-func Reason(text string, secrets ...string) string {
+// oneLine returns a provider's text as one line of bounded length, without the secrets.
+func oneLine(text string, secrets ...string) string {
 	for _, s := range secrets {
 		if s != "" {
 			text = strings.ReplaceAll(text, s, "[key]")

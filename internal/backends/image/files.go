@@ -27,34 +27,32 @@ import (
 
 // FilesOptions configure Files.
 type FilesOptions struct {
-	// Dir is the folder, created if it is missing. Required. Several processes may share it.
+	// Dir is the folder. OpenFiles creates it. Several processes may share it.
 	Dir string
-	// Life is how long an image is kept. Zero means defaults.ImageLife.
+	// Life is the time until an image expires. Zero means setting.ImageLife.
 	Life time.Duration
-	// MaxCount and MaxBytes bound the stored images; the oldest one is removed to make room.
-	// Zero means defaults.Images and defaults.ImageMB.
+	// MaxCount and MaxBytes bound the stored images; Files removes the oldest ones. Zero means setting.Images and
+	// setting.ImageMB.
 	MaxCount int
 	MaxBytes int64
-	// Logger gets a line when an image cannot be removed. Nil means no logging.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
-// Files keeps images as files of one folder. It keeps nothing in memory, so images survive a
-// restart, and processes that share the folder share the images. A file's name is the hash of
-// the image's secret name: a person who can list the folder cannot fetch images over the network.
-// It may be used concurrently.
+// Files keeps images as files in a folder. It has no state in memory, so images survive a restart, and processes that
+// share the folder share the images. A file's name is the hash of the image's secret, so a list of the folder does not
+// reveal the addresses. It may be used concurrently.
 type Files struct {
 	// Fixed after OpenFiles.
 	opts FilesOptions
 	stop context.CancelFunc
-	done sync.WaitGroup // the goroutine that sweeps
+	done sync.WaitGroup // sweepAll
 
-	mu     sync.Mutex // guards the following field, and removing images to make room
+	mu     sync.Mutex // guards the following field and removals
 	closed bool
 }
 
-// The files of the folder: an image, an image that is being written, and the note of an image
-// that was removed.
+// The extensions of files: an image, an incomplete image, and the mark of a removed image.
 const (
 	kept    = ".image"
 	partial = ".partial"
@@ -64,15 +62,15 @@ const (
 const (
 	secretBytes = 32 // 256 bits
 	sweepEvery  = time.Minute
-	// rememberFor is how long Files remembers that an image existed.
+	// rememberFor bounds the age of a removed image's mark, maxGone the number of marks.
 	rememberFor = 7 * 24 * time.Hour
 	maxGone     = 10_000
-	// maxPartial is how long writing an image may take.
+	// maxPartial bounds the age of an incomplete image.
 	maxPartial = time.Hour
 	maxHead    = 4 << 10
 )
 
-// head is the first line of an image's file, JSON; the image follows.
+// head is the first line of an image's file, in JSON. The image follows.
 type head struct {
 	Type    string    `json:"type"`
 	Width   int       `json:"width"`
@@ -81,10 +79,10 @@ type head struct {
 	Expires time.Time `json:"expires"`
 }
 
-// OpenFiles opens the folder and removes expired images from now on. The caller must close it.
+// OpenFiles opens the folder and starts to remove expired images. The caller must close the Files.
 func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.Dir == "" {
-		return nil, errors.New("image: no folder is named")
+		return nil, errors.New("image: FilesOptions.Dir is empty")
 	}
 	if o.Life <= 0 {
 		o.Life = setting.ImageLife
@@ -97,7 +95,7 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("image: the folder of images: %w", err)
+		return nil, fmt.Errorf("image: creating the folder: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Files{opts: o, stop: stop}
@@ -105,7 +103,7 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	return f, nil
 }
 
-// Close ends the removing; it may be called more than once. The images stay.
+// Close stops the removal of expired images. It may be called more than once.
 func (f *Files) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -120,7 +118,7 @@ func (f *Files) path(id, kind string) string {
 	return filepath.Join(f.opts.Dir, hex.EncodeToString(sum[:])+kind)
 }
 
-// Keep implements Store. It removes the oldest images first if there is no room.
+// Keep implements Store. It removes the oldest images if there is no room.
 func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", time.Time{}, err
@@ -131,7 +129,7 @@ func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, ex
 		return "", time.Time{}, ErrClosed
 	}
 	if int64(len(data)) > f.opts.MaxBytes {
-		return "", time.Time{}, fmt.Errorf("%w: %d bytes, and %d may be kept altogether", ErrSize, len(data), f.opts.MaxBytes)
+		return "", time.Time{}, fmt.Errorf("%w: %d bytes; the folder may have %d", ErrSize, len(data), f.opts.MaxBytes)
 	}
 	if err := f.makeRoom(int64(len(data))); err != nil {
 		return "", time.Time{}, err
@@ -151,7 +149,7 @@ func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, ex
 	return id, expires, nil
 }
 
-// write writes a file that appears complete or not at all, whatever happens meanwhile.
+// write writes a file under a temporary name and renames it, so that it appears complete or not at all.
 func (f *Files) write(id string, parts ...[]byte) (err error) {
 	name := f.path(id, partial)
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -183,11 +181,10 @@ type Image struct {
 	file *os.File
 }
 
-// Close closes it.
+// Close closes the image.
 func (i *Image) Close() error { return i.file.Close() }
 
-// Open opens an image by its name; the caller must close it. The error is ErrUnknown, ErrExpired,
-// or that of the folder.
+// Open opens an image by its name. The caller must close it. The error is ErrUnknown, ErrExpired or that of the folder.
 func (f *Files) Open(id string) (*Image, error) {
 	if b, err := base64.RawURLEncoding.DecodeString(id); err != nil || len(b) != secretBytes {
 		return nil, ErrUnknown
@@ -217,8 +214,7 @@ func (f *Files) Open(id string) (*Image, error) {
 	}, nil
 }
 
-// readHead reads the head of an image's file, and returns where the image begins. A file with an
-// invalid head is an error.
+// readHead reads and checks the head of an image's file. at is the offset of the image.
 func readHead(file *os.File) (h head, at int64, err error) {
 	line, err := bufio.NewReaderSize(io.LimitReader(file, maxHead), maxHead).ReadBytes('\n')
 	if err == nil {
@@ -299,7 +295,7 @@ func (f *Files) makeRoom(size int64) error {
 	return nil
 }
 
-// forget removes an image and notes that it existed.
+// forget removes an image and leaves a mark.
 func (f *Files) forget(name string) error {
 	path := filepath.Join(f.opts.Dir, name)
 	if err := os.WriteFile(path+gone, nil, 0o600); err != nil {
@@ -321,7 +317,7 @@ func (f *Files) sweepAll(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := f.sweep(time.Now()); err != nil {
-			f.opts.Logger.Error("old images cannot be swept", "error", err)
+			f.opts.Logger.Error("removing old images failed", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -331,7 +327,7 @@ func (f *Files) sweepAll(ctx context.Context) {
 	}
 }
 
-// sweep removes what has expired.
+// sweep removes expired images, old marks and old incomplete images.
 func (f *Files) sweep(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -339,20 +335,20 @@ func (f *Files) sweep(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	memories := 0
+	marks := 0
 	for _, e := range all {
 		if e.kind == gone {
-			memories++
+			marks++
 		}
 	}
 	var problems []error
 	for _, e := range all {
 		path := filepath.Join(f.opts.Dir, e.name+e.kind)
 		switch age := now.Sub(e.modified); {
-		case e.kind == kept && f.ended(path, now):
+		case e.kind == kept && f.expired(path, now):
 			problems = append(problems, f.forget(e.name))
-		case e.kind == gone && (age > rememberFor || memories > maxGone):
-			memories--
+		case e.kind == gone && (age > rememberFor || marks > maxGone):
+			marks--
 			problems = append(problems, ignoreMissing(os.Remove(path)))
 		case e.kind == partial && age > maxPartial:
 			problems = append(problems, ignoreMissing(os.Remove(path)))
@@ -361,11 +357,11 @@ func (f *Files) sweep(now time.Time) error {
 	return errors.Join(problems...)
 }
 
-// ended says whether an image has expired; an unreadable one counts as expired.
-func (f *Files) ended(path string, now time.Time) bool {
+// expired reports whether an image has expired or has an invalid head.
+func (f *Files) expired(path string, now time.Time) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		return false // removed meanwhile, or an error of the folder that may pass
+		return false // just removed, or an error that may pass
 	}
 	defer func() { _ = file.Close() }() // only read
 	h, _, err := readHead(file)

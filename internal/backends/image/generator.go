@@ -5,21 +5,19 @@ import (
 	"time"
 )
 
-// Request is what is to be made.
+// Request asks for images.
 type Request struct {
-	// Prompt says what the images show.
+	// Prompt describes the images.
 	Prompt string
-	// Width and Height are in pixels. A provider with other sizes makes its own most similar
-	// shape.
+	// Width and Height are in pixels. A provider with other sizes uses its most similar shape.
 	Width, Height int
-	// Count is how many images are wanted, at least 1.
+	// Count is the number of images, at least 1.
 	Count int
-	// User identifies the user to the provider, which may want to know whom abuse comes from.
-	// It reveals nothing about the user and may be empty.
+	// User is a pseudonym of the user for the provider, which can use it against abuse. It may be empty.
 	User string
 }
 
-// Generated is an image as the provider sent it, unchecked.
+// Generated is an unchecked image of a provider.
 type Generated struct {
 	Data []byte
 	// Prompt is the provider's version of the prompt; empty if it is unchanged.
@@ -28,36 +26,32 @@ type Generated struct {
 
 // Generator is an image model. It may be used concurrently.
 type Generator interface {
-	// Generate makes at least one image and at most as many as requested. The error is an *Error,
-	// or that of ctx.
+	// Generate makes 1 to r.Count images. The error is an *Error, or that of ctx.
 	Generate(ctx context.Context, r Request) ([]Generated, error)
 }
 
-// Limits of what a provider may send.
+// Limits of a provider's answer.
 const (
-	// MaxBytes is the largest image.
+	// MaxBytes bounds an image.
 	MaxBytes = 10 << 20
-	// MaxSide is the longest side, in pixels.
+	// MaxSide bounds a side in pixels.
 	MaxSide = 8192
-	// MaxCount is the most images of one request.
+	// MaxCount bounds the images of a request.
 	MaxCount = 4
-	// MaxAnswer is the largest answer of a provider, in bytes: the images in base64, and the
-	// text around them.
+	// MaxAnswer bounds an answer with images in base64, in bytes.
 	MaxAnswer = 14 << 20
 )
 
-// Error is a failure of an image model. It names no key.
+// Error is a failure of an image model. It contains no key.
 type Error struct {
 	Kind Kind
 	// Status is the HTTP status; 0 without an answer.
 	Status int
-	// RetryAfter is the pause that the provider asks for; 0 if it does not ask for a pause.
+	// RetryAfter is the pause that the provider requested; 0 means none.
 	RetryAfter time.Duration
-	// Reason is the provider's own words, at most 300 characters, for KindRefused and
-	// KindRequest; may be empty.
+	// Reason is the provider's text, at most 300 characters, for KindRefused and KindRequest; may be empty.
 	Reason string
-	// Unsure says that the request was sent and no whole answer came, so images may have been
-	// made and may cost something.
+	// Unsure means that the request was sent but the answer is incomplete, so the provider may charge for images.
 	Unsure bool
 	Err    error
 }

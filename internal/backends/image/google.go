@@ -15,40 +15,35 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultGoogleModel is used if no model is named (ai.google.dev/gemini-api/docs/deprecations, read
-// 2026-11-23).
+// DefaultGoogleModel is the default of GoogleOptions.Model (ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23).
 const DefaultGoogleModel = "gemini-3.1-flash-image"
 
-// GoogleOptions configure a Google. APIKey is required.
+// GoogleOptions configure a Google.
 type GoogleOptions struct {
-	// BaseURL is the API's root, without a path. Empty means Google's own: the Gemini
-	// API, or Vertex AI for Imagen.
+	// BaseURL is the API's root, without a path. Empty means Google's: the Gemini API, or Vertex AI for Imagen.
 	BaseURL string
-	APIKey  string
-	// Model is the image model; one whose name begins with "imagen" is called over :predict.
-	// Empty means DefaultGoogleModel.
+	// APIKey is required.
+	APIKey string
+	// Model is an image model of Gemini, or of Imagen if its name begins with "imagen". Empty means DefaultGoogleModel.
 	Model string
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
-	// means one over bounded.Shared.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Google makes images with Google's models: Gemini's image models over
-// models/{model}:generateContent (https://ai.google.dev/gemini-api/docs/image-generation,
-// read 2026-11-20), and Imagen over :predict
-// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api,
-// read 2026-11-20). Imagen is no longer part of the Gemini API; it needs Vertex AI and a key of
-// its express mode. A Google may be used concurrently.
+// Google makes images with Gemini's image models by models/{model}:generateContent
+// (https://ai.google.dev/gemini-api/docs/image-generation, read 2026-11-20), or with Imagen by :predict
+// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api, read 2026-11-20). Imagen is no
+// longer part of the Gemini API; it needs Vertex AI and a key of its express mode. A Google may be used concurrently.
 type Google struct {
 	// Fixed after NewGoogle.
 	opts   GoogleOptions
 	client *genai.Client
-	// reading is held while an answer is read and decoded; it is never closed.
+	// reading is a lock around the reading and decoding of an answer; it is never closed.
 	reading chan struct{}
 }
 
-// Bounds of an answer, in bytes: the SDK needs several times its size to decode it. A Gemini
-// model's answer holds one image, Imagen's up to four.
+// Bounds of an answer in bytes. The SDK needs several times that to decode it. A Gemini model's answer has one image,
+// Imagen's up to four.
 const (
 	maxAnswer     = 4 << 20
 	maxPrediction = 8 << 20
@@ -59,7 +54,7 @@ var _ Generator = (*Google)(nil)
 // NewGoogle makes a generator. It does not connect.
 func NewGoogle(ctx context.Context, o GoogleOptions) (*Google, error) {
 	if o.APIKey == "" {
-		return nil, errors.New("image/genai: there is no API key")
+		return nil, errors.New("image: the Google API needs a key")
 	}
 	o.Model = cmp.Or(o.Model, DefaultGoogleModel)
 	backend, most := genai.BackendGeminiAPI, int64(maxAnswer)
@@ -67,23 +62,23 @@ func NewGoogle(ctx context.Context, o GoogleOptions) (*Google, error) {
 		backend, most = genai.BackendVertexAI, maxPrediction
 	}
 	if o.BaseURL == "" {
-		// Set explicitly, or the SDK would read it from the environment.
+		// Set here, because the SDK would read it from the environment.
 		o.BaseURL = "https://generativelanguage.googleapis.com/"
 		if backend == genai.BackendVertexAI {
 			o.BaseURL = "https://aiplatform.googleapis.com/"
 		}
 	}
 	reading := make(chan struct{}, 1)
-	// An image costs money, so the library must not retry by itself.
+	// An image costs money, so the SDK must not retry.
 	once := int32(1)
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
-		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, Limits(most)), reading),
+		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, limits(most)), reading),
 		HTTPOptions: genai.HTTPOptions{
 			BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once},
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("image/genai: %s", Reason(err.Error(), o.APIKey)) // it prints the whole configuration
+		return nil, fmt.Errorf("image: %s", oneLine(err.Error(), o.APIKey)) // the error contains the key
 	}
 	return &Google{opts: o, client: client, reading: reading}, nil
 }
@@ -92,7 +87,7 @@ func imagen(model string) bool {
 	return strings.HasPrefix(model[strings.LastIndexByte(model, '/')+1:], "imagen")
 }
 
-// Generate implements image.Generator.
+// Generate implements Generator.
 func (g *Google) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	if imagen(g.opts.Model) {
 		return g.predict(ctx, r)
@@ -100,7 +95,7 @@ func (g *Google) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	return g.generateAll(ctx, r)
 }
 
-// predict asks Imagen, which makes several images in one go.
+// predict asks Imagen, which makes all images in one answer.
 func (g *Google) predict(ctx context.Context, r Request) ([]Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
@@ -128,18 +123,17 @@ func (g *Google) predict(ctx context.Context, r Request) ([]Generated, error) {
 	case len(images) > 0:
 		return images[:min(len(images), r.Count)], nil
 	case reason != "" || len(answer.GeneratedImages) == 0:
-		// Imagen answers a prompt that it refuses without any prediction.
-		return nil, &Error{Kind: KindRefused, Reason: Reason(reason, g.opts.APIKey)}
+		// Imagen refuses a prompt with an answer without predictions.
+		return nil, &Error{Kind: KindRefused, Reason: oneLine(reason, g.opts.APIKey)}
 	default:
 		return nil, noImage
 	}
 }
 
-var noImage = &Error{Kind: KindAnswer, Err: errors.New("the answer holds no image")}
+var noImage = &Error{Kind: KindAnswer, Err: errors.New("the answer contains no image")}
 
-// generateAll asks a Gemini model once for each image, all at the same time, because one answer
-// holds one image. If some requests fail, the other images are returned; if all fail, the first
-// failure is.
+// generateAll asks a Gemini model once for each image, concurrently, because an answer contains one image. It fails only
+// if all requests fail.
 func (g *Google) generateAll(ctx context.Context, r Request) ([]Generated, error) {
 	made := make([]Generated, r.Count)
 	failed := make([]error, r.Count)
@@ -194,47 +188,47 @@ func (g *Google) generate(ctx context.Context, r Request) (Generated, error) {
 			return Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
 		}
 	}
-	if said != "" { // it explains in words why it makes none
+	if said != "" { // the model explains its refusal
 		return Generated{}, g.refused(said)
 	}
 	return Generated{}, noImage
 }
 
-// googleRefusals are the reasons with which an answer ends without an image because of its content.
+// googleRefusals are the finish reasons of moderation.
 var googleRefusals = map[genai.FinishReason]bool{
 	genai.FinishReasonSafety: true, genai.FinishReasonImageSafety: true, genai.FinishReasonProhibitedContent: true,
 	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonBlocklist: true, genai.FinishReasonRecitation: true,
 	genai.FinishReasonImageRecitation: true, genai.FinishReasonSPII: true,
 }
 
-// refused is a refusal with the first available explanation.
+// refused returns a refusal with the first reason that is not empty.
 func (g *Google) refused(reasons ...string) *Error {
 	for _, reason := range reasons {
 		if reason != "" {
-			return &Error{Kind: KindRefused, Reason: Reason(reason, g.opts.APIKey)}
+			return &Error{Kind: KindRefused, Reason: oneLine(reason, g.opts.APIKey)}
 		}
 	}
 	return &Error{Kind: KindRefused}
 }
 
-// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
+// failure classifies an error of the SDK.
 func (g *Google) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return Ended(ctx, unsent())
+		return ended(ctx, unsent())
 	}
-	if over := OverBound(err); over != nil {
+	if over := overBound(err); over != nil {
 		return over
 	}
 	var refused genai.APIError
 	if !errors.As(err, &refused) {
 		return &Error{Kind: KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
-	kind := KindOfStatus(refused.Code)
-	if strings.Contains(refused.Message, "API key not valid") { // it comes with status 400
+	kind := kindOf(refused.Code)
+	if strings.Contains(refused.Message, "API key not valid") { // with status 400
 		kind = KindAuth
 	}
 	return &Error{
-		Kind: kind, Status: refused.Code, RetryAfter: retryDelay(refused.Details), Reason: Reason(refused.Message, g.opts.APIKey),
+		Kind: kind, Status: refused.Code, RetryAfter: retryDelay(refused.Details), Reason: oneLine(refused.Message, g.opts.APIKey),
 	}
 }
 
@@ -255,17 +249,17 @@ type shape struct {
 	width, height float64
 }
 
-// The shapes that the models make.
+// The shapes of the models.
 var (
 	imagenShapes = []shape{{"1:1", 1, 1}, {"3:4", 3, 4}, {"4:3", 4, 3}, {"9:16", 9, 16}, {"16:9", 16, 9}}
 	geminiShapes = append([]shape{{"2:3", 2, 3}, {"3:2", 3, 2}, {"21:9", 21, 9}}, imagenShapes...)
 )
 
-// nearest returns the model's shape that is most similar to that size.
+// nearest returns the name of the shape that is most similar to a size.
 func nearest(width, height int, shapes []shape) string {
 	best, least := "", 0.0
 	for _, s := range shapes {
-		// How much too long one of the sides is.
+		// off is the ratio of the two shapes' ratios.
 		off := (float64(width) * s.height) / (float64(height) * s.width)
 		if off < 1 {
 			off = 1 / off

@@ -6,9 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Images are made at the same time, but their answers are read one after the other, because the
-// SDK needs several times an answer's size. A turn begins when the head of an answer has come,
-// and ends when the SDK has decoded the answer.
+// Google makes images concurrently, but the SDK reads their answers one after the other, because it needs several times an
+// answer's size. A turn begins after the head of an answer and ends when the SDK has decoded the answer.
 
 type turnKey struct{}
 
@@ -22,7 +21,7 @@ func (g *Google) turn(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// inTurn returns a copy of c whose answers wait for their turn.
+// inTurn makes the answers of c wait for their turn.
 func inTurn(c *http.Client, reading chan struct{}) *http.Client {
 	c.Transport = &queue{c.Transport, reading}
 	return c
@@ -45,7 +44,7 @@ func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
 		held.Store(true)
 		return resp, nil
 	case <-r.Context().Done():
-		_ = resp.Body.Close() // its content is not used
+		_ = resp.Body.Close() // unread
 		return nil, context.Cause(r.Context())
 	}
 }

@@ -210,17 +210,17 @@ func TestKinds(t *testing.T) {
 		400: KindRequest, 401: KindAuth, 403: KindAuth, 404: KindRequest, 408: KindTransient, 409: KindTransient,
 		422: KindRequest, 429: KindRateLimit, 500: KindTransient, 503: KindTransient, 529: KindTransient,
 	} {
-		if got := KindOfStatus(status); got != want {
+		if got := kindOf(status); got != want {
 			t.Errorf("%d is %s, want %s", status, got, want)
 		}
 	}
 }
 
-func TestReason(t *testing.T) {
-	if got := Reason(" no\n\tkey sk-1 or sk-1 ", "sk-1", ""); got != "no key [key] or [key]" {
+func TestOneLine(t *testing.T) {
+	if got := oneLine(" no\n\tkey sk-1 or sk-1 ", "sk-1", ""); got != "no key [key] or [key]" {
 		t.Errorf("%q", got)
 	}
-	if got := []rune(Reason(strings.Repeat("ü ", 400))); len(got) != maxReason+1 || got[maxReason] != '…' {
+	if got := []rune(oneLine(strings.Repeat("ü ", 400))); len(got) != maxReason+1 || got[maxReason] != '…' {
 		t.Errorf("%d characters", len(got))
 	}
 	for _, e := range []*Error{

@@ -8,7 +8,7 @@ import (
 	"image/png"
 )
 
-// Info describes an image, read from its own bytes.
+// Info describes an image.
 type Info struct {
 	// Type is image/png, image/jpeg or image/webp.
 	Type string
@@ -16,27 +16,25 @@ type Info struct {
 	Width, Height int
 }
 
-// The accepted types of images. SVG can hold programs, and no provider makes GIF or other
-// formats.
+// The accepted types of images. SVG can contain programs, and no provider makes other formats.
 const (
 	TypePNG  = "image/png"
 	TypeJPEG = "image/jpeg"
 	TypeWebP = "image/webp"
 )
 
-// Inspect reads the type and size of an image from its head, whatever its declared type, and
-// checks that it is complete: an image that was cut off has no end. It does not decode the
-// picture. The error wraps ErrFormat or ErrSize.
+// Inspect returns the type and size in an image's head, and checks that the image has its end. It does not decode the
+// image. The error wraps ErrFormat or ErrSize.
 func Inspect(data []byte) (Info, error) {
 	if len(data) > MaxBytes {
-		return Info{}, fmt.Errorf("%w: %d bytes, at most %d are taken", ErrSize, len(data), MaxBytes)
+		return Info{}, fmt.Errorf("%w: %d bytes; the maximum is %d", ErrSize, len(data), MaxBytes)
 	}
 	info, err := inspect(data)
 	if err != nil {
 		return Info{}, err
 	}
 	if min(info.Width, info.Height) < 1 || max(info.Width, info.Height) > MaxSide {
-		return Info{}, fmt.Errorf("%w: %d by %d pixels, at most %d a side are taken", ErrSize, info.Width, info.Height, MaxSide)
+		return Info{}, fmt.Errorf("%w: %d by %d pixels; the maximum is %d a side", ErrSize, info.Width, info.Height, MaxSide)
 	}
 	return info, nil
 }
@@ -81,7 +79,7 @@ func inspect(data []byte) (Info, error) {
 func inspectWebP(data []byte) (Info, error) {
 	size := uint64(binary.LittleEndian.Uint32(data[4:])) + 8
 	if size != uint64(len(data)) || len(data) < 30 {
-		return Info{}, fmt.Errorf("%w: a WebP of %d bytes that says it has %d", ErrFormat, len(data), size)
+		return Info{}, fmt.Errorf("%w: a WebP of %d bytes whose head says %d", ErrFormat, len(data), size)
 	}
 	chunk := data[20:]
 	switch string(data[12:16]) {

@@ -18,26 +18,24 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultOpenAIModel is used if no model is named: of the two that OpenAI recommends, the one for
-// everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
+// DefaultOpenAIModel is the default of OpenAIOptions.Model: the model that OpenAI recommends for everyday images
+// (developers.openai.com/api/docs/deprecations, read 2026-11-23).
 const DefaultOpenAIModel = "gpt-image-2.6-flare"
 
 // OpenAIOptions configure an OpenAI.
 type OpenAIOptions struct {
-	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	// BaseURL is the API's root, with its /v1. Empty means OpenAI's.
 	BaseURL string
 	// APIKey is sent as a bearer token; empty sends none, for local servers.
 	APIKey string
 	// Model is the image model. Empty means DefaultOpenAIModel.
 	Model string
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
-	// means one over bounded.Shared.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// OpenAI makes images with OpenAI's image models, and with servers that are compatible with
-// POST /v1/images/generations (https://developers.openai.com/api/reference/resources/images,
-// read 2026-11-20). An OpenAI may be used concurrently.
+// OpenAI makes images with OpenAI's image models, or with a server that is compatible with POST /v1/images/generations
+// (https://developers.openai.com/api/reference/resources/images, read 2026-11-20). An OpenAI may be used concurrently.
 type OpenAI struct {
 	// Fixed after NewOpenAI.
 	opts    OpenAIOptions
@@ -52,9 +50,9 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 	o.Model = cmp.Or(o.Model, DefaultOpenAIModel)
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
-		// An image costs money, so the library must not retry by itself.
+		// An image costs money, so the SDK must not retry.
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(bounded.Client(o.HTTPClient, Limits(MaxAnswer))),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits(MaxAnswer))),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
@@ -62,14 +60,13 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 	return &OpenAI{opts: o, service: openai.NewImageService(options...)}
 }
 
-// Generate implements image.Generator.
+// Generate implements Generator.
 func (g *OpenAI) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	params := openai.ImageGenerateParams{
 		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
 		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
 	}
-	// The GPT image models always send base64 and refuse the parameter; others send addresses
-	// without it.
+	// The GPT image models always send base64 and refuse the parameter; others send addresses without it.
 	if gptImage(g.opts.Model) {
 		if r.User != "" {
 			params.SafetyIdentifier = openai.String(r.User)
@@ -77,7 +74,7 @@ func (g *OpenAI) Generate(ctx context.Context, r Request) ([]Generated, error) {
 	} else {
 		params.ResponseFormat = openai.ImageGenerateParamsResponseFormatB64JSON
 	}
-	// The library's own type would take several times as much memory.
+	// The SDK's own type takes several times as much memory.
 	var data []byte
 	ctx, unsent := bounded.Watch(ctx)
 	if _, err := g.service.Generate(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
@@ -90,11 +87,11 @@ func (g *OpenAI) Generate(ctx context.Context, r Request) ([]Generated, error) {
 		}
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		kind := KindTransient // it may have been cut off
+		kind := KindTransient // the answer may be incomplete
 		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
 			kind = KindAnswer
 		}
-		return nil, &Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer cannot be read: %w", err)}
+		return nil, &Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer is invalid: %w", err)}
 	}
 	var images []Generated
 	for i, one := range answer.Data {
@@ -102,13 +99,13 @@ func (g *OpenAI) Generate(ctx context.Context, r Request) ([]Generated, error) {
 			break
 		}
 		if len(one.Image) == 0 {
-			// An address instead of an image is not fetched, because it could lead anywhere.
-			return nil, &Error{Kind: KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
+			// The answer may have an address instead, which could lead anywhere.
+			return nil, &Error{Kind: KindAnswer, Err: fmt.Errorf("image %d has no b64_json", i)}
 		}
 		images = append(images, Generated{Data: one.Image, Prompt: one.RevisedPrompt})
 	}
 	if len(images) == 0 {
-		return nil, &Error{Kind: KindAnswer, Err: errors.New("the answer holds no image")}
+		return nil, &Error{Kind: KindAnswer, Err: errors.New("the answer contains no image")}
 	}
 	return images, nil
 }
@@ -120,12 +117,12 @@ func gptImage(model string) bool {
 // openAIRefusals are the error codes of moderation.
 var openAIRefusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
 
-// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
+// failure classifies an error of the SDK.
 func (g *OpenAI) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return Ended(ctx, unsent())
+		return ended(ctx, unsent())
 	}
-	if over := OverBound(err); over != nil {
+	if over := overBound(err); over != nil {
 		return over
 	}
 	var refused *openai.Error
@@ -133,8 +130,8 @@ func (g *OpenAI) failure(ctx context.Context, err error, unsent func() bool) err
 		return &Error{Kind: KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
 	e := &Error{
-		Kind: KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
-		Reason: Reason(refused.Message, g.opts.APIKey),
+		Kind: kindOf(refused.StatusCode), Status: refused.StatusCode,
+		Reason: oneLine(refused.Message, g.opts.APIKey),
 	}
 	if openAIRefusals[refused.Code] {
 		e.Kind = KindRefused

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Made is an image that was made, checked and stored.
+// Made is a checked and stored image.
 type Made struct {
-	// ID is its secret name: 256 random bits, in base64url.
+	// ID is the image's secret name: 256 random bits in base64url.
 	ID string
 	Info
-	// Prompt is what it was made from: the provider's version, or the one requested.
+	// Prompt is the provider's version of the prompt, or the request's.
 	Prompt string
-	// ExpiresAt is when it is removed, UTC.
+	// ExpiresAt is in UTC.
 	ExpiresAt time.Time
 }
 
 // Store keeps images; *Files implements it. It may be used concurrently.
 type Store interface {
-	// Keep stores an image and names it. data must not be changed afterwards.
+	// Keep stores an image and returns its name. The caller must not change data afterwards.
 	Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error)
 }
 
@@ -40,9 +40,8 @@ func NewStudio(g Generator, s Store) (*Studio, error) {
 	return &Studio{g, s}, nil
 }
 
-// Make makes images and stores the valid ones. spoilt says what was wrong with the others. The
-// error is an *Error of the provider, one of KindAnswer if the provider sent no valid image, that
-// of ctx, or one that wraps ErrKeep.
+// Make makes images and stores the valid ones. spoilt are the problems of the others. The error is an *Error, of
+// KindAnswer if the provider sent no valid image, or that of ctx, or wraps ErrKeep.
 func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []error, err error) {
 	r.Count = min(max(r.Count, 1), MaxCount)
 	all, err := s.generator.Generate(ctx, r)
@@ -65,7 +64,7 @@ func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []err
 	if len(made) == 0 {
 		cause := errors.Join(spoilt...)
 		if cause == nil {
-			cause = errors.New("it sent no image")
+			cause = errors.New("the provider sent no image")
 		}
 		return nil, spoilt, &Error{Kind: KindAnswer, Err: cause}
 	}

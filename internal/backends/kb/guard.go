@@ -12,11 +12,11 @@ import (
 
 // Guard calls one Embedder for one purpose. It may be used concurrently.
 type Guard struct {
-	// Fixed after New.
+	// Fixed after NewGuard.
 	embedder Embedder
 	log      *slog.Logger
 	purpose  string
-	options  Options
+	options  GuardOptions
 
 	count atomic.Uint64 // calls without an answer
 
@@ -25,8 +25,8 @@ type Guard struct {
 	until    time.Time
 }
 
-// Options configure a Guard.
-type Options struct {
+// GuardOptions configure a Guard.
+type GuardOptions struct {
 	// Timeout bounds the wait for an answer. Zero means only the context bounds it.
 	Timeout time.Duration
 	// Rest is how long the Embedder is not called after a failure, so that callers need not
@@ -36,8 +36,8 @@ type Options struct {
 
 const logEvery = time.Minute
 
-// New makes a Guard. A nil logger means no logging.
-func New(embedder Embedder, log *slog.Logger, purpose string, o Options) *Guard {
+// NewGuard makes a Guard. A nil logger means no logging.
+func NewGuard(embedder Embedder, log *slog.Logger, purpose string, o GuardOptions) *Guard {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
 }

@@ -76,7 +76,7 @@ func recordLanguages() []string {
 // NewRanker makes a Ranker. language is the language of every record: an ISO 639-1 code of a
 // language that can be analyzed, or "auto" or empty, which detect it from each record's text.
 func NewRanker(language string) (*Ranker, error) {
-	r := &Ranker{words: NewWordReader(), fixed: Language(language)}
+	r := &Ranker{words: NewAnalyzer(), fixed: Language(language)}
 	switch {
 	case language == autoLanguage:
 		r.fixed = Unknown

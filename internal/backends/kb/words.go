@@ -4,12 +4,12 @@ import "slices"
 
 // Analyzer makes terms. It may be used concurrently.
 type Analyzer struct {
-	// Fixed after NewWordReader.
+	// Fixed after NewAnalyzer.
 	dialects map[Language]*dialect
 }
 
-// NewWordReader makes an Analyzer.
-func NewWordReader() *Analyzer { return &Analyzer{dialects: load()} }
+// NewAnalyzer makes an Analyzer.
+func NewAnalyzer() *Analyzer { return &Analyzer{dialects: load()} }
 
 // Term is a word of a record.
 type Term struct {

@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
-	a := NewWordReader()
+	a := NewAnalyzer()
 	for text, want := range map[string]Language{
 		"The parents may stay at home for sixteen weeks.":                 "en",
 		"Bei Feuer das Gebäude über die Treppen verlassen.":               "de",
@@ -71,7 +71,7 @@ func TestDetect(t *testing.T) {
 // TestQuestion: stop words of the question's language are left out, those of another only
 // count less, and a question of nothing else keeps them.
 func TestQuestion(t *testing.T) {
-	a := NewWordReader()
+	a := NewAnalyzer()
 	show := func(text string, languages ...Language) []string {
 		var all []string
 		for _, w := range a.Question(text, languages) {
@@ -110,7 +110,7 @@ func TestQuestion(t *testing.T) {
 // TestTheSameWordAgrees: a record's word is found by the same word in a question, in every
 // language, with its accents and without.
 func TestTheSameWordAgrees(t *testing.T) {
-	a := NewWordReader()
+	a := NewAnalyzer()
 	for _, language := range append(Languages(), Unknown) {
 		r := a.NewReader(language)
 		for _, word := range strings.Fields("canción habitaciones Häuser Straße société qualità coração vrijheid running queries Øre aprendices l'été o'brien's") {
@@ -132,7 +132,7 @@ func FuzzTerms(f *testing.F) {
 	for _, seed := range []string{"Ada's e-mail", "L'hôtel ’ '' -", "ΌΣΟΣ \u0301x", "İI", "\xff\xfe", strings.Repeat("ß", 99)} {
 		f.Add(seed)
 	}
-	a := NewWordReader()
+	a := NewAnalyzer()
 	f.Fuzz(func(t *testing.T, text string) {
 		last := 0
 		for _, term := range a.NewReader(Unknown).Terms(text, Text{Language: "de"}, true) {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// query is a calendar-query REPORT (RFC 4791 section 7.8) for the events of a range. The times
-// have a fixed form, so nothing needs escaping.
+// query is a calendar-query REPORT (RFC 4791 section 7.8) for the events of a range. Its times need no escaping.
 const query = `<?xml version="1.0" encoding="utf-8"?>
 <C:calendar-query xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"><D:prop><D:getetag/><C:calendar-data/></D:prop>` +
 	`<C:filter><C:comp-filter name="VCALENDAR"><C:comp-filter name="VEVENT"><C:time-range start="%s" ` +
@@ -18,7 +17,7 @@ const query = `<?xml version="1.0" encoding="utf-8"?>
 
 const utcForm = "20060102T150405Z"
 
-// first is the earliest time in a query: servers refuse years that they cannot represent.
+// first is the earliest time of a query: servers refuse earlier years.
 var first = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func queryFor(from, to time.Time) string {
@@ -28,7 +27,7 @@ func queryFor(from, to time.Time) string {
 	return fmt.Sprintf(query, from.UTC().Format(utcForm), to.UTC().Format(utcForm))
 }
 
-// response is a part of the answer, a multistatus (RFC 4918 section 14.16).
+// response is a part of a multistatus answer (RFC 4918 section 14.16).
 type response struct {
 	Href   string  `xml:"DAV: href"`
 	Status string  `xml:"DAV: status"`
@@ -51,13 +50,13 @@ type object struct {
 }
 
 var (
-	errNotUnderstood = errors.New("caldav: the answer is no multistatus")
-	errNoObject      = errors.New("caldav: the answer has no calendar data for it")
-	errTruncated     = errors.New("caldav: the server has left events out, there are too many")
+	errMalformed = errors.New("caldav: the answer is not a multistatus")
+	errNoObject  = errors.New("caldav: the answer has no calendar data of the object")
+	errTruncated = errors.New("caldav: the server omitted events because there are too many")
 )
 
-// eachObject reads a multistatus and calls f with each calendar object, until the end or an error
-// of f. The error wraps errNotUnderstood, or is that of reading, of XML or of f.
+// eachObject reads a multistatus and calls f with each calendar object, until the end or an error of f. The error wraps
+// errMalformed, or is an error of the reader, of the XML decoder or of f.
 func eachObject(answer io.Reader, f func(object) error) error {
 	// The decoder gives each response to f and keeps none.
 	var multistatus struct {
@@ -68,9 +67,9 @@ func eachObject(answer io.Reader, f func(object) error) error {
 	err := xml.NewDecoder(answer).Decode(&multistatus)
 	switch name := multistatus.XMLName; {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: it is empty", errNotUnderstood)
+		return fmt.Errorf("%w: it is empty", errMalformed)
 	case name != xml.Name{} && name != xml.Name{Space: "DAV:", Local: "multistatus"}:
-		return fmt.Errorf("%w: it begins with %.60q", errNotUnderstood, name.Local)
+		return fmt.Errorf("%w: it begins with %.60q", errMalformed, name.Local)
 	}
 	return err
 }
@@ -90,7 +89,7 @@ func (f *responses) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
 	return nil
 }
 
-// object returns the calendar object of a response; false if it was removed meanwhile.
+// object returns the calendar object of a response, or false if the object no longer exists.
 func (r *response) object() (object, bool) {
 	o := object{href: r.Href, err: errNoObject}
 	for _, p := range r.Props {

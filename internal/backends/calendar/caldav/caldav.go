@@ -23,21 +23,19 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// URL is the server's address, or any of the user's addresses on it.
+	// URL is the address of the server, or of anything on it that belongs to the user.
 	URL string
-	// User and Password are for HTTP's basic authentication; empty means none.
+	// User and Password are for basic authentication; empty means none.
 	User, Password string
-	// Calendars say which calendar a name means: by its name on the server, by the last part
-	// of its path, by its path, or by its URL. Without an entry, Primary is the first one and
-	// the others do not exist.
+	// Calendars map names to calendars on the server: by their name there, the last part of their path, their path, or
+	// their URL. Without an entry, Primary is the first calendar and the others do not exist.
 	Calendars map[calendar.Name]string
-	// Zone is the zone of days and of times without a zone; nil means UTC.
+	// Zone is for days and for times without a zone; nil means UTC.
 	Zone *time.Location
-	// Own are the owner's e-mail addresses. The first is the organizer of created events;
-	// without one nobody is invited.
+	// Own are the owner's e-mail addresses. The first is the organizer of created events; without one, the server sends
+	// no invitations.
 	Own []string
-	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
-	// of its own.
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means a new one.
 	Transport http.RoundTripper
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -50,17 +48,16 @@ type Client struct {
 	base    *url.URL
 	wire    *wire
 	reader  ics.Reader
-	// discovering is held by the one goroutine that discovers calendars; it is never closed.
+	// discovering is a lock around the discovery of calendars; it is never closed.
 	discovering chan struct{}
-	calendars   atomic.Pointer[[]found] // nil until they are known
+	calendars   atomic.Pointer[[]found] // nil before the discovery
 }
 
-// New makes a Client. It sends nothing yet: an unreachable server is an error of the first
-// request.
+// New makes a Client. It sends no request.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
-		return nil, fmt.Errorf("caldav: the server's address must be a whole URL that begins with https:// or http://, without a password")
+		return nil, fmt.Errorf("caldav: the server's address must be an http or https URL without a user and password")
 	}
 	base.Path = cmp.Or(base.Path, "/")
 	if o.Now == nil {
@@ -82,8 +79,7 @@ func New(o Options) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.wire.client.CloseIdleConnections() }
 
-// slack is how much a server may differ from us about the limits of a day and about times without
-// a zone.
+// slack extends a query, because a server may use another zone for days and for times without a zone.
 const slack = 26 * time.Hour
 
 // Busy implements [calendar.Calendar].
@@ -109,7 +105,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	return c.read(ctx, resp.Body, q)
 }
 
-// gone forgets the discovered calendars if one of them no longer exists.
+// gone drops the discovered calendars if one of them no longer exists.
 func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	if e.Kind == calendar.NotFound {
 		c.calendars.Store(nil)
@@ -117,15 +113,13 @@ func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	return e
 }
 
-// read reads the events of an answer, one calendar object after the other, so that it never holds
-// more than one.
+// read reads the events of an answer. It holds one calendar object at a time.
 func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
 	var all calendar.Found
 	lines := 0
 	err := eachObject(answer, func(o object) error {
 		if lines += strings.Count(o.data, "\n"); lines > maxLines {
-			cause := fmt.Errorf("the answer has more than %d lines", maxLines)
-			return calendar.Errorf(calendar.Permanent, cause, "The calendar has too much in it.")
+			return calendar.TooLarge(fmt.Errorf("the answer has more than %d lines", maxLines))
 		}
 		if o.err != nil {
 			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: o.err})
@@ -142,7 +136,7 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 		all.Events = append(all.Events, one.Events...)
 		all.Unread = append(all.Unread, one.Unread...)
 		if len(all.Events)+len(all.Unread) > ics.MaxEvents {
-			return calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+			return calendar.TooLarge(ics.ErrTooMany)
 		}
 		return ctx.Err()
 	})
@@ -153,8 +147,8 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 		return all, nil
 	case isOwn:
 		return calendar.Found{}, own
-	case malformed || errors.Is(err, errNotUnderstood):
-		return calendar.Found{}, server.NotUnderstood(calendar.Permanent, err)
+	case malformed || errors.Is(err, errMalformed):
+		return calendar.Found{}, server.Malformed(calendar.Permanent, err)
 	default:
 		return calendar.Found{}, server.BrokenOff(ctx, err)
 	}
@@ -194,8 +188,8 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		e.Unsure = e.Kind == calendar.Transient
 		return calendar.Event{}, false, e
 	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
-		// A server answers 201 to a creation (RFC 9110 section 9.3.4), some answer 204. Anything
-		// else may be the page of a proxy, so look the event up.
+		// A server answers 201 to a creation (RFC 9110 section 9.3.4), some answer 204. Another status may be from a
+		// proxy.
 		drain(resp)
 		e := calendar.Errorf(calendar.Transient, nil, "The calendar server did not confirm the event (status %d).", resp.StatusCode)
 		e.Unsure = true
@@ -220,15 +214,15 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// pathOfEvent is the path of a key's event.
+// pathOfEvent returns the path of a key's event.
 func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
 	folder, err := c.pathOf(ctx, calendar.Primary)
 	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
 }
 
-var errGone = errors.New("caldav: there is no such event")
+var errGone = errors.New("caldav: the event does not exist")
 
-// existing reads the event that exists already.
+// existing reads an event.
 func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
 	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -241,7 +235,7 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	}
 	if resp.StatusCode >= 300 {
 		e := c.wire.refusal(resp)
-		if e.Kind == calendar.NotFound { // for Create: removed just now
+		if e.Kind == calendar.NotFound { // in Create, the event has just been removed
 			e.Kind, e.Err = calendar.Transient, fmt.Errorf("%w: %w", errGone, e.Err)
 		}
 		return calendar.Event{}, e
@@ -253,8 +247,7 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	}
 	e, err := c.event(data, etag)
 	if err != nil || e.ID != key {
-		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err,
-			"There is something else in the calendar where this event would be.")
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, calendar.Occupied)
 	}
 	return e, nil
 }

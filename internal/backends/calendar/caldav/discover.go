@@ -23,11 +23,11 @@ type found struct {
 
 var (
 	errNothingFound = errors.New("caldav: the server names no calendars for this user")
-	errNobody       = errors.New("caldav: the server names no principal")
+	errNoPrincipal  = errors.New("caldav: the server names no principal")
 )
 
-// pathOf returns the path of a name's calendar. It discovers the server's calendars when it first
-// needs them; one goroutine does so, and the others wait for it.
+// pathOf returns the path of a name's calendar. The first goroutine that needs the server's calendars discovers them,
+// while others wait.
 func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error) {
 	want := c.options.Calendars[name]
 	if want == "" && name != calendar.Primary {
@@ -62,7 +62,7 @@ func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error)
 	return "", calendar.Errorf(calendar.NotFound, fmt.Errorf("the server has no calendar %q", want), "There is no %s calendar.", name)
 }
 
-// direct returns the path of a calendar that is configured by a path or a URL.
+// direct returns the path of a calendar whose path or URL is configured.
 func (c *Client) direct(want string) (string, bool, error) {
 	u, err := url.Parse(want)
 	switch {
@@ -78,8 +78,8 @@ func (c *Client) direct(want string) (string, bool, error) {
 	return u.Path, true, nil
 }
 
-// discover finds the user's calendars, sorted by path: from the configured address or, if that
-// knows none, from /.well-known/caldav (RFC 6764 section 5).
+// discover returns the user's calendars, sorted by path. It starts at the configured address, then at /.well-known/caldav
+// (RFC 6764 section 5).
 func (c *Client) discover(ctx context.Context) ([]found, error) {
 	var last error
 	for _, address := range []string{c.base.String(), c.base.ResolveReference(&url.URL{Path: "/.well-known/caldav"}).String()} {
@@ -100,7 +100,7 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 			last = cmp.Or(last, err)
 		default: // the server there does not speak CalDAV
 			last = cmp.Or[error](last, calendar.Errorf(calendar.Permanent, err,
-				"There is no calendar server at the address that is configured."))
+				"There is no calendar server at the configured address."))
 		}
 	}
 	return nil, last
@@ -116,7 +116,7 @@ func (c *Client) discoverAt(ctx context.Context, address string) ([]found, error
 		return nil, err
 	}
 	if principal == "" {
-		return nil, calendar.Errorf(calendar.Auth, errNobody, "The calendar server does not know the user.")
+		return nil, calendar.Errorf(calendar.Auth, errNoPrincipal, "The calendar server does not know the user.")
 	}
 	home, err := client.FindCalendarHomeSet(ctx, principal)
 	if err != nil {

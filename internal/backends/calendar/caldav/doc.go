@@ -1,10 +1,7 @@
-// Package caldav keeps calendars on a CalDAV server (RFC 4791): Radicale, Nextcloud, Fastmail and
-// the like. It finds a user's calendars from one address (RFC 6764), asks for the events of a
-// range and expands their recurrences itself, because servers differ in how they do so. It
-// creates an event under a name made from its key, with If-None-Match, so that any number of
-// attempts make one event.
+// Package caldav uses calendars on a CalDAV server (RFC 4791), such as Radicale, Nextcloud or Fastmail. It finds a user's
+// calendars from one address (RFC 6764). It expands recurring events itself, because servers expand them differently. It
+// creates an event under its key with If-None-Match, so any number of attempts make one event.
 //
-// Redirects are followed only within the server's host, with their method: the password goes
-// nowhere else. If a server keeps a user's calendars on another host, configure that host's
-// address.
+// It follows redirects only within the server's host, so that no other host gets the password. If the calendars are on
+// another host, configure that host's address.
 package caldav

@@ -14,18 +14,16 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// server is how messages call the server.
+// server is the server's name in messages.
 const server calendar.Service = "The calendar server"
 
 const (
-	// maxRedirects bounds the redirects of a request.
+	// maxRedirects bounds the redirects of a request, maxComplaint the body of an error in bytes.
 	maxRedirects = 5
-	// maxComplaint is how much of an error's body is read, in bytes.
 	maxComplaint = 4 << 10
 )
 
-// The bounds of an answer with events, and of one that the library reads as a tree to discover
-// calendars.
+// The bounds of an answer with events, and of a discovery, which the library reads as a tree.
 var (
 	eventLimits = bounded.Limits{
 		Service: "the calendar server", Format: bounded.XML, Bytes: 16 << 20, Piece: maxObject, Depth: 32,
@@ -42,8 +40,7 @@ var (
 	errElsewhere = errors.New("caldav: redirected to another host")
 )
 
-// wire sends requests with the user's name. The library discovers calendars with its Do, which
-// returns an error for an answer that is not a success.
+// wire sends requests with the user's name and password.
 type wire struct {
 	client         *http.Client // within eventLimits
 	finder         *http.Client // within treeLimits
@@ -51,7 +48,7 @@ type wire struct {
 	now            func() time.Time
 }
 
-// Do implements webdav.HTTPClient.
+// Do implements webdav.HTTPClient for discoveries. A failed request is an error.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	resp, err := w.sendBy(w.finder, r)
 	if err != nil {
@@ -63,8 +60,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return nil, w.refusal(resp)
 }
 
-// send sends a request and follows redirects with its method. The error is that of the
-// context once it has ended.
+// send sends a request and follows redirects with its method. If the context has ended, the error wraps the context's.
 func (w *wire) send(r *http.Request) (*http.Response, error) { return w.sendBy(w.client, r) }
 
 func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, error) {
@@ -86,10 +82,10 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 			return nil, calendar.Errorf(calendar.Permanent, err, "The calendar server's address has changed.")
 		}
 	}
-	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects without end.")
+	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects too often.")
 }
 
-// redirected makes the request that a redirect asks for.
+// redirected returns the request to the address of a redirect.
 func redirected(r *http.Request, resp *http.Response) (*http.Request, error) {
 	to, err := resp.Location()
 	if err != nil {
@@ -108,8 +104,7 @@ func redirected(r *http.Request, resp *http.Response) (*http.Request, error) {
 	return next, nil
 }
 
-// sameHost says whether data for one may be sent to the other: the same host and port, or the
-// same host over TLS instead.
+// sameHost reports whether b may get the requests for a: it has the same host and port, or the same host with TLS.
 func sameHost(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -128,13 +123,13 @@ func port(u *url.URL) string {
 	}
 }
 
-// drain reads the short rest of a body, so that the connection can be used again.
+// drain reads the short rest of a body, so that the client can reuse the connection.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxComplaint)
 	_ = resp.Body.Close()
 }
 
-// readAll reads an answer with one event, and closes it.
+// readAll reads and closes an answer with one event.
 func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
 	_ = resp.Body.Close()
@@ -142,25 +137,23 @@ func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxObject {
-		return nil, calendar.Errorf(calendar.Permanent, errTooLong, "The event has too much in it.")
+		return nil, calendar.Errorf(calendar.Permanent, errTooLong, "The event is too large to read.")
 	}
 	return data, nil
 }
 
-// maxObject bounds one calendar object, in bytes: Limits.Piece does not apply to an answer that
-// is not XML.
+// maxObject bounds one calendar object in bytes. Limits.Piece bounds only XML.
 const maxObject = 2 << 20
 
-// maxParts bounds the lines of one object: an event, and its changed occurrences.
+// maxParts bounds the lines of one object, an event with its changed occurrences.
 const maxParts = 20_000
 
-// maxLines bounds the lines of all objects in an answer: decoding a line takes about a microsecond, so an answer of
-// short lines would keep a processor busy for many seconds.
+// maxLines bounds the lines of all objects in an answer, because decoding a line takes about a microsecond.
 const maxLines = 1_000_000
 
-var errTooLong = errors.New("caldav: one event is longer than is read")
+var errTooLong = fmt.Errorf("caldav: an event has more than %d bytes", maxObject)
 
-// refusal is the error for an answer that is not a success. It closes the answer.
+// refusal returns the error of an unsuccessful answer, and closes the answer.
 func (w *wire) refusal(resp *http.Response) *calendar.Error {
 	complaint, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))
 	drain(resp)
@@ -174,20 +167,20 @@ func (w *wire) refusal(resp *http.Response) *calendar.Error {
 	case code == http.StatusUnauthorized:
 		return e(calendar.Auth, "The calendar server does not accept the user and password.")
 	case strings.Contains(string(complaint), "no-uid-conflict"): // RFC 4791 section 5.3.2.1
-		return e(calendar.Conflict, "The same event is in the calendar already, under another name.")
+		return e(calendar.Conflict, "The calendar already has this event under another name.")
 	case code == http.StatusForbidden:
-		return e(calendar.Auth, "The calendar server does not allow it.")
+		return e(calendar.Auth, "The calendar server does not permit the request.")
 	case code == http.StatusNotFound, code == http.StatusGone, code == http.StatusConflict:
 		return e(calendar.NotFound, "The calendar is not on the server.")
 	case code == http.StatusTooManyRequests:
-		return e(calendar.RateLimit, "The calendar server is asked too often.")
+		return e(calendar.RateLimit, "The calendar server gets too many requests.")
 	case code == http.StatusPreconditionFailed:
-		return e(calendar.Conflict, "There is something else in the calendar where this event would be.")
+		return e(calendar.Conflict, calendar.Occupied)
 	case code == http.StatusInsufficientStorage:
 		return e(calendar.Permanent, "The calendar is full.")
 	case code == http.StatusLocked, code == http.StatusRequestTimeout, code >= 500 && code != http.StatusNotImplemented:
 		return e(calendar.Transient, "The calendar server does not work at the moment.")
 	default:
-		return e(calendar.Permanent, "The calendar server does not take the request.")
+		return e(calendar.Permanent, "The calendar server refuses the request.")
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// Fake is a calendar in memory. Its fields may be set before it is used.
+// Fake is a calendar in memory. A test may set its fields before use.
 type Fake struct {
 	// Events are the events of each name; a name without an entry is not configured.
 	Events map[calendar.Name][]calendar.Event
 	// Unread are returned with every answer.
 	Unread []calendar.Unread
-	// Errs are the errors of each calendar, CreateErr that of every Create.
+	// Errs are the errors of each calendar's Busy. CreateErr and FindErr fail every Create and Find.
 	Errs      map[calendar.Name]error
 	CreateErr error
-	// Landed says that the event is made although CreateErr is set; FindErr fails every Find.
-	Landed  bool
-	FindErr error
-	// Hang is the request that is never answered: "busy team", "create", "find".
+	FindErr   error
+	// Landed makes the event although CreateErr is set.
+	Landed bool
+	// Hang are requests that get no answer: "busy team", "create", "find".
 	Hang map[string]bool
 
 	mu     sync.Mutex // guards the following
@@ -29,7 +29,7 @@ type Fake struct {
 	drafts []calendar.Draft
 }
 
-// NewFake makes one with all names and no events.
+// NewFake makes a Fake with all names and no events.
 func NewFake() *Fake {
 	f := &Fake{Events: map[calendar.Name][]calendar.Event{}, Errs: map[calendar.Name]error{}}
 	for _, name := range calendar.Names() {
@@ -111,16 +111,16 @@ func (f *Fake) find(key string) (e calendar.Event, found bool) {
 	return e, false
 }
 
-// enter locks f.mu, after the end of ctx if what is a request that is never answered.
-func (f *Fake) enter(ctx context.Context, what string) (leave func()) {
-	if f.Hang[what] {
+// enter locks f.mu. If the request is in Hang, it first waits for the end of ctx.
+func (f *Fake) enter(ctx context.Context, request string) (leave func()) {
+	if f.Hang[request] {
 		<-ctx.Done()
 	}
 	f.mu.Lock()
 	return f.mu.Unlock
 }
 
-// Asked returns the queries so far; concurrent ones are in no order.
+// Asked returns the queries so far. Concurrent ones are in any order.
 func (f *Fake) Asked() []calendar.Query {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package calendartest tests backends of package calendar: [Suite] holds each against
-// the contract of [calendar.Calendar], and [Fake] stands in for one.
+// Package calendartest has a [Suite] of tests for every backend of package calendar, and a [Fake] backend.
 package calendartest
 
 import (
@@ -16,10 +15,10 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// Start is when the events of the suite begin.
+// start is the beginning of the suite's day.
 var start = time.Date(2030, 5, 6, 9, 0, 0, 0, time.UTC)
 
-// Draft is an event of an hour that begins n hours into the suite's day.
+// Draft returns a draft of one hour that begins n hours after start.
 func Draft(title string, n int) calendar.Draft {
 	begin := start.Add(time.Duration(n) * time.Hour)
 	return calendar.Draft{
@@ -28,8 +27,7 @@ func Draft(title string, n int) calendar.Draft {
 	}
 }
 
-// Suite tests a backend. open returns an empty one in which all names are configured; it is
-// called for each test, possibly concurrently.
+// Suite tests a backend. open returns an empty one with all names. Suite calls it for each test, possibly concurrently.
 func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 	for name, test := range map[string]func(t *testing.T, c calendar.Calendar){
 		"an empty calendar is free":              anEmptyCalendarIsFree,
@@ -37,7 +35,7 @@ func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 		"without details the times are the same": withoutDetailsTheTimesAreTheSame,
 		"asked twice it exists once":             askedTwiceItExistsOnce,
 		"of many at once one makes it":           ofManyAtOnceOneMakesIt,
-		"different deeds are different events":   differentDeedsAreDifferentEvents,
+		"different keys are different events":    differentKeysAreDifferentEvents,
 		"the range is half open":                 theRangeIsHalfOpen,
 		"the others are not touched":             theOthersAreNotTouched,
 		"an unknown name":                        anUnknownName,
@@ -49,7 +47,7 @@ func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 	}
 }
 
-// day asks for the suite's day.
+// day is a query for the suite's day.
 func day() calendar.Query {
 	return calendar.Query{Calendar: calendar.Primary, From: start, To: start.Add(8 * time.Hour), Details: true}
 }
@@ -72,7 +70,7 @@ func whatIsCreatedIsBusy(t *testing.T, c calendar.Calendar) {
 		t.Errorf("made %+v of %+v", e, d)
 	}
 	if e.Invitations == "" || e.Invitations == calendar.InvitationsNone {
-		t.Errorf("two were to be invited, and nothing is said of it: %q", e.Invitations)
+		t.Errorf("invitations of two attendees are %q", e.Invitations)
 	}
 	found := busy(t, c, day())
 	if len(found) != 1 || !found[0].Start.Equal(d.Start) || !found[0].End.Equal(d.End) || found[0].Title != d.Title {
@@ -97,7 +95,7 @@ func askedTwiceItExistsOnce(t *testing.T, c calendar.Calendar) {
 	d.Description = "other words"
 	second := create(t, c, d, false)
 	if diff := cmp.Diff(first, second); diff != "" {
-		t.Errorf("the event that is there comes back as it is: %s", diff)
+		t.Errorf("the second call changed the event (-first +second):\n%s", diff)
 	}
 	if found := busy(t, c, day()); len(found) != 1 {
 		t.Errorf("found %+v", found)
@@ -117,14 +115,14 @@ func ofManyAtOnceOneMakesIt(t *testing.T, c calendar.Calendar) {
 		t.Fatal(err)
 	}
 	if n := len(slices.DeleteFunc(made, func(m bool) bool { return !m })); n != 1 {
-		t.Errorf("%d say that they have made it", n)
+		t.Errorf("%d calls made the event, want 1", n)
 	}
 	if found := busy(t, c, day()); len(found) != 1 {
 		t.Errorf("found %+v", found)
 	}
 }
 
-func differentDeedsAreDifferentEvents(t *testing.T, c calendar.Calendar) {
+func differentKeysAreDifferentEvents(t *testing.T, c calendar.Calendar) {
 	create(t, c, Draft("Tea", 2), true)
 	create(t, c, Draft("Cake", 2), true)
 	create(t, c, Draft("Tea", 3), true)
@@ -164,7 +162,7 @@ func theOthersAreNotTouched(t *testing.T, c calendar.Calendar) {
 
 func anUnknownName(t *testing.T, c calendar.Calendar) {
 	q := day()
-	q.Calendar = "nobody's"
+	q.Calendar = "other"
 	if _, err := c.Busy(t.Context(), q); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("got %v", err)
 	}

@@ -17,13 +17,13 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// limits bound an answer: a page of pageSize events with maxAttendees each.
+// limits bound an answer: pageSize events with maxAttendees each.
 var limits = bounded.Limits{
 	Service: "Google Calendar", Format: bounded.JSON, Bytes: 8 << 20, Elements: 400 * pageSize, Depth: 32,
 	Idle: 30 * time.Second, Whole: time.Minute,
 }
 
-// server is how messages call the service.
+// server is the service's name in messages.
 const server calendar.Service = "Google"
 
 var (
@@ -32,12 +32,11 @@ var (
 	errNotSent      = errors.New("the request was not sent")
 )
 
-// call calls the API and decodes its answer into out. If the token is rejected, it gets a new
-// one, once.
+// call calls the API and decodes its answer into out. If the API rejects the token, it tries again with a new one.
 func (c *Client) call(ctx context.Context, method, path string, params url.Values, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return calendar.Errorf(calendar.Permanent, err, "The request cannot be written.")
+		return calendar.Errorf(calendar.Permanent, err, "The request cannot be encoded.")
 	}
 	if in == nil {
 		body = nil
@@ -85,7 +84,7 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 	return nil, server.Unanswered(ctx, err)
 }
 
-// answer reads an answer, and closes it.
+// answer reads and closes an answer.
 func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error {
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
@@ -99,15 +98,15 @@ func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error
 		return c.refusal(resp, data)
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return server.NotUnderstood(calendar.Transient, err)
+		return server.Malformed(calendar.Transient, err)
 	}
 	return nil
 }
 
-// tooOften are the reasons of a 403 that mean "too often" (guides/errors).
+// tooOften are the reasons of a 403 for too many requests (guides/errors).
 var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
 
-// refusal is the error for an answer that is not a success.
+// refusal returns the error of an unsuccessful answer.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
 	var body errorResponse
 	_ = json.Unmarshal(data, &body)
@@ -125,23 +124,22 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	case code == http.StatusUnauthorized:
 		return e(calendar.Auth, cause, "Google does not accept the calendar's credentials.")
 	case code == http.StatusTooManyRequests, code == http.StatusForbidden && slices.Contains(tooOften, why.Reason):
-		return e(calendar.RateLimit, cause, "Google is asked too often.")
+		return e(calendar.RateLimit, cause, "Google gets too many requests.")
 	case code == http.StatusForbidden && why.Reason == "forbiddenForServiceAccounts":
-		return e(calendar.Permanent, cause, "The calendar's account may not invite anybody; make the event without attendees.")
+		return e(calendar.Permanent, cause, "The calendar's account may not invite people; make the event without attendees.")
 	case code == http.StatusForbidden:
-		return e(calendar.Auth, cause, "Google does not allow it for this calendar.")
+		return e(calendar.Auth, cause, "Google does not permit the request for this calendar.")
 	case code == http.StatusNotFound, code == http.StatusGone:
 		return e(calendar.NotFound, cause, "There is no such calendar, or it is not shared with this service.")
 	case code == http.StatusConflict:
-		return e(calendar.Conflict, fmt.Errorf("%w: %w", errExists, cause),
-			"There is something else in the calendar where this event would be.")
+		return e(calendar.Conflict, fmt.Errorf("%w: %w", errExists, cause), calendar.Occupied)
 	case code == http.StatusPreconditionFailed:
-		return e(calendar.Conflict, cause, "The calendar has changed meanwhile.")
+		return e(calendar.Conflict, cause, "The calendar has changed in the meantime.")
 	case code == http.StatusBadRequest && strings.Contains(strings.ToLower(why.Message), "conference"):
 		return e(calendar.Permanent, fmt.Errorf("%w: %w", errNoConference, cause), "This calendar cannot make video meetings.")
 	case code == http.StatusRequestTimeout, code >= 500:
 		return e(calendar.Transient, cause, "Google does not work at the moment.")
 	default:
-		return e(calendar.Permanent, cause, "Google does not take the request.")
+		return e(calendar.Permanent, cause, "Google refuses the request.")
 	}
 }

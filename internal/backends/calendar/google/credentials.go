@@ -22,7 +22,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// scopes are the requested permissions: to read and create events, and to read free times.
+// scopes permit reading and creating events, and reading free times.
 var scopes = []string{
 	"https://www.googleapis.com/auth/calendar.events",
 	"https://www.googleapis.com/auth/calendar.freebusy",
@@ -34,8 +34,7 @@ const tokenURL = "https://oauth2.googleapis.com/token" //nolint:gosec // an addr
 // ErrCredentials is wrapped by the errors of a credentials file.
 var ErrCredentials = errors.New("google: the credentials cannot be used")
 
-// file is the JSON of a service account's key or of an authorized user, as Google's
-// console and gcloud write them.
+// file is the JSON of a service account's key or of an authorized user, in the form of Google's console and gcloud.
 type file struct {
 	Type         string `json:"type"`
 	ClientEmail  string `json:"client_email"`
@@ -47,31 +46,31 @@ type file struct {
 	TokenURI     string `json:"token_uri"`
 }
 
-// tokens gets access tokens, and keeps one while it is valid. It may be used concurrently.
+// tokens gets access tokens and keeps a valid one. It may be used concurrently.
 type tokens struct {
 	// Fixed after newTokens.
 	transport http.RoundTripper
 	source    func(ctx context.Context) oauth2.TokenSource
-	// fetching is held by the one goroutine that gets a token; it is never closed.
+	// fetching is a lock around requests for a token; it is never closed.
 	fetching chan struct{}
 	held     atomic.Pointer[oauth2.Token] // nil without one
 }
 
-// newTokens reads credentials. Its errors contain nothing of them.
+// newTokens parses credentials. Its errors contain no secret.
 func newTokens(credentials []byte, subject string, transport http.RoundTripper) (*tokens, error) {
 	var f file
 	if err := json.Unmarshal(credentials, &f); err != nil {
-		return nil, fmt.Errorf("%w: they are no JSON", ErrCredentials)
+		return nil, fmt.Errorf("%w: they are not JSON", ErrCredentials)
 	}
 	endpoint := cmp.Or(f.TokenURI, tokenURL)
 	if !secure(endpoint) {
-		return nil, fmt.Errorf("%w: their token_uri is no https URL", ErrCredentials)
+		return nil, fmt.Errorf("%w: their token_uri is not an https URL", ErrCredentials)
 	}
 	t := &tokens{transport: transport, fetching: make(chan struct{}, 1)}
 	switch {
 	case f.Type == "service_account":
 		if f.ClientEmail == "" || !isKey(f.PrivateKey) {
-			return nil, fmt.Errorf("%w: a service account has a client_email and a private_key", ErrCredentials)
+			return nil, fmt.Errorf("%w: a service account needs a client_email and a private_key", ErrCredentials)
 		}
 		c := &jwt.Config{
 			Email: f.ClientEmail, PrivateKey: []byte(f.PrivateKey), PrivateKeyID: f.PrivateKeyID,
@@ -81,9 +80,9 @@ func newTokens(credentials []byte, subject string, transport http.RoundTripper) 
 	case f.Type != "authorized_user":
 		return nil, fmt.Errorf("%w: their type is %.40q; it must be service_account or authorized_user", ErrCredentials, f.Type)
 	case f.ClientID == "" || f.ClientSecret == "" || f.RefreshToken == "":
-		return nil, fmt.Errorf("%w: an authorized user has a client_id, a client_secret and a refresh_token", ErrCredentials)
+		return nil, fmt.Errorf("%w: an authorized user needs a client_id, a client_secret and a refresh_token", ErrCredentials)
 	case subject != "":
-		return nil, fmt.Errorf("%w: only a service account acts for a subject", ErrCredentials)
+		return nil, fmt.Errorf("%w: only a service account can act for a subject", ErrCredentials)
 	default:
 		c := &oauth2.Config{
 			ClientID: f.ClientID, ClientSecret: f.ClientSecret,
@@ -96,7 +95,7 @@ func newTokens(credentials []byte, subject string, transport http.RoundTripper) 
 	return t, nil
 }
 
-// secure says whether a secret may be sent to an address.
+// secure reports whether an address may get secrets.
 func secure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -116,7 +115,7 @@ func isKey(text string) bool {
 	return err8 == nil || err1 == nil
 }
 
-// token returns an access token that is valid for a while.
+// token returns a valid access token.
 func (t *tokens) token(ctx context.Context) (string, error) {
 	select {
 	case t.fetching <- struct{}{}:
@@ -127,7 +126,7 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	if held := t.held.Load(); held.Valid() {
 		return held.AccessToken, nil
 	}
-	// The library sends without a context; this client adds ours.
+	// The library sends without a context, so the client adds it.
 	via := &during{ctx: ctx, next: t.transport}
 	got, err := t.source(context.WithValue(ctx, oauth2.HTTPClient, bounded.Unfollowed(via))).Token()
 	if err != nil {
@@ -137,7 +136,7 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	return got.AccessToken, nil
 }
 
-// refused forgets a token that the API rejected.
+// refused drops a token that the API rejected.
 func (t *tokens) refused(access string) {
 	if held := t.held.Load(); held != nil && held.AccessToken == access {
 		t.held.CompareAndSwap(held, nil)
@@ -149,7 +148,7 @@ var tokenLimits = bounded.Limits{
 	Service: "Google's sign-in", Format: bounded.JSON, Bytes: 256 << 10, Elements: 1000, Idle: 30 * time.Second, Whole: 30 * time.Second,
 }
 
-// during sends the one request of a call with the call's context.
+// during sends a request with the context of a call.
 type during struct {
 	ctx    context.Context //nolint:containedctx // for the length of one call
 	next   http.RoundTripper
@@ -164,7 +163,7 @@ func (d *during) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// noted keeps the reason why a body ends early, because the library keeps only its text.
+// noted records the error of a body, because the library keeps only its text.
 type noted struct {
 	io.ReadCloser
 	call *during
@@ -178,11 +177,10 @@ func (n *noted) Read(p []byte) (int, error) {
 	return count, err
 }
 
-var errNoToken = errors.New("google: the token endpoint's answer is not understood")
+var errNoToken = errors.New("google: the token endpoint's answer is invalid")
 
-// tokenError says why there is no token; failed is why no answer came, or nil. The endpoint's
-// text is left out except for its code (RFC 6749 section 5.2), and so is the library's: both may
-// contain what was sent.
+// tokenError converts an error of the library; failed is the request's own error, or nil. Of the endpoint's text it keeps
+// only the code (RFC 6749 section 5.2), because the text may contain the request.
 func tokenError(ctx context.Context, err, failed error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -202,7 +200,7 @@ func tokenError(ctx context.Context, err, failed error) error {
 	return tokenRefused(refused.Response.StatusCode, cause)
 }
 
-// tokenOver is the error for an answer of the token endpoint over its bounds.
+// tokenOver is the error of a token endpoint's answer that exceeds its bounds.
 func tokenOver(over *bounded.Error) error {
 	if over.Bound == bounded.BoundFailure {
 		return tokenRefused(over.Status, over)
@@ -210,13 +208,13 @@ func tokenOver(over *bounded.Error) error {
 	return server.TooMuch(over)
 }
 
-// tokenRefused is the error for a status of the token endpoint that is not a success.
+// tokenRefused is the error of an unsuccessful status of the token endpoint.
 func tokenRefused(code int, cause error) error {
 	switch {
 	case code < 400: // not followed, because the request holds secrets
 		return calendar.Errorf(calendar.Permanent, cause, "The address of Google's sign-in has changed.")
 	case code == http.StatusTooManyRequests:
-		return calendar.Errorf(calendar.RateLimit, cause, "Google is asked too often.")
+		return calendar.Errorf(calendar.RateLimit, cause, "Google gets too many requests.")
 	case code >= 500:
 		return calendar.Errorf(calendar.Transient, cause, "Google does not work at the moment.")
 	default:

@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	// pageSize is how many events are asked for at once; maxPages bounds the number of pages.
+	// pageSize is the number of events in a page; maxPages bounds the number of pages.
 	pageSize, maxPages = 100, 50
 )
 
@@ -33,18 +33,15 @@ const (
 type Options struct {
 	// Credentials are the JSON of a service account's key or of an authorized user.
 	Credentials []byte
-	// Subject is the user whom a service account acts for, by domain-wide delegation; empty
-	// means the account itself.
+	// Subject is the user of a service account, by domain-wide delegation; empty means the account itself.
 	Subject string
-	// Calendars are the ids of the names. Without one, Primary is "primary" and the others do
-	// not exist.
+	// Calendars map names to ids. Without an entry, Primary is "primary" and the others do not exist.
 	Calendars map[calendar.Name]string
 	// BaseURL is the address of the API; empty means DefaultBaseURL.
 	BaseURL string
-	// Zone is the zone of days if Google does not tell it; nil means UTC.
+	// Zone is for days if Google's answer has no zone; nil means UTC.
 	Zone *time.Location
-	// Transport sends requests, within the bounds of docs/configuration.md; nil means one of
-	// its own.
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means a new one.
 	Transport http.RoundTripper
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -59,7 +56,7 @@ type Client struct {
 	tokens  *tokens
 }
 
-// New makes a Client. It sends nothing yet.
+// New makes a Client. It sends no request.
 func New(o Options) (*Client, error) {
 	o.BaseURL = strings.TrimSuffix(cmp.Or(o.BaseURL, DefaultBaseURL), "/")
 	if !secure(o.BaseURL) {
@@ -105,7 +102,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	return c.freeBusy(ctx, id, q)
 }
 
-// freeBusy asks for times alone.
+// freeBusy returns the busy times without details.
 func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	ask := freeBusyRequest{TimeMin: stamp(q.From), TimeMax: stamp(q.To), Items: []itemID{{id}}}
 	var answer freeBusyResponse
@@ -113,8 +110,8 @@ func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (cal
 		return calendar.Found{}, err
 	}
 	if len(answer.Calendars) != 1 {
-		return calendar.Found{}, calendar.Errorf(calendar.Permanent,
-			fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)), "Google's answer is not understood.")
+		return calendar.Found{}, server.Malformed(calendar.Permanent,
+			fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)))
 	}
 	var found calendar.Found
 	for _, one := range answer.Calendars { // under the requested name
@@ -140,9 +137,9 @@ func freeBusyError(r reason) error {
 	}
 }
 
-var errTooMany = errors.New("google: there are more events than are read")
+var errTooMany = fmt.Errorf("google: there are more than %d events", maxPages*pageSize)
 
-// list asks for the events, page by page.
+// list returns the events with details.
 func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	params := url.Values{
 		"timeMin": {stamp(q.From)}, "timeMax": {stamp(q.To)}, "singleEvents": {"true"}, "orderBy": {"startTime"},
@@ -180,8 +177,8 @@ func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calenda
 	return found, nil
 }
 
-// Create implements [calendar.Calendar]. The event's key is its id at Google, so that it is made
-// once. Google keeps the ids of deleted events, so a deleted one is a conflict.
+// Create implements [calendar.Calendar]. The event's key is its id at Google, so Google makes it once. Google keeps the
+// ids of deleted events, so a deleted event is a conflict.
 func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	if err := d.Check(); err != nil {
 		return calendar.Event{}, false, err
@@ -221,7 +218,7 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 	return c.own(made)
 }
 
-// existing reads the event that exists already.
+// existing reads the event whose id Google refused.
 func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
 	e, found, err := c.find(ctx, id, key)
 	if err == nil && !found {
@@ -232,7 +229,7 @@ func (c *Client) existing(ctx context.Context, id, key string, refused *calendar
 
 func deleted(cause error) error {
 	return calendar.Errorf(calendar.Conflict, cause,
-		"This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
+		"This event was deleted from the calendar, and Google does not accept it again with the same title and time.")
 }
 
 // Find implements [calendar.Calendar].
@@ -244,8 +241,7 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return c.find(ctx, id, key)
 }
 
-// find reads the event of a key (events.get). A deleted one is a conflict, because its id is not
-// free.
+// find reads the event of a key (events.get). A deleted event is a conflict, because Google keeps its id.
 func (c *Client) find(ctx context.Context, id, key string) (calendar.Event, bool, error) {
 	var there event
 	err := c.call(ctx, http.MethodGet, "/calendars/"+url.PathEscape(id)+"/events/"+url.PathEscape(key), nil, nil, &there)
@@ -264,7 +260,7 @@ func (c *Client) find(ctx context.Context, id, key string) (calendar.Event, bool
 func (c *Client) own(e event) (calendar.Event, error) {
 	out, err := e.event(c.options.Zone)
 	if err != nil {
-		return out, calendar.Errorf(calendar.Permanent, err, "Google's answer is not understood.")
+		return out, server.Malformed(calendar.Permanent, err)
 	}
 	out.Calendar, out.Invitations = calendar.Primary, calendar.InvitationsNone
 	if len(out.Attendees) > 0 {

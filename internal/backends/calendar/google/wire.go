@@ -6,7 +6,7 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// The part of the API's JSON that is used. Field names are Google's.
+// The used part of the API's JSON, with Google's names.
 
 type freeBusyRequest struct {
 	TimeMin string   `json:"timeMin"`
@@ -24,12 +24,11 @@ type freeBusyResponse struct {
 			Start time.Time `json:"start"`
 			End   time.Time `json:"end"`
 		} `json:"busy"`
-		// Errors are set if this calendar cannot be read.
 		Errors []reason `json:"errors"`
 	} `json:"calendars"`
 }
 
-// reason is one error: of a calendar in freeBusy.query, or of a whole request.
+// reason is an error of a calendar in freeBusy.query, or of a whole request.
 type reason struct {
 	Domain  string `json:"domain"`
 	Reason  string `json:"reason"`
@@ -47,7 +46,7 @@ type errorResponse struct {
 type eventList struct {
 	Items         []event `json:"items"`
 	NextPageToken string  `json:"nextPageToken"`
-	// TimeZone is the calendar's, for its all-day events.
+	// TimeZone is the calendar's, for all-day events.
 	TimeZone string `json:"timeZone"`
 }
 
@@ -103,7 +102,7 @@ type entryPoint struct {
 	URI  string `json:"uri"`
 }
 
-// isBusy says whether an event occupies its owner.
+// isBusy reports whether an event keeps its owner busy.
 func (e event) isBusy() bool {
 	if e.Status == "cancelled" || e.Transparency == "transparent" || e.EventType == "workingLocation" {
 		return false
@@ -116,7 +115,7 @@ func (e event) isBusy() bool {
 	return true
 }
 
-// link returns the address of the video meeting, and whether one is being made.
+// link returns the address of the video meeting. pending means that Google is still making it.
 func (e event) link() (url string, pending bool) {
 	if e.HangoutLink != "" {
 		return e.HangoutLink, false
@@ -145,7 +144,6 @@ func (t eventTime) at(zone *time.Location) (at time.Time, day bool, err error) {
 	return at, false, err
 }
 
-// event converts an event.
 func (e event) event(zone *time.Location) (calendar.Event, error) {
 	start, day, err := e.Start.at(zone)
 	if err != nil {

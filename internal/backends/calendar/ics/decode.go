@@ -11,21 +11,19 @@ import (
 )
 
 const (
-	// MaxBytes is the largest size of one file or answer.
+	// MaxBytes bounds one file or answer.
 	MaxBytes = 16 << 20
 	// MaxEvents bounds the events, and the unreadable ones, of one answer.
 	MaxEvents = 5000
-	// maxParts is the default of Reader.MaxParts: the decoder needs some four hundred bytes for
-	// each line or parameter.
+	// maxParts is the default of Reader.MaxParts. The decoder needs about 400 bytes for each line or parameter.
 	maxParts = 80_000
 	// maxDepth bounds the nesting of components: an alarm in an event in a calendar has depth 3.
 	maxDepth = 8
-	// maxHead bounds a property's name and parameters, in bytes. The decoder's time grows with
-	// the square of it.
+	// maxHead bounds a property's name and parameters in bytes, because the decoder's time grows with its square.
 	maxHead = 8 << 10
 )
 
-// decode reads all calendars in data.
+// decode parses all calendars in data. parts is the maximum of lines and parameters; 0 means maxParts.
 func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooBig, len(data))
@@ -34,17 +32,17 @@ func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
 	if err := vet(data, cmp.Or(parts, maxParts)); err != nil {
 		return nil, err
 	}
-	// The decoder indexes into lines without checking their length.
+	// The decoder can panic, because it indexes into lines without a check of their length.
 	defer func() {
 		if p := recover(); p != nil {
-			calendars, err = nil, fmt.Errorf("%w: the decoder gave up: %v", ErrMalformed, p)
+			calendars, err = nil, fmt.Errorf("%w: the decoder failed: %v", ErrMalformed, p)
 		}
 	}()
 	decoder := ical.NewDecoder(bytes.NewReader(data))
 	for {
 		c, err := decoder.Decode()
 		if errors.Is(err, io.EOF) {
-			return calendars, nil // vet has checked that everything is closed
+			return calendars, nil // vet has checked the ends of components
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -60,8 +58,7 @@ func unfold(data []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\n\t"), nil)
 }
 
-// vet refuses input that the decoder must not see: nested too deep, left open, or with a head
-// that is too long.
+// vet refuses input that the decoder cannot handle: deep nesting, unended components and long heads.
 func vet(data []byte, most int) error {
 	depth, number, parts := 0, 0, 0
 	for line := range bytes.Lines(data) {
@@ -71,12 +68,12 @@ func vet(data []byte, most int) error {
 			continue
 		}
 		if !ok || len(head) > maxHead {
-			return fmt.Errorf("%w: line %d is no property", ErrMalformed, number)
+			return fmt.Errorf("%w: line %d is not a property", ErrMalformed, number)
 		}
 		if parts += 1 + bytes.Count(head, []byte(";")) + bytes.Count(head, []byte(",")); parts > most {
 			return fmt.Errorf("%w: more than %d lines and parameters", ErrTooBig, most)
 		}
-		// A colon inside quotes would end the head early, so the head extends to the last quote.
+		// The head may contain a colon inside quotes, so it ends after the last quote.
 		if last := bytes.LastIndexByte(line, '"'); bytes.ContainsRune(head, '"') && last > maxHead {
 			return fmt.Errorf("%w: line %d has parameters that are too long", ErrMalformed, number)
 		}
@@ -88,11 +85,11 @@ func vet(data []byte, most int) error {
 			depth--
 		}
 		if depth < 0 || depth > maxDepth {
-			return fmt.Errorf("%w: line %d is nested wrongly", ErrMalformed, number)
+			return fmt.Errorf("%w: line %d has a wrong BEGIN or END", ErrMalformed, number)
 		}
 	}
 	if depth != 0 {
-		return fmt.Errorf("%w: it ends in the middle", ErrMalformed)
+		return fmt.Errorf("%w: a BEGIN has no END", ErrMalformed)
 	}
 	return nil
 }

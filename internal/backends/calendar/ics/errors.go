@@ -1,16 +1,19 @@
 package ics
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
-	// ErrMalformed is wrapped by the error for input that is not iCalendar.
+	// ErrMalformed is wrapped by errors about input that is not iCalendar.
 	ErrMalformed = errors.New("ics: not iCalendar")
-	// ErrTooMany is wrapped by the error for more events than may be read.
-	ErrTooMany = errors.New("ics: more events than are read")
-	// ErrTooBig is returned for input beyond MaxBytes.
+	// ErrTooMany is wrapped by errors about more than MaxEvents events.
+	ErrTooMany = fmt.Errorf("ics: more than %d events", MaxEvents)
+	// ErrTooBig is wrapped by errors about input that exceeds another limit.
 	ErrTooBig = errors.New("ics: too big")
-	// ErrRule is wrapped by the error for an unsupported recurrence.
-	ErrRule = errors.New("ics: the recurrence is not understood")
-	// ErrZone is wrapped by the error for an unknown time zone.
-	ErrZone = errors.New("ics: the time zone is not known")
+	// ErrRule is wrapped by errors about an unsupported recurrence.
+	ErrRule = errors.New("ics: unsupported recurrence")
+	// ErrZone is wrapped by errors about an unknown time zone.
+	ErrZone = errors.New("ics: unknown time zone")
 )

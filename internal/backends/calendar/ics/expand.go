@@ -10,7 +10,7 @@ import (
 	"github.com/emersion/go-ical"
 )
 
-// series is all events with one UID; some of them replace occurrences of others.
+// series is all events with one UID. Some of them replace occurrences of others.
 type series struct {
 	zones   *zones
 	masters []*ical.Component
@@ -21,19 +21,18 @@ type series struct {
 type occurrence struct {
 	event      *ical.Component
 	start, end time.Time
-	days       bool // it has days and no times
+	days       bool // whole days
 }
 
 // timed is the time of a component.
 type timed struct {
 	start  moment
 	length length
-	// own says that the length is the occurrence's own and not its series': a recurrence date
-	// that is a period.
+	// own means that the length is from a recurrence date, not from the series.
 	own bool
 }
 
-// slack is a little more than the largest difference between a wall time and its time.
+// slack exceeds every difference between a wall time and its time.
 const slack = 27 * time.Hour
 
 // expand lists the occurrences that overlap [from, to).
@@ -71,9 +70,8 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 	return all, nil
 }
 
-// times lists the times of a master before to: its rules and dates without its exceptions. If a
-// rule and a period name the same start, the period gives the length (RFC 5545 section 3.8.5.2:
-// they are one occurrence).
+// times lists the times of a master before to: its rules and dates without its exceptions. If a rule and a period have
+// the same start, they are one occurrence with the period's length (RFC 5545 section 3.8.5.2).
 func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error) {
 	limit := to.UTC().Add(slack)
 	all := []timed{t}
@@ -119,7 +117,7 @@ func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error)
 	return kept, nil
 }
 
-// dates reads a master's recurrence dates: times of the series' length, or periods.
+// dates parses a master's recurrence dates: times with the series' length, or periods.
 func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
 	var all []timed
 	for i := range m.Props[ical.PropRecurrenceDates] {
@@ -143,7 +141,7 @@ func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
 	return all, nil
 }
 
-// periodLength reads the second part of a period: its end or its length (RFC 5545 section 3.3.9).
+// periodLength parses the second part of a period: its end or its length (RFC 5545 section 3.3.9).
 func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, error) {
 	if till = strings.TrimSpace(till); strings.HasPrefix(strings.ToUpper(strings.TrimPrefix(till, "+")), "P") {
 		return parseLength(till)
@@ -155,7 +153,7 @@ func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, e
 	return between(start, end)
 }
 
-// marks are moments that point at occurrences: at a time, or at all of a day.
+// marks identify occurrences by a time or a day.
 type marks struct {
 	times map[int64]bool
 	days  map[string]bool
@@ -177,12 +175,12 @@ func (m marks) has(start moment) bool {
 	return m.times[start.time().Unix()] || m.days[start.wall.Format(dateForm)]
 }
 
-// changed is an event that replaces one occurrence, or an occurrence and all after it.
+// changed is an event that replaces an occurrence, or also all later ones.
 type changed struct {
 	timed
 	event *ical.Component
 	of    moment // RECURRENCE-ID
-	later bool   // all from there on
+	later bool   // also all later occurrences
 }
 
 type changes struct {
@@ -194,7 +192,7 @@ type changes struct {
 // The bounds of one series.
 const (
 	maxChanges = 5000 // changed occurrences
-	maxLater   = 50   // of those, with all that follow
+	maxLater   = 50   // of those, with all later occurrences
 	maxRules   = 4
 )
 
@@ -222,15 +220,15 @@ func (s series) readChanges() (changes, error) {
 		}
 	}
 	if len(all.later) > maxLater {
-		return all, fmt.Errorf("%w: it was changed from some time on %d times", ErrTooBig, len(all.later))
+		return all, fmt.Errorf("%w: %d changes apply to all later occurrences", ErrTooBig, len(all.later))
 	}
 	all.marks = newMarks(ids)
 	slices.SortFunc(all.later, func(a, b changed) int { return a.of.time().Compare(b.of.time()) })
 	return all, nil
 }
 
-// apply returns what became of a master's occurrence: nil if an event of its own replaces it, and
-// changed times if an earlier event changed all occurrences from some point on.
+// apply returns the event and the times of a master's occurrence: nil if another event replaces it, and changed times if
+// an earlier event changed all later occurrences.
 func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed) {
 	if c.marks.has(t.start) {
 		return nil, t
@@ -249,7 +247,7 @@ func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed)
 	return master, t
 }
 
-// timed reads the start and the length of a component.
+// timed returns the start and the length of a component.
 func (z *zones) timed(c *ical.Component) (timed, error) {
 	p := c.Props.Get(ical.PropDateTimeStart)
 	if p == nil {
@@ -278,15 +276,15 @@ func (z *zones) timed(c *ical.Component) (timed, error) {
 	return t, nil
 }
 
-// between is the length from start to end: in days for days, otherwise by the clock.
+// between returns the length from start to end: in days between days, otherwise by the clock.
 func between(start, end moment) (length, error) {
 	var l length
 	if start.date {
 		l.days = int(end.wall.Sub(start.wall).Hours() / 24)
 		if !end.date && end.wall.Sub(start.wall)%(24*time.Hour) != 0 {
-			l.days++ // a day that ends at some time is busy as a whole
+			l.days++ // the last day is busy as a whole
 		}
-		// Some programs end a day on itself.
+		// Some programs end a day at its start.
 		l.days = cmp.Or(l.days, 1)
 	} else {
 		l.time = end.time().Sub(start.time())

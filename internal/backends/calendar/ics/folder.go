@@ -23,21 +23,18 @@ const (
 
 // FolderOptions configure a Folder.
 type FolderOptions struct {
-	// Dir holds a folder for each calendar. It is created with the first event. Empty means
-	// that there are no calendars.
+	// Dir contains a folder for each calendar. The first event creates it. Empty means no calendars.
 	Dir string
-	// Calendars are the folders' names if they differ from the calendars' names. A name with a
-	// separator is refused.
+	// Calendars are the folders' names, without separators, if they differ from the calendars' names.
 	Calendars map[calendar.Name]string
-	// Zone is the zone of days and of times without a zone; nil means UTC.
+	// Zone is for days and for times without a zone; nil means UTC.
 	Zone *time.Location
-	// Own are the owner's e-mail addresses; see ics.Reader.
+	// Own are the owner's e-mail addresses; see Reader.
 	Own []string
 }
 
-// Folder is a [calendar.Calendar] in a folder of iCalendar files, which any program can read and write: a
-// folder for each calendar and a file for each event. It is the gateway's default calendar, and empty at
-// first. It reads every file that ends in ".ics", whatever its name, and sends no invitations.
+// Folder is a [calendar.Calendar] with a folder for each calendar and an iCalendar file for each event. Other programs
+// can read and write the files: it reads every file that ends in ".ics". It sends no invitations.
 type Folder struct {
 	// Fixed after NewFolder.
 	dir    string
@@ -46,9 +43,9 @@ type Folder struct {
 	owner  string
 }
 
-var errName = errors.New("folder: the name of a calendar's folder is no name of a folder")
+var errName = errors.New("ics: a calendar's folder must be a name without separators")
 
-// NewFolder makes a Folder. It reads and writes nothing yet.
+// NewFolder makes a Folder. It does not read or write files.
 func NewFolder(o FolderOptions) (*Folder, error) {
 	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: Reader{Zone: o.Zone, Own: o.Own}}
 	if len(o.Own) > 0 {
@@ -101,7 +98,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 			return calendar.Found{}, ctx.Err()
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed meanwhile
+			continue // removed since ReadDir
 		}
 		if err != nil {
 			found.Unread = append(found.Unread, calendar.Unread{ID: file.Name(), Err: err})
@@ -110,13 +107,13 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		found.Events = append(found.Events, one.Events...)
 		found.Unread = append(found.Unread, one.Unread...)
 		if len(found.Events)+len(found.Unread) > MaxEvents {
-			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ErrTooMany, "The calendar has too much in it.")
+			return calendar.Found{}, calendar.TooLarge(ErrTooMany)
 		}
 	}
 	return found, nil
 }
 
-// readFile reads one file. budget is how much may still be read.
+// readFile reads one file. budget is the number of bytes left to read.
 func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
 	data, err := readAll(root, name, min(*budget, MaxBytes))
 	if err != nil {
@@ -140,8 +137,8 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Create implements [calendar.Calendar]. When it returns, the event is on the disk, complete or
-// not at all, even if others create it at the same time.
+// Create implements [calendar.Calendar]. When it returns, the event is on the disk completely or not at all, even if
+// others create it concurrently.
 func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	data, err := Write(d, f.owner)
 	if err != nil {
@@ -205,12 +202,11 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// event reads the file of an event that this package made.
+// event parses the file of an event that Create wrote.
 func (f *Folder) event(data []byte) (calendar.Event, error) {
 	e, err := f.reader.First(data)
 	if err != nil {
-		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err,
-			"There is something else in the calendar where this event would be.")
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, calendar.Occupied)
 	}
 	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
 	if len(e.Attendees) > 0 {
@@ -219,19 +215,19 @@ func (f *Folder) event(data []byte) (calendar.Event, error) {
 	return e, nil
 }
 
-// writeOnce writes a new file and reports whether it did. The file appears complete: it is
-// written under another name and then linked, which fails if the name is taken.
+// writeOnce writes a file unless it exists, and reports whether it did. It writes a temporary file and links it, so the
+// file appears complete.
 func writeOnce(root *os.Root, name string, data []byte) (created bool, err error) {
 	if _, err := root.Lstat(name); err == nil {
 		return false, nil
 	}
-	beside := "." + name + "." + rand.Text() + ".tmp"
-	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	temporary := "." + name + "." + rand.Text() + ".tmp"
+	file, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false, err
 	}
 	defer func() {
-		if gone := root.Remove(beside); gone != nil {
+		if gone := root.Remove(temporary); gone != nil {
 			err = errors.Join(err, gone)
 		}
 	}()
@@ -242,7 +238,7 @@ func writeOnce(root *os.Root, name string, data []byte) (created bool, err error
 	if err = errors.Join(err, file.Close()); err != nil {
 		return false, err
 	}
-	err = root.Link(beside, name)
+	err = root.Link(temporary, name)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
 	}
@@ -252,7 +248,7 @@ func writeOnce(root *os.Root, name string, data []byte) (created bool, err error
 	return true, syncDir(root)
 }
 
-// syncDir syncs the folder's entries, if the system can.
+// syncDir syncs the folder's entries, if the system supports that.
 func syncDir(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -273,7 +269,7 @@ func unwritable(err error) *calendar.Error {
 	return calendar.Errorf(kindOf(err), err, "The event cannot be written to the calendar's folder.")
 }
 
-// kindOf is Permanent for an error that the operator must mend.
+// kindOf returns Permanent for an error that the operator must fix.
 func kindOf(err error) calendar.Kind {
 	if errors.Is(err, fs.ErrPermission) {
 		return calendar.Permanent

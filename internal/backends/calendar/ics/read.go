@@ -21,19 +21,16 @@ const (
 
 // Reader reads iCalendar.
 type Reader struct {
-	// Zone is the zone of days and of times without a zone; nil means UTC.
+	// Zone is for days and for times without a zone; nil means UTC.
 	Zone *time.Location
-	// Own are the e-mail addresses of the calendar's owner: events that they declined are not
-	// busy.
+	// Own are the e-mail addresses of the calendar's owner. Events that they declined are not busy.
 	Own []string
-	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for a
-	// calendar of some thousand events.
+	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for thousands of events.
 	MaxParts int
 }
 
-// Busy lists the events in data that keep the owner busy and overlap [from, to), as
-// [calendar.Calendar] promises. Unreadable ones are among Unread; the error is for data that is
-// not iCalendar at all, and for a context that has ended.
+// Busy returns the events in data as Busy of [calendar.Calendar] does, with unreadable ones in Unread. An error means that
+// data is not iCalendar or too large, or that the context has ended.
 func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
@@ -51,17 +48,17 @@ func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (cale
 				continue
 			}
 			if found.Events = r.busy(found.Events, occurrences); len(found.Events) > MaxEvents {
-				return calendar.Found{}, fmt.Errorf("%w: more than %d", ErrTooMany, MaxEvents)
+				return calendar.Found{}, ErrTooMany
 			}
 		}
 	}
 	return found, nil
 }
 
-// busy appends the occurrences that keep the owner busy, up to one more than MaxEvents, which
-// shows that there are too many. Occurrences of one event share its texts.
+// busy appends the occurrences that keep the owner busy, up to MaxEvents+1, so that Busy can recognise too many.
+// Occurrences of one event share its texts.
 func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
-	events := map[*ical.Component]*calendar.Event{} // nil if it keeps nobody busy
+	events := map[*ical.Component]*calendar.Event{} // nil for an event that is not busy
 	for _, o := range occurrences {
 		e, known := events[o.event]
 		if !known && r.isBusy(o.event) {
@@ -81,7 +78,7 @@ func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.E
 	return to
 }
 
-// First reads the first event in data, whether it keeps anybody busy or not.
+// First returns the first event in data, busy or not.
 func (r Reader) First(data []byte) (calendar.Event, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
@@ -99,7 +96,7 @@ func (r Reader) First(data []byte) (calendar.Event, error) {
 			return r.event(occurrence{s.masters[0], t.start.time(), t.length.after(t.start.zone, t.start.wall), t.start.date}), nil
 		}
 	}
-	return calendar.Event{}, fmt.Errorf("%w: there is no event in it", ErrMalformed)
+	return calendar.Event{}, fmt.Errorf("%w: it has no event", ErrMalformed)
 }
 
 // series groups the events of a calendar by UID, in their order.
@@ -133,7 +130,7 @@ func (s series) id() string {
 	return "(without a UID)"
 }
 
-// isBusy says whether an event occupies its owner.
+// isBusy reports whether an event keeps its owner busy.
 func (r Reader) isBusy(c *ical.Component) bool {
 	if strings.EqualFold(value(c, ical.PropTransparency), "TRANSPARENT") || strings.EqualFold(value(c, ical.PropStatus), "CANCELLED") {
 		return false
@@ -177,7 +174,7 @@ func (r Reader) event(o occurrence) calendar.Event {
 	return e
 }
 
-// address returns the e-mail address of a CAL-ADDRESS; another kind of address as it is.
+// address returns a CAL-ADDRESS without mailto:.
 func address(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 7 && strings.EqualFold(s[:7], "mailto:") {

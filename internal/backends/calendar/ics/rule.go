@@ -10,19 +10,18 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// rule is an RRULE that was checked: the library that expands rules loops without end, or panics,
-// with some that no calendar needs.
+// rule is a checked RRULE. The library that expands rules panics or never returns for some that no calendar needs.
 type rule struct {
 	option rrule.ROption
-	// until is the last moment, nil for a rule without an end. A day includes all of its hours.
+	// until is the last moment, or the last whole day; nil means no end.
 	until *stamp
 }
 
 const (
 	maxInterval = 10_000
-	// maxList bounds the values of one part of a rule, maxTimes the times of a day.
+	// maxList bounds the values of one part of a rule, maxTimes the occurrences in a day.
 	maxList, maxTimes = 366, 288
-	// maxSteps bounds the occurrences that are computed, from the first on.
+	// maxSteps bounds the computed occurrences, from the first one.
 	maxSteps = 100_000
 )
 
@@ -31,7 +30,7 @@ const (
 var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO",
 	"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
 
-// parseRule reads an RRULE.
+// parseRule parses an RRULE.
 func parseRule(s string) (r rule, err error) {
 	refuse := func(format string, a ...any) (rule, error) {
 		return rule{}, fmt.Errorf("%w: "+format, append([]any{ErrRule}, a...)...)
@@ -70,7 +69,7 @@ func parseRule(s string) (r rule, err error) {
 	return r, nil
 }
 
-// unfit says why a rule cannot be expanded; "" if it can.
+// unfit returns the reason why the library cannot expand a rule, or "".
 func unfit(o rrule.ROption) string {
 	times := max(1, len(o.Byhour)) * max(1, len(o.Byminute)) * max(1, len(o.Bysecond))
 	switch {
@@ -78,11 +77,11 @@ func unfit(o rrule.ROption) string {
 		return "it repeats within the hour"
 	case o.Freq == rrule.HOURLY && len(o.Byhour)+len(o.Bysetpos)+len(o.Byweekno)+len(o.Byyearday)+len(o.Bymonthday)+len(o.Bymonth) > 0,
 		o.Freq == rrule.DAILY && len(o.Bysetpos) > 0:
-		return "it repeats within the day by a rule of its own"
+		return "its hours or days have conditions that are not supported"
 	case times > maxTimes:
 		return "it repeats too often in a day"
 	case len(o.Byweekno) > 0 && o.Freq != rrule.YEARLY:
-		return "it counts weeks, and is not yearly"
+		return "it has week numbers but is not yearly"
 	}
 	for _, d := range o.Byweekday {
 		most := 53
@@ -90,26 +89,25 @@ func unfit(o rrule.ROption) string {
 			most = 5
 		}
 		if n := d.N(); o.Freq <= rrule.MONTHLY && (n > most || n < -most) {
-			return "it counts more weekdays than there are"
+			return "it has a weekday number that does not exist"
 		}
 	}
 	return ""
 }
 
-// wallTimes lists the rule's wall times before end, beginning with start, which is the first.
-// instant converts a wall time, for UNTIL in UTC.
+// wallTimes lists the rule's wall times from start, which is always the first, to before end. instant converts a wall
+// time, for UNTIL in UTC.
 func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.Time) (walls []time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			walls, err = nil, fmt.Errorf("%w: the library gave up: %v", ErrRule, p)
+			walls, err = nil, fmt.Errorf("%w: the library failed: %v", ErrRule, p)
 		}
 	}()
 	if !start.Before(end) {
 		return nil, nil
 	}
 	o := r.option
-	// Without an end the library assumes one 292 years after the start, and zones begin in
-	// 1601.
+	// The library's own end is 292 years after the start, but zones begin in 1601.
 	o.Dtstart, o.Until = start, end
 	expanded, err := rrule.NewRRule(o)
 	if err != nil {
@@ -129,7 +127,7 @@ func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.
 	return nil, fmt.Errorf("%w: it has repeated more than %d times", ErrRule, maxSteps)
 }
 
-// isOver says whether wall is after the rule's UNTIL.
+// isOver reports whether wall is after the rule's UNTIL.
 func (r rule) isOver(wall time.Time, instant func(time.Time) time.Time) bool {
 	switch u := r.until; {
 	case u == nil:

@@ -20,14 +20,12 @@ func value(c *ical.Component, name string) string {
 	return ""
 }
 
-// text returns a property as plain text: without escapes and control characters, and at most
-// limit characters.
+// text returns at most limit characters of a property, without escapes and control characters.
 func text(c *ical.Component, name string, limit int) string {
 	return plain(unescape(value(c, name)), limit)
 }
 
-// unescape is more tolerant than the decoder's own: a stray backslash or a bare comma loses
-// nothing.
+// unescape loses no text at a stray backslash or a bare comma, unlike the decoder's own function.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -75,7 +73,7 @@ const (
 	timeForm = "20060102T150405"
 )
 
-// parseWall reads one date or date-time (RFC 5545 sections 3.3.4 and 3.3.5).
+// parseWall parses a date or date-time (RFC 5545 sections 3.3.4 and 3.3.5).
 func parseWall(s string) (stamp, error) {
 	s = strings.TrimSpace(s)
 	local, utc := strings.CutSuffix(s, "Z")
@@ -85,7 +83,7 @@ func parseWall(s string) (stamp, error) {
 	if t, err := time.Parse(dateForm, s); err == nil && len(s) == len(dateForm) && t.Year() >= minYear {
 		return stamp{wall: t, date: true}, nil
 	}
-	return stamp{}, fmt.Errorf("%w: %.40q is no time", ErrMalformed, s)
+	return stamp{}, fmt.Errorf("%w: %.40q is not a time", ErrMalformed, s)
 }
 
 // moment is a stamp with its zone.
@@ -96,7 +94,7 @@ type moment struct {
 
 func (m moment) time() time.Time { return m.zone.at(m.wall) }
 
-// moment reads one value of a property.
+// moment parses one value of a property.
 func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	at, err := parseWall(s)
 	if err != nil {
@@ -112,7 +110,7 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	return m, err
 }
 
-// moments reads all values of all properties with a name.
+// moments parses all values of all properties with a name.
 func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	var all []moment
 	for i := range c.Props[name] {
@@ -128,13 +126,13 @@ func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	return all, nil
 }
 
-// length is a duration: days on the calendar, and a time by the clock.
+// length is a duration of calendar days and time.
 type length struct {
 	days int
 	time time.Duration
 }
 
-// after returns the end of something that begins at wall.
+// after returns the end of an event that begins at wall.
 func (l length) after(z zone, wall time.Time) time.Time {
 	if l.days == 0 {
 		return z.at(wall).Add(l.time)
@@ -148,12 +146,11 @@ const maxDays = 4000
 // lengthForm is a DURATION: weeks, days, hours, minutes, seconds.
 var lengthForm = regexp.MustCompile(`^\+?P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
 
-// parseLength reads a DURATION (RFC 5545 section 3.3.6): its weeks and days are days on the
-// calendar, the rest is time.
+// parseLength parses a DURATION (RFC 5545 section 3.3.6). Its weeks and days are calendar days.
 func parseLength(s string) (length, error) {
 	parts := lengthForm.FindStringSubmatch(strings.ToUpper(s))
 	if parts == nil || strings.Join(parts[1:], "") == "" {
-		return length{}, fmt.Errorf("%w: %.40q is no duration", ErrMalformed, s)
+		return length{}, fmt.Errorf("%w: %.40q is not a duration", ErrMalformed, s)
 	}
 	var n [6]int
 	for i := 1; i < len(parts); i++ {

@@ -13,12 +13,11 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// product is our PRODID (RFC 5545 section 3.7.3).
+// product is the PRODID of written objects (RFC 5545 section 3.7.3).
 const product = "-//voicegw//calendar//EN"
 
-// Write makes an iCalendar object of a draft that passes Draft.Check; its key is the UID.
-// organizer is an e-mail address; if it is empty the attendees are noted without an organizer, and
-// no server invites them.
+// Write encodes a draft as an iCalendar object with the draft's key as UID. organizer is an e-mail address; without one,
+// no server invites the attendees. The error is Draft.Check's, or that of the encoder.
 func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
@@ -57,17 +56,16 @@ func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	c.Children = append(c.Children, e.Component)
 	var b bytes.Buffer
 	if err := ical.NewEncoder(&b).Encode(c); err != nil {
-		return nil, fmt.Errorf("ics: an event cannot be written: %w", err)
+		return nil, fmt.Errorf("ics: encoding an event: %w", err)
 	}
 	return fold(b.Bytes()), nil
 }
 
-// setMeeting puts a link where programs look for it: into the property of RFC 7986 section 5.11,
-// and into the location, which every program shows.
+// setMeeting sets the link in the property of RFC 7986 section 5.11 and in the location, which every program shows.
 func setMeeting(e *ical.Event, link string) error {
 	u, err := url.Parse(link)
 	if err != nil || u.Host == "" {
-		return fmt.Errorf("ics: the link of the meeting is no URL")
+		return fmt.Errorf("ics: the meeting's link is not a URL")
 	}
 	p := ical.NewProp(ical.PropConference)
 	p.Params.Set(ical.ParamValue, string(ical.ValueURI))
@@ -86,10 +84,10 @@ func addressProp(name, address string) *ical.Prop {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(plain(s, maxTitle)), " ") }
 
-// maxLine is how many bytes a line should have without its end (RFC 5545 section 3.1).
+// maxLine bounds a line without its end in bytes (RFC 5545 section 3.1).
 const maxLine = 75
 
-// fold breaks long lines, never inside a character.
+// fold breaks long lines between characters.
 func fold(data []byte) []byte {
 	var b bytes.Buffer
 	for line := range bytes.SplitSeq(bytes.TrimSuffix(data, []byte("\r\n")), []byte("\r\n")) {

@@ -13,8 +13,7 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// zone converts the time on a wall clock into a moment. A wall time is a [time.Time] in UTC whose
-// fields are those on the clock.
+// zone converts a wall time into a moment. A wall time is a [time.Time] in UTC with the date and time of the wall clock.
 type zone interface {
 	at(wall time.Time) time.Time
 }
@@ -22,9 +21,8 @@ type zone interface {
 // place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
-// at follows RFC 5545 section 3.3.5: a time that comes twice counts where it comes first, and one
-// that does not exist is read with the offset from before the gap. Both are the offset from before
-// the change of the clocks.
+// at follows RFC 5545 section 3.3.5: a wall time that occurs twice or never has the offset from before the change of the
+// clocks.
 func (p place) at(wall time.Time) time.Time {
 	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, p.loc)
 	now := offset(near)
@@ -78,8 +76,7 @@ func (z *zones) find(id string) (zone, error) {
 	if has {
 		candidates = append(candidates, value(own, "X-LIC-LOCATION"))
 	}
-	// Names such as "/freeassociation.sourceforge.net/Europe/Berlin" end in Area/Place or
-	// Area/Region/Place.
+	// Names such as "/freeassociation.sourceforge.net/Europe/Berlin" end in Area/Place or Area/Region/Place.
 	if parts := strings.Split(id, "/"); len(parts) > 2 {
 		candidates = append(candidates, strings.Join(parts[len(parts)-3:], "/"), strings.Join(parts[len(parts)-2:], "/"))
 	}
@@ -97,10 +94,10 @@ func (z *zones) find(id string) (zone, error) {
 	return newObserved(own)
 }
 
-// observed is a zone as a VTIMEZONE describes it (RFC 5545 section 3.6.5).
+// observed is the zone of a VTIMEZONE (RFC 5545 section 3.6.5).
 type observed struct {
 	rules []observance
-	// changes are the changes of the years up to upTo, in order.
+	// changes are those of the years to upTo, in order.
 	changes []change
 	upTo    int
 }
@@ -108,7 +105,7 @@ type observed struct {
 const (
 	// maxObservances bounds the observances of one zone; most have two.
 	maxObservances = 200
-	// ahead is for how many years beyond the requested one the changes are computed.
+	// ahead is the number of years after the requested one whose changes are computed too.
 	ahead = 40
 )
 
@@ -167,7 +164,7 @@ func newObservance(c *ical.Component) (observance, error) {
 		}
 		o.repeats = true
 		if o.rule.option.Freq != rrule.YEARLY {
-			return o, fmt.Errorf("%w: the clocks do not change that often", ErrRule)
+			return o, fmt.Errorf("%w: a rule for changes of the clocks must be yearly", ErrRule)
 		}
 	}
 	for _, p := range c.Props[ical.PropRecurrenceDates] {
@@ -182,7 +179,7 @@ func newObservance(c *ical.Component) (observance, error) {
 	return o, nil
 }
 
-// at uses the last change before wall. Before the first change, the zone is as before that one.
+// at uses the last change before wall, or the offset from before the first change.
 func (o *observed) at(wall time.Time) time.Time {
 	changes := o.until(wall.Year())
 	i := sort.Search(len(changes), func(i int) bool { return changes[i].onset.After(wall) }) - 1
@@ -202,7 +199,7 @@ func (o *observed) at(wall time.Time) time.Time {
 	return wall.Add(-c.from) // in the gap
 }
 
-// until lists the changes at least up to the end of a year.
+// until lists the changes to the end of a year or later.
 func (o *observed) until(year int) []change {
 	if year <= o.upTo {
 		return o.changes
@@ -228,7 +225,7 @@ func (o *observed) until(year int) []change {
 	return o.changes
 }
 
-// parseOffset reads "+0100" or "-123045" (RFC 5545 section 3.3.14).
+// parseOffset parses "+0100" or "-123045" (RFC 5545 section 3.3.14).
 func parseOffset(s string) (time.Duration, error) {
 	digits := strings.TrimLeft(s, "+-")
 	if len(s) != len(digits)+1 || len(digits) != 4 && len(digits) != 6 {

@@ -93,8 +93,8 @@ func Open(o Options) (*Index, error) {
 	}
 	x := &Index{options: o, ranker: ranker, store: newStore(ranker)}
 	if o.Embedder != nil {
-		x.query = kb.New(o.Embedder, o.Logger, "query", kb.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
-		x.load = kb.New(o.Embedder, o.Logger, "records", kb.Options{})
+		x.query = kb.NewGuard(o.Embedder, o.Logger, "query", kb.GuardOptions{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
+		x.load = kb.NewGuard(o.Embedder, o.Logger, "records", kb.GuardOptions{})
 	}
 	x.publish(map[string]*entry{})
 	return x, nil

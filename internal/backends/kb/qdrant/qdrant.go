@@ -82,8 +82,8 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
 	}
 	if o.Embedder != nil {
-		x.query = kb.New(o.Embedder, o.Logger, "query", kb.Options{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
-		x.load = kb.New(o.Embedder, o.Logger, "records", kb.Options{})
+		x.query = kb.NewGuard(o.Embedder, o.Logger, "query", kb.GuardOptions{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
+		x.load = kb.NewGuard(o.Embedder, o.Logger, "records", kb.GuardOptions{})
 	}
 	if err := x.prepare(ctx); err != nil {
 		x.client.http.CloseIdleConnections()

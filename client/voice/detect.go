@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"time"
@@ -10,11 +10,11 @@ import (
 const (
 	// silenceMS of silence end a span: less than any provider needs to end a turn.
 	silenceMS = 200
-	// before and after bound the search for the voiced sample at a detected edge; the detector's frames have 10 ms.
-	before = 40 * time.Millisecond
-	after  = 20 * time.Millisecond
-	// apart from speech by this much is background.
-	apart = 100 * time.Millisecond
+	// edgeBefore and edgeAfter bound the search for the voiced sample at a detected edge; the detector's frames have 10 ms.
+	edgeBefore = 40 * time.Millisecond
+	edgeAfter  = 20 * time.Millisecond
+	// backgroundGap is the minimum distance of background from speech.
+	backgroundGap = 100 * time.Millisecond
 )
 
 // detect returns the spans of speech in a clip: those of this program's voice activity detector, with their edges
@@ -36,8 +36,8 @@ func detect(clip audio.Clip) []Span {
 	take(d.Process(make([]byte, audio.Bytes(clip.Rate, time.Second)))) // so that the last span ends
 	limit := threshold(clip, spans)
 	for i := range spans {
-		spans[i].Start = firstAbove(clip, spans[i].Start-after, spans[i].Start+before, limit, spans[i].Start)
-		spans[i].End = lastAbove(clip, spans[i].End-before, spans[i].End+after, limit, spans[i].End)
+		spans[i].Start = firstAbove(clip, spans[i].Start-edgeAfter, spans[i].Start+edgeBefore, limit, spans[i].Start)
+		spans[i].End = lastAbove(clip, spans[i].End-edgeBefore, spans[i].End+edgeAfter, limit, spans[i].End)
 	}
 	return spans
 }
@@ -51,10 +51,10 @@ func threshold(clip audio.Clip, spans []Span) int {
 		at := audio.Duration(clip.Rate, i)
 		v := magnitude(clip.PCM, i)
 		loudest = max(loudest, v)
-		for next < len(spans) && at > spans[next].End+apart {
+		for next < len(spans) && at > spans[next].End+backgroundGap {
 			next++
 		}
-		if next == len(spans) || at < spans[next].Start-apart {
+		if next == len(spans) || at < spans[next].Start-backgroundGap {
 			background = max(background, v)
 		}
 	}

@@ -1,4 +1,4 @@
-package embed_test
+package kb_test
 
 import (
 	"context"
@@ -12,18 +12,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/embed"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // endpoint is a fake of the embeddings API: a text's vector is its length and 1.
 type endpoint struct {
 	*httptest.Server
-	client *http.Client
 
 	mu       sync.Mutex
 	requests []request
@@ -41,7 +36,6 @@ func newEndpoint(t *testing.T, refuse ...func(http.ResponseWriter)) *endpoint {
 	t.Helper()
 	e := &endpoint{refuse: refuse}
 	e.Server = httptest.NewServer(e)
-	e.client = e.Server.Client()
 	t.Cleanup(e.Server.Close)
 	return e
 }
@@ -87,41 +81,41 @@ func refusal(status int, body string) func(http.ResponseWriter) {
 	}
 }
 
-func (e *endpoint) dial(t *testing.T, change func(*embed.Options)) *embed.Client {
+func (e *endpoint) dial(change func(*kb.EmbeddingOptions)) *kb.EmbeddingClient {
 	t.Helper()
-	o := embed.Options{BaseURL: e.URL + "/v1", APIKey: "sk-secret", Model: "m", HTTPClient: e.client}
+	o := kb.EmbeddingOptions{BaseURL: e.URL + "/v1", APIKey: "sk-secret", Model: "m"}
 	if change != nil {
 		change(&o)
 	}
-	c, err := embed.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return kb.NewEmbeddingClient(o)
 }
 
 func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 	e := newEndpoint(t)
-	c := e.dial(t, func(o *embed.Options) {
-		o.BatchSize = 2
-	})
-	got, err := c.Embed(t.Context(), []string{"a", "bb", "ccc"})
+	c := e.dial(nil)
+	var texts []string
+	var want [][]float32
+	for n := range 97 {
+		texts = append(texts, strings.Repeat("a", n+1))
+		want = append(want, []float32{float32(n + 1), 1})
+	}
+	got, err := c.Embed(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]float32{{1, 1}, {2, 1}, {3, 1}}, got); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	one, err := c.EmbedQuery(t.Context(), "q")
 	if err != nil || one[0] != 1 {
 		t.Errorf("the query's vector is %v, %v", one, err)
 	}
-	want := []request{
-		{Model: "m", Input: []string{"a", "bb"}, Format: "float"},
-		{Model: "m", Input: []string{"ccc"}, Format: "float"},
+	requests := []request{
+		{Model: "m", Input: texts[:96], Format: "float"},
+		{Model: "m", Input: texts[96:], Format: "float"},
 		{Model: "m", Input: []string{"q"}, Format: "float"},
 	}
-	if diff := cmp.Diff(want, e.requests); diff != "" {
+	if diff := cmp.Diff(requests, e.requests); diff != "" {
 		t.Error(diff)
 	}
 	if e.auth[0] != "Bearer sk-secret" {
@@ -131,7 +125,7 @@ func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 
 func TestNoKeyIsSentWithoutOne(t *testing.T) {
 	e := newEndpoint(t)
-	if _, err := e.dial(t, func(o *embed.Options) { o.APIKey = "" }).EmbedQuery(t.Context(), "q"); err != nil {
+	if _, err := e.dial(func(o *kb.EmbeddingOptions) { o.APIKey = "" }).EmbedQuery(t.Context(), "q"); err != nil {
 		t.Fatal(err)
 	}
 	if e.auth[0] != "" {
@@ -142,7 +136,7 @@ func TestNoKeyIsSentWithoutOne(t *testing.T) {
 func TestTriesAgain(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		e := newEndpoint(t, refusal(status, `{"error":{"message":"slow down"}}`), refusal(status, `{}`))
-		if _, err := e.dial(t, nil).EmbedQuery(t.Context(), "q"); err != nil {
+		if _, err := e.dial(nil).EmbedQuery(t.Context(), "q"); err != nil {
 			t.Errorf("after two answers %d: %v", status, err)
 		}
 		if len(e.requests) != 3 {
@@ -153,16 +147,16 @@ func TestTriesAgain(t *testing.T) {
 
 func TestGivesUp(t *testing.T) {
 	e := newEndpoint(t, refusal(500, `{}`), refusal(500, `{}`))
-	_, err := e.dial(t, func(o *embed.Options) { o.Retries = 1 }).EmbedQuery(t.Context(), "q")
-	if err == nil || !strings.HasPrefix(err.Error(), "embed: HTTP 500 ") || len(e.requests) != 2 {
+	_, err := e.dial(func(o *kb.EmbeddingOptions) { o.Retries = 1 }).EmbedQuery(t.Context(), "q")
+	if err == nil || !strings.HasPrefix(err.Error(), "kb: embeddings: HTTP 500 ") || len(e.requests) != 2 {
 		t.Errorf("%v after %d requests", err, len(e.requests))
 	}
 }
 
 func TestARefusalIsToldWithoutTheKey(t *testing.T) {
 	e := newEndpoint(t, refusal(401, `{"error":{"message":"wrong key sk-secret, text `+strings.Repeat("x", 500)+`","code":"invalid_api_key"}}`))
-	_, err := e.dial(t, nil).Embed(t.Context(), []string{"a"})
-	if err == nil || !strings.HasPrefix(err.Error(), "embed: HTTP 401 invalid_api_key: ") {
+	_, err := e.dial(nil).Embed(t.Context(), []string{"a"})
+	if err == nil || !strings.HasPrefix(err.Error(), "kb: embeddings: HTTP 401 invalid_api_key: ") {
 		t.Fatalf("%v", err)
 	}
 	if strings.Contains(err.Error(), "sk-secret") || len(err.Error()) > 300 {
@@ -183,7 +177,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 		"zero":         `{"data":[{"index":0,"embedding":[0]},{"index":1,"embedding":[1]}]}`,
 	} {
 		e := newEndpoint(t, refusal(200, body))
-		if _, err := e.dial(t, nil).Embed(t.Context(), []string{"a", "b"}); !errors.Is(err, kb.ErrVectors) {
+		if _, err := e.dial(nil).Embed(t.Context(), []string{"a", "b"}); !errors.Is(err, kb.ErrVectors) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -193,13 +187,7 @@ func TestAContextEndsIt(t *testing.T) {
 	e := newEndpoint(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.dial(t, nil).EmbedQuery(ctx, "q"); !errors.Is(err, context.Canceled) {
+	if _, err := e.dial(nil).EmbedQuery(ctx, "q"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestAModelIsNeeded(t *testing.T) {
-	if _, err := embed.New(embed.Options{}); err == nil {
-		t.Error("a client without a model was made")
 	}
 }

@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"time"
@@ -41,8 +41,8 @@ func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
 // End is the end of the last span.
 func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
 
-// Of makes a recording of a clip at a rate in Hz. Without detected speech, the whole clip counts as speech.
-func Of(name string, clip audio.Clip, rate int) (*Recording, error) {
+// NewRecording makes a recording of a clip at a rate in Hz. Without detected speech, the whole clip counts as speech.
+func NewRecording(name string, clip audio.Clip, rate int) (*Recording, error) {
 	r := &Recording{Name: name, Source: Detected, Spans: detect(clip)}
 	if len(r.Spans) == 0 {
 		r.Spans = []Span{{End: clip.Duration()}}

@@ -1,21 +1,22 @@
-package embed_test
+package kb_test
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/internal/backends/kb/embed"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/backends/kb/kbtest"
 )
 
-func open(t *testing.T, e *kbtest.Embedder, o embed.CacheOptions) *embed.Cache {
+func open(t *testing.T, e *kbtest.Embedder, o kb.EmbeddingCacheOptions) *kb.EmbeddingCache {
 	t.Helper()
-	c, err := embed.NewCache(e, o)
+	c, err := kb.NewEmbeddingCache(e, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func open(t *testing.T, e *kbtest.Embedder, o embed.CacheOptions) *embed.Cache {
 	return c
 }
 
-func embedded(t *testing.T, c *embed.Cache, texts ...string) [][]float32 {
+func embedded(t *testing.T, c *kb.EmbeddingCache, texts ...string) [][]float32 {
 	t.Helper()
 	v, err := c.Embed(t.Context(), texts)
 	if err != nil {
@@ -42,7 +43,7 @@ func asked(e *kbtest.Embedder) int {
 }
 
 func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
-	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
+	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
 	first := &kbtest.Embedder{}
 	c := open(t, first, o)
 	want := embedded(t, c, "a", "b", "a")
@@ -77,7 +78,7 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 }
 
 func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
-	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), Identity: "m"}
+	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), Identity: "m"}
 	c := open(t, &kbtest.Embedder{Dimensions: 4}, o)
 	embedded(t, c, "a", "b", "c")
 	if err := c.Close(); err != nil {
@@ -122,8 +123,11 @@ func flipped(data []byte, at int) []byte {
 }
 
 func TestAFileTooLargeIsBegunAnew(t *testing.T) {
-	o := embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), MaxBytes: 100}
+	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")}
 	embedded(t, open(t, &kbtest.Embedder{}, o), "a")
+	if err := os.Truncate(o.Path, 4<<30+1); err != nil { // the file is sparse
+		t.Fatal(err)
+	}
 	e := &kbtest.Embedder{}
 	embedded(t, open(t, e, o), "a")
 	if asked(e) != 1 {
@@ -134,22 +138,27 @@ func TestAFileTooLargeIsBegunAnew(t *testing.T) {
 func TestTheLastQuestionsAreKept(t *testing.T) {
 	e := &kbtest.Embedder{}
 	path := filepath.Join(t.TempDir(), "vectors")
-	c := open(t, e, embed.CacheOptions{Queries: 2, Path: path})
+	c := open(t, e, kb.EmbeddingCacheOptions{Path: path})
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, question := range []struct {
-		text string
-		asks int
-	}{{"a", 1}, {"b", 2}, {"a", 2}, {"c", 3}, {"a", 3}, {"b", 4}, {"c", 5}} {
-		if _, err := c.EmbedQuery(t.Context(), question.text); err != nil {
+	ask := func(text string, asks int) {
+		t.Helper()
+		if _, err := c.EmbedQuery(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
-		if asked(e) != question.asks {
-			t.Errorf("question %d: %d texts were asked for, of %d", i, asked(e), question.asks)
+		if asked(e) != asks {
+			t.Errorf("question %s: the cache asked for %d texts, want %d", text, asked(e), asks)
 		}
 	}
+	for i := range 1000 {
+		ask(strconv.Itoa(i), i+1)
+	}
+	ask("0", 1000)
+	ask("new", 1001) // drops "1"
+	ask("0", 1001)
+	ask("1", 1002)
 	after, err := os.ReadFile(path)
 	if err != nil || len(after) != len(before) {
 		t.Errorf("questions were written to the file: %d bytes, %d before, %v", len(after), len(before), err)
@@ -159,7 +168,7 @@ func TestTheLastQuestionsAreKept(t *testing.T) {
 func TestAFailureIsNotKept(t *testing.T) {
 	e := &kbtest.Embedder{}
 	e.Fail(kbtest.ErrEmbedder)
-	c := open(t, e, embed.CacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
+	c := open(t, e, kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
 	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, kbtest.ErrEmbedder) {
 		t.Errorf("%v", err)
 	}
@@ -174,20 +183,20 @@ func TestAFailureIsNotKept(t *testing.T) {
 }
 
 func TestACacheWorksWithoutAFileAndAfterClose(t *testing.T) {
-	c := open(t, &kbtest.Embedder{}, embed.CacheOptions{})
+	c := open(t, &kbtest.Embedder{}, kb.EmbeddingCacheOptions{})
 	embedded(t, c, "a")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	embedded(t, c, "a")
-	if _, err := embed.NewCache(&kbtest.Embedder{}, embed.CacheOptions{Path: t.TempDir()}); err == nil {
+	if _, err := kb.NewEmbeddingCache(&kbtest.Embedder{}, kb.EmbeddingCacheOptions{Path: t.TempDir()}); err == nil {
 		t.Error("a folder was taken for a file")
 	}
 }
 
 func FuzzCacheFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "vectors")
-	c, err := embed.NewCache(&kbtest.Embedder{Dimensions: 3}, embed.CacheOptions{Path: path})
+	c, err := kb.NewEmbeddingCache(&kbtest.Embedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -208,7 +217,7 @@ func FuzzCacheFile(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := open(t, &kbtest.Embedder{Dimensions: 3}, embed.CacheOptions{Path: path})
+		c := open(t, &kbtest.Embedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
 		embedded(t, c, "a", "b", "c")
 		embedded(t, c, "a", "b", "c")
 	})

@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"bytes"
@@ -22,16 +22,16 @@ func sentence(rate int, lead, length, tail time.Duration) (pcm []byte, span Span
 	return pcm, Span{lead, lead + length}
 }
 
-func write(t *testing.T, dir, name string, rate int, pcm []byte) string {
+func writeWAV(t *testing.T, dir, name string, rate int, pcm []byte) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := audio.WriteWAV(&b, rate, pcm); err != nil {
 		t.Fatal(err)
 	}
-	return note(t, dir, name, b.String())
+	return writeFile(t, dir, name, b.String())
 }
 
-func note(t *testing.T, dir, name, text string) string {
+func writeFile(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -40,12 +40,12 @@ func note(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func load(t *testing.T, o Options) *Library {
+func load(t *testing.T, o LibraryOptions) *Library {
 	t.Helper()
 	if o.Rate == 0 {
 		o.Rate = 16000
 	}
-	l, err := Load(o)
+	l, err := LoadLibrary(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func TestPausesInARecordingAreKnown(t *testing.T) {
 func TestRecordingsOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	pcm, span := sentence(44100, 200*time.Millisecond, time.Second, 300*time.Millisecond)
-	write(t, dir, "b.wav", 44100, pcm)
-	write(t, dir, "a.WAV", 8000, mustResample(t, 44100, 8000, pcm))
-	note(t, dir, "a.json", `{"speech":[{"start_ms":205.25,"end_ms":1190}],"text":"hello"}`)
-	note(t, dir, "readme.txt", "no recording")
-	l := load(t, Options{Paths: []string{dir}})
+	writeWAV(t, dir, "b.wav", 44100, pcm)
+	writeWAV(t, dir, "a.WAV", 8000, mustResample(t, 44100, 8000, pcm))
+	writeFile(t, dir, "a.json", `{"speech":[{"start_ms":205.25,"end_ms":1190}],"text":"hello"}`)
+	writeFile(t, dir, "readme.txt", "no recording")
+	l := load(t, LibraryOptions{Paths: []string{dir}})
 	if l.Any(0).Name != "a.WAV" || l.Any(1).Name != "b.wav" || l.Any(2) != l.Any(0) || l.Named("b.wav") != l.Any(1) {
 		t.Errorf("they are %v", l.All())
 	}
@@ -139,9 +139,9 @@ func mustResample(t *testing.T, from, to int, pcm []byte) []byte {
 func TestWhatAScriptNames(t *testing.T) {
 	common, own := t.TempDir(), t.TempDir()
 	pcm, _ := sentence(16000, 0, time.Second, 100*time.Millisecond)
-	path := write(t, common, "x.wav", 16000, pcm)
-	write(t, own, "y.wav", 16000, pcm)
-	l := load(t, Options{Paths: []string{path}, Names: []string{"x.wav", "y.wav"}, Dir: own, Lines: []string{"Hello there.", "Hello there."}})
+	path := writeWAV(t, common, "x.wav", 16000, pcm)
+	writeWAV(t, own, "y.wav", 16000, pcm)
+	l := load(t, LibraryOptions{Paths: []string{path}, Names: []string{"x.wav", "y.wav"}, Dir: own, Lines: []string{"Hello there.", "Hello there."}})
 	if l.Named("x.wav") != l.Any(0) || l.Named("y.wav") == nil || l.Named("y.wav") == l.Any(1) {
 		t.Error("the names are mixed up")
 	}
@@ -154,11 +154,11 @@ func TestWhatAScriptNames(t *testing.T) {
 }
 
 func TestWithoutRecordings(t *testing.T) {
-	l := load(t, Options{Any: true, Rate: 8000})
+	l := load(t, LibraryOptions{Any: true, Rate: 8000})
 	if l.Any(0) == l.Any(1) || l.Any(0) != l.Any(len(builtIns)) {
 		t.Error("the built-in lines do not take turns")
 	}
-	again := load(t, Options{Any: true, Rate: 8000})
+	again := load(t, LibraryOptions{Any: true, Rate: 8000})
 	for i := range builtIns {
 		r := l.Any(i)
 		if r.Rate != 8000 || r.End() < time.Second || r.End() > 6*time.Second || len(r.Spans) == 0 || !bytes.Equal(r.PCM, again.Any(i).PCM) {
@@ -169,18 +169,18 @@ func TestWithoutRecordings(t *testing.T) {
 
 func TestWhatIsWrongWithRecordings(t *testing.T) {
 	dir, empty, silent := t.TempDir(), t.TempDir(), t.TempDir()
-	note(t, dir, "no.wav", "this is text")
+	writeFile(t, dir, "no.wav", "this is text")
 	pcm, _ := sentence(16000, 0, time.Second, 0)
-	write(t, dir, "bad.wav", 16000, pcm)
-	note(t, dir, "bad.json", `{"speech":[{"start_ms":0,"end_ms":9999}]}`)
-	write(t, silent, "quiet.wav", 16000, testutil.Silence(16000, time.Second))
+	writeWAV(t, dir, "bad.wav", 16000, pcm)
+	writeFile(t, dir, "bad.json", `{"speech":[{"start_ms":0,"end_ms":9999}]}`)
+	writeWAV(t, silent, "quiet.wav", 16000, testutil.Silence(16000, time.Second))
 	twin := filepath.Join(t.TempDir(), "sub")
 	if err := os.Mkdir(twin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	ok := write(t, twin, "x.wav", 16000, pcm)
-	_, err := Load(Options{Rate: 16000, Paths: []string{dir, empty, silent, ok, twin, "nowhere"}, Names: []string{"gone.wav"}, Dir: dir, Lines: []string{"你好"}})
-	if !errors.Is(err, ErrSpeech) {
+	ok := writeWAV(t, twin, "x.wav", 16000, pcm)
+	_, err := LoadLibrary(LibraryOptions{Rate: 16000, Paths: []string{dir, empty, silent, ok, twin, "nowhere"}, Names: []string{"gone.wav"}, Dir: dir, Lines: []string{"你好"}})
+	if !errors.Is(err, ErrRecordings) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -242,14 +242,14 @@ func FuzzParseAnnotation(f *testing.F) {
 	})
 }
 
-// TestOf covers the conversion of the rate and a clip without speech.
-func TestOf(t *testing.T) {
+// TestNewRecording covers the conversion of the rate and a clip without speech.
+func TestNewRecording(t *testing.T) {
 	silence := audio.Clip{Rate: 8000, PCM: make([]byte, 8000)}
-	r, err := Of("quiet.wav", silence, 16000)
+	r, err := NewRecording("quiet.wav", silence, 16000)
 	if err != nil || r.Rate != 16000 || len(r.PCM) != 16000 || r.Onset() != 0 || r.End() != 500*time.Millisecond {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Of("odd.wav", audio.Clip{Rate: 100, PCM: make([]byte, 100)}, 16000); err == nil {
-		t.Error("a rate that nobody can convert was converted")
+	if _, err := NewRecording("odd.wav", audio.Clip{Rate: 100, PCM: make([]byte, 100)}, 16000); err == nil {
+		t.Error("an impossible rate was accepted")
 	}
 }

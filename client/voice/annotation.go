@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ type annotation struct {
 	} `json:"speech"`
 }
 
-// slack is how far a rounded annotation may exceed its recording.
-const slack = 10 * time.Millisecond
+// annotationSlack is the most by which a rounded annotation may exceed its recording.
+const annotationSlack = 10 * time.Millisecond
 
 // maxSpans bounds the spans of one recording.
 const maxSpans = 10_000
@@ -64,11 +64,11 @@ func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 
 // msOf converts ms to a position in a recording of that length.
 func msOf(ms float64, length time.Duration) (time.Duration, error) {
-	if math.IsNaN(ms) || ms < 0 || ms > float64((length+slack)/time.Millisecond)+1 {
+	if math.IsNaN(ms) || ms < 0 || ms > float64((length+annotationSlack)/time.Millisecond)+1 {
 		return 0, fmt.Errorf("%v is not within the recording, which lasts %d ms", ms, length.Milliseconds())
 	}
 	at := time.Duration(ms * float64(time.Millisecond))
-	if at > length+slack {
+	if at > length+annotationSlack {
 		return 0, fmt.Errorf("%v is beyond the end of the recording, which lasts %d ms", ms, length.Milliseconds())
 	}
 	return min(at, length), nil

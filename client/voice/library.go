@@ -1,4 +1,4 @@
-package speech
+package voice
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/sim/voice"
+	simvoice "voicegw/sim/voice"
 )
 
 // Bounds of a library.
@@ -22,11 +22,11 @@ const (
 	maxRecording = 10 * time.Minute
 )
 
-// ErrSpeech is wrapped by errors about recordings.
-var ErrSpeech = errors.New("the recordings have problems")
+// ErrRecordings is wrapped by errors about recordings.
+var ErrRecordings = errors.New("the recordings have problems")
 
-// Options choose the recordings.
-type Options struct {
+// LibraryOptions choose the recordings.
+type LibraryOptions struct {
 	// Rate is the common rate in Hz.
 	Rate int
 	// Paths are WAV files, and folders of them, for Any. Without any, Any uses the built-in lines.
@@ -40,7 +40,7 @@ type Options struct {
 	Any bool
 }
 
-// Library holds the recordings. It is immutable after Load.
+// Library holds recordings and spoken lines at one rate. It is immutable, so that conversations can share it.
 type Library struct {
 	any   []*Recording
 	named map[string]*Recording // by name
@@ -48,11 +48,11 @@ type Library struct {
 	bytes int
 }
 
-// Load reads and converts all recordings. The error wraps ErrSpeech and names every invalid file.
-func Load(o Options) (*Library, error) {
+// LoadLibrary reads and converts all recordings. The error wraps ErrRecordings and names every invalid file.
+func LoadLibrary(o LibraryOptions) (*Library, error) {
 	l := &Library{named: map[string]*Recording{}, lines: map[string]*Recording{}}
 	var problems []error
-	files, err := find(o.Paths)
+	files, err := findWAVs(o.Paths)
 	problems = append(problems, err)
 	for _, path := range files {
 		name := filepath.Base(path)
@@ -82,7 +82,7 @@ func Load(o Options) (*Library, error) {
 		problems = append(problems, l.builtIn(o.Rate))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("%w:\n%w", ErrSpeech, err)
+		return nil, fmt.Errorf("%w:\n%w", ErrRecordings, err)
 	}
 	return l, nil
 }
@@ -90,10 +90,10 @@ func Load(o Options) (*Library, error) {
 // Any returns the n-th recording, modulo their number.
 func (l *Library) Any(n int) *Recording { return l.any[n%len(l.any)] }
 
-// Named returns a recording of Options.Names.
+// Named returns a recording of LibraryOptions.Names.
 func (l *Library) Named(name string) *Recording { return l.named[name] }
 
-// Line returns the recording of a text in Options.Lines.
+// Line returns the recording of a text in LibraryOptions.Lines.
 func (l *Library) Line(text string) *Recording { return l.lines[text] }
 
 // All returns the recordings and lines in a fixed order.
@@ -110,8 +110,8 @@ func (l *Library) All() []*Recording {
 	return all
 }
 
-// find lists the WAV files in paths.
-func find(paths []string) ([]string, error) {
+// findWAVs lists the WAV files in paths.
+func findWAVs(paths []string) ([]string, error) {
 	var files []string
 	var problems []error
 	for _, path := range paths {
@@ -209,7 +209,7 @@ func (l *Library) speak(text, timbre string, rate int) error {
 	if l.lines[text] != nil {
 		return nil
 	}
-	clip := audio.Clip{Rate: rate, PCM: voice.New(voice.Options{Rate: rate, Voice: timbre}).Speak(text).PCM}
+	clip := audio.Clip{Rate: rate, PCM: simvoice.New(simvoice.Options{Rate: rate, Voice: timbre}).Speak(text).PCM}
 	r := &Recording{Name: text, Source: Detected, Spans: detect(clip)}
 	if len(r.Spans) == 0 {
 		return fmt.Errorf("the built-in voice cannot pronounce %q; write English, or use a recording", text)

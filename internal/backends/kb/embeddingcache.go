@@ -1,0 +1,274 @@
+package kb
+
+import (
+	"bufio"
+	"bytes"
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// EmbeddingCacheOptions configure an EmbeddingCache.
+type EmbeddingCacheOptions struct {
+	// Path is a file that keeps the vectors of records; it and its folder are created if they are missing. Empty keeps
+	// none, because an index holds its own. If two processes use the file, both may pay for the same vectors.
+	Path string
+	// Identity is the Embedder's, such as EmbeddingClient.Identity; a file of another one is replaced.
+	Identity string
+}
+
+// EmbeddingCache is a QueryEmbedder that keeps the vectors of another one, so that each is paid for once. It may be used
+// concurrently.
+type EmbeddingCache struct {
+	// Fixed after NewEmbeddingCache.
+	embedder Embedder
+
+	mu      sync.Mutex          // guards the following fields
+	file    *os.File            // nil without a path, and after Close
+	full    bool                // a write failed, so nothing more is kept
+	at      map[vectorKey]int64 // the offset of each entry
+	queries map[vectorKey]*list.Element
+	order   *list.List // of queryVector, the most recent first
+}
+
+// vectorKey is the SHA-256 of a text.
+type vectorKey [sha256.Size]byte
+
+type queryVector struct {
+	key    vectorKey
+	vector []float32
+}
+
+var _ QueryEmbedder = (*EmbeddingCache)(nil)
+
+// The file is a head, then entries: the hash of the text, the length of the vector, the vector, and a CRC of the three.
+// Integers and floats are little endian.
+const (
+	cacheMagic     = "kbvector1\n"
+	cacheHeadSize  = len(cacheMagic) + sha256.Size
+	cacheEntrySize = sha256.Size + 4 + 4 // without the vector
+	maxNumbers     = 16384               // of a vector
+	maxCacheBytes  = 4 << 30             // NewEmbeddingCache replaces a larger file
+	maxQueries     = 1000                // whose vectors are kept, in memory only
+)
+
+// NewEmbeddingCache makes an EmbeddingCache and opens its file.
+func NewEmbeddingCache(embedder Embedder, o EmbeddingCacheOptions) (*EmbeddingCache, error) {
+	c := &EmbeddingCache{embedder: embedder, at: map[vectorKey]int64{}, queries: map[vectorKey]*list.Element{}, order: list.New()}
+	if o.Path == "" {
+		return c, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Path), 0o700); err != nil {
+		return nil, fmt.Errorf("kb: cache of vectors: %w", err)
+	}
+	file, err := os.OpenFile(o.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("kb: cache of vectors: %w", err)
+	}
+	c.file = file
+	if err := c.open(o.Identity); err != nil {
+		return nil, errors.Join(fmt.Errorf("kb: cache of vectors %s: %w", o.Path, err), file.Close())
+	}
+	return c, nil
+}
+
+// open finds the entries. It cuts the file at the first broken one, because a crash can leave half an entry at the end.
+func (c *EmbeddingCache) open(identity string) error {
+	hash := sha256.Sum256([]byte(identity))
+	head := append([]byte(cacheMagic), hash[:]...)
+	info, err := c.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() <= maxCacheBytes {
+		have := make([]byte, cacheHeadSize)
+		if _, err := c.file.ReadAt(have, 0); err == nil && bytes.Equal(have, head) {
+			return c.file.Truncate(c.index(info.Size()))
+		} else if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	if err := c.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err = c.file.Write(head)
+	return err
+}
+
+// index records the offsets of the entries up to the first broken one, and returns their end.
+func (c *EmbeddingCache) index(size int64) int64 {
+	r := bufio.NewReaderSize(io.NewSectionReader(c.file, int64(cacheHeadSize), size-int64(cacheHeadSize)), 1<<20)
+	at := int64(cacheHeadSize)
+	for {
+		k, _, n, err := readEntry(r)
+		if err != nil {
+			return at
+		}
+		c.at[k] = at
+		at += n
+	}
+}
+
+var errEntry = errors.New("a broken entry")
+
+// readEntry reads one entry and returns its length in bytes.
+func readEntry(r io.Reader) (k vectorKey, vector []float32, size int64, err error) {
+	sum := crc32.NewIEEE()
+	head := make([]byte, sha256.Size+4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return k, nil, 0, err
+	}
+	copy(k[:], head)
+	n := binary.LittleEndian.Uint32(head[sha256.Size:])
+	if n == 0 || n > maxNumbers {
+		return k, nil, 0, errEntry
+	}
+	body := make([]byte, 4*n+4)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return k, nil, 0, err
+	}
+	numbers := body[:4*n]
+	sum.Write(head)    // it never fails
+	sum.Write(numbers) // it never fails
+	if sum.Sum32() != binary.LittleEndian.Uint32(body[4*n:]) {
+		return k, nil, 0, errEntry
+	}
+	vector = make([]float32, n)
+	_, err = binary.Decode(numbers, binary.LittleEndian, vector)
+	return k, vector, int64(cacheEntrySize) + 4*int64(n), err
+}
+
+func appendEntry(data []byte, k vectorKey, vector []float32) []byte {
+	start := len(data)
+	data = append(data, k[:]...)
+	data = binary.LittleEndian.AppendUint32(data, uint32(len(vector)))
+	data, _ = binary.Append(data, binary.LittleEndian, vector) // numbers have a fixed size: it cannot fail
+	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data[start:]))
+}
+
+// Embed implements Embedder. It asks the other Embedder for vectors that it cannot read from the file.
+func (c *EmbeddingCache) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	asked := map[string][]int{}
+	var missing []string
+	for i, text := range texts {
+		if vectors[i] = c.record(sha256.Sum256([]byte(text))); vectors[i] == nil {
+			if asked[text] == nil {
+				missing = append(missing, text)
+			}
+			asked[text] = append(asked[text], i)
+		}
+	}
+	// Keep each part, because a later one may fail.
+	for len(missing) > 0 {
+		some := missing[:min(len(missing), embeddingBatch)]
+		missing = missing[len(some):]
+		got, err := c.embedder.Embed(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		if err := CheckVectors(got, len(some)); err != nil {
+			return nil, err
+		}
+		c.keep(some, got)
+		for j, text := range some {
+			for _, i := range asked[text] {
+				vectors[i] = got[j]
+			}
+		}
+	}
+	return vectors, nil
+}
+
+func (c *EmbeddingCache) record(k vectorKey) []float32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.at[k]
+	if !ok || c.file == nil {
+		return nil
+	}
+	found, vector, _, err := readEntry(io.NewSectionReader(c.file, at, cacheEntrySize+4*maxNumbers))
+	if err != nil || found != k {
+		delete(c.at, k)
+		return nil
+	}
+	return vector
+}
+
+func (c *EmbeddingCache) keep(texts []string, vectors [][]float32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil || c.full {
+		return
+	}
+	var data []byte
+	starts := make([]int, len(texts))
+	keys := make([]vectorKey, len(texts))
+	for i, text := range texts {
+		if len(vectors[i]) > maxNumbers {
+			return
+		}
+		keys[i] = sha256.Sum256([]byte(text))
+		starts[i] = len(data)
+		data = appendEntry(data, keys[i], vectors[i])
+	}
+	if _, err := c.file.Write(data); err != nil {
+		c.full = true // half an entry may be at the end; the next process removes it
+		return
+	}
+	end, err := c.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return
+	}
+	for i, k := range keys {
+		c.at[k] = end - int64(len(data)) + int64(starts[i])
+	}
+}
+
+// EmbedQuery implements QueryEmbedder.
+func (c *EmbeddingCache) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	k := vectorKey(sha256.Sum256([]byte(text)))
+	c.mu.Lock()
+	if e := c.queries[k]; e != nil {
+		c.order.MoveToFront(e)
+		vector := e.Value.(queryVector).vector
+		c.mu.Unlock()
+		return vector, nil
+	}
+	c.mu.Unlock()
+	vector, err := EmbedQuery(ctx, c.embedder, text)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queries[k] == nil {
+		c.queries[k] = c.order.PushFront(queryVector{key: k, vector: vector})
+	}
+	if c.order.Len() > maxQueries {
+		oldest := c.order.Back()
+		delete(c.queries, oldest.Value.(queryVector).key)
+		c.order.Remove(oldest)
+	}
+	return vector, nil
+}
+
+// Close closes the file. Embed continues without it.
+func (c *EmbeddingCache) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file == nil {
+		return nil
+	}
+	file := c.file
+	c.file = nil
+	return file.Close()
+}
