@@ -5,51 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ErrNotGranted is wrapped by a Reader's error if it may read none of the requested namespaces.
-// The text around it names them.
 var ErrNotGranted = errors.New("kb: the namespace is not granted")
 
-// Everyone in a list of a Grant stands for any user, agent or scope, even for a user whom nobody
-// vouches for.
+// Everyone in a list of a Grant means any user, agent or scope, even an unvouched user.
 const Everyone = "*"
 
-// Grant lists who may read a namespace. Being in one of the lists is enough.
+// Grant permits the users, agents and scopes in its lists to read a namespace.
 type Grant struct {
 	Users, Agents, Scopes []string
 }
 
 func (g Grant) empty() bool { return len(g.Users)+len(g.Agents)+len(g.Scopes) == 0 }
 
-// Asker says for whom records are read.
+// Asker identifies the reader of records.
 type Asker struct {
-	// User counts only if Vouched says that a trusted caller named it: a client can give any
-	// name.
+	// User counts only if Vouched, which means that a trusted caller named it: a client can give any name.
 	User    string
 	Vouched bool
-	// Agent is the name of the agent that the model speaks for.
+	// Agent is the name of the model's agent.
 	Agent string
-	// Scopes come from a trusted caller only.
+	// Scopes must be from a trusted caller.
 	Scopes []string
 }
 
-// Grants say who may read which namespace. A namespace without a Grant is open to everybody,
-// except kb.NamespacePersonal, which nobody may read then. The zero Grants have no Grant. They may
-// be used concurrently.
+// Grants decide who may read which namespace. Everybody may read a namespace without a Grant, except NamespacePersonal,
+// which is closed then. They may be used concurrently.
 type Grants struct {
 	// Fixed after NewGrants.
 	rules map[Namespace]Grant
 }
 
-// NewGrants makes Grants. A Grant whose lists are all empty counts as missing. The error names a
-// namespace that does not exist.
+// NewGrants makes Grants. It ignores a Grant whose lists are all empty. The error names an unknown namespace.
 func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 	g := Grants{rules: map[Namespace]Grant{}}
 	for namespace, rule := range rules {
 		if !slices.Contains(Namespaces(), namespace) {
-			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, listNamespaces(Namespaces()))
+			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, list(Namespaces()))
 		}
 		if !rule.empty() {
 			g.rules[namespace] = rule
@@ -58,7 +52,7 @@ func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 	return g, nil
 }
 
-// For returns the namespaces that the asker may read, in the order of kb.Namespaces.
+// For returns the namespaces that an asker may read, in the order of Namespaces.
 func (g Grants) For(who Asker) []Namespace {
 	var granted []Namespace
 	for _, namespace := range Namespaces() {
@@ -79,8 +73,8 @@ func (g Grant) holds(who Asker) bool {
 		slices.ContainsFunc(who.Scopes, func(scope string) bool { return slices.Contains(g.Scopes, scope) })
 }
 
-// Library is an index together with the rules about who may read it. Tools are given a Library
-// and no Index, so that no tool can forget to ask. It may be used concurrently.
+// Library is an index with Grants. Tools get a Library instead of an Index, so that no tool can forget the Grants. It may
+// be used concurrently.
 type Library struct {
 	// Fixed after NewLibrary.
 	index  Index
@@ -92,25 +86,23 @@ func NewLibrary(index Index, grants Grants) *Library {
 	return &Library{index: index, grants: grants}
 }
 
-// For returns the part of the library that the asker may read.
+// For returns a Reader of the records that an asker may read.
 func (l *Library) For(who Asker) *Reader {
 	return &Reader{index: l.index, granted: l.grants.For(who)}
 }
 
-// Reader reads the namespaces that somebody is granted. It may be used concurrently.
+// Reader reads the granted namespaces of an asker. It may be used concurrently.
 type Reader struct {
 	// Fixed after Library.For.
 	index   Index
 	granted []Namespace
 }
 
-// Granted returns the namespaces that may be read.
+// Granted returns the granted namespaces.
 func (r *Reader) Granted() []Namespace { return slices.Clone(r.granted) }
 
-// Search is kb.Index.Search over the granted namespaces of the query, or over all granted ones if
-// the query names none. refused are the query's namespaces that are not granted. Namespaces are
-// filtered before hits are counted, so none is lost. If no namespace is granted, the error wraps
-// ErrNotGranted.
+// Search is Index.Search over the granted namespaces of the query, or over all granted ones if the query has none.
+// refused are the query's other namespaces. If no namespace is granted, the error wraps ErrNotGranted.
 func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []Namespace, err error) {
 	if err := q.Check(); err != nil {
 		return Results{}, nil, err
@@ -119,13 +111,13 @@ func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []
 		return Results{}, refused, err
 	}
 	found, err = r.index.Search(ctx, q)
-	// In an index over the network, a record may change its namespace between filter and read.
+	// An index over the network may return a record that has just changed its namespace.
 	found.Hits = slices.DeleteFunc(found.Hits, func(h Hit) bool { return !slices.Contains(q.Namespaces, h.Record.Namespace) })
 	return found, refused, err
 }
 
-// readable splits namespaces into those that may be read, of which there is at least one, and the others.
-// None given means all that may be read.
+// readable splits namespaces into granted and refused ones; no namespaces mean all granted ones. It fails if none is
+// granted.
 func (r *Reader) readable(wanted []Namespace) (granted, refused []Namespace, err error) {
 	if len(wanted) == 0 {
 		wanted = r.granted
@@ -137,14 +129,14 @@ func (r *Reader) readable(wanted []Namespace) (granted, refused []Namespace, err
 			refused = append(refused, namespace)
 		}
 	}
-	if len(granted) == 0 { // for an Index, an empty list means every namespace
+	if len(granted) == 0 { // an Index would search all namespaces
 		err = fmt.Errorf("%w: asked for %s; granted: %s", ErrNotGranted, orNone(refused), orNone(r.granted))
 	}
 	return granted, refused, err
 }
 
-// Names is kb.Index.Names over the granted ones of the namespaces, so that nobody learns who and what there
-// is elsewhere. If no namespace is granted, the error wraps ErrNotGranted.
+// Names is Index.Names over the granted ones of the namespaces. If no namespace is granted, the error wraps
+// ErrNotGranted.
 func (r *Reader) Names(ctx context.Context, namespaces []Namespace) (Names, error) {
 	granted, _, err := r.readable(namespaces)
 	if err != nil {
@@ -153,8 +145,7 @@ func (r *Reader) Names(ctx context.Context, namespaces []Namespace) (Names, erro
 	return r.index.Names(ctx, granted)
 }
 
-// Get is kb.Index.Get. A record of a namespace that is not granted counts as missing, so that nobody
-// learns which records exist.
+// Get is Index.Get. A record of another namespace counts as missing, so that its existence stays secret.
 func (r *Reader) Get(ctx context.Context, ids []string) (found []Record, missing []string, err error) {
 	all, _, err := r.index.Get(ctx, ids)
 	if err != nil {
@@ -177,13 +168,5 @@ func orNone(namespaces []Namespace) string {
 	if len(namespaces) == 0 {
 		return "no namespace"
 	}
-	return listNamespaces(namespaces)
-}
-
-func listNamespaces(namespaces []Namespace) string {
-	names := make([]string, len(namespaces))
-	for i, n := range namespaces {
-		names[i] = string(n)
-	}
-	return strings.Join(names, ", ")
+	return list(namespaces)
 }

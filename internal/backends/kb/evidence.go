@@ -7,26 +7,25 @@ import (
 	"unicode/utf8"
 )
 
-// Evidence is one record as a model sees it. Fields that were not requested are absent.
+// Evidence is a record in a tool's answer, with the requested fields.
 type Evidence struct {
 	ID      string `json:"id"`
 	Type    Type   `json:"type"`
 	Title   string `json:"title"`
 	Snippet string `json:"snippet,omitempty"`
-	// Score is above 0 and at most 1; absent if there was no search.
+	// Score is above 0 and at most 1; absent without a search.
 	Score      float64 `json:"score,omitempty"`
 	SourceType string  `json:"source_type,omitempty"`
-	// LastUpdated is a time in RFC 3339, UTC, with milliseconds.
+	// LastUpdated is RFC 3339 UTC with milliseconds.
 	LastUpdated string         `json:"last_updated,omitempty"`
 	URL         string         `json:"url,omitempty"`
 	FullText    string         `json:"full_text,omitempty"`
 	Metadata    map[string]any `json:"metadata,omitempty"`
-	// Shortened names the fields that were cut or left out because they are too long.
+	// Shortened names the fields that were too long, and are cut or absent.
 	Shortened []string `json:"shortened,omitempty"`
 }
 
-// Field is one of the parts of a record that a model may request; the id, the type
-// and the title are always present.
+// Field is a part of a record that a model may request. The id, the type and the title are always present.
 type Field string
 
 // The fields.
@@ -38,7 +37,7 @@ const (
 	FieldURL      Field = "url"
 )
 
-// RequestedFields returns the fields that a model asks for by name, or those by default if it names none.
+// RequestedFields returns the fields with the given names, or byDefault if names is nil.
 func RequestedFields[Name ~string](names []Name, byDefault ...Field) []Field {
 	if names == nil {
 		return byDefault
@@ -52,17 +51,16 @@ func RequestedFields[Name ~string](names []Name, byDefault ...Field) []Field {
 
 // Fields turn records into evidence.
 type Fields struct {
-	// Wanted are the fields to fill in.
+	// Wanted are the requested fields.
 	Wanted []Field
 	// MaxText bounds FieldFullText in bytes.
 	MaxText int
 }
 
-// maxBytes bounds one piece of evidence as JSON: ten of them fit into the largest result
-// of a tool (256 KiB).
+// maxBytes bounds the JSON of an Evidence. The largest result of a tool (256 KiB) has room for ten.
 const maxBytes = 24 << 10
 
-// Of returns the evidence of a record. It shares the record's metadata without copying it.
+// Of returns the evidence of a record. It shares the record's metadata.
 func (f Fields) Of(r Record, snippet string, score float64) Evidence {
 	e := Evidence{ID: r.ID, Type: r.Type, Title: r.Title, Score: score}
 	for _, field := range f.Wanted {
@@ -94,7 +92,7 @@ func (e *Evidence) shorten(field Field) {
 	}
 }
 
-// fit removes parts that are too large: the metadata, then half of the text, repeatedly.
+// fit removes the metadata, then half of the text repeatedly, until e is small enough.
 func (e *Evidence) fit() {
 	if e.size() > maxBytes && e.Metadata != nil {
 		e.Metadata = nil
@@ -106,8 +104,7 @@ func (e *Evidence) fit() {
 	}
 }
 
-// size returns the length as JSON. It returns too much if the evidence cannot be encoded:
-// no source gives a record such metadata.
+// size returns the length of the JSON. If the metadata cannot be encoded, which no source allows, it returns too much.
 func (e *Evidence) size() int {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -116,7 +113,7 @@ func (e *Evidence) size() int {
 	return len(data)
 }
 
-// Cut returns at most n bytes of a text, up to the end of a word if possible.
+// Cut returns at most n bytes of a text, to the end of a word if possible.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -135,8 +132,7 @@ func Cut(text string, n int) string {
 	return strings.TrimRight(text[:n], " \n") + mark
 }
 
-// EvidenceIDs returns the ids of the records, in their order: a tool's answer returns them as
-// registry.Evidenced.
+// EvidenceIDs returns the ids of the records in their order, for registry.Evidenced.
 func EvidenceIDs(list []Evidence) []string {
 	ids := make([]string, len(list))
 	for i, e := range list {

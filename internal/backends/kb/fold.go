@@ -8,17 +8,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// letters are those that a decomposition (Unicode Standard Annex 15) does not change.
+// letters replace those that a decomposition (Unicode Standard Annex 15) does not change.
 var letters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'ſ': "s", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe",
 	'ħ': "h", 'ı': "i", 'ĸ': "k", 'ŋ': "n", 'ŧ': "t", 'ς': "σ", 'ƒ': "f", 'ǝ': "e",
 }
 
-// spelled are letters that people without them on their keyboards write as two.
+// spelled are letters that people write as two if their keyboards lack them.
 var spelled = map[rune]string{'ä': "ae", 'ö': "oe", 'ü': "ue", 'ø': "oe", 'å': "aa"}
 
-// lower returns the normal form of a word for stemming: compatible characters in one form,
-// composed, in lower case.
+// lower returns the normal form of a word for stemming: NFKC in lower case.
 func lower(word string) string {
 	if ascii(word) {
 		return strings.ToLower(word)
@@ -26,8 +25,8 @@ func lower(word string) string {
 	return norm.NFC.String(strings.ToLower(norm.NFKC.String(word)))
 }
 
-// Fold takes the result of lower and removes accents and other marks on Latin, Greek and
-// Cyrillic letters: ñ becomes n, ö becomes o, ß becomes ss, ł becomes l.
+// Fold removes accents and other marks on Latin, Greek and Cyrillic letters from the result of lower: ñ becomes n, ö
+// becomes o, ß becomes ss, ł becomes l.
 func Fold(word string) string {
 	if ascii(word) {
 		return word
@@ -46,7 +45,7 @@ func Fold(word string) string {
 	return b.String()
 }
 
-// respell is Fold with ä as ae, ö as oe and so on; empty if the word has no such letter.
+// respell is Fold with ä as ae, ö as oe and so on; empty for a word without such a letter.
 func respell(word string) string {
 	if ascii(word) || !strings.ContainsFunc(word, func(r rune) bool { return spelled[r] != "" }) {
 		return ""
@@ -77,5 +76,5 @@ func isHyphen(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// alone reports whether a character is a word of its own: in scripts without spaces.
+// alone reports whether a character is a word, as in scripts without spaces.
 func alone(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana) }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Guard calls one Embedder for one purpose. It may be used concurrently.
+// Guard calls an Embedder for one purpose, and logs and counts its failures. It may be used concurrently.
 type Guard struct {
 	// Fixed after NewGuard.
 	embedder Embedder
@@ -18,7 +18,7 @@ type Guard struct {
 	purpose  string
 	options  GuardOptions
 
-	count atomic.Uint64 // calls without an answer
+	count atomic.Uint64 // failed and skipped calls
 
 	mu       sync.Mutex // guards the fields below
 	lastLine time.Time
@@ -27,10 +27,9 @@ type Guard struct {
 
 // GuardOptions configure a Guard.
 type GuardOptions struct {
-	// Timeout bounds the wait for an answer. Zero means only the context bounds it.
+	// Timeout bounds a call. Zero means none.
 	Timeout time.Duration
-	// Rest is how long the Embedder is not called after a failure, so that callers need not
-	// wait for another failure. Zero means no rest.
+	// Rest is the time after a failure without calls of the Embedder, so that callers do not wait for another failure.
 	Rest time.Duration
 }
 
@@ -57,8 +56,7 @@ func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float3
 	return vector
 }
 
-// Records returns the vectors of records' texts, with the given dimensions (0 means any),
-// or nil.
+// Records returns the vectors of records' texts, with the given dimensions (0 means any), or nil.
 func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][]float32 {
 	var vectors [][]float32
 	g.ask(ctx, func(ctx context.Context) (err error) {
@@ -75,7 +73,7 @@ func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][
 
 func fits(vector []float32, dimensions int) error {
 	if dimensions != 0 && len(vector) != dimensions {
-		return fmt.Errorf("%w: %d numbers where the index has %d; another model needs another index", ErrVectors, len(vector), dimensions)
+		return fmt.Errorf("%w: a vector has %d numbers, but the index has %d; another model needs another index", ErrVectors, len(vector), dimensions)
 	}
 	return nil
 }
@@ -95,7 +93,7 @@ func (g *Guard) ask(ctx context.Context, question func(context.Context) error, f
 		return
 	}
 	forget()
-	if ctx.Err() == nil { // otherwise the caller has gone, which is not the Embedder's fault
+	if ctx.Err() == nil { // otherwise the caller has cancelled
 		g.failed(err)
 	}
 }

@@ -9,62 +9,52 @@ import (
 	"unicode/utf8"
 )
 
-// Index holds records and answers questions about them. Every method may be called concurrently.
-// The changes of one Apply become visible to a Search or Get together or not at all (an index
-// over the network may promise less, and then says so). Arguments stay the caller's; results
-// are shared and must not be changed.
+// Index stores and searches records. It may be used concurrently. A Search or Get sees all changes of an Apply or none,
+// unless the implementation documents less. Results are shared, so the caller must not change them.
 //
 // After Close every method returns ErrClosed.
 type Index interface {
-	// Search returns the best records for the query, best first. An empty Results is not an
-	// error. An error that wraps ErrQuery is the caller's fault; any other means that the index
-	// could not be asked.
+	// Search returns the best records for the query, best first. No hits are not an error. An error that wraps ErrQuery
+	// is the caller's fault; another one means that the index failed.
 	Search(ctx context.Context, q Query) (Results, error)
 
-	// Get returns the records with the ids, in the order of the ids, each once, and the ids
-	// without a record, which are not an error.
+	// Get returns the records with the ids, each once, in the order of the ids, and the ids without a record.
 	Get(ctx context.Context, ids []string) (found []Record, missing []string, err error)
 
-	// Names returns what the records of some namespaces (of all if the list is empty) can be
-	// filtered by, within MaxNames.
+	// Names returns the names for filters in some namespaces, or in all if the list is empty, within MaxNames.
 	Names(ctx context.Context, namespaces []Namespace) (Names, error)
 
-	// Apply makes the batch's changes. If a record fails Record.Check, it changes nothing and
-	// returns an error that wraps ErrRecord; unknown ids to delete are not an error. A record is
-	// searchable when Apply returns. If the Embedder fails, its records are searchable by their
-	// words, Held says that they are not complete, and the failure is logged and counted: Apply
-	// does not fail.
+	// Apply changes records. If a record fails Record.Check, it changes nothing and its error wraps ErrRecord. It ignores
+	// unknown ids to delete. Its records are searchable when it returns. If the Embedder fails, Apply succeeds, but the
+	// records are searchable only by their words and Held reports them as incomplete.
 	Apply(ctx context.Context, b Batch) error
 
-	// Held describes what the index holds, by id, so that a source sends only changes and
-	// deletes removed records.
+	// Held describes the index's records by id, so that a source sends only changes and deletes removed records.
 	Held(ctx context.Context) (map[string]Held, error)
 
-	// Close waits for running calls and frees what the index holds. It may be called more
-	// than once.
+	// Close waits for running calls and frees the index. It may be called more than once.
 	Close() error
 }
 
-// MaxNames bounds the people and the categories of Names. Where there are more, the rest is
-// missing: filters cannot name it.
+// MaxNames bounds the people and the categories of Names. Filters cannot name the others.
 const MaxNames = 10_000
 
-// Names are what filters can name.
+// Names are the names for filters.
 type Names struct {
-	// People are all records of persons, and the authors without such a record, by id.
+	// People are sorted by id. They have a record or are authors.
 	People []Person
-	// Categories are those of all records, sorted.
+	// Categories are sorted.
 	Categories []string
 }
 
-// Person is somebody who may be an author.
+// Person is a possible author.
 type Person struct {
 	ID string
-	// Name is the title of the person's record; empty if there is no record.
+	// Name is the title of the person's record; empty without a record.
 	Name string
 }
 
-// Pick looks ids up as Index.Get does: each once, in their order.
+// Pick looks up ids as Index.Get does: each once, in their order.
 func Pick(ids []string, look func(id string) (Record, bool)) (found []Record, missing []string) {
 	seen := map[string]bool{}
 	for _, id := range ids {
@@ -81,24 +71,22 @@ func Pick(ids []string, look func(id string) (Record, bool)) (found []Record, mi
 	return found, missing
 }
 
-// Batch is the change of one Apply. An id that is in both lists is deleted, then put in.
+// Batch is the change of an Apply. It deletes records before it inserts others.
 type Batch struct {
-	// Upsert are the records to put in, replacing those with the same ids. They must be
-	// normalized. Of two with one id the last counts.
+	// Upsert are normalized records, which replace those with the same ids. The last one with an id counts.
 	Upsert []Record
 	// Delete are the ids of records to remove.
 	Delete []string
-	// WordsOnly skips the Embedder: the records are searchable by their words at once, and
-	// with their previous vector if the text is the same. Held tells which of them must be
-	// put in again without WordsOnly.
+	// WordsOnly skips the Embedder. A record keeps its previous vector if its text is the same. Held reports the records
+	// without a vector, which need another Apply.
 	WordsOnly bool
 }
 
-// Held describes one record of an index.
+// Held describes a record of an index.
 type Held struct {
 	// Hash is Record.Hash.
 	Hash string
-	// Complete is false if there is an Embedder and the record has no vector yet.
+	// Complete is false for a record without a vector in an index with an Embedder.
 	Complete bool
 }
 
@@ -106,40 +94,39 @@ type Held struct {
 const (
 	// MaxQueryRunes bounds the text of a query.
 	MaxQueryRunes = 1000
-	// MaxLimit bounds the hits of a query, and how many each ranking considers.
+	// MaxLimit bounds the hits of a query.
 	MaxLimit = 50
-	// MaxFilterNames bounds the authors of a query, and its categories.
+	// MaxFilterNames bounds the authors and the categories of a query.
 	MaxFilterNames = 100
 	// MaxAlternatives bounds the other wordings of a query.
 	MaxAlternatives = 3
-	// DefaultLimit is the number of hits if a query does not say.
+	// DefaultLimit is the default of Query.Limit.
 	DefaultLimit = 10
 )
 
-// Query is a question. The zero value of each field except Text filters nothing.
+// Query is a question with filters. The zero value of a filter filters nothing.
 type Query struct {
-	// Text is what to look for: words, a name, a sentence. It must not be empty.
+	// Text is the question: words, a name, a sentence. It is required.
 	Text string
-	// Alternatives are other wordings of the same question, at most MaxAlternatives, which
-	// count less than Text: synonyms, a translation, abbreviations in full.
+	// Alternatives are other wordings of the question, such as synonyms or a translation, which count less than Text.
 	Alternatives []string
-	// Namespaces are the only ones searched; empty means all of them.
+	// Namespaces are the searched ones; empty means all.
 	Namespaces []Namespace
-	// Types are the only types searched; empty means any.
+	// Types are the searched ones; empty means all.
 	Types []Type
-	// Tags must all be on a record. They are compared in the form of NormalizeTags.
+	// Tags are tags that a hit has, in the form of NormalizeTags.
 	Tags []string
-	// Authors are ids of persons, of whom a record must have at least one as author.
+	// Authors are ids of persons. A hit has at least one of them as author.
 	Authors []string
-	// Categories are names as records have them, of which a record must have at least one.
+	// Categories are exact names. A hit has at least one of them.
 	Categories []string
 	// From and To bound LastUpdated, both inclusive.
 	From, To time.Time
-	// Limit is the most hits, 1 to MaxLimit. Zero means DefaultLimit.
+	// Limit is the maximum number of hits, 1 to MaxLimit. Zero means DefaultLimit.
 	Limit int
 }
 
-// Check returns nil or an error that wraps ErrQuery and names every fault.
+// Check returns the first fault of a query as an error that wraps ErrQuery, or nil.
 func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {
 		if !slices.Contains(Namespaces(), namespace) {
@@ -178,53 +165,48 @@ func (q *Query) Check() error {
 
 // Results is the answer to a Query.
 type Results struct {
-	// Hits are sorted by Score, highest first, and by id for equal scores. No id occurs twice.
+	// Hits are sorted by Score, highest first, then by id. No id occurs twice.
 	Hits []Hit
-	// Hybrid says that vectors took part. It is false if there is no Embedder, if it failed
-	// for this query, and while no record has a vector.
+	// Hybrid means that vectors took part. It is false without an Embedder, if the Embedder failed, and while no record
+	// has a vector.
 	Hybrid bool
-	// Degraded says that words alone decided although there is an Embedder.
+	// Degraded means that there is an Embedder but vectors took no part.
 	Degraded bool
-	// Took is the time from the call to the answer.
+	// Took is the duration of the search.
 	Took time.Duration
 }
 
 // Hit is one found record.
 type Hit struct {
 	Record Record
-	// Score is above 0 and at most 1. By words alone it is BM25 divided by the best hit's
-	// BM25, times how much of the query the best hit covers: 1 if it has every word, less if
-	// words are missing or only near ones were found. If Hybrid, it is the sum of
-	// 1/(60+place) over the rankings (words, vectors, whole names), divided by the sum for
-	// first place in all of them. It compares the hits of one query; if Hybrid, it says
-	// nothing about how good the best one is: BM25 and Vector do.
+	// Score is above 0 and at most 1, and compares the hits of one query. By words alone it is BM25 divided by the best
+	// hit's BM25, times the best hit's cover of the query: 1 if it has every word, less if words are missing or only
+	// similar. If Hybrid, it is the sum of 1/(60+place) over the rankings (words, vectors, whole names), divided by the sum
+	// for first place in all of them; then only BM25 and Vector show the quality of the best hit.
 	Score float64
-	// BM25 is the score of the words; 0 if no word was found or the record was not among the
-	// 50 best.
+	// BM25 is the score of the words; 0 if the record was not among the Depth best.
 	BM25 float64
-	// Vector is the cosine of the vectors; 0 if the record was not among the 50 nearest.
+	// Vector is the cosine of the vectors; 0 if the record was not among the Depth nearest.
 	Vector float64
-	// Snippet is the passage of the text with most of the query's words, cut between words, at
-	// most SnippetRunes characters, without Markdown's marks.
+	// Snippet is the passage of the text with the most words of the query: whole words, at most SnippetRunes characters,
+	// without Markdown.
 	Snippet string
 }
 
-// Embedder turns texts into vectors, one for each text in the given order, all of one length,
-// not necessarily normalized. Equal texts may be given equal vectors, so a vector may be kept.
-// It may be called concurrently and honours the context. Texts are never empty.
+// Embedder turns texts, which are not empty, into vectors: one for each text in their order, all of one length, not
+// necessarily normalized. Vectors of equal texts are interchangeable, so they can be cached. It may be used concurrently.
 type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// QueryEmbedder is an Embedder that treats questions differently from records: some models
-// require it, and a question's vector is not worth keeping. Indexes use it if it is there.
+// QueryEmbedder is an Embedder that distinguishes queries from records, as some models and EmbeddingCache do.
 type QueryEmbedder interface {
 	Embedder
-	// EmbedQuery is Embed for the text of one query.
+	// EmbedQuery is Embed for one query.
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 }
 
-// EmbedQuery asks an Embedder for the vector of a query, with its EmbedQuery if it has one.
+// EmbedQuery returns an Embedder's vector of a query, by its EmbedQuery if it has one.
 func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error) {
 	if q, ok := e.(QueryEmbedder); ok {
 		return q.EmbedQuery(ctx, text)
@@ -239,8 +221,8 @@ func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error)
 	return vectors[0], nil
 }
 
-// CheckVectors refuses, with an error that wraps ErrVectors, an Embedder's answer that is not one
-// vector for each of n texts, all of one length and none of them zero or not a number.
+// CheckVectors returns an error that wraps ErrVectors unless vectors has one vector for each text, all of one length, and
+// none is zero or not a number.
 func CheckVectors(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("%w: %d vectors for %d texts", ErrVectors, len(vectors), texts)

@@ -15,28 +15,26 @@ import (
 	"github.com/blevesearch/snowballstem/spanish"
 )
 
-// Language is the ISO 639-1 code of a language in which words are analyzed; empty if the
-// language is unknown.
+// Language is the ISO 639-1 code of a supported language, or Unknown.
 type Language string
 
-// Unknown is the language of a text that is too short to tell.
+// Unknown is the language of a text without clear signs.
 const Unknown Language = ""
 
 // Languages are all supported languages.
 func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "pt", "nl"} }
 
-// guessed are the languages in which a short text of unknown language is analyzed: each
-// adds a term for a word, so there are only few.
+// guessed are the languages of a short text of unknown language. They are few, because each adds a term for a word.
 var guessed = []Language{"en", "de", "es", "fr"}
 
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
 	stops map[string]bool
-	// ends are word endings that are typical of the language.
+	// ends are typical word endings.
 	ends []string
-	// marks are letters that are typical of it.
+	// marks are typical letters.
 	marks string
-	// talk are words that say little about what is asked.
+	// talk are words that say little about a question's subject.
 	talk map[string]bool
 }
 
@@ -45,7 +43,7 @@ type dialect struct {
 //go:embed stops.txt
 var stopWords string
 
-// load prepares the languages.
+// load returns the dialects of all languages.
 func load() map[Language]*dialect {
 	all := map[Language]*dialect{
 		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
@@ -71,7 +69,7 @@ func load() map[Language]*dialect {
 	return all
 }
 
-// asking are words of questions that Snowball's lists do not have.
+// asking are stop words in questions that are not in Snowball's lists.
 var asking = map[Language]string{
 	"en": "please", "de": "wer wen wem wessen wann wo wohin woher wieso warum weshalb bitte gibt",
 	"es": "cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde qué quién quiénes",
@@ -80,16 +78,15 @@ var asking = map[Language]string{
 }
 
 const (
-	// detectWords is how many words of a text are used to detect its language.
+	// detectWords bounds the words that show a text's language.
 	detectWords = 300
-	// enough is more than one stop word counts: "war" may be German or English.
+	// enough exceeds the score of one stop word, because "war" may be German or English.
 	enough = 1.2
-	// shortText is the number of words below which a text may not show its language.
+	// shortText is the maximum number of words in a text that may lack signs of its language.
 	shortText = 12
 )
 
-// detect returns the language of a text by its stop words, endings and letters; Unknown if
-// they show too little, or if two languages score the same.
+// detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly highest.
 func (a *Analyzer) detect(tokens []Token) Language {
 	var scores [7]float64
 	languages := Languages()
@@ -114,7 +111,7 @@ func (a *Analyzer) detect(tokens []Token) Language {
 	return languages[best]
 }
 
-// evidence adds the evidence of one word. A stop word of several languages counts less.
+// evidence adds one word's scores. A stop word of several languages counts less.
 func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float64) {
 	in := 0
 	var stops [7]bool
@@ -138,14 +135,13 @@ func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float6
 	}
 }
 
-// Stop reports whether a word of a language carries no meaning of its own.
+// Stop reports whether a word is a stop word of a language.
 func (a *Analyzer) Stop(word string, language Language) bool {
 	d := a.dialects[language]
 	return d != nil && d.stops[word]
 }
 
-// Stem returns the stem of a word in a language, folded. A word of an unknown language is its
-// own stem.
+// Stem returns the folded stem of a word. Without a known language, it returns the folded word.
 func (a *Analyzer) Stem(word string, language Language) string {
 	d := a.dialects[language]
 	if d == nil || hasDigit(word) {

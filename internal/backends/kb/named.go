@@ -9,23 +9,22 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// Unresolved is what nothing was found for.
+// Unresolved is a name without a match.
 type Unresolved struct {
-	// Index is its place in the list that was given.
+	// Index is its index in the given list.
 	Index int `json:"-"`
-	// Given is what was given, cut to 80 bytes.
+	// Given is the name, cut to 80 bytes.
 	Given string `json:"name"`
-	// Reason says why, and what was probably meant. Names in it are those of records.
+	// Reason is the problem, with similar names.
 	Reason string `json:"reason"`
 }
 
 // mostNamed bounds the candidates that a reason names.
 const mostNamed = 5
 
-// ResolveAuthors returns the ids of the persons that are meant: each is given by the id, by the handle (the id
-// without "person:", also after an @), or by the name. Capitals and accents make no difference. A part of
-// a name does where one person alone has it, and a whole name that two people have means both. No id comes
-// twice; people are those of kb.Names.
+// ResolveAuthors returns the ids of persons, each once. given are ids, handles (ids without "person:", also after an @) or
+// names; case and accents do not matter. A part of a name must be unique; a whole name means everybody who has it. people
+// are those of Names.
 func ResolveAuthors(given []string, people []Person) (ids []string, unresolved []Unresolved) {
 	for i, text := range given {
 		found, reason := author(strings.TrimSpace(text), people)
@@ -69,19 +68,19 @@ func author(text string, people []Person) (ids []string, reason string) {
 	return nil, "matches no known person" + nearPerson(text, people)
 }
 
-// nearPerson says who was probably meant.
+// nearPerson returns a suggestion of the person with the most similar name, or "".
 func nearPerson(text string, people []Person) string {
 	known := map[string]Person{}
 	var keys []string
 	for _, p := range people {
-		for _, form := range []string{Key(p.Name), handle(p.ID)} {
+		for _, form := range []string{nameKey(p.Name), handle(p.ID)} {
 			if _, ok := known[form]; !ok && form != "" {
 				known[form] = p
 				keys = append(keys, form)
 			}
 		}
 	}
-	for _, form := range []string{Key(text), strings.ToLower(strings.TrimPrefix(text, "@"))} {
+	for _, form := range []string{nameKey(text), strings.ToLower(strings.TrimPrefix(text, "@"))} {
 		if best := textutil.Nearest(form, keys); best != "" {
 			return "; perhaps " + listed([]Person{known[best]}) + " is meant"
 		}
@@ -89,20 +88,20 @@ func nearPerson(text string, people []Person) string {
 	return ""
 }
 
-// ResolveCategories returns the categories that are meant, in all ways in which records write them: capitals,
-// accents and signs between words make no difference. None comes twice; known are those of kb.Names.
+// ResolveCategories returns the categories with the given names in every spelling of the records, each once; case, accents
+// and punctuation do not matter. known are those of Names.
 func ResolveCategories(given, known []string) (names []string, unresolved []Unresolved) {
 	byKey := map[string][]string{}
 	var keys []string
 	for _, name := range known {
-		key := Key(name)
+		key := nameKey(name)
 		if byKey[key] == nil {
 			keys = append(keys, key)
 		}
 		byKey[key] = append(byKey[key], name)
 	}
 	for i, text := range given {
-		key := Key(text)
+		key := nameKey(text)
 		if found := byKey[key]; found != nil {
 			names = append(names, found...)
 			continue
@@ -125,19 +124,10 @@ func ResolveCategories(given, known []string) (names []string, unresolved []Unre
 	return unique(names), unresolved
 }
 
-// Key is the form in which names are compared: their words without accents, in lower case, with a space
-// between them. Of a text without words it is the text in lower case.
-func Key(text string) string {
+// nameKey returns the form of a name for comparisons: its folded words with a space between them, or the text in lower
+// case if it has no words.
+func nameKey(text string) string {
 	return cmp.Or(strings.Join(wordsOf(text), " "), strings.ToLower(strings.TrimSpace(text)))
-}
-
-func wordsOf(text string) []string {
-	tokens := Tokens(text)
-	list := make([]string, len(tokens))
-	for i, t := range tokens {
-		list[i] = Fold(t.Text)
-	}
-	return list
 }
 
 func handle(id string) string {

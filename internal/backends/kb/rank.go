@@ -6,26 +6,25 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 const (
-	// Depth is how many records each ranking (words, vectors) brings to the fusion.
+	// Depth is the maximum number of records that each ranking (words, vectors) adds to the fusion.
 	Depth = 50
-	// fusionK is the k of reciprocal rank fusion (Cormack, Clarke and Buettcher,
-	// SIGIR 2009): it keeps one ranking's first place from outweighing everything.
+	// fusionK is the k of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009). It limits the weight of
+	// first places.
 	fusionK = 60
 )
 
-// Ranked is one record in one ranking.
+// Ranked is a record in a ranking.
 type Ranked struct {
 	ID    string
 	Score float64 // BM25, or the cosine
-	// Cover is how much of the question was found in the record, 0 to 1: of words only.
+	// Cover is the part of the question's words that the record has, 0 to 1. Rankings by vectors do not set it.
 	Cover float64
 }
 
-// Wording is one way to say the question, with its ranking by words.
+// Wording is a wording of the question with its ranking by words.
 type Wording struct {
 	Text string
 	// Weight is 1 for the question itself and less for others.
@@ -34,8 +33,7 @@ type Wording struct {
 	Ranked []Ranked
 }
 
-// Wordings returns the wordings of a query, the query itself first: its alternatives, and those
-// with synonyms in the place of phrases.
+// Wordings returns the query itself, its alternatives, and its rewordings with synonyms of phrases.
 func Wordings(q *Query, synonyms *Synonyms) []Wording {
 	all := []Wording{{Text: q.Text, Weight: 1}}
 	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
@@ -44,17 +42,15 @@ func Wordings(q *Query, synonyms *Synonyms) []Wording {
 	return all
 }
 
-// AlternativeWeight is that of wordings which the caller gives beside the question, and
-// of those with synonyms in the place of phrases.
+// AlternativeWeight is the weight of all wordings but the first.
 const AlternativeWeight = 0.75
 
-// Fuse makes hits of the best records by words and by vectors (each at most Depth, in any
-// order), as Hit.Score documents it: at most limit, without snippets. The first wording is
-// the question. vectors is empty when vectors took no part. record returns a record for an
-// id, and false for one that is gone, which is left out.
+// Fuse makes at most limit hits, without snippets, of the best records by words and by vectors, each at most Depth in any
+// order. Hit.Score documents the scores. The first wording is the question. vectors may be empty. Fuse omits ids for which
+// record returns false.
 //
-// A record whose whole title stands in a wording is raised among the words; in the fusion,
-// titles of two words and more are a ranking of their own.
+// A record whose whole title is in a wording gets a higher score by words; titles of two words and more are another
+// ranking in the fusion.
 func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (Record, bool)) []Hit {
 	hits := map[string]*Hit{}
 	fetch := func(ranking []Ranked, set func(*Hit, float64)) []Ranked {
@@ -104,7 +100,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	}
 	vectors = fetch(vectors, func(h *Hit, s float64) { h.Vector = s })
 	slices.SortFunc(vectors, byScore)
-	maps.Copy(names, r.named(wordings[0].Text, hits)) // also of those that vectors alone found
+	maps.Copy(names, r.named(wordings[0].Text, hits)) // vectors may have added hits
 	fuse(hits, ranking, vectors, longNames(names))
 	for id, h := range hits {
 		if h.Score == 0 {
@@ -114,11 +110,11 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	return sorted(hits, limit)
 }
 
-// also is what a further wording that finds a record adds to the best one's worth.
+// also is the weight of a record's further wordings after the best one.
 const also = 0.15
 
-// join adds a wording to what records are worth: its BM25 divided by that of its best
-// record, times how much of the wording that one covers, times the wording's weight.
+// join adds a wording to the worth of records: the record's BM25 divided by the best record's, times the best record's
+// Cover, times the wording's weight.
 func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*Hit) {
 	ranked = slices.Clone(ranked)
 	for i := range ranked {
@@ -132,12 +128,12 @@ func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, name
 	}
 }
 
-// misspelt is what a title counts whose every accent is another one in the question.
+// misspelt is the factor for a title whose words all differ from the question's in accents.
 const misspelt = 0.97
 
-// spelling lowers a title a little that has words of the question with other accents.
+// spelling returns the factor, from misspelt to 1, for a title whose words differ from the question's in accents.
 func spelling(question, title string) float64 {
-	if isASCII(question) && isASCII(title) {
+	if ascii(question) && ascii(title) {
 		return 1
 	}
 	asked := map[string]bool{}
@@ -160,11 +156,7 @@ func spelling(question, title string) float64 {
 	return 1 - (1-misspelt)*float64(other)/float64(same+other)
 }
 
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
-}
-
-// fuse adds up the rankings; empty ones do not count.
+// fuse adds the scores of the rankings that are not empty.
 func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 	rankings = slices.DeleteFunc(rankings, func(r []Ranked) bool { return len(r) == 0 })
 	for _, ranking := range rankings {
@@ -174,8 +166,7 @@ func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 	}
 }
 
-// named returns, of those hits whose whole title stands in the query, how many
-// words the title has.
+// named returns the number of words in the titles that are wholly in the query.
 func (r *Ranker) named(query string, hits map[string]*Hit) map[string]int {
 	asked, stems := r.sequence(query)
 	names := map[string]int{}
@@ -191,8 +182,7 @@ func (r *Ranker) named(query string, hits map[string]*Hit) map[string]int {
 	return names
 }
 
-// sequence are the words of a text with a space before and after each: as they are, and
-// their English stems without stop words.
+// sequence returns the folded words of a text, and their English stems without stop words, with spaces around each.
 func (r *Ranker) sequence(text string) (whole, stemmed string) {
 	var a, b strings.Builder
 	a.WriteByte(' ')
@@ -206,8 +196,7 @@ func (r *Ranker) sequence(text string) (whole, stemmed string) {
 	return a.String(), b.String()
 }
 
-// raise is what BM25 is multiplied by for a title of so many words in the query: a
-// single word may well be there by chance.
+// raise returns the factor of BM25 for a title with that many words in the query. A single word may be there by chance.
 func raise(words int) float64 {
 	switch words {
 	case 0:
@@ -245,16 +234,14 @@ func sorted(hits map[string]*Hit, limit int) []Hit {
 	return out[:min(limit, len(out))]
 }
 
-// The weights of a record's parts in BM25: a word's score in each part is
-// multiplied by these, and the parts are summed.
+// The weights of a record's parts in the sum of BM25.
 const (
 	WeightTitle = 2.5
 	WeightTags  = 1.5
 	WeightText  = 1.0
 )
 
-// Best are the Depth best of a ranking, best first, ids deciding among equal ones.
-// It sorts the given slice.
+// Best sorts a ranking, equal scores by id, and returns the Depth best.
 func Best(ranking []Ranked) []Ranked {
 	slices.SortFunc(ranking, byScore)
 	return ranking[:min(len(ranking), Depth)]

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// Type is what a record is about. It is also the first part of its id.
+// Type is the subject of a record and the first part of its id.
 type Type string
 
 // The types.
@@ -28,11 +28,10 @@ const (
 	TypeDoc     Type = "doc"
 )
 
-// Types are all types, in the order of the documentation.
+// Types returns all types, in the order of the documentation.
 func Types() []Type { return []Type{TypeProject, TypePerson, TypeProcess, TypeLink, TypeDoc} }
 
-// Namespace is whom a record is for. An Index filters by it; package access says who may read which
-// one.
+// Namespace is the audience of a record. Grants permit reading it.
 type Namespace string
 
 // The namespaces.
@@ -42,69 +41,57 @@ const (
 	NamespacePublic   Namespace = "public"
 )
 
-// Namespaces are all namespaces.
+// Namespaces returns all namespaces.
 func Namespaces() []Namespace {
 	return []Namespace{NamespaceStudio, NamespacePersonal, NamespacePublic}
 }
 
-// The limits of one record; a record over one of them is a Problem, not cut short.
+// The limits of a record. A record that exceeds one is a Problem.
 const (
-	// MaxIDBytes bounds the part of an id after the colon.
-	MaxIDBytes = 96
-	// MaxTitleRunes bounds a title.
-	MaxTitleRunes = 200
-	// MaxTextBytes bounds a text.
-	MaxTextBytes = 64 << 10
-	// MaxTags bounds the number of tags.
-	MaxTags = 32
-	// MaxTagRunes bounds one tag.
-	MaxTagRunes = 48
-	// MaxAuthors and MaxCategories bound the lists of a record, MaxCategoryRunes one category.
+	MaxIDBytes       = 96 // after the colon
+	MaxTitleRunes    = 200
+	MaxTextBytes     = 64 << 10
+	MaxTags          = 32
+	MaxTagRunes      = 48
 	MaxAuthors       = 16
 	MaxCategories    = 8
 	MaxCategoryRunes = 80
-	// MaxURLBytes bounds a url.
-	MaxURLBytes = 2048
-	// MaxMetadataBytes bounds the metadata, as JSON.
-	MaxMetadataBytes = 16 << 10
+	MaxURLBytes      = 2048
+	MaxMetadataBytes = 16 << 10 // as JSON
 )
 
-// Record is one thing known. The maps and slices of a record that an index or a
-// source gives out are shared: they must not be changed.
+// Record is an entry of the knowledge base. Its maps and slices are shared, so they must not change.
 type Record struct {
 	// ID is the type, a colon and a name of a-z, 0-9, "_", "-" and ".": person:ada_l.
 	ID string `json:"id"`
 	// Type is the first part of the ID.
 	Type Type `json:"type"`
-	// Namespace is studio when a file does not say.
+	// Namespace is studio by default.
 	Namespace Namespace `json:"namespace"`
-	// Title is the name people use for it. A question that holds the whole title
-	// finds the record first.
+	// Title is the name that people use. A question with the whole title finds the record first.
 	Title string `json:"title"`
 	// Text is plain text or Markdown. It may be empty.
 	Text string `json:"text,omitempty"`
 	// Tags are in lower case, sorted, each once.
 	Tags []string `json:"tags,omitempty"`
-	// Authors are ids of persons, sorted, each once. The persons need no records of their own. A file
-	// may give the handle alone: ada_l for person:ada_l.
+	// Authors are ids of persons, sorted, each once. A person needs no record. A file may use a handle: ada_l for
+	// person:ada_l.
 	Authors []string `json:"authors,omitempty"`
 	// Categories are names as people write them, sorted, each once.
 	Categories []string `json:"categories,omitempty"`
 	// URL is http, https, mailto or tel; or empty.
 	URL string `json:"url,omitempty"`
-	// SourceType says where it was taken from ("handbook", "crm"); or empty.
+	// SourceType is the origin ("handbook", "crm"), or empty.
 	SourceType string `json:"source_type,omitempty"`
-	// LastUpdated is UTC. When the file does not say, it is the file's own time, so
-	// that whatever changes in the file changes the record.
+	// LastUpdated is UTC. The default is the file's time, so that a change of the file changes the record.
 	LastUpdated time.Time `json:"last_updated"`
-	// Metadata holds JSON values; numbers are json.Number.
+	// Metadata has JSON values; numbers are json.Number.
 	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
 var idForm = regexp.MustCompile(`^([a-z]+):[a-z0-9][a-z0-9_.-]*$`)
 
-// Normalize brings the parts that have one right form into it (tags, white space
-// around texts, UTC, the type of the id, the default namespace) in place.
+// Normalize changes tags, white space, times and other parts to their normal form, and sets the default type and namespace.
 func (r *Record) Normalize() {
 	r.ID = strings.TrimSpace(r.ID)
 	r.Title = strings.Join(strings.Fields(r.Title), " ")
@@ -124,13 +111,12 @@ func (r *Record) Normalize() {
 	}
 }
 
-// NormalizeTags returns the tags in lower case, trimmed, sorted, each once and none
-// empty. The given slice is left alone.
+// NormalizeTags returns the tags in lower case, trimmed, sorted, each once and none empty, in new memory.
 func NormalizeTags(tags []string) []string {
 	return normalized(tags, func(tag string) string { return strings.ToLower(strings.TrimSpace(tag)) })
 }
 
-// normalized returns the values in their one form, sorted, each once and none empty.
+// normalized returns the values in the form, sorted, each once and none empty.
 func normalized(values []string, form func(string) string) []string {
 	var out []string
 	for _, value := range values {
@@ -142,7 +128,7 @@ func normalized(values []string, form func(string) string) []string {
 	return slices.Compact(out)
 }
 
-// authorID is the id of a person that may be given by the handle alone.
+// authorID returns the id of a person with an id or handle.
 func authorID(author string) string {
 	author = strings.TrimSpace(author)
 	if author == "" || strings.Contains(author, ":") {
@@ -151,7 +137,7 @@ func authorID(author string) string {
 	return string(TypePerson) + ":" + author
 }
 
-// Check reports all Faults of a normalized record in one error that wraps ErrRecord, or nil.
+// Check returns all Faults of a normalized record in one error that wraps ErrRecord, or nil.
 func (r *Record) Check() error {
 	if faults := r.Faults(); len(faults) > 0 {
 		return fmt.Errorf("%w %q: %s", ErrRecord, r.ID, strings.Join(faults, "; "))
@@ -159,7 +145,7 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// Faults returns everything that is wrong with a normalized record, in words for its author.
+// Faults returns all faults of a normalized record, for its author.
 func (r *Record) Faults() []string {
 	var faults []string
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -228,7 +214,7 @@ func (r *Record) checkAuthors(bad func(string, ...any)) {
 	}
 }
 
-// personID reports whether a text is an id that a person may have.
+// personID reports whether id is a valid id of a person.
 func personID(id string) bool {
 	form := idForm.FindStringSubmatch(id)
 	return form != nil && Type(form[1]) == TypePerson && len(id)-len(form[1])-1 <= MaxIDBytes
@@ -254,10 +240,10 @@ func (r *Record) checkURL(bad func(string, ...any)) {
 	case len(r.URL) > MaxURLBytes:
 		bad("url has %d bytes; at most %d", len(r.URL), MaxURLBytes)
 	case err != nil:
-		bad("url cannot be read: it is no URL")
+		bad("url is invalid")
 	case u.Scheme == "mailto" || u.Scheme == "tel":
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		bad("url must be http, https, mailto or tel, with a host where there is one")
+		bad("url must be http or https with a host, mailto or tel")
 	}
 }
 
@@ -285,7 +271,7 @@ func (r *Record) checkMetadata(bad func(string, ...any)) {
 	}
 }
 
-// The bounds of a value in metadata: every program that gets an answer with it must be able to read it.
+// The bounds of a value in metadata, which every client must be able to parse.
 const (
 	maxValueDepth     = 16
 	maxNumberBytes    = 100
@@ -301,7 +287,7 @@ func checkValue(v any, depth int, bad func(string, ...any)) {
 	case json.Number:
 		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
 		if e, err := strconv.Atoi(cmp.Or(exponent, "0")); err != nil || max(e, -e) > maxNumberExponent || len(v) > maxNumberBytes {
-			bad("metadata holds the number %.20s…; at most %d digits and an exponent of at most %d", v, maxNumberBytes, maxNumberExponent)
+			bad("metadata contains the number %.20s…; at most %d digits and an exponent of at most %d", v, maxNumberBytes, maxNumberExponent)
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -314,12 +300,11 @@ func checkValue(v any, depth int, bad func(string, ...any)) {
 	}
 }
 
-// Hash is a hash over everything the record holds, in hexadecimal (32 digits): equal records
-// have equal hashes on every machine.
+// Hash returns 32 hexadecimal digits. Equal records have equal hashes on every machine.
 func (r *Record) Hash() string {
-	data, err := json.Marshal(r) // map keys come sorted
+	data, err := json.Marshal(r) // sorts map keys
 	if err != nil {
-		// Metadata that Check refuses; the rest still tells records apart.
+		// Check refuses such metadata.
 		c := *r
 		c.Metadata = nil
 		data, _ = json.Marshal(&c)
@@ -328,8 +313,8 @@ func (r *Record) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// EmbeddingText is the text an Embedder is given for the record: title, tags and as
-// much of the text as embedding models take, cut at a word.
+// EmbeddingText returns the text for an Embedder: the title, the tags, and the text up to a limit of embedding models, cut
+// between words.
 func (r *Record) EmbeddingText() string {
 	const most = 6000 // bytes; models take about 8,000 tokens, some only 2,000
 	var b strings.Builder

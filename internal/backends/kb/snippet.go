@@ -19,8 +19,7 @@ var (
 	lineMark      = regexp.MustCompile(`^(#{1,6}\s+|>\s?|[-*+]\s+|\d+[.)]\s+)`)
 )
 
-// Plain returns Markdown as one line of plain text: no marks, links without their targets, and
-// punctuation between list items and headings.
+// Plain converts Markdown to one line of plain text, with punctuation between list items and headings.
 func Plain(markdown string) string {
 	var b strings.Builder
 	for line := range strings.Lines(markdown) {
@@ -43,7 +42,7 @@ func Plain(markdown string) string {
 		b.WriteString(line)
 	}
 	text := b.String()
-	if strings.Contains(text, "](") { // most texts have neither, so this saves time
+	if strings.Contains(text, "](") { // saves time for most texts
 		text = markdownLink.ReplaceAllString(text, "$1")
 	}
 	if strings.ContainsAny(text, "*_`") {
@@ -52,47 +51,35 @@ func Plain(markdown string) string {
 	return strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ";")
 }
 
-// Ranker holds what every index of this module needs to answer alike: the analysis
-// of words, snippets, and the fusion of rankings. It may be used by any number of
-// goroutines at once. Package internal/backends/kb/local and package internal/backends/kb/qdrant have one each.
+// Ranker is the part that all indexes share: the analysis of words, snippets, and the fusion of rankings. It may be used
+// concurrently.
 type Ranker struct {
 	// Fixed after NewRanker.
 	words *Analyzer
 	fixed Language
 }
 
-// autoLanguage detects the language of each record from its text.
+// autoLanguage means that each record's text decides its language.
 const autoLanguage = "auto"
 
-// recordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
-func recordLanguages() []string {
-	var all []string
-	for _, language := range Languages() {
-		all = append(all, string(language))
-	}
-	return all
-}
-
-// NewRanker makes a Ranker. language is the language of every record: an ISO 639-1 code of a
-// language that can be analyzed, or "auto" or empty, which detect it from each record's text.
+// NewRanker makes a Ranker. language is that of all records, one of Languages; "auto" or empty means that each record's
+// text decides.
 func NewRanker(language string) (*Ranker, error) {
 	r := &Ranker{words: NewAnalyzer(), fixed: Language(language)}
 	switch {
 	case language == autoLanguage:
 		r.fixed = Unknown
-	case language != "" && !slices.Contains(recordLanguages(), language):
-		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, strings.Join(recordLanguages(), ", "))
+	case language != "" && !slices.Contains(Languages(), r.fixed):
+		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, list(Languages()))
 	}
 	return r, nil
 }
 
-// Words is the analysis of words, and Language that of every record, Unknown where it is
-// told by the text.
+// Words returns the Analyzer and the language of all records, or Unknown if each record's text decides.
 func (r *Ranker) Words() (a *Analyzer, fixed Language) { return r.words, r.fixed }
 
-// Snippet returns the passage of a text, of at most SnippetRunes characters, with the most of the
-// query's words; its beginning if it has none of them. terms are the words by which the record
-// was found, if they differ from the query's; nil otherwise.
+// Snippet returns the passage of a text with the most words of the query, or its beginning if it has none, in at most
+// SnippetRunes characters. terms are additional words of the search.
 func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	text = Plain(text)
 	if utf8.RuneCountInString(text) <= SnippetRunes {
@@ -130,12 +117,11 @@ type passageTerm struct {
 	Start, End int
 }
 
-// runBytes is the largest distance between the first and the last word of a run: less than a
-// snippet, so that some text stands around them.
+// runBytes bounds a run. It is less than a snippet, to leave room for the text around the run.
 const runBytes = SnippetRunes - 40
 
-// bestRun finds the run of terms, close enough for one snippet, with the most different stems,
-// then the most terms, then the first; -1 if there is no term.
+// bestRun returns the run of at most runBytes with the most different stems, then the most terms, then the first; -1
+// without terms.
 func bestRun(terms []passageTerm) (first, last int) {
 	first, last = -1, -1
 	best := 0
@@ -158,8 +144,8 @@ func bestRun(terms []passageTerm) (first, last int) {
 
 const ellipsis = "…"
 
-// passage cuts the text around the bytes from start to end, at words, beginning
-// with a sentence where one begins near enough.
+// passage cuts the text around the bytes from start to end, between words, and before a sentence if one begins near
+// enough.
 func passage(text string, start, end int) string {
 	const room = SnippetRunes - 2 // for the marks
 	spare := room - utf8.RuneCountInString(text[start:end])
@@ -186,7 +172,7 @@ func passage(text string, start, end int) string {
 	return out
 }
 
-// wordStart returns the number of bytes before the first beginning of a word.
+// wordStart returns the index of the first word that begins in s.
 func wordStart(s string) int {
 	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
 		return i + 1

@@ -9,54 +9,49 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a file of synonyms. An entry beyond one is a Problem and ignored.
+// The limits of a file of synonyms. An entry that exceeds one is a Problem.
 const (
-	// maxSynonymBytes bounds the file.
 	maxSynonymBytes = 1 << 20
 	// MaxSynonymLines bounds the lines with entries.
 	MaxSynonymLines = 10_000
-	// maxSynonyms bounds the names in one line, maxSynonymWords the words of one name.
-	maxSynonyms     = 32
-	maxSynonymWords = 6
+	maxSynonyms     = 32 // names in a line
+	maxSynonymWords = 6  // words of a name
 )
 
-// Synonyms are words and phrases that are equivalent to others in questions. They do not change
-// after ParseSynonyms, and a nil *Synonyms is empty.
+// Synonyms are equivalent words and phrases in questions. They are immutable; a nil *Synonyms is empty.
 type Synonyms struct {
-	words   map[string][]string // one word for another, folded
+	words   map[string][]string // single words, folded
 	phrases map[string][]phrase // by their first word
 }
 
-// phrase holds the replacements for several words of a question.
+// phrase has the replacements of a phrase in a question.
 type phrase struct {
 	from []string
 	to   []string // whole texts
 }
 
-// ParseSynonyms reads a file of synonyms. A line is either a list with commas, in which each name
-// finds the others, or "a, b => c, d", in which a question for a name on the left finds those on
-// the right, and not the reverse. Empty lines, and everything after a #, are ignored. Names are
-// compared like the words of questions: without capitals and accents. Lines with mistakes are
-// Problems with their number; the other lines count.
+// ParseSynonyms parses a file of synonyms. In a line "a, b", each name also finds the others. In a line "a, b => c, d", the
+// names on the left also find those on the right. Case and accents do not matter. It ignores empty lines, the rest of a
+// line after a #, and lines with a Problem.
 func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	s := &Synonyms{words: map[string][]string{}, phrases: map[string][]phrase{}}
 	var problems []Problem
 	lines := bufio.NewScanner(io.LimitReader(r, maxSynonymBytes+1))
 	lines.Buffer(make([]byte, 0, 4096), 64<<10)
-	line, told, size := 0, 0, 0
+	line, entries, size := 0, 0, 0
 	for lines.Scan() {
 		line++
 		if size += len(lines.Bytes()) + 1; size > maxSynonymBytes+1 {
 			return s, append(problems, Problem{File: name, Line: line,
-				Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
+				Message: fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxSynonymBytes)})
 		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 			continue
 		}
-		if told++; told > MaxSynonymLines {
+		if entries++; entries > MaxSynonymLines {
 			return s, append(problems, Problem{File: name, Line: line,
-				Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
+				Message: fmt.Sprintf("more than %d lines; the rest is ignored", MaxSynonymLines)})
 		}
 		if wrong := s.line(strings.TrimPrefix(text, "\ufeff")); wrong != "" {
 			problems = append(problems, Problem{File: name, Line: line, Message: wrong})
@@ -68,7 +63,7 @@ func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	return s, problems
 }
 
-// line reads one line, or says what is wrong with it.
+// line adds the entry of a line, or returns its problem.
 func (s *Synonyms) line(text string) (wrong string) {
 	if !utf8.ValidString(text) {
 		return "is not UTF-8"
@@ -81,7 +76,7 @@ func (s *Synonyms) line(text string) (wrong string) {
 	for i, side := range sides {
 		for part := range strings.SplitSeq(side, ",") {
 			name := strings.Join(strings.Fields(part), " ")
-			switch n := len(folded(name)); {
+			switch n := len(wordsOf(name)); {
 			case n == 0:
 				return fmt.Sprintf("has a name without a word (%.20q); write names between commas", name)
 			case n > maxSynonymWords:
@@ -98,7 +93,7 @@ func (s *Synonyms) line(text string) (wrong string) {
 			s.add(from, names[1])
 		}
 	case len(names[0]) == 1:
-		return `has one name and nothing that it stands for; write "a, b" or "a => b"`
+		return `has one name without a synonym; write "a, b" or "a => b"`
 	default:
 		for _, from := range names[0] {
 			s.add(from, names[0])
@@ -107,12 +102,12 @@ func (s *Synonyms) line(text string) (wrong string) {
 	return ""
 }
 
-// add lets one name find others.
+// add makes the names in to synonyms of from.
 func (s *Synonyms) add(from string, to []string) {
-	first := folded(from)
+	first := wordsOf(from)
 	p := phrase{from: first}
 	for _, name := range to {
-		other := folded(name)
+		other := wordsOf(name)
 		switch {
 		case slices.Equal(first, other):
 		case len(first) == 1 && len(other) == 1:
@@ -128,7 +123,8 @@ func (s *Synonyms) add(from string, to []string) {
 	}
 }
 
-func folded(text string) []string {
+// wordsOf returns the folded words of a text.
+func wordsOf(text string) []string {
 	var all []string
 	for _, t := range Tokens(text) {
 		all = append(all, Fold(t.Text))
@@ -136,7 +132,7 @@ func folded(text string) []string {
 	return all
 }
 
-// maxRewordings bounds what Rewordings returns.
+// maxRewordings bounds the results of Rewordings.
 const maxRewordings = 4
 
 // Words returns the synonyms of a folded word.
@@ -147,16 +143,13 @@ func (s *Synonyms) Words(word string) []string {
 	return s.words[word]
 }
 
-// Rewordings returns the question with phrases replaced, one in each, at most four.
+// Rewordings returns the question with one replaced phrase in each result.
 func (s *Synonyms) Rewordings(question string) []string {
 	if s == nil || len(s.phrases) == 0 {
 		return nil
 	}
 	tokens := Tokens(question)
-	asked := make([]string, len(tokens))
-	for i, t := range tokens {
-		asked[i] = Fold(t.Text)
-	}
+	asked := wordsOf(question)
 	var all []string
 	for i := range asked {
 		for _, p := range s.phrases[asked[i]] {

@@ -40,7 +40,7 @@ func TestParseSynonyms(t *testing.T) {
 // TestSynonymMistakes: each is named with its line, and the lines around it count.
 func TestSynonymMistakes(t *testing.T) {
 	for line, want := range map[string]string{
-		"alone": "nothing that it stands for", "a => b => c": `more than one "=>"`, "a, , b": "without a word", "a =>": "without a word", "=> b": "without a word",
+		"alone": "one name without a synonym", "a => b => c": `more than one "=>"`, "a, , b": "without a word", "a =>": "without a word", "=> b": "without a word",
 		"one two three four five six seven, a": "7 words", "a" + strings.Repeat(", b1", 40): "more than 32", "a, \xff": "UTF-8",
 	} {
 		s, problems := kb.ParseSynonyms("s.txt", strings.NewReader("x, y\n"+line+"\nv, w\n"))

@@ -5,23 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the length at which words are cut: people search for nothing longer.
-const MaxBytes = 64
+// maxWordBytes bounds a word. Tokens cuts longer ones.
+const maxWordBytes = 64
 
 // Token is a word of a text.
 type Token struct {
-	// Text is the word in its normal form, in lower case, with its accents and without
-	// apostrophes.
+	// Text is the word in lower case, with its accents but without apostrophes.
 	Text string
-	// Also are other ways to write it that cannot be derived from Text: "brien" for
-	// "o'brien", "email" for the first part of "e-mail".
+	// Also are other forms that cannot be derived from Text: "brien" of "o'brien", "email" of the first part of "e-mail".
 	Also []string
-	// Start and End are the word's place in the text, in bytes.
+	// Start and End are byte offsets in the text.
 	Start, End int
 }
 
-// Tokens splits a text into words: letters, digits and marks. An apostrophe within a word
-// does not end it, a hyphen does; a Chinese character is a word of its own.
+// Tokens splits a text into words of letters, digits and marks. A hyphen ends a word, an apostrophe inside it does not. A
+// Chinese character is a word.
 func Tokens(text string) []Token {
 	var all []Token
 	for at := 0; at < len(text); {
@@ -40,7 +38,7 @@ func Tokens(text string) []Token {
 	return all
 }
 
-// wordEnd returns the end of the word that begins at a byte.
+// wordEnd returns the end of the word that begins at an offset.
 func wordEnd(text string, at int) int {
 	first, size := utf8.DecodeRuneInString(text[at:])
 	at += size
@@ -65,8 +63,8 @@ func wordEnd(text string, at int) int {
 func token(text string, start, end int) Token {
 	word := text[start:end]
 	t := Token{Start: start, End: end}
-	if len(word) > MaxBytes {
-		cut := MaxBytes
+	if len(word) > maxWordBytes {
+		cut := maxWordBytes
 		for !utf8.RuneStart(word[cut]) {
 			cut--
 		}
@@ -88,7 +86,7 @@ func token(text string, start, end int) Token {
 	return t
 }
 
-// joinHyphened adds the joined form of two or three hyphenated words to the first of them.
+// joinHyphened adds the joined form of two or three hyphenated words to the first one.
 func joinHyphened(text string, rest []Token) {
 	joined := rest[0].Text
 	for i := 1; i < min(3, len(rest)); i++ {
@@ -98,7 +96,7 @@ func joinHyphened(text string, rest []Token) {
 			return
 		}
 		joined += rest[i].Text
-		if len(joined) <= MaxBytes {
+		if len(joined) <= maxWordBytes {
 			rest[0].Also = append(rest[0].Also, joined)
 		}
 	}

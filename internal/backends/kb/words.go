@@ -2,7 +2,7 @@ package kb
 
 import "slices"
 
-// Analyzer makes terms. It may be used concurrently.
+// Analyzer turns words into terms. It may be used concurrently.
 type Analyzer struct {
 	// Fixed after NewAnalyzer.
 	dialects map[Language]*dialect
@@ -15,15 +15,13 @@ func NewAnalyzer() *Analyzer { return &Analyzer{dialects: load()} }
 type Term struct {
 	// Surface is the whole word, folded.
 	Surface string
-	// Forms are the terms by which it is found: its stem, then its alternatives, without
-	// repeats.
+	// Forms are its terms in an index, each once: its stem, then alternatives.
 	Forms []string
-	// Start and End are the word's place in the text, in bytes.
+	// Start and End are byte offsets in the text.
 	Start, End int
 }
 
-// WordReader analyzes the texts of one record after another. It remembers words, so only one
-// goroutine at a time may use it.
+// WordReader analyzes records' texts with a cache of words. Only one goroutine at a time may use it.
 type WordReader struct {
 	a     *Analyzer
 	fixed Language
@@ -36,22 +34,22 @@ type known struct {
 	short    bool
 }
 
-// maxKnown bounds what a WordReader remembers.
+// maxKnown bounds the cache of a WordReader.
 const maxKnown = 50_000
 
-// NewReader makes a WordReader. A language other than Unknown applies to every text.
+// NewReader makes a WordReader. If fixed is not Unknown, it is the language of every text.
 func (a *Analyzer) NewReader(fixed Language) *WordReader {
 	return &WordReader{a: a, fixed: fixed, known: map[known]Term{}}
 }
 
-// Text is a text whose language has been detected.
+// Text describes the language of a text.
 type Text struct {
 	Language Language
-	// Short says that the language is a guess, and that words have forms in several languages.
+	// Short means that the text is short and its language unknown, so words have forms in several languages.
 	Short bool
 }
 
-// Language detects the language of a record from its whole text.
+// Language detects the language of a record's whole text.
 func (r *WordReader) Language(text string) Text {
 	if r.fixed != Unknown {
 		return Text{Language: r.fixed}
@@ -61,7 +59,7 @@ func (r *WordReader) Language(text string) Text {
 	return Text{Language: language, Short: language == Unknown && len(tokens) <= shortText}
 }
 
-// Terms returns the terms of a text. keep says whether stop words are kept.
+// Terms returns the terms of a text, without stop words unless keep is set.
 func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
 	var terms []Term
 	for _, t := range Tokens(text) {
@@ -81,7 +79,7 @@ func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
 	return terms
 }
 
-// Languages returns the languages in which the text's words have forms.
+// Languages returns the languages of the forms of the text's words.
 func (t Text) Languages() []Language {
 	switch {
 	case t.Language != Unknown:
@@ -92,7 +90,7 @@ func (t Text) Languages() []Language {
 	return []Language{"en"}
 }
 
-// stops returns the language whose stop words are left out.
+// stops returns the language of the text's stop words.
 func (t Text) stops() Language {
 	if t.Language == Unknown {
 		return "en"
@@ -116,7 +114,7 @@ func (r *WordReader) term(word string, in Text) Term {
 	return t
 }
 
-// forms adds the stem of a word, and the stem of its spelling without umlauts.
+// forms adds the stem of a word and the stem of its respelling.
 func (a *Analyzer) forms(to []string, word string, language Language) []string {
 	to = add(to, a.Stem(word, language))
 	if other := respell(word); other != "" {
@@ -141,22 +139,20 @@ func addAll(to, forms []string) []string {
 
 // Asked is a word of a question.
 type Asked struct {
-	// Word is the word with its accents, Surfaces its folded spellings, that of Word first.
+	// Word has its accents. Surfaces are its folded spellings, that of Word first.
 	Word     string
 	Surfaces []string
-	// Forms are its stems in every language of the question, without repeats.
+	// Forms are its stems in every language of the question, each once.
 	Forms []string
-	// Weak says that it is a stop word of a language that the question may be in, or that it
-	// says little about what is asked.
+	// Weak means that it is a stop word of a possible language of the question, or says little about the subject.
 	Weak bool
 }
 
 // MaxAsked bounds the words of a question.
 const MaxAsked = 32
 
-// Question analyzes a question in several languages, and always in English. It returns its
-// distinct words, the first MaxAsked of them, without the stop words of its own language
-// unless there are no other words.
+// Question analyzes a question in several languages, and always in English. It returns at most MaxAsked distinct words,
+// without the stop words of the question's own language unless it has no other words.
 func (a *Analyzer) Question(text string, languages []Language) []Asked {
 	if !slices.Contains(languages, "en") {
 		languages = append(slices.Clone(languages), "en")
