@@ -1,4 +1,3 @@
-// Package kbtest is for tests of the knowledge base: Suite, which every kb.Index
-// must pass, an Embedder that needs no network, the judged set of questions about the
-// demo, and records in any number.
+// Package kbtest is for tests of the knowledge base: a [Suite] for every kb.Index, an [Embedder] without a network, judged
+// questions about the demo, and any number of records.
 package kbtest

@@ -8,9 +8,8 @@ import (
 	"voicegw/sim/rest"
 )
 
-// Embedder is a kb.Embedder for tests: the simulator's vectors without its server, the same for
-// the same text on every machine. It understands little: a real model finds far more texts in
-// other words, and makes other mistakes, so a figure measured with it says nothing about a model.
+// Embedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those of
+// a model, so measurements with them do not apply to models.
 type Embedder struct {
 	// Dimensions of the vectors. Zero means 256.
 	Dimensions int
@@ -22,16 +21,16 @@ type Embedder struct {
 }
 
 // ErrEmbedder is the default error of a failing Embedder.
-var ErrEmbedder = errors.New("kbtest: the embedder fails as it was told")
+var ErrEmbedder = errors.New("kbtest: the embedder fails on request")
 
-// Fail makes every later call fail with err, or succeed again with nil.
+// Fail makes later calls fail with err, or succeed if err is nil.
 func (e *Embedder) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fail = err
 }
 
-// Embedded returns how many texts were embedded in how many calls.
+// Embedded returns the number of embedded texts and of calls.
 func (e *Embedder) Embedded() (texts, calls int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,14 +16,13 @@ import (
 //go:embed judged.jsonl
 var judgedLines string
 
-// Question is one of the judged set: about the demo knowledge base, with the ids of
-// the records that answer it.
+// Question is a question about the demo, with the ids of the records that answer it.
 type Question struct {
 	Query string   `json:"query"`
 	Right []string `json:"right"`
 }
 
-// Judged returns the judged set.
+// Judged returns the judged questions.
 func Judged(tb testing.TB) []Question {
 	tb.Helper()
 	var questions []Question
@@ -38,19 +37,18 @@ func Judged(tb testing.TB) []Question {
 	return questions
 }
 
-// Relevance is how well an index answers the judged set.
+// Relevance measures an index with the judged questions.
 type Relevance struct {
 	Questions int
 	// RecallAt3 is the share of questions with a right record among the first three.
 	RecallAt3 float64
-	// MRR is the mean of 1/(place of the first right record), of the first ten.
+	// MRR is the mean of 1/(place of the first right record) within the first ten.
 	MRR float64
-	// Missed are the questions without a right record among the first three, with
-	// what came instead.
+	// Missed describes the questions without a right record among the first three.
 	Missed []string
 }
 
-// Measure asks every judged question. The index must hold the demo.
+// Measure asks every judged question. The index must contain the demo.
 func Measure(tb testing.TB, index kb.Index) Relevance {
 	tb.Helper()
 	r := Relevance{}

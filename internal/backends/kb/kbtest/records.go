@@ -14,8 +14,7 @@ import (
 var syllables = strings.Fields("ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko la le li lo lu ma me mi mo mu " +
 	"na ne ni no pa pe po ra re ri ro ru sa se si so ta te ti to va ve vi vo wa we zo")
 
-// Word is the nth word of the language in which Records is written; the lower n, the more often
-// it is used.
+// Word returns the nth word of Records. Words with a lower n are more frequent.
 func Word(n int) string {
 	var b strings.Builder
 	for n += len(syllables); n > 0; n /= len(syllables) {
@@ -26,7 +25,7 @@ func Word(n int) string {
 
 const words = 30_000
 
-// zipf draws the number of a word: the nth is used about 1/n as often as the first.
+// zipf draws the number of a word. The nth has about 1/n of the frequency of the first.
 func zipf(r *rand.Rand) int { return int(math.Pow(words, r.Float64())) - 1 }
 
 func sentence(r *rand.Rand, n int) string {
@@ -37,9 +36,8 @@ func sentence(r *rand.Rand, n int) string {
 	return strings.Join(all, " ")
 }
 
-// Records makes n records, the same ones each time: some 80 words of text, a title of four,
-// three tags of forty, dates over three years. They have no meaning, so they measure time and
-// space, not relevance.
+// Records makes n records, the same in each call, with about 80 words of text, a title of four, three of forty tags, and
+// dates in three years. They have no meaning, so they are for measurements of time and memory.
 func Records(n int) []kb.Record {
 	r := rand.New(rand.NewPCG(1, 2))
 	records := make([]kb.Record, n)
@@ -59,7 +57,7 @@ func Records(n int) []kb.Record {
 	return records
 }
 
-// Queries makes n queries of two to four words that occur in records.
+// Queries makes n queries of two to four words of Records.
 func Queries(n int) []string {
 	r := rand.New(rand.NewPCG(3, 4))
 	queries := make([]string, n)

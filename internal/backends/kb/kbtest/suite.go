@@ -15,11 +15,10 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Setup makes an empty index with the embedder, which may be nil, and has it closed and
-// emptied when the test ends.
+// Setup makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the test.
 type Setup func(t *testing.T, embedder kb.Embedder) kb.Index
 
-// Suite checks that an index keeps what kb.Index promises.
+// Suite tests an index against the contract of kb.Index.
 func Suite(t *testing.T, setup Setup) {
 	t.Helper()
 	tests := []struct {
@@ -56,7 +55,7 @@ func Suite(t *testing.T, setup Setup) {
 	}
 }
 
-// record makes a record of the studio.
+// record makes a record in the namespace studio.
 func record(id, title, text string, change ...func(*kb.Record)) kb.Record {
 	r := kb.Record{ID: id, Title: title, Text: text, LastUpdated: day(1)}
 	for _, c := range change {
@@ -66,7 +65,7 @@ func record(id, title, text string, change ...func(*kb.Record)) kb.Record {
 	return r
 }
 
-// day is a day of May 2026.
+// day returns a day of May 2026.
 func day(n int) time.Time { return time.Date(2026, time.May, n, 12, 0, 0, 0, time.UTC) }
 
 func apply(t *testing.T, x kb.Index, b kb.Batch) {
@@ -302,7 +301,7 @@ func testScores(t *testing.T, setup Setup) {
 	}
 }
 
-// checkOrder checks the scores, that no id occurs twice, and that the best come first.
+// checkOrder checks the scores, the order, and that no id occurs twice.
 func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -396,7 +395,7 @@ func testAlternatives(t *testing.T, setup Setup) {
 	}
 }
 
-// testDegraded: the index has an embedder, and no record has a vector yet.
+// testDegraded is for an index with an embedder whose records have no vectors yet.
 func testDegraded(t *testing.T, setup Setup) {
 	x := setup(t, &Embedder{})
 	a := record("doc:a", "Anchor", "Iron.")

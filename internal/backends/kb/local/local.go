@@ -18,7 +18,7 @@ type Options struct {
 	// Embedder computes the vectors. Nil means ranking only by words. Close does not
 	// close it.
 	Embedder kb.Embedder
-	// Language is the language of every record, as for rank.NewRanker; if it is empty, each
+	// Language is the language of every record, as for kb.NewRanker; if it is empty, each
 	// record's text decides.
 	Language string
 	// Synonyms is called for every search; it may be nil, and return nil. It may be called

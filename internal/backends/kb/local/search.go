@@ -23,8 +23,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	q.Limit = cmp.Or(q.Limit, kb.DefaultLimit)
 	f := newFilter(&q)
 
-	// The Embedder is remote, so the words are looked up meanwhile. Its goroutine sends one
-	// answer; the channel is never closed.
+	// The lookup of words runs during the call of the Embedder. The goroutine sends once; nothing closes the channel.
 	vector := make(chan []float32, 1)
 	go func() { vector <- x.queryVector(ctx, s, q.Text) }()
 	wordings, terms, err := x.wordings(ctx, s, &q, f)

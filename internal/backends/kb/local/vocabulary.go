@@ -9,9 +9,8 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// vocabulary knows every word and stem of the records: the terms by which it is found, and the
-// words near it. Searches read it while an Apply writes it, so it may be ahead of
-// a snapshot; the postings decide what is found.
+// vocabulary maps every word and stem of the records to its terms and to similar words. An Apply can change it during a
+// search, so it may be newer than the search's snapshot. The postings belong to the snapshot.
 type vocabulary struct {
 	mu sync.RWMutex // guards the fields below
 

@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Apply implements kb.Index: it writes the new records part by part, then removes the old ones.
-// After a failure the earlier parts are there; calling it again completes the change.
+// Apply implements kb.Index. It writes the new records in parts, then removes the old ones. After an error the first
+// parts remain, and another call completes the change.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	for i := range b.Upsert {
 		if err := b.Upsert[i].Check(); err != nil {
@@ -25,7 +25,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	defer x.calls.Done()
 	put := map[string]int{}
 	for i := range b.Upsert {
-		put[b.Upsert[i].ID] = i // the last counts
+		put[b.Upsert[i].ID] = i // the last one counts
 	}
 	var records []kb.Record
 	for i := range b.Upsert {
@@ -56,7 +56,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	return ctx.Err()
 }
 
-// upsert puts in some records.
+// upsert writes some records.
 func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool) error {
 	dense := make([][]float32, len(records))
 	if x.options.Embedder != nil {
@@ -88,8 +88,8 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 	return x.client.call(ctx, http.MethodPut, x.path+"/points?wait=true", object{"points": points}, nil)
 }
 
-// embed fills in the vectors of the records: the previous one if the text is the same, otherwise
-// the Embedder's, or none if it fails.
+// embed sets the vectors of the records: the previous one if the text is the same, otherwise the Embedder's, or none if
+// the Embedder fails.
 func (x *Index) embed(ctx context.Context, records []kb.Record, dense [][]float32, wordsOnly bool) error {
 	ids := make([]string, len(records))
 	for i := range records {

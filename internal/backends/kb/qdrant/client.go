@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// client speaks HTTP with the server.
+// client calls the server.
 type client struct {
 	base   string
 	key    string
@@ -24,8 +24,7 @@ type client struct {
 	bounds time.Duration // of one attempt
 }
 
-// limits bound an answer: a thousand lines of points, a hundred records, or the vectors of one
-// chunk (chunkOf).
+// limits bound an answer: pageSize points, chunk records, or the vectors of a chunk (chunkOf).
 func limits(timeout time.Duration) bounded.Limits {
 	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
 }
@@ -33,9 +32,8 @@ func limits(timeout time.Duration) bounded.Limits {
 // firstPause is the pause before the second attempt; it doubles.
 const firstPause = 100 * time.Millisecond
 
-// call sends a request and decodes the "result" of the answer into out. Every request of this
-// package may be repeated, so call repeats one that failed on the way or that the server was too
-// busy for.
+// call sends a request and decodes the "result" of the answer into out. It retries after errors that may pass: all
+// requests of this package are idempotent.
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
 	if body != nil {
@@ -61,14 +59,14 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 }
 
-// passing says whether the same request may succeed a moment later.
+// passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	if over, ok := bounded.As(err); ok {
 		return over.Passing()
 	}
 	var refused *StatusError
 	if !errors.As(err, &refused) {
-		return true // no answer came
+		return true // no answer
 	}
 	switch refused.Status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
@@ -110,21 +108,21 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 		Result any `json:"result"`
 	}{out}
 	if err := json.Unmarshal(answer, &envelope); err != nil {
-		return fmt.Errorf("qdrant: %s %s: an answer that cannot be read: %w", method, path, err)
+		return fmt.Errorf("qdrant: %s %s: invalid answer: %w", method, path, err)
 	}
 	return nil
 }
 
-// message returns the server's own error text: {"status": {"error": "…"}}.
+// message returns the server's error text: {"status": {"error": "…"}}.
 func message(answer []byte) string {
-	var told struct {
+	var failure struct {
 		Status struct {
 			Error string `json:"error"`
 		} `json:"status"`
 	}
 	text := strings.TrimSpace(string(answer))
-	if json.Unmarshal(answer, &told) == nil && told.Status.Error != "" {
-		text = told.Status.Error
+	if json.Unmarshal(answer, &failure) == nil && failure.Status.Error != "" {
+		text = failure.Status.Error
 	}
 	if runes := []rune(text); len(runes) > 300 {
 		text = string(runes[:300]) + "…"
@@ -132,7 +130,7 @@ func message(answer []byte) string {
 	return text
 }
 
-// parseURL refuses a URL that is not a server's root. The error does not show its password.
+// parseURL checks the URL of a server. Its error does not contain a password.
 func parseURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

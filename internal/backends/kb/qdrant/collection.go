@@ -22,9 +22,9 @@ const (
 	payloadCategories = "categories"
 	payloadUpdated    = "updated" // ms since 1970
 	payloadHash       = "hash"
-	payloadEmbeds     = "embeds"   // a hash of the text that the dense vector was made from
+	payloadEmbeds     = "embeds"   // a hash of the dense vector's text
 	payloadComplete   = "complete" // the point has a dense vector
-	payloadRecord     = "record"   // the whole record as JSON in a text, so that numbers keep their digits
+	payloadRecord     = "record"   // the record as a JSON text, which preserves the digits of numbers
 )
 
 type object = map[string]any
@@ -58,7 +58,7 @@ type collectionInfo struct {
 			} `json:"sparse_vectors"`
 		} `json:"params"`
 	} `json:"config"`
-	// Schema has the fields of the payload that are indexed.
+	// Schema has the indexed fields of the payload.
 	Schema map[string]json.RawMessage `json:"payload_schema"`
 }
 
@@ -75,7 +75,7 @@ func (x *Index) check(info *collectionInfo) error {
 	case !ok:
 		return fmt.Errorf("%w: %q was made without an embedder and has no vector %q", ErrCollection, x.options.Collection, vectorDense)
 	case dense.Distance != "Cosine":
-		return fmt.Errorf("%w: the vectors of %q are compared by %s, not by Cosine", ErrCollection, x.options.Collection, dense.Distance)
+		return fmt.Errorf("%w: the vectors of %q have the distance %s, not Cosine", ErrCollection, x.options.Collection, dense.Distance)
 	case x.options.Dimensions != 0 && dense.Size != x.options.Dimensions:
 		return fmt.Errorf("%w: the vectors of %q have %d numbers, not %d", ErrCollection, x.options.Collection, dense.Size,
 			x.options.Dimensions)
@@ -104,7 +104,7 @@ func (x *Index) create(ctx context.Context) error {
 	err := x.client.call(ctx, http.MethodPut, x.path, body, nil)
 	var refused *StatusError
 	if errors.As(err, &refused) && (refused.Status == http.StatusConflict || refused.Status == http.StatusBadRequest) {
-		// Another gateway may have created it first: then check that one.
+		// Another gateway may just have created it.
 		var info collectionInfo
 		if x.client.call(ctx, http.MethodGet, x.path, nil, &info) == nil {
 			err = x.check(&info)
@@ -116,8 +116,7 @@ func (x *Index) create(ctx context.Context) error {
 	return x.indexPayload(ctx, nil)
 }
 
-// indexPayload has the server index the fields that filters use. A collection that an older version has
-// made lacks some.
+// indexPayload makes the server index the fields of filters. An older collection may lack some.
 func (x *Index) indexPayload(ctx context.Context, indexed map[string]json.RawMessage) error {
 	for field, schema := range map[string]string{
 		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadAuthors: "keyword",

@@ -10,8 +10,7 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Names implements kb.Index: it asks for the persons, a thousand per request, and for the values of the
-// other two fields.
+// Names implements kb.Index. It requests the persons' records, and the values of authors and categories.
 func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names, error) {
 	if err := x.begin(); err != nil {
 		return kb.Names{}, err
@@ -38,7 +37,7 @@ func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names,
 	return n, err
 }
 
-// people returns the titles of the persons' records by id, of kb.MaxNames records at most.
+// people returns the titles of at most kb.MaxNames records of persons, by id.
 func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[string]string, error) {
 	people := map[string]string{}
 	persons := filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}})
@@ -48,7 +47,7 @@ func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[stri
 	return people, err
 }
 
-// values returns the different values of a field.
+// values returns the distinct values of a field.
 func (x *Index) values(ctx context.Context, key string, namespaces []kb.Namespace) ([]string, error) {
 	body := object{"key": key, "limit": kb.MaxNames}
 	if filter := filterOf(&kb.Query{Namespaces: namespaces}); filter != nil {

@@ -16,8 +16,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// pointID is the UUID of a record's point, because Qdrant accepts no other names. It has the form
-// of version 8 (RFC 9562, section 5.8), of a hash of the id.
+// pointID returns the UUID of a record's point, because Qdrant accepts no other names. It is a hash of the id in the form
+// of version 8 (RFC 9562, section 5.8).
 func pointID(id string) string {
 	sum := sha256.Sum256([]byte("voicegw/kb " + id))
 	sum[6] = sum[6]&0x0f | 0x80
@@ -26,7 +26,7 @@ func pointID(id string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// point is what the server returns from a search or a retrieval.
+// point is a result of a search or retrieval.
 type point struct {
 	Score   float64 `json:"score"`
 	Payload payload `json:"payload"`
@@ -50,7 +50,7 @@ type payload struct {
 	Record     string   `json:"record,omitempty"`
 }
 
-// upsert is one point in the form that the server accepts.
+// upsert is a point to write.
 type upsert struct {
 	ID      string         `json:"id"`
 	Vector  map[string]any `json:"vector"`
@@ -62,7 +62,7 @@ type sparse struct {
 	Values  []float32 `json:"values"`
 }
 
-// The constants of BM25, the same as in kb/local, and the assumed mean lengths.
+// The constants of BM25, as in package local, and the assumed mean lengths.
 const (
 	bm25K1    = 1.2
 	bm25B     = 0.75
@@ -71,11 +71,11 @@ const (
 	meanText  = 60
 )
 
-// wholeWord is the weight of a whole word beside its stem: a query with the same spelling, apart
-// from accents, finds it whatever language the stem was made in.
+// wholeWord is the weight of a whole word in addition to its stem. A query with the same spelling, apart from accents,
+// finds it even if the languages differ.
 const wholeWord = 0.4
 
-// sparseRecord is the part of a record's BM25 that does not depend on other records.
+// sparseRecord returns the part of a record's BM25 that does not depend on other records.
 func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	analyzer, fixed := ranker.Words()
 	reader := analyzer.NewReader(fixed)
@@ -124,8 +124,7 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 // weakWord is the weight of a possible stop word, synonym that of a synonym.
 const weakWord, synonym = 0.25, 0.8
 
-// sparseQuery has a number for each term of a question, in every language; of two terms with the
-// same hash the first counts.
+// sparseQuery returns the weights of a question's terms in every language. The first term with a hash counts.
 func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 	analyzer, _ := ranker.Words()
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
@@ -161,7 +160,7 @@ func hashStem(stem string) uint32 {
 	return h.Sum32()
 }
 
-// filterOf is the query's filter in the form that the server accepts; nil means no filter.
+// filterOf returns the query's filter in the server's form; nil means no filter.
 func filterOf(q *kb.Query) object {
 	var must []object
 	if len(q.Namespaces) > 0 {
@@ -183,7 +182,7 @@ func filterOf(q *kb.Query) object {
 	if !q.From.IsZero() {
 		from := q.From.UnixMilli()
 		if q.From.Nanosecond()%1e6 != 0 {
-			from++ // records are of whole milliseconds; From is within one
+			from++ // records have whole milliseconds; From may be within one
 		}
 		between["gte"] = from
 	}
@@ -199,16 +198,15 @@ func filterOf(q *kb.Query) object {
 	return object{"must": must}
 }
 
-// anyOf holds for points that have one of the values.
+// anyOf matches points with one of the values.
 func anyOf[T ~string](key string, values []T) object {
 	return object{"key": key, "match": object{"any": values}}
 }
 
-// rankTo is how many hits of each ranking are asked for: more than are fused, so that ids decide
-// between equal scores and not the server.
+// rankTo is the number of requested hits in a ranking. It exceeds kb.Depth, so that ids decide between equal scores.
 const rankTo = 4 * kb.Depth
 
-// rankings asks for the best hits by words and, with a vector, by vectors, in one request.
+// rankings requests the best hits by words and, with a vector, by vectors.
 func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked,
 	titles map[string]string, err error) {
 	filter := filterOf(q)
@@ -253,14 +251,14 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i, answer := range answers {
 		for _, p := range answer.Points {
 			if p.Score > 0 && p.Payload.ID != "" {
-				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not report it
+				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // unknown
 				titles[p.Payload.ID] = p.Payload.Title
 			}
 		}
 		*into[i] = kb.Best(*into[i])
 	}
 	for i := range near {
-		near[i].Score = min(near[i].Score, 1) // rounding of float32
+		near[i].Score = min(near[i].Score, 1) // after rounding to float32
 	}
 	return wordings, near, titles, nil
 }
@@ -293,11 +291,10 @@ func readRecord(data string) (kb.Record, error) {
 	return rec, nil
 }
 
-// chunk is how many points one request carries: with vectors of 3,072 numbers about 4 MB; the
-// server accepts 32.
+// chunk is the number of points in a request. With vectors of 3,072 numbers they have about 4 MB; the server accepts 32.
 const chunk = 100
 
-// chunkOf is how many points with vectors one answer may carry within its bound on elements.
+// chunkOf returns the number of points with vectors in an answer, within its bound on elements.
 func chunkOf(dimensions int) int {
 	return max(1, min(chunk, (bounded.DefaultElements-1000)/(dimensions+20)))
 }
@@ -329,12 +326,12 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 }
 
 const (
-	// pageSize is how many points scroll asks for at once; maxPages bounds the number of requests.
+	// pageSize is the number of points in a request of scroll; maxPages bounds the requests.
 	pageSize, maxPages = 1000, 500
 )
 
-// scroll calls do with the chosen fields of each point that a filter finds, a thousand points per request. A nil
-// filter finds all. It ends early, and returns false, if that takes more than the given number of requests.
+// scroll calls do with some fields of each point that matches a filter; nil matches all. all is false if most requests
+// were not enough.
 func (x *Index) scroll(ctx context.Context, filter object, fields []string, most int, do func(point)) (all bool, err error) {
 	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": fields}}
 	if filter != nil {
@@ -359,7 +356,7 @@ func (x *Index) scroll(ctx context.Context, filter object, fields []string, most
 	return false, nil
 }
 
-// Held implements kb.Index: it reads a line of every point.
+// Held implements kb.Index. It requests every point.
 func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	if err := x.begin(); err != nil {
 		return nil, err
@@ -373,7 +370,7 @@ func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	case err != nil:
 		return nil, err
 	case !all:
-		return nil, fmt.Errorf("qdrant: the collection has more than %d points, or its pages have no end", maxPages*pageSize)
+		return nil, fmt.Errorf("qdrant: the collection has more than %d points", maxPages*pageSize)
 	}
 	return held, nil
 }

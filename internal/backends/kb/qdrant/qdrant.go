@@ -22,20 +22,16 @@ type Options struct {
 	URL string
 	// APIKey is sent if it is not empty.
 	APIKey string
-	// Collection is created if it is missing. It must hold nothing but this index. Empty
-	// means "voicegw_kb".
+	// Collection contains only this index. Open creates it if it is missing. Empty means "voicegw_kb".
 	Collection string
-	// Embedder makes the dense vectors. Nil means that words alone rank. Close does not close
-	// it.
+	// Embedder makes the dense vectors. Nil means ranking only by words. Close does not close it.
 	Embedder kb.Embedder
 	// Dimensions of the Embedder's vectors. Zero asks the Embedder when the collection is
 	// made.
 	Dimensions int
-	// Language is the language of every record, as for rank.NewRanker; empty means that the language of
-	// each is detected from its text.
+	// Language is the argument of kb.NewRanker.
 	Language string
-	// Synonyms is called for every search; it may be nil, and may return nil. It may be
-	// called concurrently.
+	// Synonyms is called for every search, possibly concurrently. It may be nil and may return nil.
 	Synonyms func() *kb.Synonyms
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
@@ -51,7 +47,7 @@ type Index struct {
 	ranker     *kb.Ranker
 	path       string // of the collection
 	dimensions int
-	query      *kb.Guard // nil without an Embedder, and so is load
+	query      *kb.Guard // nil without an Embedder, like load
 	load       *kb.Guard
 
 	mu     sync.Mutex // guards the following field
@@ -61,8 +57,7 @@ type Index struct {
 
 var _ kb.Index = (*Index)(nil)
 
-// Open connects to the server, and creates a missing collection. A collection of another form is
-// an error that wraps ErrCollection.
+// Open connects to the server and creates a missing collection. An error about an unsuitable one wraps ErrCollection.
 func Open(ctx context.Context, o Options) (*Index, error) {
 	base, err := parseURL(o.URL)
 	if err != nil {
@@ -131,7 +126,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	if err != nil {
 		return kb.Results{}, err
 	}
-	// If words find records and vectors find none, however far, no record has a vector.
+	// If only words find records, no record has a vector, because vectors find even distant ones.
 	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
 	results := kb.Results{Hybrid: vector != nil && !missing}
 	results.Degraded = !results.Hybrid && x.query != nil
@@ -149,8 +144,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	return results, nil
 }
 
-// complete puts the whole records into the hits, and drops hits whose record was removed
-// meanwhile.
+// complete sets the whole records of the hits, and drops hits whose record no longer exists.
 func (x *Index) complete(ctx context.Context, hits []kb.Hit) ([]kb.Hit, error) {
 	if len(hits) == 0 {
 		return nil, nil
@@ -190,4 +184,4 @@ func (x *Index) Get(ctx context.Context, ids []string) (found []kb.Record, missi
 	return found, missing, nil
 }
 
-var errPayload = errors.New("qdrant: a point whose record cannot be read; was it written by something else?")
+var errPayload = errors.New("qdrant: a point has an invalid record; another program may have written it")

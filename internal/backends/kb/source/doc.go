@@ -1,10 +1,10 @@
-// Package source reads the records of a knowledge base from a folder of Markdown files with front
-// matter and of JSON lines, and keeps an index equal to the folder (Open).
+// Package source reads records from a folder of Markdown and JSON lines files, and keeps an index equal to the folder
+// ([Open]).
 //
-// A Markdown file (.md) holds one record:
+// A Markdown file (.md) has one record:
 //
 //	---
-//	id: person:ada_l            # type:name; the types are those of Types
+//	id: person:ada_l            # type:name; the types are those of kb.Types
 //	title: Ada Lindqvist        # or the heading on the first line of the text
 //	namespace: studio           # studio (if absent), personal or public
 //	tags: [founder, brand]
@@ -17,9 +17,8 @@
 //	---
 //	The text, in Markdown.
 //
-// A JSON lines file (.jsonl) holds one object a line with the same names and "text".
-// Names that begin with a dot or an underscore, and README.md, are left out.
+// A JSON lines file (.jsonl) has one object in each line with the same names and "text". Open ignores README.md and names
+// that begin with a dot or an underscore. It follows links to files, not to folders.
 //
-// The limits on what these files may hold are constants of this package and of package kb. A file
-// that breaks one is reported as a kb.Problem and hides no other.
+// Constants of this package and of package kb limit the files. A file that exceeds one is a [kb.Problem].
 package source

@@ -13,18 +13,17 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Located is a record with the number of its line.
+// Located is a record with its line number.
 type Located struct {
 	Record kb.Record
 	Line   int
 }
 
-// maxProblems bounds the reported problems of one file; further ones are only counted.
+// maxProblems bounds the reported problems of a file. A last one counts the others.
 const maxProblems = 100
 
-// ParseJSONL reads records from JSON lines: one object per line with the fields of Record.
-// Empty lines and lines that begin with // are skipped. A bad line is a problem and does not
-// affect other lines. modified is used for records without last_updated.
+// ParseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines that
+// begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
 func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.Problem) {
 	var records []Located
 	var problems []kb.Problem
@@ -42,7 +41,7 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.P
 		switch {
 		case total > maxJSONLBytes:
 			bad(kb.Problem{File: name, Line: line,
-				Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", maxJSONLBytes)})
+				Message: fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxJSONLBytes)})
 			err = io.EOF
 		case size > MaxLineBytes:
 			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})
@@ -66,7 +65,7 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.P
 	return records, problems
 }
 
-// readLine reads one line, keeps at most the limit of it, and returns its whole length.
+// readLine reads a line. It returns about MaxLineBytes of it and its size.
 func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -80,13 +79,13 @@ func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	}
 }
 
-// fileRecord is a record in the form of a file: its time may be a day.
+// fileRecord is a record in a file. Its time may be a day.
 type fileRecord struct {
 	kb.Record
 	LastUpdated *string `json:"last_updated"`
 }
 
-// parseLine reads one line. An empty one gives neither a record nor a problem.
+// parseLine parses a line. An empty line has neither a record nor a problem.
 func parseLine(name string, line int, data []byte, modified time.Time) (kb.Record, []kb.Problem, bool) {
 	data = bytes.TrimSpace(data)
 	if line == 1 {
@@ -106,7 +105,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (kb.Recor
 		return fault("is not a record in JSON: %s", jsonMessage(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return fault("something follows the record; write one record a line")
+		return fault("there is more after the record; write one record in each line")
 	}
 	rec := f.Record
 	rec.LastUpdated = modified
@@ -124,7 +123,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (kb.Recor
 	return rec, nil, true
 }
 
-// jsonMessage says what is wrong without naming Go types.
+// jsonMessage describes an error without the names of Go types.
 func jsonMessage(err error) string {
 	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if typed.Field == "" {
@@ -134,7 +133,7 @@ func jsonMessage(err error) string {
 		return fmt.Sprintf("%s cannot be a JSON %s", strings.TrimPrefix(typed.Field, "Record."), typed.Value)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return "it ends too early"
+		return "it is incomplete"
 	}
 	return err.Error()
 }

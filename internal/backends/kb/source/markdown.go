@@ -17,21 +17,16 @@ import (
 
 // The limits of a source's files.
 const (
-	// MaxMarkdownBytes bounds a Markdown file.
-	MaxMarkdownBytes = 256 << 10
-	// MaxFrontMatterBytes bounds the part between the two lines of dashes.
+	MaxMarkdownBytes    = 256 << 10
 	MaxFrontMatterBytes = 32 << 10
-	// MaxLineBytes bounds one line of a JSON lines file.
-	MaxLineBytes = 512 << 10
-	// maxJSONLBytes bounds a JSON lines file.
+	// MaxLineBytes bounds a line of a JSON lines file, maxJSONLBytes the file.
+	MaxLineBytes  = 512 << 10
 	maxJSONLBytes = 512 << 20
 )
 
-// ParseMarkdown reads one record from a Markdown file: YAML between two lines of
-// three dashes with the fields of Record by their JSON names, then the text. A
-// title that is not in the front matter is taken from a heading on the first line
-// of the text. modified is used when last_updated is not there. name is for the
-// problems; the record is good only if there are no problems.
+// ParseMarkdown parses a Markdown file with one record: YAML between two lines of three dashes with the fields of
+// kb.Record by their JSON names, then the text. A heading on the first line of the text is the default title, modified
+// the default of last_updated. name is the file's name in problems. The record is valid only without problems.
 func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
 	if len(data) > MaxMarkdownBytes {
 		return kb.Record{}, []kb.Problem{{File: name,
@@ -53,7 +48,7 @@ func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []k
 	return p.record, problemsOf(name, 1, p.record)
 }
 
-// problemsOf makes a problem of each fault of a record.
+// problemsOf returns a problem for each fault of a record.
 func problemsOf(name string, line int, r kb.Record) []kb.Problem {
 	var problems []kb.Problem
 	for _, fault := range r.Faults() {
@@ -64,14 +59,13 @@ func problemsOf(name string, line int, r kb.Record) []kb.Problem {
 
 const dashes = "---"
 
-// splitFrontMatter returns what is between the lines of dashes and what is after
-// the second; with an error, the line it is about.
+// splitFrontMatter returns the front matter, without its lines of dashes, and the rest; or an error and its line.
 func splitFrontMatter(data []byte) (front, body []byte, line int, err error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if string(bytes.TrimRight(first, " \t\r")) != dashes {
 		return nil, nil, 1, errors.New("the file does not begin with a line of three dashes; the front matter with id and " +
-			"title stands between two of them")
+			"title belongs between two of them")
 	}
 	for at, n := 0, 2; ; n++ {
 		one, after, more := bytes.Cut(rest[at:], []byte("\n"))
@@ -96,7 +90,7 @@ func firstHeading(body []byte) string {
 	return ""
 }
 
-// frontMatter reads the fields of a record from YAML.
+// frontMatter parses the fields of a record in YAML.
 type frontMatter struct {
 	file     string
 	record   kb.Record
@@ -131,7 +125,7 @@ func (p *frontMatter) read(front []byte) {
 		key, value := fields[i], fields[i+1]
 		line := key.Line + 1 // the dashes are line 1
 		if p.lines[key.Value] != 0 {
-			p.bad(line, "%s stands twice", key.Value)
+			p.bad(line, "%s occurs twice", key.Value)
 			continue
 		}
 		p.lines[key.Value] = line
@@ -176,14 +170,14 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	case "metadata":
 		p.metadata(value, line)
 	case "text":
-		p.bad(line, "text stands below the front matter, not in it")
+		p.bad(line, "text belongs below the front matter, not in it")
 	default:
-		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, authors, categories, url, source_type, "+
+		p.bad(line, "%s is not a field; the fields are id, type, namespace, title, tags, authors, categories, url, source_type, "+
 			"last_updated, metadata", key)
 	}
 }
 
-// list reads texts, as a list or between commas.
+// list parses texts in a list or between commas.
 func (p *frontMatter) list(value *yaml.Node, line int, key, one string, to *[]string) {
 	switch value.Kind {
 	case yaml.SequenceNode:
@@ -222,12 +216,11 @@ func (p *frontMatter) metadata(value *yaml.Node, line int) {
 	p.record.Metadata = m
 }
 
-// maxDepth bounds how deep metadata may be nested.
+// maxDepth bounds the nesting of metadata.
 const maxDepth = 8
 
-// jsonValue is YAML as JSON would have it: dates stay the text they were written
-// as, numbers keep their digits. Aliases are refused: a few lines of them can stand
-// for more than a machine holds.
+// jsonValue converts YAML to a JSON value. Dates stay text, and numbers keep their digits. It refuses aliases, because a
+// few lines of them can exceed all memory.
 func jsonValue(n *yaml.Node, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
@@ -241,7 +234,7 @@ func jsonValue(n *yaml.Node, depth int) (any, error) {
 				return nil, fmt.Errorf("line %d: a name must be a text", key.Line+1)
 			}
 			if _, ok := m[key.Value]; ok {
-				return nil, fmt.Errorf("line %d: %s stands twice", key.Line+1, key.Value)
+				return nil, fmt.Errorf("line %d: %s occurs twice", key.Line+1, key.Value)
 			}
 			v, err := jsonValue(n.Content[i+1], depth+1)
 			if err != nil {
@@ -263,7 +256,7 @@ func jsonValue(n *yaml.Node, depth int) (any, error) {
 	case yaml.ScalarNode:
 		return jsonScalar(n), nil
 	}
-	return nil, fmt.Errorf("line %d: anchors and aliases are not taken", n.Line+1)
+	return nil, fmt.Errorf("line %d: anchors and aliases are not allowed", n.Line+1)
 }
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
@@ -282,7 +275,7 @@ func jsonScalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// parseTime reads RFC 3339, or a day as its beginning in UTC.
+// parseTime parses RFC 3339 or a day, which begins in UTC.
 func parseTime(s string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return at, nil

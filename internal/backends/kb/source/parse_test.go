@@ -74,15 +74,15 @@ func TestMarkdownProblemsNameTheirLine(t *testing.T) {
 		{"a tab", "---\nid: doc:a\n\ttitle: A\n---\n", "a.md:3: the front matter is not YAML"},
 		{"a text for the list", "---\nhello\n---\n", "a.md:2: the front matter is not a list"},
 		{"empty", "---\n---\n", "a.md:2: the front matter is not a list"},
-		{"an unknown field", "---\nid: doc:a\ntitle: A\nauthor: x\n---\n", "a.md:4: author is no field"},
-		{"text in it", "---\nid: doc:a\ntitle: A\ntext: x\n---\n", "a.md:4: text stands below"},
-		{"a field twice", "---\nid: doc:a\ntitle: A\nid: doc:b\n---\n", "a.md:4: id stands twice"},
+		{"an unknown field", "---\nid: doc:a\ntitle: A\nauthor: x\n---\n", "a.md:4: author is not a field"},
+		{"text in it", "---\nid: doc:a\ntitle: A\ntext: x\n---\n", "a.md:4: text belongs below"},
+		{"a field twice", "---\nid: doc:a\ntitle: A\nid: doc:b\n---\n", "a.md:4: id occurs twice"},
 		{"a list for a text", "---\nid: doc:a\ntitle: [A]\n---\n", "a.md:3: title must be one text"},
 		{"a bad time", "---\nid: doc:a\ntitle: A\nlast_updated: yesterday\n---\n", "a.md:4: last_updated must be RFC 3339"},
 		{"tags in tags", "---\nid: doc:a\ntitle: A\ntags:\n  - a\n  - [b]\n---\n", "a.md:6: a tag must be a text"},
 		{"tags with values", "---\nid: doc:a\ntitle: A\ntags: {a: b}\n---\n", "a.md:4: tags must be a list"},
 		{"metadata", "---\nid: doc:a\ntitle: A\nmetadata: x\n---\n", "a.md:4: metadata must be"},
-		{"metadata twice", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: 1\n  a: 2\n---\n", "a.md:4: metadata: line 6: a stands twice"},
+		{"metadata twice", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: 1\n  a: 2\n---\n", "a.md:4: metadata: line 6: a occurs twice"},
 		{"an alias", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: &x [1]\n  b: *x\n---\n", "a.md:4: metadata: line 6: anchors"},
 		{"deep", "---\nid: doc:a\ntitle: A\nmetadata: {a: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}\n---\n", "nested deeper"},
 		{"a record that is not whole", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is not one of"},
@@ -128,9 +128,9 @@ nonsense
 		t.Errorf("the number is %v", n)
 	}
 	want := []string{
-		"a.jsonl:5: is not a record in JSON: ", "a.jsonl:6: something follows", "a.jsonl:7: is not a record in JSON: json: unknown field \"author\"",
+		"a.jsonl:5: is not a record in JSON: ", "a.jsonl:6: there is more after", "a.jsonl:7: is not a record in JSON: json: unknown field \"author\"",
 		"a.jsonl:8: title is missing", "a.jsonl:9: is not a record in JSON: title cannot be a JSON number", "a.jsonl:10: is not a record in JSON: it is a JSON array",
-		"a.jsonl:11: last_updated must be", "a.jsonl:12: the line has", "a.jsonl:13: is not a record in JSON: it ends too early",
+		"a.jsonl:11: last_updated must be", "a.jsonl:12: the line has", "a.jsonl:13: is not a record in JSON: it is incomplete",
 	}
 	if len(problems) != len(want) {
 		t.Fatalf("%d problems, of %d: %v", len(problems), len(want), problems)
@@ -174,9 +174,9 @@ func TestLoad(t *testing.T) {
 		told = append(told, p.Error())
 	}
 	want := []string{
-		"b.jsonl:2: doc:b stands in b.jsonl:1 too; this one is left out",
-		"bad.md:1: the file does not begin with a line of three dashes; the front matter with id and title stands between two of them",
-		"deep/er/b.md:1: doc:b stands in b.jsonl:1 too; this one is left out",
+		"b.jsonl:2: doc:b is in b.jsonl:1 too; this record is ignored",
+		"bad.md:1: the file does not begin with a line of three dashes; the front matter with id and title belongs between two of them",
+		"deep/er/b.md:1: doc:b is in b.jsonl:1 too; this record is ignored",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)

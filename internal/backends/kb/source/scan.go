@@ -14,11 +14,10 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// maxRecords bounds what one source may hold.
+// maxRecords bounds the records of a source.
 const maxRecords = 500_000
 
-// scanner reads a folder; later scans read only the files that changed. Only one goroutine at a
-// time may use it.
+// scanner reads a folder, after the first scan only changed files. Only one goroutine at a time may use it.
 type scanner struct {
 	root  fs.FS
 	files map[string]*file
@@ -41,24 +40,15 @@ type located struct {
 type scanned struct {
 	records  map[string]located
 	problems []kb.Problem
-	// partial says that a part of the folder could not be read: records that are missing here
-	// may still exist.
+	// partial means that a part of the folder was not readable, so missing records may still exist.
 	partial bool
-	// folders are all that were walked, the root as ".".
+	// folders are all walked ones, the root as ".".
 	folders []string
 }
 
-// load reads everything at once; it is a scan by a new scanner.
-func load(root fs.FS) *scanned {
-	s := &scanner{root: root}
-	return s.scan(nil)
-}
-
-// Load reads all records of a folder, sorted by id, and reports everything that is wrong in it.
-// Names that begin with a dot or an underscore, files of other kinds and README.md are skipped;
-// links to files are followed, links to folders are not.
+// Load reads all records of a folder, sorted by id.
 func Load(root fs.FS) ([]kb.Record, []kb.Problem) {
-	all := load(root)
+	all := (&scanner{root: root}).scan(nil)
 	records := make([]kb.Record, 0, len(all.records))
 	for _, one := range all.records {
 		records = append(records, one.Record)
@@ -67,8 +57,7 @@ func Load(root fs.FS) ([]kb.Record, []kb.Problem) {
 	return records, all.problems
 }
 
-// scan walks the folder. Files with the same size and time as before are not read again, unless
-// they are in dirty.
+// scan walks the folder. It reads files in dirty and files with a new size or time.
 func (s *scanner) scan(dirty map[string]bool) *scanned {
 	out := &scanned{records: map[string]located{}}
 	files := map[string]*file{}
@@ -103,7 +92,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 		out.partial = true
 		out.problems = append(out.problems, kb.Problem{File: ".", Message: "cannot be read: " + reason(err)})
 	}
-	if out.partial { // a part that could not be walked stays as it was
+	if out.partial { // keep the files of unreadable folders
 		for name, old := range s.files {
 			if files[name] == nil {
 				files[name] = old
@@ -117,7 +106,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 	return out
 }
 
-// reason is the error without the path, which is printed beside it.
+// reason returns the text of an error without its path.
 func reason(err error) string {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err.Error()
@@ -135,12 +124,12 @@ func isRecords(name string) bool {
 	return false
 }
 
-// file reads one file if necessary; nil if it is not a file of records.
+// file reads a file unless it is unchanged; nil if it is not a regular file.
 func (s *scanner) file(name string, dirty bool) *file {
 	old := s.files[name]
 	info, err := fs.Stat(s.root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // removed since the walk saw it, or a broken link
+		return nil // just removed, or a broken link
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		return nil
@@ -154,7 +143,7 @@ func (s *scanner) file(name string, dirty bool) *file {
 		err = next.read(s.root, name)
 	}
 	if err != nil {
-		next.modified = time.Time{} // look again next time
+		next.modified = time.Time{} // makes the next scan try again
 		next.problems = []kb.Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
 	if len(next.problems) > 0 && old != nil {
@@ -163,8 +152,7 @@ func (s *scanner) file(name string, dirty bool) *file {
 	return next
 }
 
-// keep takes over the previous version's records that are missing in this one: while a file has
-// a problem, no record disappears because of it.
+// keep adds the missing records of the previous version, so that a problem in a file removes no record.
 func (f *file) keep(old *file) {
 	have := map[string]bool{}
 	for _, one := range f.records {
@@ -182,9 +170,9 @@ func (f *file) read(root fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = opened.Close() }() // only read from
+	defer func() { _ = opened.Close() }() // only read
 	modified := f.modified
-	if modified.IsZero() { // embedded files have no time
+	if modified.IsZero() { // an embedded file
 		modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	if strings.EqualFold(path.Ext(name), ".jsonl") {
@@ -211,8 +199,7 @@ func (f *file) add(one Located) {
 	f.records = append(f.records, located{Located: one, hash: one.Record.Hash()})
 }
 
-// collect merges the files. Of two records with one id the first counts, in the order of the
-// files' names.
+// collect merges the files in the order of their names. The first record with an id counts.
 func (out *scanned) collect(names []string, files map[string]*file) {
 	where := map[string]string{}
 	left := 0
@@ -223,7 +210,7 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 			id := one.Record.ID
 			if first, ok := where[id]; ok {
 				out.problems = append(out.problems, kb.Problem{File: name, Line: one.Line,
-					Message: fmt.Sprintf("%s stands in %s too; this one is left out", id, first)})
+					Message: fmt.Sprintf("%s is in %s too; this record is ignored", id, first)})
 				continue
 			}
 			if len(out.records) >= maxRecords {
@@ -236,6 +223,6 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 	}
 	if left > 0 {
 		out.problems = append(out.problems, kb.Problem{File: ".",
-			Message: fmt.Sprintf("%d records are left out: at most %d are taken", left, maxRecords)})
+			Message: fmt.Sprintf("%d records are ignored; the maximum is %d", left, maxRecords)})
 	}
 }

@@ -22,41 +22,36 @@ import (
 type Options struct {
 	// Path is the folder of records. Empty means Demo, which does not change.
 	Path string
-	// Synonyms are read again when their file changes, like the records. Nil means no synonyms.
+	// Synonyms may be nil. The source rereads their file when it changes.
 	Synonyms *SynonymFile
-	// Static leaves the folder alone after the first reading.
+	// Static disables rereading.
 	Static bool
-	// Debounce is how long the folder must be quiet before it is read again.
-	// Zero means 250 ms.
+	// Debounce is the time after the last change before the source rereads the folder. Zero means 250 ms.
 	Debounce time.Duration
-	// Poll is how often the folder is walked even if the system reports no change, as on
-	// network file systems. Zero means 30 s.
+	// Poll is the interval of walks, for file systems that report no changes, such as network ones. Zero means 30 s.
 	Poll time.Duration
-	// OnChange is called after each reading that changed something, and after each failed one:
-	// once by Open, then by the source's own goroutine, one call at a time. It must not
-	// call Close. It may be nil.
+	// OnChange gets each change and each error: the first one from Open, then one at a time. It must not call Close. It
+	// may be nil.
 	OnChange func(Change)
-	// Logger gets a line for each reading that changed something, and one for each new problem
-	// among the first twenty. Nil means no logging.
+	// Logger gets a line for each change, and for each new problem among the first twenty. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Change is the effect of one reading of a folder on the index.
+// Change is the effect of a reading on the index.
 type Change struct {
-	// Records are in the index now.
+	// Records is the number of records in the index.
 	Records int
-	// Upserted and Deleted were changed by this reading.
+	// Upserted and Deleted count changed records.
 	Upserted, Deleted int
-	// Embedded got a vector in this reading; Waiting still lack one.
+	// Embedded counts records with a new vector, Waiting those without one.
 	Embedded, Waiting int
-	// Problems are all present problems, not only new ones.
+	// Problems are all current problems.
 	Problems []kb.Problem
-	// Err is set if the index refused the change, which is then tried again.
+	// Err is the error of the index. The source tries again.
 	Err error
 }
 
-// Source keeps an index equal to a folder: the index holds exactly the folder's records. Its
-// methods may be used concurrently.
+// Source makes an index hold exactly the records of a folder. It may be used concurrently.
 type Source struct {
 	// Fixed after Open.
 	index   kb.Index
@@ -67,11 +62,11 @@ type Source struct {
 
 	// Owned by Open, then by run.
 	scanner scanner
-	watcher *fsnotify.Watcher // nil if the system cannot watch, or need not
-	refused map[string]bool   // folders that the system does not watch
+	watcher *fsnotify.Watcher // nil if the system cannot watch, or if Static
+	refused map[string]bool   // folders that the system cannot watch
 	logged  map[kb.Problem]bool
 	backoff time.Duration
-	// embedded counts new vectors that were not reported yet.
+	// embedded counts new vectors since the last report.
 	embedded int
 
 	mu   sync.Mutex // guards the following field
@@ -81,15 +76,13 @@ type Source struct {
 const (
 	firstRetry = 30 * time.Second
 	lastRetry  = 10 * time.Minute
-	// embedChunk is how many records one Apply embeds: that many become searchable by vectors at
-	// once, and are lost if the Embedder fails.
+	// embedChunk bounds the records of an Apply with vectors, because a failure of the Embedder loses all of them.
 	embedChunk = 512
 )
 
-// Open reads the folder into the index and watches it until Close. When it returns, the
-// records are searchable by words; vectors follow. ctx bounds only the first reading. Bad records
-// are in State().Problems and are not an error; a folder that cannot be read is an error, and so is an
-// index that refuses the records.
+// Open reads the folder into the index and watches it until Close. When it returns, the records are searchable by words;
+// vectors follow. ctx bounds only the first reading. Bad records are in State().Problems. The error is about the folder or
+// the index.
 func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	if o.Debounce <= 0 {
 		o.Debounce = 250 * time.Millisecond
@@ -105,7 +98,7 @@ func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	} else {
 		info, err := os.Stat(o.Path)
 		if err == nil && !info.IsDir() {
-			err = errors.New("it is a file; name the folder it is in")
+			err = errors.New("it is a file; name its folder")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("kb: folder %s: %w", o.Path, err)
@@ -131,7 +124,7 @@ func (s *Source) name() string {
 	return s.options.Path
 }
 
-// State is the result of the last reading, for metrics and for people.
+// State returns the result of the last reading.
 func (s *Source) State() Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +133,7 @@ func (s *Source) State() Change {
 	return c
 }
 
-// Close stops watching, and breaks off and awaits a running reading. It leaves the index open.
-// It may be called more than once.
+// Close stops the source and cancels a running reading. It leaves the index open. It may be called more than once.
 func (s *Source) Close() error {
 	s.cancel()
 	s.done.Wait()
@@ -174,11 +166,11 @@ func (s *Source) run(ctx context.Context) {
 				dirty[filepath.ToSlash(name)] = true
 			}
 			quiet = time.After(s.options.Debounce)
-		case <-faults: // events were lost; the walk finds the changes
+		case <-faults: // lost events; the walk finds the changes
 			quiet = time.After(s.options.Debounce)
 		case <-quiet:
 			quiet, again = nil, true
-		case <-poll: // also tries again after the index failed
+		case <-poll: // also tries again after an error of the index
 			again = true
 		case <-retry.C:
 			s.embed(ctx, retry)
@@ -199,7 +191,7 @@ func (s *Source) run(ctx context.Context) {
 // read makes the index equal to the folder, by words.
 func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	all := s.scanner.scan(dirty)
-	for range 3 { // files that came into a new folder before it was watched
+	for range 3 { // new folders may contain files from before the watch
 		if !s.watch(all.folders) {
 			break
 		}
@@ -218,11 +210,11 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 			change.Err = s.index.Apply(ctx, batch)
 		}
 	}
-	s.tell(ctx, change)
+	s.report(ctx, change)
 	return change
 }
 
-// difference is what must change so that the index equals the folder.
+// difference returns the batch that makes the index equal to the folder.
 func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Change) kb.Batch {
 	batch := kb.Batch{WordsOnly: true}
 	for id, one := range all.records {
@@ -242,20 +234,20 @@ func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Chang
 	// An unmounted folder looks like an empty one.
 	if all.partial || len(all.records) == 0 {
 		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
-			"%d records of the index are not found any more, and are kept: the folder is empty or could not "+
-				"be read as a whole", len(batch.Delete))})
+			"%d records of the index are missing in the folder, but kept, because the folder is empty or not "+
+				"completely readable", len(batch.Delete))})
 		change.Records += len(batch.Delete)
 		batch.Delete = nil
 	}
 	return batch
 }
 
-// embed puts some of the records without a vector into the index again, and sets the timer for
-// the next ones, or for later if the Embedder fails.
+// embed reapplies some records without a vector, and sets the timer for the next ones or, if the Embedder fails, for
+// another attempt.
 func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 	waiting, err := s.waiting(ctx)
 	if err != nil || len(waiting) == 0 {
-		return // the next reading reports a failed index
+		return // the next reading reports an error of the index
 	}
 	before := len(waiting)
 	err = s.index.Apply(ctx, kb.Batch{Upsert: waiting[:min(embedChunk, before)]})
@@ -282,10 +274,10 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 	change.Upserted, change.Deleted = 0, 0
 	change.Embedded, change.Waiting, change.Err = s.embedded, len(waiting), err
 	s.embedded = 0
-	s.tell(ctx, change)
+	s.report(ctx, change)
 }
 
-// waiting returns the records that are in the index as in the folder, except for their vector.
+// waiting returns the records that lack only their vector in the index.
 func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
 	held, err := s.index.Held(ctx)
 	if err != nil {
@@ -302,8 +294,8 @@ func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
 	return waiting, nil
 }
 
-// tell keeps the change, logs it, and calls OnChange if there is something to report.
-func (s *Source) tell(ctx context.Context, c Change) {
+// report stores the change, and if there is news, logs it and calls OnChange.
+func (s *Source) report(ctx context.Context, c Change) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -318,7 +310,7 @@ func (s *Source) tell(ctx context.Context, c Change) {
 	attributes := []any{"source", s.name(), "records", c.Records, "upserted", c.Upserted, "deleted", c.Deleted,
 		"embedded", c.Embedded, "without_vector", c.Waiting, "problems", len(c.Problems)}
 	if c.Err != nil {
-		s.log.Error("the knowledge base was not brought up to date", append(attributes, "error", c.Err)...)
+		s.log.Error("updating the knowledge base failed", append(attributes, "error", c.Err)...)
 	} else {
 		s.log.Info("knowledge base read", attributes...)
 	}
@@ -342,14 +334,14 @@ func (s *Source) logProblems(problems []kb.Problem) {
 	s.logged = now
 }
 
-// startWatching asks the system to report changes; if it cannot, only the walk finds them.
+// startWatching makes the system report changes. If the system cannot, only the walk finds them.
 func (s *Source) startWatching() {
 	if s.options.Static {
 		return
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		s.log.Warn("the folder is walked for changes, not watched", "source", s.name(), "error", err, "every", s.options.Poll)
+		s.log.Warn("cannot watch the knowledge base; polling it", "source", s.name(), "error", err, "every", s.options.Poll)
 		return
 	}
 	s.watcher = watcher
@@ -359,19 +351,18 @@ func (s *Source) startWatching() {
 	if s.options.Synonyms != nil {
 		// Watch the folder, because editors replace the file with a new one.
 		if err := watcher.Add(filepath.Dir(s.options.Synonyms.path)); err != nil {
-			s.log.Warn("the file of synonyms is looked at now and then, not watched", "error", err, "every", s.options.Poll)
+			s.log.Warn("cannot watch the synonyms; polling them", "error", err, "every", s.options.Poll)
 		}
 	}
 }
 
 func (s *Source) stopWatching() {
 	if s.watcher != nil {
-		_ = s.watcher.Close() // only watched, not written
+		_ = s.watcher.Close() // cannot lose data
 	}
 }
 
-// watch watches the present folders, and reports whether there were new ones. A folder that was
-// removed and made again counts as new, because the system has dropped the old one.
+// watch adds unwatched folders, including recreated ones, and reports whether there were any.
 func (s *Source) watch(folders []string) (found bool) {
 	if s.watcher == nil || s.options.Path == "" {
 		return false
@@ -390,7 +381,7 @@ func (s *Source) watch(folders []string) (found bool) {
 			found = true
 		} else if !errors.Is(err, fs.ErrNotExist) && !s.refused[name] {
 			s.refused[name] = true
-			s.log.Warn("a folder is walked for changes, not watched", "folder", name, "error", err, "every", s.options.Poll)
+			s.log.Warn("cannot watch a folder; polling it", "folder", name, "error", err, "every", s.options.Poll)
 		}
 	}
 	return found

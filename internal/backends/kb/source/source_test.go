@@ -248,7 +248,7 @@ func TestAnEmptyFolderTakesNothingAway(t *testing.T) {
 	f.until("A1")
 	f.remove("a.md")
 	c := f.until("A1")
-	if len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Message, "1 records of the index are not found any more, and are kept") {
+	if len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Message, "1 records of the index are missing in the folder, but kept") {
 		t.Errorf("%v", c.Problems)
 	}
 	f.write("b.md", markdown("doc:b", "B1"))

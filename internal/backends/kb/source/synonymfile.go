@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,8 +11,7 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it changes.
-// Its methods may be used concurrently.
+// SynonymFile is a file of synonyms (kb.ParseSynonyms) that a Source rereads when it changes. It may be used concurrently.
 type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
@@ -24,8 +24,7 @@ type SynonymFile struct {
 	problems []kb.Problem
 }
 
-// OpenSynonyms reads a file of synonyms. An unreadable file is an error; lines with mistakes are
-// problems that the Source reports.
+// OpenSynonyms reads a file of synonyms. An unreadable file is an error. The Source reports problems of lines.
 func OpenSynonyms(path string) (*SynonymFile, error) {
 	f := &SynonymFile{path: path}
 	if err := f.read(); err != nil {
@@ -34,11 +33,11 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 	return f, nil
 }
 
-// Current returns the present synonyms.
+// Current returns the current synonyms.
 func (f *SynonymFile) Current() *kb.Synonyms { return f.current.Load() }
 
-// reload reads the file if it has changed, and returns what is wrong with it now. While the file
-// cannot be read, the last good reading counts.
+// reload reads the file if it has changed, and returns its problems. While the file is unreadable, the previous synonyms
+// remain.
 func (f *SynonymFile) reload() []kb.Problem {
 	info, err := os.Stat(f.path)
 	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
@@ -48,8 +47,8 @@ func (f *SynonymFile) reload() []kb.Problem {
 		err = f.read()
 	}
 	if err != nil {
-		f.modified = time.Time{} // look again next time
-		return []kb.Problem{{File: f.path, Message: "cannot be read, so the synonyms stay as they were: " + reason(err)}}
+		f.modified = time.Time{} // makes the next call try again
+		return []kb.Problem{{File: f.path, Message: "cannot be read, so the previous synonyms remain: " + reason(err)}}
 	}
 	return f.problems
 }
@@ -65,7 +64,7 @@ func (f *SynonymFile) read() error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return &fs.PathError{Op: "read", Path: f.path, Err: fmt.Errorf("it is not a file")}
+		return &fs.PathError{Op: "read", Path: f.path, Err: errors.New("it is not a file")}
 	}
 	synonyms, problems := kb.ParseSynonyms(f.path, file)
 	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
