@@ -23,7 +23,7 @@ import (
 // serveTools runs a gateway that has the project's tools, without calling any.
 func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 	t.Helper()
-	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	tools, err := registry.Load(registrytest.Inspected(t, registrytest.Project(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ type Options struct {
 	// Now is the time in the user's time zone; zero leaves date and zone out. They follow everything that a provider
 	// can cache for more than a day.
 	Now time.Time
-	// Mark begins the gateway's own messages to the model; empty if there are none. It comes last, because it differs
+	// Mark begins the gateway's own messages to the model; empty without them. It comes last, because it differs
 	// between conversations and a provider can cache the text before it.
 	Mark string
 	// RegistryVersion is the version of the tools' registry.
@@ -160,8 +160,8 @@ func toolList(tools []ToolSummary, version string) string {
 // The words of describe_tool.
 const (
 	DescribeTool        = "Gives the whole guide of one of your tools: its parameters, examples and pitfalls."
-	DescribeToolSummary = "Gives the whole guide of a tool: every parameter, examples, what to watch out for. Use it before a " +
-		"tool you do not know well."
+	DescribeToolSummary = "Returns the complete guide of a tool, with all parameters, examples and warnings. Use it before a " +
+		"tool that you do not know well."
 	DescribeToolName = "The tool's name, such as kb_search."
 )
 

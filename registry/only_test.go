@@ -13,7 +13,7 @@ import (
 
 // TestOnly: a session sees the tools that its agent may use and no other, in lists, calls and guides.
 func TestOnly(t *testing.T) {
-	loaded, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	loaded, err := registry.Load(registrytest.Inspected(t, registrytest.Project(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func BenchmarkOnly(b *testing.B) {
 			Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER"}}}`)},
 		})
 	}
-	loaded, err := registry.Load(registrytest.Told(b, registrytest.File(b, entries...)))
+	loaded, err := registry.Load(registrytest.Inspected(b, registrytest.File(b, entries...)))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestVoiceInstructions(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	cfg.Agent.Instructions = "You work for a bicycle shop."
-	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	tools, err := registry.Load(registrytest.Inspected(t, registrytest.Project(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

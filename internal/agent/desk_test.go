@@ -22,7 +22,7 @@ func newDesk(t *testing.T) *agent.Desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { keep.Close() })
-	data, o := registrytest.Told(t, registrytest.Project(t))
+	data, o := registrytest.Inspected(t, registrytest.Project(t))
 	o.Settings = map[string]registry.ToolSettings{"image_generate": {Off: true}}
 	loaded, err := registry.Load(data, o)
 	if err != nil {
@@ -145,7 +145,7 @@ func TestWrongAgentsByTools(t *testing.T) {
 // TestAgentToolsAreOff unless the configuration turns them on.
 func TestAgentToolsAreOff(t *testing.T) {
 	for _, on := range []bool{false, true} {
-		data, o := registrytest.Told(t, registrytest.Project(t))
+		data, o := registrytest.Inspected(t, registrytest.Project(t))
 		if !on {
 			o.Settings = map[string]registry.ToolSettings{}
 			for _, id := range agent.Tools() {

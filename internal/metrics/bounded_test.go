@@ -32,7 +32,7 @@ const garbage = "written-by-somebody-"
 // program's own and with thousands that nobody knows: of providers, models, tools, reasons, codes. What a
 // scrape has afterwards is bounded, and has nothing of those.
 func TestSeriesAreBounded(t *testing.T) {
-	data, told := registrytest.Told(t, registrytest.Project(t))
+	data, told := registrytest.Inspected(t, registrytest.Project(t))
 	told.Settings = map[string]registry.ToolSettings{}
 	for _, id := range agent.Tools() { // as they are unless agents.tools turns them on
 		told.Settings[id] = registry.ToolSettings{Off: true}

@@ -229,7 +229,7 @@ func TestEventsAreCounted(t *testing.T) {
 
 // TestToolsThatAreOff have no series, and get them when a reload switches them on.
 func TestToolsThatAreOff(t *testing.T) {
-	data, o := registrytest.Told(t, registrytest.Project(t))
+	data, o := registrytest.Inspected(t, registrytest.Project(t))
 	o.Settings = map[string]registry.ToolSettings{"kb_get": {Off: true}}
 	tools, err := registry.Load(data, o)
 	if err != nil {

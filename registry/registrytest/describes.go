@@ -19,9 +19,8 @@ type outputSchema struct {
 	Items      *outputSchema            `json:"items"`
 }
 
-// Describes fails the test if the properties of a tool's output schema differ from those of its data type T, at any
-// depth, or if the required ones aren't those that are always present. tool is the tool's directory; but lists
-// exceptions.
+// Describes fails the test if a tool's output schema does not match its data type T: the properties must be equal at any
+// depth, and required unless omitempty. tool is the tool's directory; but lists exceptions.
 func Describes[T any](t testing.TB, tool string, but ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))
@@ -41,7 +40,7 @@ type describer struct {
 	but  []string
 }
 
-// target is what a reference leads to.
+// target resolves a reference.
 func (d *describer) target(s *outputSchema) *outputSchema {
 	if name, ref := strings.CutPrefix(s.Ref, "#/$defs/"); ref {
 		return d.defs[name]
@@ -64,13 +63,13 @@ func (d *describer) compare(s *outputSchema, of reflect.Type, at string) {
 	named := map[string]bool{}
 	for _, f := range reflect.VisibleFields(of) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || name == "-" || slices.Contains(d.but, name) { // embedded, not written, or another
+		if name == "" || name == "-" || slices.Contains(d.but, name) { // embedded, not encoded, or an exception
 			continue
 		}
 		named[name] = true
 		inside, has := s.Properties[name]
 		if !has {
-			d.t.Errorf("%s: the output does not name %q", at, name)
+			d.t.Errorf("%s: the output schema lacks %q", at, name)
 			continue
 		}
 		if optional := strings.Contains(options, "omit"); optional == slices.Contains(s.Required, name) {
@@ -80,7 +79,7 @@ func (d *describer) compare(s *outputSchema, of reflect.Type, at string) {
 	}
 	for name := range s.Properties {
 		if !named[name] && !slices.Contains(d.but, name) {
-			d.t.Errorf("%s: the output names %q, which the data never has", at, name)
+			d.t.Errorf("%s: the output schema has %q, but the data does not", at, name)
 		}
 	}
 }

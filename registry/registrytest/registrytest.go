@@ -16,15 +16,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// project is the registry that Project has built in this process; nil before.
+// project is the registry of Project; nil before its first call.
 var project struct {
 	sync.Mutex
 	registry []byte
 }
 
-// Project builds the tools of this project, as they are in the work tree when a process first asks for
-// them, and returns their tool_registry.json. It writes nothing in the work tree, and fails the test if the
-// build fails. Tests may call it concurrently.
+// Project builds the tools in the work tree once in a process, and returns their tool_registry.json. It does not write to
+// the work tree. It may be called concurrently.
 func Project(t testing.TB) []byte {
 	t.Helper()
 	project.Lock()
@@ -55,7 +54,7 @@ func buildProject(t testing.TB) []byte {
 	return data
 }
 
-// Root returns the directory of the project, which holds go.mod: the test's or one above it.
+// Root returns the directory of go.mod: the test's or one above it.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -73,7 +72,7 @@ func Root(t testing.TB) string {
 	}
 }
 
-// File returns a tool_registry.json of the given tools.
+// File returns a tool_registry.json with some tools.
 func File(t testing.TB, tools ...registry.Entry) []byte {
 	t.Helper()
 	data, err := registry.File{GeneratedAt: "2026-01-01T00:00:00.000Z", Tools: tools}.Encode()
@@ -83,9 +82,9 @@ func File(t testing.TB, tools ...registry.Entry) []byte {
 	return data
 }
 
-// Told returns the arguments of registry.Load for a test that inspects the tools of data
-// and calls none: their handlers return an empty answer.
-func Told(t testing.TB, data []byte) ([]byte, registry.Options) {
+// Inspected returns the arguments of registry.Load for a test that calls no tools of data: their handlers return an empty
+// answer.
+func Inspected(t testing.TB, data []byte) ([]byte, registry.Options) {
 	t.Helper()
 	var file registry.File
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -100,8 +99,7 @@ func Told(t testing.TB, data []byte) ([]byte, registry.Options) {
 	return data, registry.Options{Handlers: handlers}
 }
 
-// Fits fails the test if data is not what the output of a tool of this project says. tool is its directory; the
-// data is looked at as that of a call.
+// Fits fails the test if data does not match a tool's output schema. tool is the tool's directory.
 func Fits(t testing.TB, tool string, data any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))
@@ -135,7 +133,7 @@ func Fits(t testing.TB, tool string, data any) {
 	}
 }
 
-// Execute is Prepare, Clamp with the tool's own limits, and Run.
+// Execute calls Prepare, Clamp with the tool's own limits, and Run.
 func Execute(ctx context.Context, s *registry.Snapshot, id string, mode spec.Mode, raw json.RawMessage,
 	session registry.Session, caps ...any) registry.Envelope {
 	p, refused := s.Prepare(id, mode, raw)

@@ -10,8 +10,7 @@ import (
 	"mvdan.cc/xurls/v2"
 )
 
-// Span is a place in the text, in characters (Unicode code points) counted from 0; End is
-// the first character after it.
+// Span is a place in the text in characters (Unicode code points) from 0. End is exclusive.
 type Span struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
@@ -19,24 +18,23 @@ type Span struct {
 
 // Email is an e-mail address.
 type Email struct {
-	// Address is the address to which mail is sent: the domain in lower case and in
-	// ASCII (RFC 5891), the part before the @ as it was written.
+	// Address has a domain in lower case and in ASCII (RFC 5891). The part before the @ is that of the text.
 	Address string `json:"address"`
-	// Text is the address as written in the text: "ada (at) example (dot) org".
+	// Text is the original text, such as "ada (at) example (dot) org".
 	Text string `json:"text"`
 	Span
 }
 
 // Phone is a phone number that is valid in its country's numbering plan.
 type Phone struct {
-	// E164 is the number with its country code: +442079460018.
+	// E164 is the number with its country code, such as +442079460018.
 	E164 string `json:"e164"`
-	// Region is the ISO 3166 code of its country, or 001 for a number that belongs to no country.
+	// Region is the ISO 3166 code of its country, or 001 for a number without a country.
 	Region string `json:"region"`
-	// Type is the kind of the number: fixed_line, mobile, fixed_line_or_mobile, toll_free,
+	// Type is fixed_line, mobile, fixed_line_or_mobile, toll_free,
 	// premium_rate, shared_cost, voip, personal_number, pager, uan, voicemail or other.
 	Type string `json:"type"`
-	// Extension is dialled afterwards; it is usually empty.
+	// Extension is dialled after the number. It may be empty.
 	Extension string `json:"extension,omitempty"`
 	Text      string `json:"text"`
 	Span
@@ -44,8 +42,8 @@ type Phone struct {
 
 // URL is a web address.
 type URL struct {
-	// URL is complete and normalised: scheme and host in lower case, the host in ASCII,
-	// no default port, a path of at least "/". The scheme is https if none was written.
+	// URL is normalised: scheme and host in lower case, the host in ASCII, no default port, a path of at least "/". The
+	// default scheme is https.
 	URL  string `json:"url"`
 	Text string `json:"text"`
 	Span
@@ -59,15 +57,13 @@ type Person struct {
 	Span            // of the whole
 }
 
-// Contacts holds the contacts in a text: each list in the order of the text, each entry once,
-// at its first place. No list is nil.
+// Contacts are the contacts in a text, in its order, each once with its first place. No list is nil.
 type Contacts struct {
 	Emails  []Email  `json:"emails"`
 	Phones  []Phone  `json:"phones"`
 	URLs    []URL    `json:"urls"`
 	Persons []Person `json:"persons"`
-	// NeedsRegion says that something looks like a phone number without a country code, but
-	// no region was given to read it by.
+	// NeedsRegion means that there may be phone numbers without a country code, which need a region.
 	NeedsRegion bool `json:"needs_region,omitempty"`
 }
 
@@ -80,8 +76,7 @@ type Extractor struct {
 	regions map[string]bool
 }
 
-// New returns an Extractor: it compiles its expressions and reads the numbering plans,
-// which takes about 10 ms. One is enough for a process.
+// New returns an Extractor. It takes about 10 ms, to compile expressions and read the numbering plans.
 func New() *Extractor {
 	x := &Extractor{urls: regexp.MustCompile(`^(?:` + xurls.Strict().String() + `)`), tlds: map[string]bool{},
 		schemes: map[string]bool{}, regions: phonenumbers.GetSupportedRegions()}
@@ -98,13 +93,12 @@ func New() *Extractor {
 	return x
 }
 
-// HasRegion reports whether region can be given to Extract: an ISO 3166 alpha-2 code, in
-// capitals, of a country with a numbering plan.
+// HasRegion reports whether region is a region for Extract: the ISO 3166 alpha-2 code, in capitals, of a country with a
+// numbering plan.
 func (x *Extractor) HasRegion(region string) bool { return x.regions[region] }
 
-// Extract finds the contacts in text. region is the country by whose plan numbers
-// without a country code are read; if it is empty, only numbers with a code are found. A
-// region that HasRegion does not know counts as empty. Invalid UTF-8 is read as U+FFFD.
+// Extract finds the contacts in text. region is the country of phone numbers without a country code. It finds none of them
+// if HasRegion(region) is false. Invalid UTF-8 counts as U+FFFD.
 func (x *Extractor) Extract(text, region string) Contacts {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !x.regions[region] {
@@ -139,13 +133,13 @@ func (x *Extractor) Extract(text, region string) Contacts {
 	return found
 }
 
-// hit is a contact that was found, with its place in bytes.
+// hit is a contact with its place in bytes.
 type hit[T any] struct {
 	start, end int
 	value      T
 }
 
-// once sorts hits by their place in the text and keeps the first of those with the same key.
+// once sorts hits by their place in the text and appends the first one with each key.
 func once[T any](into []T, hits []hit[T], finish func(hit[T]) (key string, value T)) []T {
 	slices.SortStableFunc(hits, func(a, b hit[T]) int { return a.start - b.start })
 	seen := map[string]bool{}
@@ -159,24 +153,23 @@ func once[T any](into []T, hits []hit[T], finish func(hit[T]) (key string, value
 	return into
 }
 
-// page is a text that is being read. Each contact that is found is removed from left, so that
-// it is not found again as something else.
+// page is a text with its unused part, so that no part of the text belongs to two contacts.
 type page struct {
 	text string
-	left []byte // the text, with zeros in place of what was taken
+	left []byte // the text, with zeros instead of taken parts
 }
 
-// take marks a part as found.
+// take removes a part from left.
 func (p *page) take(start, end int) {
 	for i := start; i < end; i++ {
 		p.left[i] = 0
 	}
 }
 
-// free reports whether nothing of a part has been taken.
+// free reports whether no byte of a part is taken.
 func (p *page) free(start, end int) bool { return !slices.Contains(p.left[start:end], 0) }
 
-// before returns the character before a place, and after the one at it; 0 at the ends.
+// before returns the character before a place, after the character at it; 0 at the ends.
 func (p *page) before(at int) rune {
 	r, n := utf8.DecodeLastRuneInString(p.text[:at])
 	if n == 0 {
@@ -193,7 +186,7 @@ func (p *page) after(at int) rune {
 	return r
 }
 
-// places converts places in bytes to places in characters.
+// places converts byte offsets to character offsets.
 type places struct{ runes []int32 }
 
 func newPlaces(text string) places {

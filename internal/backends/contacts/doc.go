@@ -1,12 +1,9 @@
-// Package contacts finds contact data in a text: e-mail addresses, phone numbers, web
-// addresses, and persons with their titles and positions.
+// Package contacts finds contact data in a text: e-mail addresses, phone numbers, web addresses, and persons with their
+// titles and positions.
 //
-// It uses no network and no randomness: the same text always gives the same result. It
-// knows the form of things, not whether they exist: an address that it finds may have
-// no mailbox, and a number may be unassigned. If a form is ambiguous, it prefers missing a
-// contact to inventing one: a number is a phone number only if its country's
-// numbering plan (nyaruka/phonenumbers, from Google's libphonenumber) has such numbers
-// and nothing beside it indicates that it counts orders, days or money.
+// The same text always gives the same result. The package checks only the form: an address may have no mailbox, and a
+// number may be unassigned. In doubt, it finds no contact: a phone number must be valid in its country's numbering plan
+// (nyaruka/phonenumbers, from Google's libphonenumber), and the text around it must not indicate orders, days or money.
 //
 //	x := contacts.New()
 //	found := x.Extract("Dr. Ada Lovelace, Head of Research: ada@example.org", "")

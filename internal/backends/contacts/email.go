@@ -15,12 +15,11 @@ const (
 	maxDomain = 253
 )
 
-// The characters of addresses. Of those that RFC 5322 allows before the @, only the ones that
-// people really use are accepted; the others are mostly punctuation around an address.
+// The characters of addresses. RFC 5322 allows more before the @, but those are mostly punctuation around an address.
 const (
 	localPart = `[\p{L}\p{N}\p{M}_%+&'=-]+`
 	label     = `[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?`
-	// The ways in which people hide addresses from programs.
+	// People hide addresses from programs in these forms.
 	hiddenAt  = `[ \t]*[\[({<][ \t]*(?:at|ät|@)[ \t]*[\])}>][ \t]*`
 	hiddenDot = `[ \t]*[\[({<][ \t]*(?:dot|punkt|point|punto|\.)[ \t]*[\])}>][ \t]*`
 )
@@ -29,12 +28,12 @@ var (
 	plainEmail = regexp.MustCompile(localPart + `(?:\.+` + localPart + `)*@(?:` + label + `\.)+` + label)
 	// A quoted local part (RFC 5322 section 3.4.1): "john doe"@example.org.
 	quotedEmail = regexp.MustCompile(`"(?:[^"\\\x00-\x1f\x7f]|\\[^\x00-\x1f\x7f]){1,62}"@(?:` + label + `\.)+` + label)
-	// What follows the host's address in a git, scp or rsync remote that has a port or a path.
+	// The port or path of a git, scp or rsync remote.
 	remotePath = regexp.MustCompile(`^:[^\s:;,()<>"']+`)
 	// Spelled with brackets: ada [at] example (dot) org; one of the two may be plain.
 	bracketEmail = regexp.MustCompile(`(?i)` + localPart + `(?:(?:\.|` + hiddenDot + `)` + localPart + `)*(?:` + hiddenAt + `|@)` +
 		label + `(?:(?:\.|` + hiddenDot + `)` + label + `)+`)
-	// Spelled with words: ada AT example DOT org, or as it is spoken.
+	// Spelled with words: ada AT example DOT org.
 	wordEmail = regexp.MustCompile(localPart + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + localPart + `)*[ \t]+(?:at|AT)[ \t]+` +
 		label + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + label + `)+`)
 
@@ -43,7 +42,7 @@ var (
 	mailCue = regexp.MustCompile(`(?i)\be?-?mails?\b[^.!?\n]{0,24}$`)
 )
 
-// privateTLDs end names that are used inside companies.
+// privateTLDs end names inside companies.
 var privateTLDs = []string{"internal", "intern", "intranet", "lan", "corp", "home", "onion"}
 
 // emails finds the addresses and takes them.
@@ -112,17 +111,16 @@ func (x *Extractor) quotedEmails(p *page) []hit[Email] {
 	return hits
 }
 
-// wordBefore reports whether a quotation mark closes a quotation rather than opens one.
+// wordBefore reports whether a quotation mark ends a quotation.
 func wordBefore(p *page, at int) bool {
 	r := p.before(at)
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`.!?"\`, r) && r != 0
 }
 
-// forges are hosts at which git@ is everybody's user and not a mailbox.
+// forges are hosts where git@ is a login, not a mailbox.
 var forges = set("github.com gitlab.com bitbucket.org codeberg.org git.sr.ht ssh.dev.azure.com gitea.com")
 
-// remoteEnd returns the end of a program's remote (git, scp, rsync, ssh) that begins at
-// start and has the form of an address up to end; 0 if it is an address.
+// remoteEnd returns the end of a remote (git, scp, rsync, ssh) whose beginning looks like an address; 0 for an address.
 func remoteEnd(p *page, start, end int) int {
 	text := p.text[start:end]
 	if strings.HasSuffix(p.text[:start], "://") {
@@ -138,8 +136,7 @@ func remoteEnd(p *page, start, end int) int {
 	return 0
 }
 
-// spelled reports whether words with "at" and "dot" among them are an address, and not a
-// sentence: "look at example dot org".
+// spelled reports whether words with "at" and "dot" are an address. "look at example dot org" is not.
 func spelled(before, words string) bool {
 	at := atSign.FindStringIndex(words)
 	if at == nil {
@@ -155,8 +152,7 @@ func spelled(before, words string) bool {
 	return dotSign.MatchString(local) || mailCue.MatchString(before)
 }
 
-// email reads the address in a part of the text, which may begin and end with characters that
-// do not belong to it.
+// email reads the address in a part of the text. Characters around the address may be part of something else.
 func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 	no := hit[Email]{}
 	raw := p.text[start:end]
@@ -190,7 +186,7 @@ func wordFollows(p *page, at int) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// localSkip returns how much of the text before an @ does not belong to the address.
+// localSkip returns the length of the beginning of local that does not belong to the address.
 func localSkip(local string) int {
 	skip := 0
 	if i := strings.LastIndex(local, ".."); i >= 0 {
@@ -206,8 +202,7 @@ func localSkip(local string) int {
 	return skip
 }
 
-// domainOf returns the domain at the start of s, which may be followed by the next
-// sentence, and its length in bytes; "" if there is no domain.
+// domainOf returns the domain at the start of s, or "". cut is the length of the rest of s, such as the next sentence.
 func (x *Extractor) domainOf(s string) (domain string, cut int) {
 	domain = s
 	for strings.Contains(domain, ".") {
@@ -220,8 +215,7 @@ func (x *Extractor) domainOf(s string) (domain string, cut int) {
 	return "", 0
 }
 
-// sentenceBegins reports whether the last label is the first word of the next sentence,
-// after a missing space: "ada@example.org.So we did".
+// sentenceBegins reports whether the last label begins the next sentence without a space: "ada@example.org.So we did".
 func sentenceBegins(before, last string) bool {
 	first, n := utf8.DecodeRuneInString(last)
 	return unicode.IsUpper(first) && (strings.ContainsFunc(last[n:], unicode.IsLower) || !strings.ContainsFunc(before, unicode.IsUpper))

@@ -8,21 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Numbers that look like phone numbers and are not. First the form of a number decides, then
-// the word before it.
+// This file recognises numbers that only look like phone numbers, by their form, then by the word before them.
 
 var (
-	// DE89 3704 0044 0532 0130 00 (ISO 13616); the check digits do not matter: an IBAN with
-	// a typo is not a phone number either.
+	// DE89 3704 0044 0532 0130 00 (ISO 13616), even with wrong check digits.
 	iban = regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,4})?\b`)
-	// Dates, in the orders in which people write them.
+	// Dates.
 	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|` +
 		`1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
 	dayFirst = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|` +
 		`20)[0-9]{2}|[0-9]{2})\b`)
 )
 
-// maskNumbers takes everything that is certainly not a phone number.
+// maskNumbers takes IBANs and dates.
 func (p *page) maskNumbers() {
 	for _, form := range []*regexp.Regexp{iban, yearFirst, dayFirst} {
 		for _, m := range form.FindAllIndex(p.left, -1) {
@@ -33,8 +31,7 @@ func (p *page) maskNumbers() {
 	}
 }
 
-// alone reports whether the digits end at the ends of a part of the text: 01.02.03.04.05 is
-// not a date.
+// alone reports whether no digits continue a part of the text: 01.02.03.04.05 is not a date.
 func alone(p *page, start, end int) bool {
 	if r := p.after(end); strings.ContainsRune("./-", r) && r != 0 && unicode.IsDigit(p.after(end+1)) {
 		return false
@@ -54,7 +51,7 @@ var (
 	numbered  = regexp.MustCompile(`^(?:[0-9]+\.)+[0-9]+$`)
 )
 
-// isPhonePlace reports whether a number at that place may be a phone number.
+// isPhonePlace reports whether a number can be a phone number by its form and surroundings.
 func isPhonePlace(p *page, start, end int) bool {
 	raw := p.text[start:end]
 	if strings.HasPrefix(raw, "+") || strings.HasPrefix(raw, "＋") {
@@ -82,11 +79,10 @@ func isPhonePlace(p *page, start, end int) bool {
 	return true
 }
 
-// moneyAfter are the units that make a number before them an amount.
+// moneyAfter are units after an amount.
 var moneyAfter = regexp.MustCompile(`^[ \x{00A0}]?(?:€|\$|£|¥|%|(?:EUR|USD|GBP|CHF|JPY|PLN|km|kg|m²|MB|GB|bytes)\b)`)
 
-// glued reports whether the text directly after a number makes the number a part of
-// something longer.
+// glued reports whether the text directly after a number continues it.
 func glued(p *page, end int) bool {
 	r := p.after(end)
 	switch {
@@ -103,7 +99,7 @@ func glued(p *page, end int) bool {
 	return false
 }
 
-// shortTail reports whether exactly one or two digits follow: the cents of an amount.
+// shortTail reports whether s begins with at most two digits, as cents do.
 func shortTail(s string) bool {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -112,7 +108,7 @@ func shortTail(s string) bool {
 	return n <= 2
 }
 
-// freeBefore reports whether the text directly before a number leaves it a number of its own.
+// freeBefore reports whether the text directly before a number does not belong to it.
 func freeBefore(p *page, start int) bool {
 	r := p.before(start)
 	switch {
@@ -132,7 +128,7 @@ func freeBefore(p *page, start int) bool {
 	return true
 }
 
-// cue is what the words before a number say about it.
+// cue is the meaning of the words before a number.
 type cue int
 
 const (
@@ -141,7 +137,7 @@ const (
 	cueOther
 )
 
-// cueWindow is how far before a number words can still be about it, in bytes.
+// cueWindow is the number of bytes before a number that can contain a cue.
 const cueWindow = 32
 
 var (
@@ -151,8 +147,7 @@ var (
 	otherWords = lists["otherWords"]
 )
 
-// cueOf considers the last words before a place, on the same line: the nearest word that is
-// a cue decides.
+// cueOf returns the cue that is nearest before a place on its line, within three words.
 func cueOf(p *page, at int) cue {
 	before := p.text[max(0, at-cueWindow):at]
 	if i := strings.LastIndexByte(before, '\n'); i >= 0 {

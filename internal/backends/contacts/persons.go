@@ -25,7 +25,7 @@ const (
 	gapBlank // one or more empty lines
 )
 
-// tokens splits the rest of a page into words and signs.
+// tokens splits the unused part of a page into words and signs.
 func tokens(p *page) []token {
 	var out []token
 	text := string(p.left)
@@ -59,8 +59,7 @@ func tokens(p *page) []token {
 	return out
 }
 
-// wordEnd returns the end of a word that continues at a place. Hyphens and apostrophes
-// between letters belong to the word.
+// wordEnd returns the end of a word that continues at an offset. Hyphens and apostrophes between letters belong to it.
 func wordEnd(text string, at int) int {
 	for at < len(text) {
 		r, n := utf8.DecodeRuneInString(text[at:])
@@ -77,8 +76,7 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// reader reads persons from tokens. Every read… method returns the end of what it has read,
-// or its start if it found nothing.
+// reader parses persons from tokens. Every read… method returns the end of its result, or its argument if it found nothing.
 type reader struct {
 	tokens []token
 }
@@ -99,7 +97,7 @@ func persons(p *page) []hit[Person] {
 	return hits
 }
 
-// readPerson reads a person at i: a name with what follows it, or a position and its holder.
+// readPerson reads a person at i: a name with a title or position, or a position and its holder.
 func (r reader) readPerson(i int) (Person, int) {
 	if !r.tokens[i].word {
 		return Person{}, i
@@ -115,7 +113,7 @@ func (r reader) readPerson(i int) (Person, int) {
 	return r.readHolder(i)
 }
 
-// at returns the token at i; after the end, a token that is not a word.
+// at returns the token at i, or a token without a word after the end.
 func (r reader) at(i int) token {
 	if i < 0 || i >= len(r.tokens) {
 		return token{gap: gapBlank}
@@ -123,7 +121,7 @@ func (r reader) at(i int) token {
 	return r.tokens[i]
 }
 
-// is reports whether the token at i is one of these.
+// is reports whether the token at i is one of texts.
 func (r reader) is(i int, texts ...string) bool {
 	for _, t := range texts {
 		if r.at(i).text == t {
@@ -133,8 +131,7 @@ func (r reader) is(i int, texts ...string) bool {
 	return false
 }
 
-// same reports whether the token at i is on the same line as the one before it, with at most
-// spaces between them.
+// same reports whether at most spaces separate the token at i from the previous one.
 func (r reader) same(i int) bool { g := r.at(i).gap; return g == gapNone || g == gapSpace }
 
 // dot returns 1 if a dot is directly at i.
@@ -145,7 +142,7 @@ func (r reader) dot(i int) int {
 	return 0
 }
 
-// span returns the text from token i to before token end, with single spaces.
+// span returns the text of the tokens from i to end, with single spaces.
 func (r reader) span(i, end int) string {
 	var b strings.Builder
 	for ; i < end; i++ {
@@ -160,7 +157,7 @@ func (r reader) span(i, end int) string {
 // maxNameWords bounds a name.
 const maxNameWords = 5
 
-// readName reads a title, if there is one, and a name.
+// readName reads a name, with its title if it has one.
 func (r reader) readName(i int) (Person, int) {
 	name := r.readTitle(i)
 	titled := name > i
@@ -184,8 +181,7 @@ func (r reader) readName(i int) (Person, int) {
 	return person, end
 }
 
-// bare reports whether a supposed name is only initials, or a company, a place or a part of
-// something longer.
+// bare reports whether a supposed name consists of initials, or is a company, a place or a part of a longer text.
 func (r reader) bare(name, end int) bool {
 	real := false
 	for i := name; i < end; i++ {
@@ -197,8 +193,7 @@ func (r reader) bare(name, end int) bool {
 	return !real || r.same(end) && r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
 }
 
-// field reports whether a supposed name is a field of work: all words of it or, before a
-// slash, one of them.
+// field reports whether all words of a supposed name are fields of work, or at least one if slash is set.
 func (r reader) field(i, end int, slash bool) bool {
 	known, words := 0, 0
 	for ; i < end; i++ {
@@ -281,7 +276,7 @@ func (r reader) readDegrees(i int) (end int, degrees string) {
 	}
 }
 
-// readFollowing reads the position after a name, with the words that join them.
+// readFollowing reads the position after a name, and the words between them.
 func (r reader) readFollowing(i int) (position string, end int) {
 	at := i
 	switch t := r.at(i); {

@@ -10,16 +10,14 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// minDigits is the minimum number of digits that is considered: shorter numbers can only be
-// dialled within a town.
+// minDigits is the minimum length of a number. Shorter ones work only within a town.
 const minDigits = 7
 
-// maxE164 is the plus and the 15 digits of the longest number (ITU-T E.164, section 6.1).
-// Some plans have longer ones, which cannot be dialled from abroad.
+// maxE164 is the maximum length of a number with its plus (ITU-T E.164, section 6.1). Some plans have longer ones, which do
+// not work from abroad.
 const maxE164 = 16
 
-// phones finds the numbers. needsRegion says that a number could not be read because its
-// country was not given.
+// phones finds the numbers. needsRegion means that there may be more with a region.
 func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
 	for at := 0; at < len(p.left); {
 		start, end, next := candidate(p, at)
@@ -37,14 +35,14 @@ func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
 	return hits, needsRegion
 }
 
-// separators may stand between the digits of a number, at most three in a row.
+// separators are allowed between the digits of a number, at most three in a row.
 const (
 	separators    = " -./()\u00A0\u2009\u202F\u2010\u2011\u2012\u2013\u2014\u2212\u00B7\u2060"
 	maxSeparators = 3
 )
 
-// candidate returns the next run of digits and separators that is not taken, from a plus, a
-// bracket or a digit to its last digit; start is end if no number begins before next.
+// candidate returns the next unused run of digits and separators, from a plus, a bracket or a digit to its last digit; start
+// is end if no number begins before next.
 func candidate(p *page, at int) (start, end, next int) {
 	for at < len(p.left) && !beginsNumber(p, at) {
 		at++
@@ -87,8 +85,7 @@ func beginsNumber(p *page, at int) bool {
 	return r == '+' || r == '＋' || r == '(' || unicode.IsDigit(r)
 }
 
-// between are the marks that separate two numbers and are not part of one, the strongest
-// first; the parts on both sides are then read separately.
+// between are the marks that separate two numbers, the strongest first.
 var between = []*regexp.Regexp{
 	regexp.MustCompile(`[ \t]/[ \t]`),
 	regexp.MustCompile(`[.)]?[ ]{2,}`),
@@ -98,8 +95,7 @@ var between = []*regexp.Regexp{
 	regexp.MustCompile(`[ ]\(`),
 }
 
-// readPhones reads a part of the text as one number, or otherwise as several, separated by
-// one of marks.
+// readPhones reads a part of the text as one number, or as several with one of marks between them.
 func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) (hits []hit[Phone], needsRegion bool) {
 	if !isPhonePlace(p, start, end) {
 		return nil, false
@@ -127,15 +123,13 @@ func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) 
 	return hits, lacking
 }
 
-// alternate is a further number of the same subscriber, written as only its last digits:
-// 555-2671/2672, 901820-0/-1.
+// alternate are the last digits of another number of the same subscriber: 555-2671/2672, 901820-0/-1.
 var alternate = regexp.MustCompile(`[ ]?/[ ]?-?([0-9]{1,4})$`)
 
-// maxAlternates is how many such numbers are read.
+// maxAlternates bounds the alternates of a number.
 const maxAlternates = 8
 
-// readAlternates reads a number that is followed by the last digits of further ones; nil if
-// it is not such a number. Each number has as many digits as the first.
+// readAlternates reads a number and its alternates, which have as many digits; nil if there are none.
 func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	var tails [][2]int // of the digits, from the last backwards
 	head := end
@@ -169,8 +163,8 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	return hits
 }
 
-// tailOf returns where the last n digits of a number begin, if they are adjacent; otherwise
-// its end, so that the combined number is invalid.
+// tailOf returns the offset of the last n digits of a number if they are adjacent. Otherwise it returns the number's end,
+// which makes the combined number invalid.
 func tailOf(number string, n int) int {
 	at := len(number) - n
 	if at < 0 || countDigits(number[at:]) != n {
@@ -203,8 +197,7 @@ func countDigits(s string) int {
 	return n
 }
 
-// readPhone reads a part of the text as one number. lacking says that it may be a number of a
-// country that was not given.
+// readPhone reads a part of the text as one number. lacking means that it may be a number with a region.
 func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lacking bool) {
 	raw := p.text[start:end]
 	number := parseNumber(raw, region)
@@ -217,14 +210,14 @@ func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lackin
 	return hit[Phone]{start, end + more, phoneOf(number, ext)}, true, false
 }
 
-// parseNumber returns the number that raw is in its country's plan, or nil.
+// parseNumber returns a valid number of its country's plan, or nil.
 func parseNumber(raw, region string) *phonenumbers.PhoneNumber {
 	raw = strings.ReplaceAll(raw, "＋", "+")
 	if region == "" && !strings.Contains(raw, "+") && !strings.HasPrefix(raw, "00") {
 		return nil
 	}
 	number := valid(raw, region)
-	// 00 is not every country's international prefix, but it is written as one everywhere.
+	// People write 00 as the international prefix even where it is another one.
 	if rest, ok := strings.CutPrefix(raw, "00"); ok && number == nil {
 		number = valid("+"+rest, region)
 	}
@@ -245,8 +238,7 @@ func valid(raw, region string) *phonenumbers.PhoneNumber {
 var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|ext|extn|durchwahl|dw|poste|anexo|` +
 	`interno)\b[.:]?[ \t]*|;ext=|[ \t]?x[.:]?[ \t]?)([0-9]{1,7})\)?`)
 
-// extension reads the extension after a number that ends at a place, and returns its length
-// in bytes.
+// extension reads the extension after a number that ends at an offset. length is in bytes.
 func extension(p *page, at int) (ext string, length int) {
 	m := extensionForm.FindStringSubmatch(p.text[at:min(len(p.text), at+40)])
 	if m == nil || wordFollows(p, at+len(m[0])) {
@@ -255,8 +247,8 @@ func extension(p *page, at int) (ext string, length int) {
 	return m[1], len(m[0])
 }
 
-// types are the names of the kinds of numbers; every other kind is "other". Some plans do not
-// distinguish fixed lines from mobile ones, as in the USA.
+// types are the names of the types of numbers; every other type is "other". Some plans, such as that of the USA, do not
+// distinguish fixed lines from mobile ones.
 var types = map[phonenumbers.PhoneNumberType]string{
 	phonenumbers.FIXED_LINE: "fixed_line", phonenumbers.MOBILE: "mobile", phonenumbers.FIXED_LINE_OR_MOBILE: "fixed_line_or_mobile",
 	phonenumbers.TOLL_FREE: "toll_free", phonenumbers.PREMIUM_RATE: "premium_rate", phonenumbers.SHARED_COST: "shared_cost",

@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// The maximum sizes of a position, in words.
+// The maximum numbers of words in a position.
 const (
 	maxModifiers  = 4
 	maxComplement = 4
 )
 
-// readPosition reads "Senior Product Designer", "Head of Research and Development",
-// "Founder & CEO". follows says that the name came before it; then a department may
-// follow without a preposition ("VP Sales"). whole says that the position has a complement,
-// which has no clear end.
+// readPosition reads a position, such as "Senior Product Designer", "Head of Research and Development" or "Founder & CEO".
+// follows means that the name is before it; then it may have a department without a preposition ("VP Sales"). whole means
+// that it has a complement, which has no clear end.
 func (r reader) readPosition(i int, follows bool) (end int, whole bool) {
 	end, whole = r.readRole(i, follows)
 	for end > i && r.is(end, "and", "&", "und", "/", "et", "y") && r.same(end) {
@@ -48,7 +47,7 @@ func (r reader) readRole(i int, follows bool) (end int, whole bool) {
 	return end, false
 }
 
-// modifier reports whether a word can come before a role's head, or be it.
+// modifier reports whether a word can be before a role's head, or be the head.
 func (r reader) modifier(i int) bool {
 	t := r.at(i)
 	if !t.word || stops[t.lower] {

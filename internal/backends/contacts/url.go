@@ -13,15 +13,14 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURL is the longest address that is returned, in bytes.
+// maxURL bounds an address in bytes.
 const maxURL = 2048
 
 // fileTypes are top-level domains that are more often the extension of a file than of a host.
 var fileTypes = []string{"py", "rs", "md", "sh", "pl", "zip", "mov", "ps", "so", "cc", "java", "bat", "ini"}
 
-// webAddresses finds the addresses with a scheme and takes them. The expression is applied to
-// one word at a time and to no more than the longest address: over a long text its time would
-// grow with the square of the length.
+// webAddresses finds the addresses with a scheme and takes them. It applies the expression to parts of at most maxURL
+// bytes, because the expression's time grows with the square of the length.
 func (x *Extractor) webAddresses(p *page) []hit[URL] {
 	var hits []hit[URL]
 	for at := 0; ; {
@@ -50,15 +49,15 @@ func (x *Extractor) webAddresses(p *page) []hit[URL] {
 				hits = append(hits, hit[URL]{start, trimmed, URL{URL: normal}})
 			}
 		}
-		p.take(start, end) // also an invalid address: its parts are nothing else
+		p.take(start, end) // also an invalid address
 	}
 }
 
 // schemeBytes are the characters of schemes (RFC 3986, section 3.1).
 const schemeBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 
-// webAddress returns the end of the address that begins at a place, or the place itself if
-// no address begins there. whole is false for one that is too long.
+// webAddress returns the end of the address at an offset, or the offset if there is none. whole is false for an address
+// that is too long.
 func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 	word := text[at:]
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
@@ -75,11 +74,11 @@ func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 	return at + n, n > 0
 }
 
-// closing are characters that end an address although they could be in one: quotation
-// marks and the punctuation of scripts that put no space after it.
+// closing are characters that end an address although it could contain them: quotation marks, and the punctuation of
+// scripts without spaces.
 const closing = "»«“”„‘’›‹。，、；：！？）】」』》"
 
-// trimURL cuts off what follows an address without a space.
+// trimURL removes the text that directly follows an address.
 func trimURL(text string) string {
 	if i := strings.IndexAny(text, closing); i >= 0 {
 		text = text[:i]
@@ -114,7 +113,7 @@ func (x *Extractor) bareAddresses(p *page) []hit[URL] {
 	return hits
 }
 
-// bareCut returns how much of a name is the next sentence.
+// bareCut returns the length of the next sentence at the end of a name.
 func (x *Extractor) bareCut(text string) int {
 	if _, err := netip.ParseAddr(text); err == nil || strings.Contains(text, ":") {
 		return 0
@@ -123,7 +122,7 @@ func (x *Extractor) bareCut(text string) int {
 	return cut
 }
 
-// maxBarePath is the longest path of an address without a scheme, in bytes.
+// maxBarePath bounds the path of an address without a scheme, in bytes.
 const maxBarePath = 512
 
 // barePath returns the length of the path that follows a name.
@@ -144,7 +143,7 @@ func (x *Extractor) barePath(rest string) int {
 
 var portOrPath = regexp.MustCompile(`^[^/:]+(:[0-9]+|/)`)
 
-// bareHost reports whether a name without a scheme is meant as an address.
+// bareHost reports whether a name without a scheme is an address.
 func (x *Extractor) bareHost(text string) bool {
 	host := text
 	if i := strings.IndexAny(text, "/:"); i >= 0 {
@@ -169,7 +168,7 @@ func (x *Extractor) bareHost(text string) bool {
 	return utf8.RuneCountInString(labels[0]) > 1 || utf8.RuneCountInString(last) > 2
 }
 
-// normalURL writes an address in the form of URL.URL; false if it is invalid.
+// normalURL returns an address in the form of URL.URL, or false if it is invalid.
 func (x *Extractor) normalURL(text string) (string, bool) {
 	if len(text) > maxURL {
 		return "", false
@@ -202,25 +201,23 @@ func (x *Extractor) normalURL(text string) (string, bool) {
 	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
 }
 
-// privateNames end the names of hosts that are not on the internet: names reserved for this
-// (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), and names that routers and companies
-// use.
+// privateNames end the names of private hosts. They are reserved (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), or
+// used by routers and companies.
 var privateNames = []string{
 	"local", "localhost", "localdomain", "internal", "intern", "intranet", "private", "lan", "corp", "home", "home.arpa", "test", "invalid",
 }
 
-// carrier is the network of carriers' own addresses (RFC 6598), nobody the first address of
-// each network (RFC 1122 section 3.2.1.3).
+// carrier is the private network of carriers (RFC 6598), this the network of hosts without an address (RFC 1122 section
+// 3.2.1.3).
 var (
 	carrier = netip.MustParsePrefix("100.64.0.0/10")
-	nobody  = netip.MustParsePrefix("0.0.0.0/8")
+	this    = netip.MustParsePrefix("0.0.0.0/8")
 )
 
 // remoteSchemes lead to repositories and files, not to pages.
 var remoteSchemes = set("ssh git git+ssh svn svn+ssh rsync sftp scp")
 
-// isPublic reports whether a normalised address leads to a page on the internet. For a
-// reader elsewhere, an address in a private network is not a web page.
+// isPublic reports whether a normalised address can be a page on the internet.
 func isPublic(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || remoteSchemes[u.Scheme] {
@@ -229,7 +226,7 @@ func isPublic(address string) bool {
 	host := strings.ToLower(u.Hostname())
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.Unmap()
-		return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrier.Contains(ip) && !nobody.Contains(ip)
+		return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrier.Contains(ip) && !this.Contains(ip)
 	}
 	labels := strings.Split(host, ".")
 	// A host name ends in a letter; 0x7f.1 and 010.0.0.1 are disguised addresses.

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// wordLists holds the lists of words: a name with a colon, then the words. All are in lower case.
+// wordLists are the lists of words: a name with a colon, then words in lower case.
 //
 //go:embed words.txt
 var wordLists string
 
-// lists are the sets of wordLists by their names.
+// lists are the sets of words by name.
 var lists = func() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	var list map[string]bool
@@ -33,7 +33,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// The words by which persons are recognised.
+// The words that identify persons.
 var (
 	titles = lists["titles"]
 	// titleParts continue a title that has begun.
