@@ -10,7 +10,7 @@ import (
 const (
 	// silenceMS of silence end a span: less than any provider needs to end a turn.
 	silenceMS = 200
-	// edgeBefore and edgeAfter bound the search for the voiced sample at a detected edge; the detector's frames have 10 ms.
+	// edgeBefore and edgeAfter bound the search for the voiced sample at a detected edge. A detector's frame has 10 ms.
 	edgeBefore = 40 * time.Millisecond
 	edgeAfter  = 20 * time.Millisecond
 	// backgroundGap is the minimum distance of background from speech.

@@ -19,8 +19,8 @@ type outputSchema struct {
 	Items      *outputSchema            `json:"items"`
 }
 
-// Describes fails the test if a tool's output schema does not match its data type T: the properties must be equal at any
-// depth, and required unless omitempty. tool is the tool's directory; but lists exceptions.
+// Describes fails the test if a tool's output schema does not match its data type T: the properties must be equal at
+// any depth, and required unless omitempty. tool is the tool's directory; but lists exceptions.
 func Describes[T any](t testing.TB, tool string, but ...string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))

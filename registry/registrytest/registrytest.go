@@ -22,8 +22,8 @@ var project struct {
 	registry []byte
 }
 
-// Project builds the tools in the work tree once in a process, and returns their tool_registry.json. It does not write to
-// the work tree. It may be called concurrently.
+// Project builds the tools in the work tree once in a process, and returns their tool_registry.json. It does not write
+// to the work tree. It may be called concurrently.
 func Project(t testing.TB) []byte {
 	t.Helper()
 	project.Lock()
@@ -82,8 +82,8 @@ func File(t testing.TB, tools ...registry.Entry) []byte {
 	return data
 }
 
-// Inspected returns the arguments of registry.Load for a test that calls no tools of data: their handlers return an empty
-// answer.
+// Inspected returns the arguments of registry.Load for a test that calls no tools of data: their handlers return an
+// empty answer.
 func Inspected(t testing.TB, data []byte) ([]byte, registry.Options) {
 	t.Helper()
 	var file registry.File

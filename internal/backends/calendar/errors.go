@@ -36,7 +36,7 @@ type Error struct {
 	Message string
 	// RetryAfter is the pause that the calendar requested; 0 means none.
 	RetryAfter time.Duration
-	// Unsure means that the calendar got the request but did not answer it, so the event may exist, or may appear later.
+	// Unsure means that the calendar may have got the request but did not answer, so the event may exist or appear later.
 	Unsure bool
 	// Err is the cause, only for the log; it may be nil.
 	Err error

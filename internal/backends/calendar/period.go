@@ -18,7 +18,7 @@ func (p Period) Overlaps(q Period) bool {
 	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
 }
 
-// merge cuts the periods to within, sorts them, and joins those that overlap or touch. It does not change its arguments.
+// merge cuts copies of the periods to within, sorts them, and joins those that overlap or touch.
 func merge(periods []Period, within Period) []Period {
 	var cut []Period
 	for _, p := range periods {

@@ -31,8 +31,8 @@ func FormatTime(t time.Time) string {
 	return t.UTC().Format(timeForm)
 }
 
-// ParseTime parses a tool's argument: an RFC 3339 time, or a local time of the zone, without an offset. It also accepts a
-// lower-case t and z, which RFC 3339 allows and package time does not. [time.Date] decides about local times that a
+// ParseTime parses a tool's argument: an RFC 3339 time, or a local time of the zone, without an offset. It also accepts
+// a lower-case t and z, which RFC 3339 allows and package time does not. [time.Date] decides about local times that a
 // change of the clocks skips or repeats.
 func ParseTime(text string, zone *time.Location) (time.Time, error) {
 	text = strings.ToUpper(strings.TrimSpace(text))

@@ -43,7 +43,7 @@ func (s Service) Unanswered(ctx context.Context, err error) error {
 	return Errorf(Transient, err, "%s cannot be reached.", s)
 }
 
-// BrokenOff is the error of an answer whose body ended early; nil if err is nil. If ctx has ended, it is the error of ctx.
+// BrokenOff is the error of an answer whose body ended early, or that of an ended ctx; nil if there is none.
 func (s Service) BrokenOff(ctx context.Context, err error) error {
 	over, isOver := bounded.As(err)
 	switch {

@@ -97,8 +97,8 @@ func New() *Extractor {
 // numbering plan.
 func (x *Extractor) HasRegion(region string) bool { return x.regions[region] }
 
-// Extract finds the contacts in text. region is the country of phone numbers without a country code. It finds none of them
-// if HasRegion(region) is false. Invalid UTF-8 counts as U+FFFD.
+// Extract finds the contacts in text. region is the country of phone numbers without a country code. It finds none of
+// them if HasRegion(region) is false. Invalid UTF-8 counts as U+FFFD.
 func (x *Extractor) Extract(text, region string) Contacts {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !x.regions[region] {

@@ -76,7 +76,7 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// reader parses persons from tokens. Every read… method returns the end of its result, or its argument if it found nothing.
+// reader parses persons from tokens. Every read… method returns the end of its result, or its argument without one.
 type reader struct {
 	tokens []token
 }

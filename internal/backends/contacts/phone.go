@@ -13,8 +13,8 @@ import (
 // minDigits is the minimum length of a number. Shorter ones work only within a town.
 const minDigits = 7
 
-// maxE164 is the maximum length of a number with its plus (ITU-T E.164, section 6.1). Some plans have longer ones, which do
-// not work from abroad.
+// maxE164 is the maximum length of a number with its plus (ITU-T E.164, section 6.1). Some plans have longer ones,
+// which do not work from abroad.
 const maxE164 = 16
 
 // phones finds the numbers. needsRegion means that there may be more with a region.
@@ -41,8 +41,8 @@ const (
 	maxSeparators = 3
 )
 
-// candidate returns the next unused run of digits and separators, from a plus, a bracket or a digit to its last digit; start
-// is end if no number begins before next.
+// candidate returns the next unused run of digits and separators, from a plus, a bracket or a digit to its last digit;
+// start is end if no number begins before next.
 func candidate(p *page, at int) (start, end, next int) {
 	for at < len(p.left) && !beginsNumber(p, at) {
 		at++
@@ -163,8 +163,8 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	return hits
 }
 
-// tailOf returns the offset of the last n digits of a number if they are adjacent. Otherwise it returns the number's end,
-// which makes the combined number invalid.
+// tailOf returns the offset of the last n digits of a number if they are adjacent. Otherwise it returns the number's
+// end, which makes the combined number invalid.
 func tailOf(number string, n int) int {
 	at := len(number) - n
 	if at < 0 || countDigits(number[at:]) != n {

@@ -12,9 +12,9 @@ const (
 	maxComplement = 4
 )
 
-// readPosition reads a position, such as "Senior Product Designer", "Head of Research and Development" or "Founder & CEO".
-// follows means that the name is before it; then it may have a department without a preposition ("VP Sales"). whole means
-// that it has a complement, which has no clear end.
+// readPosition reads a position, such as "Senior Product Designer", "Head of Research and Development" or "Founder &
+// CEO". follows means that the name is before it; then it may have a department without a preposition ("VP Sales").
+// whole means that it has a complement, which has no clear end.
 func (r reader) readPosition(i int, follows bool) (end int, whole bool) {
 	end, whole = r.readRole(i, follows)
 	for end > i && r.is(end, "and", "&", "und", "/", "et", "y") && r.same(end) {

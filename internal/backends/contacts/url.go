@@ -201,8 +201,8 @@ func (x *Extractor) normalURL(text string) (string, bool) {
 	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
 }
 
-// privateNames end the names of private hosts. They are reserved (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), or
-// used by routers and companies.
+// privateNames end the names of private hosts. They are reserved (RFC 2606, 6761, 6762, 8375, and .internal by ICANN),
+// or used by routers and companies.
 var privateNames = []string{
 	"local", "localhost", "localdomain", "internal", "intern", "intranet", "private", "lan", "corp", "home", "home.arpa", "test", "invalid",
 }

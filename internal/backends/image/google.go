@@ -15,7 +15,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultGoogleModel is the default of GoogleOptions.Model (ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23).
+// DefaultGoogleModel is the default of GoogleOptions.Model (ai.google.dev/gemini-api/docs/deprecations, read
+// 2026-11-23).
 const DefaultGoogleModel = "gemini-3.1-flash-image"
 
 // GoogleOptions configure a Google.
@@ -32,8 +33,9 @@ type GoogleOptions struct {
 
 // Google makes images with Gemini's image models by models/{model}:generateContent
 // (https://ai.google.dev/gemini-api/docs/image-generation, read 2026-11-20), or with Imagen by :predict
-// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api, read 2026-11-20). Imagen is no
-// longer part of the Gemini API; it needs Vertex AI and a key of its express mode. A Google may be used concurrently.
+// (https://docs.cloud.google.com/vertex-ai/generative-ai/docs/model-reference/imagen-api, read 2026-11-20). Imagen is
+// no longer part of the Gemini API; it needs Vertex AI and a key of its express mode. A Google may be used
+// concurrently.
 type Google struct {
 	// Fixed after NewGoogle.
 	opts   GoogleOptions
@@ -132,8 +134,8 @@ func (g *Google) predict(ctx context.Context, r Request) ([]Generated, error) {
 
 var noImage = &Error{Kind: KindAnswer, Err: errors.New("the answer contains no image")}
 
-// generateAll asks a Gemini model once for each image, concurrently, because an answer contains one image. It fails only
-// if all requests fail.
+// generateAll asks a Gemini model once for each image, concurrently, because an answer contains one image. It fails
+// only if all requests fail.
 func (g *Google) generateAll(ctx context.Context, r Request) ([]Generated, error) {
 	made := make([]Generated, r.Count)
 	failed := make([]error, r.Count)

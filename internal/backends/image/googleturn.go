@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Google makes images concurrently, but the SDK reads their answers one after the other, because it needs several times an
-// answer's size. A turn begins after the head of an answer and ends when the SDK has decoded the answer.
+// Google makes images concurrently, but the SDK reads their answers one after the other, because it needs several times
+// an answer's size. A turn begins after the head of an answer and ends when the SDK has decoded the answer.
 
 type turnKey struct{}
 

@@ -73,8 +73,8 @@ func (g Grant) holds(who Asker) bool {
 		slices.ContainsFunc(who.Scopes, func(scope string) bool { return slices.Contains(g.Scopes, scope) })
 }
 
-// Library is an index with Grants. Tools get a Library instead of an Index, so that no tool can forget the Grants. It may
-// be used concurrently.
+// Library is an index with Grants. Tools get a Library instead of an Index, so that no tool can forget the Grants. It
+// may be used concurrently.
 type Library struct {
 	// Fixed after NewLibrary.
 	index  Index

@@ -25,8 +25,8 @@ type EmbeddingCacheOptions struct {
 	Identity string
 }
 
-// EmbeddingCache is a QueryEmbedder that keeps the vectors of another one, so that each is paid for once. It may be used
-// concurrently.
+// EmbeddingCache is a QueryEmbedder that keeps the vectors of another one, so that each is paid for once. It may be
+// used concurrently.
 type EmbeddingCache struct {
 	// Fixed after NewEmbeddingCache.
 	embedder Embedder

@@ -37,22 +37,17 @@ func embedded(t *testing.T, c *kb.EmbeddingCache, texts ...string) [][]float32 {
 	return v
 }
 
-func asked(e *kbtest.Embedder) int {
-	texts, _ := e.Embedded()
-	return texts
-}
-
 func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
 	first := &kbtest.Embedder{}
 	c := open(t, first, o)
 	want := embedded(t, c, "a", "b", "a")
-	if asked(first) != 2 {
-		t.Errorf("%d texts were asked for, of two", asked(first))
+	if first.Embedded() != 2 {
+		t.Errorf("%d texts were asked for, of two", first.Embedded())
 	}
 	embedded(t, c, "b", "c")
-	if asked(first) != 3 {
-		t.Errorf("%d texts were asked for, of three", asked(first))
+	if first.Embedded() != 3 {
+		t.Errorf("%d texts were asked for, of three", first.Embedded())
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -64,15 +59,15 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 		t.Error(diff)
 	}
 	embedded(t, c, "c", "d")
-	if asked(second) != 1 {
-		t.Errorf("%d texts were asked for again, of one that is new", asked(second))
+	if second.Embedded() != 1 {
+		t.Errorf("%d texts were asked for again, of one that is new", second.Embedded())
 	}
 
 	other := &kbtest.Embedder{}
 	o.Identity = "another model"
 	c = open(t, other, o)
 	embedded(t, c, "a")
-	if asked(other) != 1 {
+	if other.Embedded() != 1 {
 		t.Error("another model was given the vectors of this one")
 	}
 }
@@ -106,8 +101,8 @@ func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
 			e := &kbtest.Embedder{Dimensions: 4}
 			c := open(t, e, o)
 			embedded(t, c, "a", "b", "c")
-			if asked(e) != asks {
-				t.Errorf("%s, round %d: %d texts were asked for, of %d", name, round, asked(e), asks)
+			if e.Embedded() != asks {
+				t.Errorf("%s, round %d: %d texts were asked for, of %d", name, round, e.Embedded(), asks)
 			}
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
@@ -130,7 +125,7 @@ func TestAFileTooLargeIsBegunAnew(t *testing.T) {
 	}
 	e := &kbtest.Embedder{}
 	embedded(t, open(t, e, o), "a")
-	if asked(e) != 1 {
+	if e.Embedded() != 1 {
 		t.Error("the file was kept")
 	}
 }
@@ -148,8 +143,8 @@ func TestTheLastQuestionsAreKept(t *testing.T) {
 		if _, err := c.EmbedQuery(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
-		if asked(e) != asks {
-			t.Errorf("question %s: the cache asked for %d texts, want %d", text, asked(e), asks)
+		if e.Embedded() != asks {
+			t.Errorf("question %s: the cache asked for %d texts, want %d", text, e.Embedded(), asks)
 		}
 	}
 	for i := range 1000 {

@@ -73,7 +73,8 @@ func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][
 
 func fits(vector []float32, dimensions int) error {
 	if dimensions != 0 && len(vector) != dimensions {
-		return fmt.Errorf("%w: a vector has %d numbers, but the index has %d; another model needs another index", ErrVectors, len(vector), dimensions)
+		return fmt.Errorf("%w: a vector has %d numbers, but the index has %d; another model needs another index",
+			ErrVectors, len(vector), dimensions)
 	}
 	return nil
 }

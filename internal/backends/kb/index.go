@@ -24,9 +24,9 @@ type Index interface {
 	// Names returns the names for filters in some namespaces, or in all if the list is empty, within MaxNames.
 	Names(ctx context.Context, namespaces []Namespace) (Names, error)
 
-	// Apply changes records. If a record fails Record.Check, it changes nothing and its error wraps ErrRecord. It ignores
-	// unknown ids to delete. Its records are searchable when it returns. If the Embedder fails, Apply succeeds, but the
-	// records are searchable only by their words and Held reports them as incomplete.
+	// Apply changes records. If a record fails Record.Check, it changes nothing and its error wraps ErrRecord. It
+	// ignores unknown ids to delete. Its records are searchable when it returns. If the Embedder fails, Apply succeeds,
+	// but the records are searchable only by their words and Held reports them as incomplete.
 	Apply(ctx context.Context, b Batch) error
 
 	// Held describes the index's records by id, so that a source sends only changes and deletes removed records.
@@ -77,8 +77,8 @@ type Batch struct {
 	Upsert []Record
 	// Delete are the ids of records to remove.
 	Delete []string
-	// WordsOnly skips the Embedder. A record keeps its previous vector if its text is the same. Held reports the records
-	// without a vector, which need another Apply.
+	// WordsOnly skips the Embedder. A record keeps its previous vector if its text is the same. Held reports the
+	// records without a vector, which need another Apply.
 	WordsOnly bool
 }
 
@@ -181,20 +181,21 @@ type Hit struct {
 	Record Record
 	// Score is above 0 and at most 1, and compares the hits of one query. By words alone it is BM25 divided by the best
 	// hit's BM25, times the best hit's cover of the query: 1 if it has every word, less if words are missing or only
-	// similar. If Hybrid, it is the sum of 1/(60+place) over the rankings (words, vectors, whole names), divided by the sum
-	// for first place in all of them; then only BM25 and Vector show the quality of the best hit.
+	// similar. If Hybrid, it is the sum of 1/(60+place) over the rankings (words, vectors, whole names), divided by the
+	// sum for first place in all of them; then only BM25 and Vector show the quality of the best hit.
 	Score float64
 	// BM25 is the score of the words; 0 if the record was not among the Depth best.
 	BM25 float64
 	// Vector is the cosine of the vectors; 0 if the record was not among the Depth nearest.
 	Vector float64
-	// Snippet is the passage of the text with the most words of the query: whole words, at most SnippetRunes characters,
-	// without Markdown.
+	// Snippet is the passage of the text with the most words of the query: whole words, at most SnippetRunes
+	// characters, without Markdown.
 	Snippet string
 }
 
 // Embedder turns texts, which are not empty, into vectors: one for each text in their order, all of one length, not
-// necessarily normalized. Vectors of equal texts are interchangeable, so they can be cached. It may be used concurrently.
+// necessarily normalized. Vectors of equal texts are interchangeable, so they can be cached. It may be used
+// concurrently.
 type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
@@ -221,8 +222,8 @@ func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error)
 	return vectors[0], nil
 }
 
-// CheckVectors returns an error that wraps ErrVectors unless vectors has one vector for each text, all of one length, and
-// none is zero or not a number.
+// CheckVectors returns an error that wraps ErrVectors unless vectors has one vector for each text, all of one length,
+// and none is zero or not a number.
 func CheckVectors(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("%w: %d vectors for %d texts", ErrVectors, len(vectors), texts)

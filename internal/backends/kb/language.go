@@ -86,7 +86,8 @@ const (
 	shortText = 12
 )
 
-// detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly highest.
+// detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly
+// highest.
 func (a *Analyzer) detect(tokens []Token) Language {
 	var scores [7]float64
 	languages := Languages()

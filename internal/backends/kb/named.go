@@ -22,9 +22,9 @@ type Unresolved struct {
 // mostNamed bounds the candidates that a reason names.
 const mostNamed = 5
 
-// ResolveAuthors returns the ids of persons, each once. given are ids, handles (ids without "person:", also after an @) or
-// names; case and accents do not matter. A part of a name must be unique; a whole name means everybody who has it. people
-// are those of Names.
+// ResolveAuthors returns the ids of persons, each once. given are ids, handles (ids without "person:", also after an @)
+// or names; case and accents do not matter. A part of a name must be unique; a whole name means everybody who has it.
+// people are those of Names.
 func ResolveAuthors(given []string, people []Person) (ids []string, unresolved []Unresolved) {
 	for i, text := range given {
 		found, reason := author(strings.TrimSpace(text), people)
@@ -88,8 +88,8 @@ func nearPerson(text string, people []Person) string {
 	return ""
 }
 
-// ResolveCategories returns the categories with the given names in every spelling of the records, each once; case, accents
-// and punctuation do not matter. known are those of Names.
+// ResolveCategories returns the categories with the given names in every spelling of the records, each once; case,
+// accents and punctuation do not matter. known are those of Names.
 func ResolveCategories(given, known []string) (names []string, unresolved []Unresolved) {
 	byKey := map[string][]string{}
 	var keys []string

@@ -45,9 +45,9 @@ func Wordings(q *Query, synonyms *Synonyms) []Wording {
 // AlternativeWeight is the weight of all wordings but the first.
 const AlternativeWeight = 0.75
 
-// Fuse makes at most limit hits, without snippets, of the best records by words and by vectors, each at most Depth in any
-// order. Hit.Score documents the scores. The first wording is the question. vectors may be empty. Fuse omits ids for which
-// record returns false.
+// Fuse makes at most limit hits, without snippets, of the best records by words and by vectors, each at most Depth in
+// any order. Hit.Score documents the scores. The first wording is the question. vectors may be empty. Fuse omits ids
+// for which record returns false.
 //
 // A record whose whole title is in a wording gets a higher score by words; titles of two words and more are another
 // ranking in the fusion.

@@ -91,7 +91,8 @@ type Record struct {
 
 var idForm = regexp.MustCompile(`^([a-z]+):[a-z0-9][a-z0-9_.-]*$`)
 
-// Normalize changes tags, white space, times and other parts to their normal form, and sets the default type and namespace.
+// Normalize changes tags, white space, times and other parts to their normal form, and sets the default type and
+// namespace.
 func (r *Record) Normalize() {
 	r.ID = strings.TrimSpace(r.ID)
 	r.Title = strings.Join(strings.Fields(r.Title), " ")
@@ -313,8 +314,8 @@ func (r *Record) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// EmbeddingText returns the text for an Embedder: the title, the tags, and the text up to a limit of embedding models, cut
-// between words.
+// EmbeddingText returns the text for an Embedder: the title, the tags, and the text up to a limit of embedding models,
+// cut between words.
 func (r *Record) EmbeddingText() string {
 	const most = 6000 // bytes; models take about 8,000 tokens, some only 2,000
 	var b strings.Builder

@@ -51,8 +51,8 @@ func Plain(markdown string) string {
 	return strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ";")
 }
 
-// Ranker is the part that all indexes share: the analysis of words, snippets, and the fusion of rankings. It may be used
-// concurrently.
+// Ranker is the part that all indexes share: the analysis of words, snippets, and the fusion of rankings. It may be
+// used concurrently.
 type Ranker struct {
 	// Fixed after NewRanker.
 	words *Analyzer

@@ -30,9 +30,9 @@ type phrase struct {
 	to   []string // whole texts
 }
 
-// ParseSynonyms parses a file of synonyms. In a line "a, b", each name also finds the others. In a line "a, b => c, d", the
-// names on the left also find those on the right. Case and accents do not matter. It ignores empty lines, the rest of a
-// line after a #, and lines with a Problem.
+// ParseSynonyms parses a file of synonyms. In a line "a, b", each name also finds the others. In a line "a, b => c, d",
+// the names on the left also find those on the right. Case and accents do not matter. It ignores empty lines, the rest
+// of a line after a #, and lines with a Problem.
 func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	s := &Synonyms{words: map[string][]string{}, phrases: map[string][]phrase{}}
 	var problems []Problem

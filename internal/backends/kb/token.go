@@ -12,14 +12,15 @@ const maxWordBytes = 64
 type Token struct {
 	// Text is the word in lower case, with its accents but without apostrophes.
 	Text string
-	// Also are other forms that cannot be derived from Text: "brien" of "o'brien", "email" of the first part of "e-mail".
+	// Also are other forms that cannot be derived from Text: "brien" of "o'brien", "email" of the first part of
+	// "e-mail".
 	Also []string
 	// Start and End are byte offsets in the text.
 	Start, End int
 }
 
-// Tokens splits a text into words of letters, digits and marks. A hyphen ends a word, an apostrophe inside it does not. A
-// Chinese character is a word.
+// Tokens splits a text into words of letters, digits and marks. A hyphen ends a word, an apostrophe inside it does not.
+// A Chinese character is a word.
 func Tokens(text string) []Token {
 	var all []Token
 	for at := 0; at < len(text); {

@@ -78,8 +78,8 @@ func (c *Client) direct(want string) (string, bool, error) {
 	return u.Path, true, nil
 }
 
-// discover returns the user's calendars, sorted by path. It starts at the configured address, then at /.well-known/caldav
-// (RFC 6764 section 5).
+// discover returns the user's calendars, sorted by path. It starts at the configured address, then at
+// /.well-known/caldav (RFC 6764 section 5).
 func (c *Client) discover(ctx context.Context) ([]found, error) {
 	var last error
 	for _, address := range []string{c.base.String(), c.base.ResolveReference(&url.URL{Path: "/.well-known/caldav"}).String()} {

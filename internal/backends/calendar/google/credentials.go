@@ -179,8 +179,8 @@ func (n *noted) Read(p []byte) (int, error) {
 
 var errNoToken = errors.New("google: the token endpoint's answer is invalid")
 
-// tokenError converts an error of the library; failed is the request's own error, or nil. Of the endpoint's text it keeps
-// only the code (RFC 6749 section 5.2), because the text may contain the request.
+// tokenError converts an error of the library; failed is the request's own error, or nil. Of the endpoint's text it
+// keeps only the code (RFC 6749 section 5.2), because the text may contain the request.
 func tokenError(ctx context.Context, err, failed error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

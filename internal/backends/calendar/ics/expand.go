@@ -227,8 +227,8 @@ func (s series) readChanges() (changes, error) {
 	return all, nil
 }
 
-// apply returns the event and the times of a master's occurrence: nil if another event replaces it, and changed times if
-// an earlier event changed all later occurrences.
+// apply returns the event and the times of a master's occurrence: nil if another event replaces it, and changed times
+// if an earlier event changed all later occurrences.
 func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed) {
 	if c.marks.has(t.start) {
 		return nil, t

@@ -29,8 +29,8 @@ type Reader struct {
 	MaxParts int
 }
 
-// Busy returns the events in data as Busy of [calendar.Calendar] does, with unreadable ones in Unread. An error means that
-// data is not iCalendar or too large, or that the context has ended.
+// Busy returns the events in data as Busy of [calendar.Calendar] does, with unreadable ones in Unread. An error means
+// that data is not iCalendar or too large, or that the context has ended.
 func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// zone converts a wall time into a moment. A wall time is a [time.Time] in UTC with the date and time of the wall clock.
+// zone converts a wall time into a moment. A wall time is a [time.Time] in UTC with the wall clock's date and time.
 type zone interface {
 	at(wall time.Time) time.Time
 }
@@ -21,8 +21,8 @@ type zone interface {
 // place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
-// at follows RFC 5545 section 3.3.5: a wall time that occurs twice or never has the offset from before the change of the
-// clocks.
+// at follows RFC 5545 section 3.3.5: a wall time that occurs twice or never has the offset from before the change of
+// the clocks.
 func (p place) at(wall time.Time) time.Time {
 	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, p.loc)
 	now := offset(near)

@@ -8,8 +8,8 @@ import (
 	"voicegw/sim/rest"
 )
 
-// Embedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those of
-// a model, so measurements with them do not apply to models.
+// Embedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those
+// of a model, so measurements with them do not apply to models.
 type Embedder struct {
 	// Dimensions of the vectors. Zero means 256.
 	Dimensions int
@@ -17,7 +17,6 @@ type Embedder struct {
 	mu    sync.Mutex // guards the following fields
 	fail  error
 	texts int
-	calls int
 }
 
 // ErrEmbedder is the default error of a failing Embedder.
@@ -30,11 +29,11 @@ func (e *Embedder) Fail(err error) {
 	e.fail = err
 }
 
-// Embedded returns the number of embedded texts and of calls.
-func (e *Embedder) Embedded() (texts, calls int) {
+// Embedded returns the number of embedded texts.
+func (e *Embedder) Embedded() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.texts, e.calls
+	return e.texts
 }
 
 // Embed implements kb.Embedder.
@@ -43,7 +42,6 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, err
 	}
 	e.mu.Lock()
-	e.calls++
 	if err := e.fail; err != nil {
 		e.mu.Unlock()
 		return nil, err

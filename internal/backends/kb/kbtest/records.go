@@ -36,8 +36,8 @@ func sentence(r *rand.Rand, n int) string {
 	return strings.Join(all, " ")
 }
 
-// Records makes n records, the same in each call, with about 80 words of text, a title of four, three of forty tags, and
-// dates in three years. They have no meaning, so they are for measurements of time and memory.
+// Records makes n records, the same in each call, with about 80 words of text, a title of four, three of forty tags,
+// and dates in three years. They have no meaning, so they are for measurements of time and memory.
 func Records(n int) []kb.Record {
 	r := rand.New(rand.NewPCG(1, 2))
 	records := make([]kb.Record, n)

@@ -15,7 +15,8 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Setup makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the test.
+// Setup makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the
+// test.
 type Setup func(t *testing.T, embedder kb.Embedder) kb.Index
 
 // Suite tests an index against the contract of kb.Index.
@@ -496,13 +497,14 @@ func testHybrid(t *testing.T, setup Setup) {
 func testSameText(t *testing.T, setup Setup) {
 	embedder := &Embedder{}
 	x := filled(t, setup, embedder, record("doc:a", "Anchor", "Iron."))
+	before := embedder.Embedded()
 	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Iron.",
 		func(r *kb.Record) { r.URL = "https://example.org" })}, WordsOnly: true})
 	if h := held(t, x)["doc:a"]; !h.Complete {
 		t.Error("another URL cost the record its vector")
 	}
-	if texts, _ := embedder.Embedded(); texts != 1 {
-		t.Errorf("%d texts were embedded, of one", texts)
+	if n := embedder.Embedded() - before; n > 0 {
+		t.Errorf("another URL made the index embed %d texts", n)
 	}
 	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Steel.")}, WordsOnly: true})
 	if h := held(t, x)["doc:a"]; h.Complete {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"voicegw/internal/backends/kb"
 )
 
 // The names in a collection.
@@ -76,9 +78,6 @@ func (x *Index) check(info *collectionInfo) error {
 		return fmt.Errorf("%w: %q was made without an embedder and has no vector %q", ErrCollection, x.options.Collection, vectorDense)
 	case dense.Distance != "Cosine":
 		return fmt.Errorf("%w: the vectors of %q have the distance %s, not Cosine", ErrCollection, x.options.Collection, dense.Distance)
-	case x.options.Dimensions != 0 && dense.Size != x.options.Dimensions:
-		return fmt.Errorf("%w: the vectors of %q have %d numbers, not %d", ErrCollection, x.options.Collection, dense.Size,
-			x.options.Dimensions)
 	}
 	x.dimensions = dense.Size
 	return nil
@@ -87,17 +86,14 @@ func (x *Index) check(info *collectionInfo) error {
 func (x *Index) create(ctx context.Context) error {
 	vectors := object{}
 	if x.options.Embedder != nil {
-		x.dimensions = x.options.Dimensions
-		if x.dimensions == 0 {
-			probe, err := x.options.Embedder.Embed(ctx, []string{"how many numbers"})
-			if err != nil {
-				return fmt.Errorf("qdrant: to make the collection, the embedder was asked how long its vectors are "+
-					"(Dimensions saves the question): %w", err)
-			}
-			if len(probe) == 1 {
-				x.dimensions = len(probe[0])
-			}
+		probe, err := x.options.Embedder.Embed(ctx, []string{"how many numbers"})
+		if err == nil {
+			err = kb.CheckVectors(probe, 1)
 		}
+		if err != nil {
+			return fmt.Errorf("qdrant: asking the embedder for the length of its vectors: %w", err)
+		}
+		x.dimensions = len(probe[0])
 		vectors[vectorDense] = object{"size": x.dimensions, "distance": "Cosine"}
 	}
 	body := object{"vectors": vectors, "sparse_vectors": object{vectorWords: object{"modifier": "idf"}}}

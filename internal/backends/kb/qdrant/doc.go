@@ -2,9 +2,9 @@
 // them. It uses Qdrant's REST API (https://api.qdrant.tech, version 1.10 and later, read 2026-11-20).
 //
 // Words. Some versions of Qdrant cannot rank by words, so this package computes a sparse vector for each record: BM25's
-// weight of each stem, under a hash of the stem. Qdrant multiplies it by its idf ("modifier": "idf"). The sum is BM25 with
-// constant mean lengths of titles, tags and texts, because no client knows those of a shared collection. So the ranking
-// needs no Embedder and resembles that of package local.
+// weight of each stem, under a hash of the stem. Qdrant multiplies it by its idf ("modifier": "idf"). The sum is BM25
+// with constant mean lengths of titles, tags and texts, because no client knows those of a shared collection. So the
+// ranking needs no Embedder and resembles that of package local.
 //
 // Vectors. Each record has a dense vector. Qdrant compares by cosine, in large collections approximately.
 //

@@ -16,8 +16,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// pointID returns the UUID of a record's point, because Qdrant accepts no other names. It is a hash of the id in the form
-// of version 8 (RFC 9562, section 5.8).
+// pointID returns the UUID of a record's point, because Qdrant accepts no other names. It is a hash of the id in the
+// form of version 8 (RFC 9562, section 5.8).
 func pointID(id string) string {
 	sum := sha256.Sum256([]byte("voicegw/kb " + id))
 	sum[6] = sum[6]&0x0f | 0x80
@@ -291,7 +291,8 @@ func readRecord(data string) (kb.Record, error) {
 	return rec, nil
 }
 
-// chunk is the number of points in a request. With vectors of 3,072 numbers they have about 4 MB; the server accepts 32.
+// chunk is the number of points in a request. With vectors of 3,072 numbers they have about 4 MB; the server accepts
+// 32.
 const chunk = 100
 
 // chunkOf returns the number of points with vectors in an answer, within its bound on elements.

@@ -26,9 +26,6 @@ type Options struct {
 	Collection string
 	// Embedder makes the dense vectors. Nil means ranking only by words. Close does not close it.
 	Embedder kb.Embedder
-	// Dimensions of the Embedder's vectors. Zero asks the Embedder when the collection is
-	// made.
-	Dimensions int
 	// Language is the argument of kb.NewRanker.
 	Language string
 	// Synonyms is called for every search, possibly concurrently. It may be nil and may return nil.

@@ -37,7 +37,7 @@ func open(t *testing.T, o qdrant.Options) *qdrant.Index {
 
 func TestSuiteWithTheFake(t *testing.T) {
 	kbtest.Suite(t, func(t *testing.T, embedder kb.Embedder) kb.Index {
-		return open(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder, Dimensions: 256})
+		return open(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})
 	})
 }
 
@@ -139,9 +139,6 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 	}
 	if n := f.asked("PUT /collections/a%20b"); n != 7 {
 		t.Errorf("%d requests made the collection and its six indexes, once", n)
-	}
-	if _, err := with(func(o *qdrant.Options) { o.Dimensions = 3 }); !errors.Is(err, qdrant.ErrCollection) {
-		t.Errorf("other dimensions: %v", err)
 	}
 	if x, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "words", nil }); err != nil {
 		t.Error(err)

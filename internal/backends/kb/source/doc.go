@@ -17,8 +17,8 @@
 //	---
 //	The text, in Markdown.
 //
-// A JSON lines file (.jsonl) has one object in each line with the same names and "text". Open ignores README.md and names
-// that begin with a dot or an underscore. It follows links to files, not to folders.
+// A JSON lines file (.jsonl) has one object in each line with the same names and "text". Open ignores README.md and
+// names that begin with a dot or an underscore. It follows links to files, not to folders.
 //
 // Constants of this package and of package kb limit the files. A file that exceeds one is a [kb.Problem].
 package source

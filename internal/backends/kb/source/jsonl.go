@@ -22,8 +22,8 @@ type Located struct {
 // maxProblems bounds the reported problems of a file. A last one counts the others.
 const maxProblems = 100
 
-// ParseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines that
-// begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
+// ParseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines
+// that begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
 func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.Problem) {
 	var records []Located
 	var problems []kb.Problem

@@ -219,8 +219,8 @@ func (p *frontMatter) metadata(value *yaml.Node, line int) {
 // maxDepth bounds the nesting of metadata.
 const maxDepth = 8
 
-// jsonValue converts YAML to a JSON value. Dates stay text, and numbers keep their digits. It refuses aliases, because a
-// few lines of them can exceed all memory.
+// jsonValue converts YAML to a JSON value. Dates stay text, and numbers keep their digits. It refuses aliases, because
+// a few lines of them can exceed all memory.
 func jsonValue(n *yaml.Node, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)

@@ -80,9 +80,9 @@ const (
 	embedChunk = 512
 )
 
-// Open reads the folder into the index and watches it until Close. When it returns, the records are searchable by words;
-// vectors follow. ctx bounds only the first reading. Bad records are in State().Problems. The error is about the folder or
-// the index.
+// Open reads the folder into the index and watches it until Close. When it returns, the records are searchable by
+// words; vectors follow. ctx bounds only the first reading. Bad records are in State().Problems. The error is about the
+// folder or the index.
 func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	if o.Debounce <= 0 {
 		o.Debounce = 250 * time.Millisecond

@@ -11,7 +11,8 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// SynonymFile is a file of synonyms (kb.ParseSynonyms) that a Source rereads when it changes. It may be used concurrently.
+// SynonymFile is a file of synonyms (kb.ParseSynonyms) that a Source rereads when it changes. It may be used
+// concurrently.
 type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
@@ -36,8 +37,8 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 // Current returns the current synonyms.
 func (f *SynonymFile) Current() *kb.Synonyms { return f.current.Load() }
 
-// reload reads the file if it has changed, and returns its problems. While the file is unreadable, the previous synonyms
-// remain.
+// reload reads the file if it has changed, and returns its problems. While the file is unreadable, the previous
+// synonyms remain.
 func (f *SynonymFile) reload() []kb.Problem {
 	info, err := os.Stat(f.path)
 	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
