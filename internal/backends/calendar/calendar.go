@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Name is a calendar's name for models. The operator assigns a calendar to it.
@@ -86,6 +87,20 @@ type Event struct {
 	Attendees []string
 	// Invitations is set in events that Create returns.
 	Invitations Invitations
+}
+
+// Limits of the details of an [Event].
+const (
+	TitleRunes, LocationRunes, DescriptionRunes = 300, 300, 2000
+	Attendees                                   = 50
+)
+
+// Cut returns at most limit characters of a detail.
+func Cut(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit-1]) + "…"
 }
 
 // Invitations is the state of an event's invitations.

@@ -12,11 +12,12 @@ import (
 
 // Guard calls an Embedder for one purpose, and logs and counts its failures. It may be used concurrently.
 type Guard struct {
-	// Fixed after NewGuard.
+	// Fixed after newGuard.
 	embedder Embedder
 	log      *slog.Logger
 	purpose  string
-	options  GuardOptions
+	timeout  time.Duration // of a call; 0 means none
+	rest     time.Duration // after a failure without calls, so that callers do not wait for another one
 
 	count atomic.Uint64 // failed and skipped calls
 
@@ -25,20 +26,19 @@ type Guard struct {
 	until    time.Time
 }
 
-// GuardOptions configure a Guard.
-type GuardOptions struct {
-	// Timeout bounds a call. Zero means none.
-	Timeout time.Duration
-	// Rest is the time after a failure without calls of the Embedder, so that callers do not wait for another failure.
-	Rest time.Duration
-}
-
 const logEvery = time.Minute
 
-// NewGuard makes a Guard. A nil logger means no logging.
-func NewGuard(embedder Embedder, log *slog.Logger, purpose string, o GuardOptions) *Guard {
+// NewGuards makes the Guards of an index for queries and for records. Both are nil without an embedder. log may be nil.
+func NewGuards(embedder Embedder, log *slog.Logger) (query, records *Guard) {
+	if embedder == nil {
+		return nil, nil
+	}
+	return newGuard(embedder, log, "query", 600*time.Millisecond, 10*time.Second), newGuard(embedder, log, "records", 0, 0)
+}
+
+func newGuard(embedder Embedder, log *slog.Logger, purpose string, timeout, rest time.Duration) *Guard {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
+	return &Guard{embedder: embedder, log: log, purpose: purpose, timeout: timeout, rest: rest}
 }
 
 // Query returns the vector of a query, with the given dimensions (0 means any), or nil.
@@ -84,9 +84,9 @@ func (g *Guard) ask(ctx context.Context, question func(context.Context) error, f
 		return
 	}
 	limited := ctx
-	if g.options.Timeout > 0 {
+	if g.timeout > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, g.options.Timeout)
+		limited, cancel = context.WithTimeout(ctx, g.timeout)
 		defer cancel()
 	}
 	err := question(limited)
@@ -113,7 +113,7 @@ func (g *Guard) failed(err error) {
 	total := g.count.Add(1)
 	now := time.Now()
 	g.mu.Lock()
-	g.until = now.Add(g.options.Rest)
+	g.until = now.Add(g.rest)
 	quiet := !g.lastLine.IsZero() && now.Sub(g.lastLine) < logEvery
 	if !quiet {
 		g.lastLine = now

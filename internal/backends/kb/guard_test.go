@@ -31,7 +31,7 @@ func answers(v ...float32) func(context.Context) ([][]float32, error) {
 func TestAFailureIsLoggedOnceAMinuteAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		g := NewGuard(&asked{answer: fails}, slog.New(slog.NewTextHandler(&log, nil)), "query", GuardOptions{})
+		g := newGuard(&asked{answer: fails}, slog.New(slog.NewTextHandler(&log, nil)), "query", 0, 0)
 		for range 90 {
 			if v := g.Query(t.Context(), "a", 0); v != nil {
 				t.Errorf("a vector %v of a failure", v)
@@ -53,7 +53,7 @@ func TestAFailureIsLoggedOnceAMinuteAndCounted(t *testing.T) {
 func TestAFailingEmbedderIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &asked{answer: fails}
-		g := NewGuard(e, nil, "query", GuardOptions{Rest: 10 * time.Second})
+		g := newGuard(e, nil, "query", 0, 10*time.Second)
 		g.Query(t.Context(), "a", 0)
 		g.Query(t.Context(), "a", 0)
 		<-time.After(9 * time.Second)
@@ -71,7 +71,7 @@ func TestAFailingEmbedderIsLeftAlone(t *testing.T) {
 
 func TestAnEmbedderThatHangsIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := NewGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }}, nil, "query", GuardOptions{Timeout: time.Second})
+		g := newGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }}, nil, "query", time.Second, 0)
 		began := time.Now()
 		if v := g.Query(t.Context(), "a", 0); v != nil || time.Since(began) != time.Second || g.count.Load() != 1 {
 			t.Errorf("%v after %v, %d failures", v, time.Since(began), g.count.Load())
@@ -82,7 +82,7 @@ func TestAnEmbedderThatHangsIsNotWaitedFor(t *testing.T) {
 func TestACallerWhoLeavesIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g := NewGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { return nil, ctx.Err() }}, nil, "query", GuardOptions{Rest: time.Hour})
+	g := newGuard(&asked{answer: func(ctx context.Context) ([][]float32, error) { return nil, ctx.Err() }}, nil, "query", 0, time.Hour)
 	if v := g.Query(ctx, "a", 0); v != nil || g.count.Load() != 0 || g.resting() {
 		t.Errorf("%v, %d failures", v, g.count.Load())
 	}
@@ -94,7 +94,7 @@ func TestVectorsThatDoNotFitAreAFailure(t *testing.T) {
 		"zero":       {answer: answers(0, 0)},
 		"none":       {answer: func(context.Context) ([][]float32, error) { return nil, nil }},
 	} {
-		g := NewGuard(e, nil, "query", GuardOptions{})
+		g := newGuard(e, nil, "query", 0, 0)
 		if v := g.Query(t.Context(), "a", 2); v != nil {
 			t.Errorf("%s: %v", name, v)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"voicegw/internal/backends/calendar"
 	"voicegw/internal/bounded"
@@ -17,12 +16,6 @@ import (
 
 // DefaultBaseURL is the address of the API.
 const DefaultBaseURL = "https://www.googleapis.com/calendar/v3"
-
-// Limits of details, in characters, and of attendees.
-const (
-	maxTitle, maxLocation, maxDescription = 300, 300, 2000
-	maxAttendees                          = 50
-)
 
 const (
 	// pageSize is the number of events in a page; maxPages bounds the number of pages.
@@ -143,7 +136,7 @@ var errTooMany = fmt.Errorf("google: there are more than %d events", maxPages*pa
 func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	params := url.Values{
 		"timeMin": {stamp(q.From)}, "timeMax": {stamp(q.To)}, "singleEvents": {"true"}, "orderBy": {"startTime"},
-		"maxResults": {fmt.Sprint(pageSize)}, "maxAttendees": {fmt.Sprint(maxAttendees)},
+		"maxResults": {fmt.Sprint(pageSize)}, "maxAttendees": {fmt.Sprint(calendar.Attendees)},
 	}
 	var found calendar.Found
 	for range maxPages {
@@ -273,11 +266,4 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func isLink(s string) bool {
 	return !strings.ContainsAny(s, " \n\t") && (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://"))
-}
-
-func cut(s string, limit int) string {
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit-1]) + "…"
 }

@@ -156,19 +156,19 @@ func (r Reader) event(o occurrence) calendar.Event {
 		Start: o.start.UTC(), End: o.end.UTC(), AllDay: o.days,
 		Tentative:   strings.EqualFold(value(c, ical.PropStatus), "TENTATIVE"),
 		Private:     class == "PRIVATE" || class == "CONFIDENTIAL",
-		Title:       text(c, ical.PropSummary, maxTitle),
-		Description: text(c, ical.PropDescription, maxDescription),
-		Location:    text(c, ical.PropLocation, maxLocation),
+		Title:       text(c, ical.PropSummary, calendar.TitleRunes),
+		Description: text(c, ical.PropDescription, calendar.DescriptionRunes),
+		Location:    text(c, ical.PropLocation, calendar.LocationRunes),
 	}
 	for i := range c.Props[ical.PropAttendee] {
 		a := address(c.Props[ical.PropAttendee][i].Value)
-		if calendar.IsAddress(a) && len(e.Attendees) < maxAttendees {
+		if calendar.IsAddress(a) && len(e.Attendees) < calendar.Attendees {
 			e.Attendees = append(e.Attendees, a)
 		}
 	}
 	for _, name := range []string{ical.PropConference, "X-GOOGLE-CONFERENCE", ical.PropLocation} {
 		if link := value(c, name); e.MeetingURL == "" && (strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://")) {
-			e.MeetingURL = plain(unescape(link), maxLocation)
+			e.MeetingURL = plain(unescape(link), calendar.LocationRunes)
 		}
 	}
 	return e

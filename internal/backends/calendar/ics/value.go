@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/emersion/go-ical"
+
+	"voicegw/internal/backends/calendar"
 )
 
 // value is the raw value of a component's first property with a name, or "".
@@ -51,11 +52,7 @@ func plain(s string, limit int) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, ""))
-	s = strings.TrimSpace(s)
-	if utf8.RuneCountInString(s) > limit {
-		s = string([]rune(s)[:limit-1]) + "…"
-	}
-	return s
+	return calendar.Cut(strings.TrimSpace(s), limit)
 }
 
 // stamp is a written time.

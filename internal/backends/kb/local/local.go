@@ -8,30 +8,23 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"voicegw/internal/backends/kb"
 )
 
 // Options configure an Index. The zero value means an index that ranks only by words.
 type Options struct {
-	// Embedder computes the vectors. Nil means ranking only by words. Close does not
-	// close it.
+	// Embedder makes the vectors. Nil means ranking only by words. Close does not close it.
 	Embedder kb.Embedder
-	// Language is the language of every record, as for kb.NewRanker; if it is empty, each
-	// record's text decides.
+	// Language is the argument of kb.NewRanker.
 	Language string
-	// Synonyms is called for every search; it may be nil, and return nil. It may be called
-	// concurrently.
+	// Synonyms is called for every search, possibly concurrently. It may be nil and may return nil.
 	Synonyms func() *kb.Synonyms
-	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
-	EmbedTimeout time.Duration
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Index is a kb.Index. Searches wait neither for an Apply nor for one another: each
-// uses the content at the time when it began.
+// Index is a kb.Index. A search uses the content at its beginning, so it waits for no Apply and no other search.
 type Index struct {
 	// Fixed after Open.
 	options Options
@@ -40,8 +33,7 @@ type Index struct {
 	query   *kb.Guard // nil without an Embedder, like load
 	load    *kb.Guard
 
-	// applying is held by the one running Apply; it guards the writing side of store and the
-	// making of the next snapshot.
+	// applying serialises Apply: it guards the writing side of store and the making of the next snapshot.
 	applying sync.Mutex
 
 	mu      sync.Mutex // guards the fields below
@@ -52,7 +44,7 @@ type Index struct {
 
 var _ kb.Index = (*Index)(nil)
 
-// entry is one record in the index. It does not change after it was published.
+// entry is a record in the index. It is immutable after publish.
 type entry struct {
 	record  kb.Record
 	hash    string
@@ -63,14 +55,14 @@ type entry struct {
 	lengths lengths
 }
 
-// snapshot is everything that a search reads. It does not change, except that postings grow.
+// snapshot is the content for a search. It is immutable, except that postings grow.
 type snapshot struct {
 	postings *postings
 	entries  map[string]*entry
 	docs     []*entry // by number; nil for a removed record
 	rows     []*entry // entries with vectors, by id
 	lengths  lengths  // the sums over all records
-	// names are made at the first question for them; of each namespace.
+	// names makes the names of each namespace when it is first called.
 	names func() map[kb.Namespace]kb.Names
 }
 
@@ -84,24 +76,17 @@ func (s *snapshot) dimensions() int {
 
 // Open makes an empty index.
 func Open(o Options) (*Index, error) {
-	if o.EmbedTimeout <= 0 {
-		o.EmbedTimeout = 600 * time.Millisecond
-	}
 	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
 	x := &Index{options: o, ranker: ranker, store: newStore(ranker)}
-	if o.Embedder != nil {
-		x.query = kb.NewGuard(o.Embedder, o.Logger, "query", kb.GuardOptions{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
-		x.load = kb.NewGuard(o.Embedder, o.Logger, "records", kb.GuardOptions{})
-	}
+	x.query, x.load = kb.NewGuards(o.Embedder, o.Logger)
 	x.publish(map[string]*entry{})
 	return x, nil
 }
 
-// begin registers a call, which must call x.calls.Done at its end, and returns the snapshot it
-// uses.
+// begin registers a call and returns its snapshot. The call must end with x.calls.Done.
 func (x *Index) begin() (*snapshot, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -73,10 +73,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		options: o, ranker: ranker, path: "/collections/" + url.PathEscape(o.Collection),
 		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
 	}
-	if o.Embedder != nil {
-		x.query = kb.NewGuard(o.Embedder, o.Logger, "query", kb.GuardOptions{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
-		x.load = kb.NewGuard(o.Embedder, o.Logger, "records", kb.GuardOptions{})
-	}
+	x.query, x.load = kb.NewGuards(o.Embedder, o.Logger)
 	if err := x.prepare(ctx); err != nil {
 		x.client.http.CloseIdleConnections()
 		return nil, err
