@@ -89,10 +89,12 @@ type Event struct {
 	Invitations Invitations
 }
 
-// Limits of the details of an [Event].
+// The limits of an [Event]: of its details in characters, and of its attendees.
 const (
-	TitleRunes, LocationRunes, DescriptionRunes = 300, 300, 2000
-	Attendees                                   = 50
+	EventTitleRunes       = 300
+	EventLocationRunes    = 300
+	EventDescriptionRunes = 2000
+	EventAttendees        = 50
 )
 
 // Cut returns at most limit characters of a detail.

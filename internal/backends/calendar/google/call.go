@@ -17,7 +17,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// limits bound an answer: pageSize events with calendar.Attendees each.
+// limits bound an answer: pageSize events with calendar.EventAttendees each.
 var limits = bounded.Limits{
 	Service: "Google Calendar", Format: bounded.JSON, Bytes: 8 << 20, Elements: 400 * pageSize, Depth: 32,
 	Idle: 30 * time.Second, Whole: time.Minute,

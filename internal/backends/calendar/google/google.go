@@ -136,7 +136,7 @@ var errTooMany = fmt.Errorf("google: there are more than %d events", maxPages*pa
 func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	params := url.Values{
 		"timeMin": {stamp(q.From)}, "timeMax": {stamp(q.To)}, "singleEvents": {"true"}, "orderBy": {"startTime"},
-		"maxResults": {fmt.Sprint(pageSize)}, "maxAttendees": {fmt.Sprint(calendar.Attendees)},
+		"maxResults": {fmt.Sprint(pageSize)}, "maxAttendees": {fmt.Sprint(calendar.EventAttendees)},
 	}
 	var found calendar.Found
 	for range maxPages {

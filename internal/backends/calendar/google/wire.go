@@ -156,16 +156,16 @@ func (e event) event(zone *time.Location) (calendar.Event, error) {
 	out := calendar.Event{
 		ID: e.ID, Version: e.ETag, Start: start.UTC(), End: end.UTC(), AllDay: day,
 		Tentative: e.Status == "tentative", Private: e.Visibility == "private" || e.Visibility == "confidential",
-		Title:       calendar.Cut(e.Summary, calendar.TitleRunes),
-		Description: calendar.Cut(e.Description, calendar.DescriptionRunes),
-		Location:    calendar.Cut(e.Location, calendar.LocationRunes),
+		Title:       calendar.Cut(e.Summary, calendar.EventTitleRunes),
+		Description: calendar.Cut(e.Description, calendar.EventDescriptionRunes),
+		Location:    calendar.Cut(e.Location, calendar.EventLocationRunes),
 	}
 	out.MeetingURL, out.MeetingPending = e.link()
 	if out.MeetingURL == "" && isLink(e.Location) {
 		out.MeetingURL = e.Location
 	}
 	for _, a := range e.Attendees {
-		if !a.Resource && calendar.IsAddress(a.Email) && len(out.Attendees) < calendar.Attendees {
+		if !a.Resource && calendar.IsAddress(a.Email) && len(out.Attendees) < calendar.EventAttendees {
 			out.Attendees = append(out.Attendees, a.Email)
 		}
 	}

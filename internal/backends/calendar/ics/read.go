@@ -13,12 +13,6 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// Limits of details, in characters.
-const (
-	maxTitle, maxLocation, maxDescription = 300, 300, 2000
-	maxAttendees                          = 50
-)
-
 // Reader reads iCalendar.
 type Reader struct {
 	// Zone is for days and for times without a zone; nil means UTC.
@@ -156,19 +150,19 @@ func (r Reader) event(o occurrence) calendar.Event {
 		Start: o.start.UTC(), End: o.end.UTC(), AllDay: o.days,
 		Tentative:   strings.EqualFold(value(c, ical.PropStatus), "TENTATIVE"),
 		Private:     class == "PRIVATE" || class == "CONFIDENTIAL",
-		Title:       text(c, ical.PropSummary, calendar.TitleRunes),
-		Description: text(c, ical.PropDescription, calendar.DescriptionRunes),
-		Location:    text(c, ical.PropLocation, calendar.LocationRunes),
+		Title:       text(c, ical.PropSummary, calendar.EventTitleRunes),
+		Description: text(c, ical.PropDescription, calendar.EventDescriptionRunes),
+		Location:    text(c, ical.PropLocation, calendar.EventLocationRunes),
 	}
 	for i := range c.Props[ical.PropAttendee] {
 		a := address(c.Props[ical.PropAttendee][i].Value)
-		if calendar.IsAddress(a) && len(e.Attendees) < calendar.Attendees {
+		if calendar.IsAddress(a) && len(e.Attendees) < calendar.EventAttendees {
 			e.Attendees = append(e.Attendees, a)
 		}
 	}
 	for _, name := range []string{ical.PropConference, "X-GOOGLE-CONFERENCE", ical.PropLocation} {
 		if link := value(c, name); e.MeetingURL == "" && (strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://")) {
-			e.MeetingURL = plain(unescape(link), calendar.LocationRunes)
+			e.MeetingURL = plain(unescape(link), calendar.EventLocationRunes)
 		}
 	}
 	return e

@@ -32,7 +32,7 @@ func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	e.Props.SetDateTime(ical.PropDateTimeStart, d.Start.UTC())
 	e.Props.SetDateTime(ical.PropDateTimeEnd, d.End.UTC())
 	e.Props.SetText(ical.PropSummary, oneLine(d.Title))
-	if s := plain(d.Description, calendar.DescriptionRunes); s != "" {
+	if s := plain(d.Description, calendar.EventDescriptionRunes); s != "" {
 		e.Props.SetText(ical.PropDescription, s)
 	}
 	if len(d.Attendees) > 0 && organizer != "" {
@@ -82,7 +82,9 @@ func addressProp(name, address string) *ical.Prop {
 	return p
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(plain(s, calendar.TitleRunes)), " ") }
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(plain(s, calendar.EventTitleRunes)), " ")
+}
 
 // maxLine bounds a line without its end in bytes (RFC 5545 section 3.1).
 const maxLine = 75
