@@ -59,7 +59,7 @@ type Missing struct {
 }
 
 const (
-	// maxPeriods and maxEvents limit the lists to what a model can use.
+	// maxPeriods and maxEvents bound the lists, because models ignore parts of long ones.
 	maxPeriods, maxEvents = 100, 100
 	// maxAttendees limits the people of an event.
 	maxAttendees = 10

@@ -35,7 +35,7 @@ type InvalidID struct {
 	Reason string `json:"reason"`
 }
 
-// maxText limits full_text by mode, in bytes, to what a model can use.
+// maxText bounds full_text by mode in bytes, because models ignore parts of long texts.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
 // snippetBytes limits a snippet taken from the start of a text.

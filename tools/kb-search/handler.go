@@ -48,7 +48,7 @@ type InvalidAlternative struct {
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return kb.EvidenceIDs(a.Results) }
 
-// maxText limits full_text by mode, in bytes, to what a model can use.
+// maxText bounds full_text by mode in bytes, because models ignore parts of long texts.
 var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
 // Execute searches the knowledge base.

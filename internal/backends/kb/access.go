@@ -43,7 +43,7 @@ func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 	g := Grants{rules: map[Namespace]Grant{}}
 	for namespace, rule := range rules {
 		if !slices.Contains(Namespaces(), namespace) {
-			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, list(Namespaces()))
+			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, joined(Namespaces()))
 		}
 		if !rule.empty() {
 			g.rules[namespace] = rule
@@ -168,5 +168,5 @@ func orNone(namespaces []Namespace) string {
 	if len(namespaces) == 0 {
 		return "no namespace"
 	}
-	return list(namespaces)
+	return joined(namespaces)
 }

@@ -82,7 +82,6 @@ func refusal(status int, body string) func(http.ResponseWriter) {
 }
 
 func (e *endpoint) dial(change func(*kb.EmbeddingOptions)) *kb.EmbeddingClient {
-	t.Helper()
 	o := kb.EmbeddingOptions{BaseURL: e.URL + "/v1", APIKey: "sk-secret", Model: "m"}
 	if change != nil {
 		change(&o)

@@ -130,12 +130,12 @@ type Query struct {
 func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {
 		if !slices.Contains(Namespaces(), namespace) {
-			return fmt.Errorf("%w: namespace %q is not one of %s", ErrQuery, namespace, list(Namespaces()))
+			return fmt.Errorf("%w: namespace %q is not one of %s", ErrQuery, namespace, joined(Namespaces()))
 		}
 	}
 	for _, kind := range q.Types {
 		if !slices.Contains(Types(), kind) {
-			return fmt.Errorf("%w: type %q is not one of %s", ErrQuery, kind, list(Types()))
+			return fmt.Errorf("%w: type %q is not one of %s", ErrQuery, kind, joined(Types()))
 		}
 	}
 	for _, text := range append([]string{q.Text}, q.Alternatives...) {

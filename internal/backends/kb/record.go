@@ -152,7 +152,7 @@ func (r *Record) Faults() []string {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	r.checkID(bad)
 	if !slices.Contains(Namespaces(), r.Namespace) {
-		bad("namespace %q is not one of %s", r.Namespace, list(Namespaces()))
+		bad("namespace %q is not one of %s", r.Namespace, joined(Namespaces()))
 	}
 	if r.Title == "" {
 		bad("title is missing")
@@ -187,7 +187,7 @@ func (r *Record) checkID(bad func(string, ...any)) {
 	case len(r.ID)-len(form[1])-1 > MaxIDBytes:
 		bad("id has a name longer than %d bytes", MaxIDBytes)
 	case !slices.Contains(Types(), Type(form[1])):
-		bad("id begins with %q, which is not one of %s", form[1], list(Types()))
+		bad("id begins with %q, which is not one of %s", form[1], joined(Types()))
 	case r.Type != Type(form[1]):
 		bad("type %q is not that of the id %q", r.Type, r.ID)
 	}
@@ -340,7 +340,7 @@ func (r *Record) EmbeddingText() string {
 	return text[:cut]
 }
 
-func list[T ~string](all []T) string {
+func joined[T ~string](all []T) string {
 	parts := make([]string, len(all))
 	for i, one := range all {
 		parts[i] = string(one)

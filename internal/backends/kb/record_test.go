@@ -68,7 +68,7 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"many categories", func(r *kb.Record) { r.Categories = make([]string, kb.MaxCategories+1) }, "categories; at most"},
 		{"a URL without a host", func(r *kb.Record) { r.URL = "https:///a" }, "with a host"},
 		{"a path for a URL", func(r *kb.Record) { r.URL = "a/b" }, "url must be"},
-		{"no URL at all", func(r *kb.Record) { r.URL = "http://%zz" }, "no URL"},
+		{"no URL at all", func(r *kb.Record) { r.URL = "http://%zz" }, "url is invalid"},
 		{"a long URL", func(r *kb.Record) { r.URL = "https://a/" + strings.Repeat("a", kb.MaxURLBytes) }, "url has"},
 		{"much metadata", func(r *kb.Record) { r.Metadata = map[string]any{"a": strings.Repeat("a", kb.MaxMetadataBytes)} }, "metadata has"},
 		{"metadata in levels", func(r *kb.Record) { r.Metadata = map[string]any{"a": nested(15)} }, ""},

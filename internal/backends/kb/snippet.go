@@ -70,7 +70,7 @@ func NewRanker(language string) (*Ranker, error) {
 	case language == autoLanguage:
 		r.fixed = Unknown
 	case language != "" && !slices.Contains(Languages(), r.fixed):
-		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, list(Languages()))
+		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, joined(Languages()))
 	}
 	return r, nil
 }

@@ -199,7 +199,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 		return true
 	}
 	f.mu.Unlock()
-	if _, err := x.Search(t.Context(), kb.Query{Text: "anything"}); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := x.Search(t.Context(), kb.Query{Text: "anything"}); err == nil || !strings.Contains(err.Error(), "invalid answer") {
 		t.Errorf("an answer that is no JSON: %v", err)
 	}
 }
