@@ -171,7 +171,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 		return "", io.EOF
 	}
 	if x.canAsk {
-		x.d.human.Prompt("you")
+		x.d.prompt("you")
 	}
 	select {
 	case line, ok := <-x.typed:

@@ -163,11 +163,11 @@ func TestRunTakesTypedAnswers(t *testing.T) {
 	}
 }
 
-func TestPrinterShowsToolsAndQuestions(t *testing.T) {
+func TestDisplayShowsToolsAndQuestions(t *testing.T) {
 	at := protocol.Time{Time: time.Date(2026, 11, 20, 10, 5, 0, 0, time.UTC)}
 	long := json.RawMessage(`{"title":"Lunch with Ada and everybody else who wants to come","start":"2026-11-27T12:00:00Z","to":["a\u202e@b"]}`)
 	var out bytes.Buffer
-	p := NewPrinter(&out, true, 80)
+	p := &Display{w: &out, terminal: true, width: 80}
 	for _, m := range []protocol.ServerMessage{
 		&protocol.ToolStarted{Tool: "kb_search"},
 		&protocol.ToolProgress{Tool: "kb_search", DurationMS: 3210},

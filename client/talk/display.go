@@ -2,27 +2,46 @@ package talk
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
 
 	"voicegw/audio"
 	"voicegw/internal/textutil"
+	"voicegw/protocol"
 )
 
-// Display prints conversations for a person or as JSON lines. It is not safe for concurrent use.
+// Display prints a conversation as it happens, for a person or as JSON lines. It is not safe for concurrent use.
 type Display struct {
-	human *Printer
-	// json writes each event and finally the report; nil for a person.
-	json    *json.Encoder
-	jsonErr error // the first write error
+	// Fixed after NewDisplay.
+	w        io.Writer
+	terminal bool
+	width    int
+	json     *json.Encoder // writes each event and finally the report; nil for a person
+
+	live     string // transcript on the line being redrawn; empty without one
+	unfinal  []protocol.Transcript
+	lastAtMS int64
+	asking   bool   // a person types an answer: nothing is redrawn
+	writing  string // text on the open line; empty without one
+	err      error  // the first write error
 }
 
-// NewDisplay returns a display that writes to out, which may be a terminal.
+// maxUnfinal bounds the transcripts that are not final yet.
+const maxUnfinal = 100
+
+// NewDisplay returns a display that writes to out. On a terminal, transcripts grow in place; otherwise each is one line
+// once final.
 func NewDisplay(out io.Writer, asJSON bool) *Display {
-	width, isTerminal := textutil.Width(out)
-	d := &Display{human: NewPrinter(out, isTerminal, width)}
+	d := &Display{w: out}
+	d.width, d.terminal = textutil.Width(out)
 	if asJSON {
 		d.json = json.NewEncoder(out)
 		d.json.SetEscapeHTML(false)
@@ -31,8 +50,8 @@ func NewDisplay(out io.Writer, asJSON bool) *Display {
 }
 
 func (d *Display) encode(line any) {
-	if d.jsonErr == nil {
-		d.jsonErr = d.json.Encode(line)
+	if d.err == nil {
+		d.err = d.json.Encode(line)
 	}
 }
 
@@ -42,20 +61,287 @@ func (d *Display) Event(e Event) {
 		d.encode(e)
 		return
 	}
-	d.human.Event(e)
+	d.lastAtMS = e.AtMS
+	switch m := e.Message.(type) {
+	case *protocol.Transcript:
+		d.transcript(m)
+	case *protocol.TextDelta:
+		d.textDelta(m)
+	case *protocol.TextDone:
+		d.textDone(m)
+	case *protocol.VoiceSessionStart:
+		d.invitation(m)
+	case *protocol.UIImage:
+		d.line("image", m.URL)
+	case *protocol.SessionStarted:
+		d.line("session", fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID))
+	case *protocol.AudioFlush:
+		d.line("flush", m.Reason)
+	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.JobProgress, *protocol.ToolMessage, *protocol.ToolEnded:
+		d.ofTool(m)
+	case *protocol.ConfirmationRequest:
+		d.confirmation(m)
+	case *protocol.ConfirmationEnded:
+		d.asking = false
+		d.line("confirm", m.Tool+": "+m.Outcome)
+	case *protocol.Timeout:
+		d.line("timeout", m.Message)
+	case *protocol.SessionEnding:
+		d.line("session", "will end: "+m.Reason)
+	case *protocol.SessionEnded:
+		d.line("session", "ended: "+m.Reason)
+		if m.Handback != nil {
+			d.line("handback", m.Handback.Summary)
+		}
+	case *protocol.Error:
+		d.line("error", fmt.Sprintf("%s (%s)", m.Message, m.Code))
+	case nil:
+		d.own(e)
+	}
 }
 
-// line prints a text that is not an event.
+func (d *Display) ofTool(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		d.line("tool", m.Tool+" …")
+	case *protocol.ToolProgress:
+		d.line("tool", toolProgress(m))
+	case *protocol.JobProgress:
+		d.line("job", withFraction(m.Name+": "+m.Text, m.Fraction))
+	case *protocol.ToolMessage:
+		d.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
+	case *protocol.ToolEnded:
+		d.line("tool", toolEnded(m))
+	}
+}
+
+func (d *Display) own(e Event) {
+	who := "turn " + fmt.Sprint(e.Turn)
+	if e.Turn == 0 {
+		who = "before"
+	}
+	switch e.Event {
+	case EventSpeaking, EventTyped:
+		d.line(who, strings.TrimSpace(e.Event+" "+e.Text))
+	case EventPending:
+		d.line(who, "answering the pending request")
+	case EventInterrupting:
+		d.line(who, "interrupts the answer")
+	case EventFailed:
+		d.line(who, "not answered: "+e.Text)
+	case EventAnswered:
+		d.line(who, "answered")
+	case EventAsking:
+		d.asking = true
+		d.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
+	case EventApproving, EventDeclining:
+		d.asking = false
+		d.line("confirm", e.Event)
+	case EventUnanswered:
+		d.asking = false
+		d.line("confirm", "it has expired")
+	case EventDisconnected:
+		d.line("network", "the connection was lost ("+e.Text+"); reconnecting")
+	case EventRetrying:
+		d.line("network", "reconnecting failed: "+e.Text)
+	case EventMoving, EventResumed, EventNotResumed, EventSpeechLost:
+		d.line("network", e.Text)
+	case EventUnanswerable:
+		d.line("confirm", "no one can answer here and it will expire; use --approve or --deny")
+	}
+}
+
+// confirmation prints an approval request in full.
+func (d *Display) confirmation(m *protocol.ConfirmationRequest) {
+	args := m.Args
+	if preview := exact(m.Preview); preview != exact(m.Tool+" "+string(args)) {
+		d.line("confirm", preview) // a tool without a preview shows its arguments
+	}
+	var indented bytes.Buffer
+	if len(args) > maxArgsLine && json.Indent(&indented, args, "", "  ") == nil {
+		args = indented.Bytes()
+	}
+	for i, line := range strings.Split(string(args), "\n") {
+		if i == 0 {
+			d.line("confirm", exact(m.Tool+" "+line))
+			continue
+		}
+		d.line("", exact(line))
+	}
+}
+
+// maxPrompt bounds the preview in the prompt, in characters; it was printed in full before.
+const maxPrompt = 60
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// maxArgsLine bounds arguments printed on one line, in bytes.
+const maxArgsLine = 100
+
+// exact escapes invisible and direction-changing characters, so that a text can't be mistaken for another.
+func exact(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func toolProgress(m *protocol.ToolProgress) string {
+	text := m.Tool + ": " + m.Text
+	if m.Text == "" {
+		text = fmt.Sprintf("%s still running after %s", m.Tool, seconds(m.DurationMS))
+	}
+	return withFraction(text, m.Fraction)
+}
+
+func withFraction(text string, fraction *float64) string {
+	if fraction != nil {
+		text += fmt.Sprintf(" (%.0f %%)", 100**fraction)
+	}
+	return text
+}
+
+// toolEnded describes a call's result: its time, whether the answer was cached, lowered arguments, or the error.
+func toolEnded(m *protocol.ToolEnded) string {
+	text := fmt.Sprintf("%s ok after %d ms", m.Tool, m.DurationMS)
+	if !m.OK {
+		text = fmt.Sprintf("%s failed after %d ms", m.Tool, m.DurationMS)
+	}
+	if m.Deduplicated {
+		text += ", answered from the cache"
+	}
+	var clamped map[string]struct{ Requested, Applied json.Number }
+	if json.Unmarshal(m.Clamped, &clamped) == nil {
+		for _, name := range slices.Sorted(maps.Keys(clamped)) {
+			text += fmt.Sprintf(", %s %s -> %s", name, clamped[name].Requested, clamped[name].Applied)
+		}
+	}
+	var failure struct{ Type, Message string }
+	switch err := json.Unmarshal(m.Error, &failure); {
+	case err != nil || failure.Type == "":
+	case m.Asks():
+		text = m.Tool + " waits for approval"
+	default:
+		text += ": " + failure.Type + ": " + failure.Message
+	}
+	return text
+}
+
+// transcript prints a final text, or redraws the line of a growing one.
+func (d *Display) transcript(m *protocol.Transcript) {
+	if m.Final {
+		d.unfinal = slices.DeleteFunc(d.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID })
+		if m.Text != "" {
+			d.line(m.Role, m.Text)
+		}
+		return
+	}
+	switch i := slices.IndexFunc(d.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID }); {
+	case i >= 0:
+		d.unfinal[i] = *m
+	case len(d.unfinal) >= maxUnfinal:
+		d.unfinal = append(d.unfinal[1:], *m)
+	default:
+		d.unfinal = append(d.unfinal, *m)
+	}
+	if d.terminal && !d.asking {
+		d.live = m.ID
+		text := []rune(textutil.Printable(d.prefix(m.Role) + m.Text))
+		if len(text) >= d.width {
+			// The end is new.
+			head := []rune(d.prefix(m.Role))
+			text = append(append(head, '…'), text[len(text)-max(d.width-len(head)-2, 0):]...)
+		}
+		d.write("\r\x1b[K" + string(text))
+	}
+}
+
+// textDelta prints the next piece of a text.
+func (d *Display) textDelta(m *protocol.TextDelta) {
+	if d.writing != m.ItemID {
+		d.closeText()
+		d.write(d.prefix("assistant"))
+		d.writing = m.ItemID
+	}
+	lines := strings.Split(m.Text, "\n")
+	for i, line := range lines {
+		if i > 0 {
+			d.write("\n" + strings.Repeat(" ", len(d.prefix(""))))
+		}
+		d.write(textutil.Printable(line))
+	}
+}
+
+// textDone ends a text and prints one that had no pieces.
+func (d *Display) textDone(m *protocol.TextDone) {
+	if d.writing != m.ItemID {
+		d.line("assistant", m.Text)
+	}
+	d.closeText()
+	if m.Cut {
+		d.line("", "(cut off at the model's length limit)")
+	}
+}
+
+func (d *Display) closeText() {
+	if d.writing != "" {
+		d.writing = ""
+		d.write("\n")
+	}
+}
+
+// invitation prints how to continue by voice.
+func (d *Display) invitation(m *protocol.VoiceSessionStart) {
+	d.line("voice", "a voice session is ready until "+m.ExpiresAt.Local().Format("15:04:05")+": "+m.SessionID)
+	if m.PendingRequest != "" {
+		d.line("voice", "it begins with: "+m.PendingRequest)
+	}
+}
+
+// prompt asks for a line; who labels it.
+func (d *Display) prompt(who string) {
+	d.closeText()
+	d.write(d.prefix(who))
+}
+
+// line prints a line for a person, above the one being redrawn.
 func (d *Display) line(who, text string) {
-	if d.json == nil {
-		d.human.line(who, text)
+	if d.json != nil {
+		return
+	}
+	d.closeText()
+	if d.live != "" {
+		d.write("\r\x1b[K")
+		d.live = ""
+	}
+	d.write(textutil.Printable(d.prefix(who)+text) + "\n")
+}
+
+func (d *Display) prefix(who string) string {
+	return fmt.Sprintf("%6.1f s  %-9s  ", float64(d.lastAtMS)/1000, who)
+}
+
+func (d *Display) write(s string) {
+	if d.err == nil {
+		_, d.err = io.WriteString(d.w, s)
 	}
 }
 
 // report prints a conversation's report and joins failure with write errors.
 func (d *Display) report(r Report, failure error) error {
 	if d.json == nil {
-		return errors.Join(failure, d.human.Report(r))
+		d.table(r)
+		return errors.Join(failure, d.err)
 	}
 	last := struct {
 		Event string `json:"event"`
@@ -66,7 +352,21 @@ func (d *Display) report(r Report, failure error) error {
 		last.Error = failure.Error()
 	}
 	d.encode(last)
-	return errors.Join(failure, d.jsonErr)
+	return errors.Join(failure, d.err)
+}
+
+// table prints unfinished lines and the table of a report.
+func (d *Display) table(r Report) {
+	for _, m := range d.unfinal {
+		d.line(m.Role, m.Text+" …")
+	}
+	d.unfinal = nil
+	if d.live != "" {
+		d.line("", "")
+	}
+	if len(r.Turns) > 0 {
+		d.write("\n" + Table(r))
+	}
 }
 
 // Show runs and prints a conversation. The audio heard is written to keep as WAV, and keep is closed; nil discards

@@ -101,7 +101,7 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 		t.Errorf("%d bytes were heard, and %d without a loss; the same: %v", len(broken.Audio), len(whole.Audio), bytes.Equal(broken.Audio, whole.Audio))
 	}
 	var shown bytes.Buffer
-	p := NewPrinter(&shown, false, 80)
+	p := NewDisplay(&shown, false)
 	for _, e := range events {
 		p.Event(e)
 	}

@@ -33,17 +33,17 @@ func conversation() []Event {
 func printed(t *testing.T, events []Event, r Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	p := NewPrinter(&out, false, 0)
+	p := NewDisplay(&out, false)
 	for _, e := range events {
 		p.Event(e)
 	}
-	if err := p.Report(r); err != nil {
+	if err := p.report(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-func TestPrinterOffATerminal(t *testing.T) {
+func TestDisplayOffATerminal(t *testing.T) {
 	want := strings.Join([]string{
 		"   0.0 s  session    gemini, model m, s-1",
 		"   0.4 s  turn 1     speaking q.wav",
@@ -58,9 +58,9 @@ func TestPrinterOffATerminal(t *testing.T) {
 	}
 }
 
-func TestPrinterRedrawsOnATerminal(t *testing.T) {
+func TestDisplayRedrawsOnATerminal(t *testing.T) {
 	var out bytes.Buffer
-	p := NewPrinter(&out, true, 36)
+	p := &Display{w: &out, terminal: true, width: 36}
 	for _, e := range conversation()[3:8] {
 		p.Event(e)
 	}
