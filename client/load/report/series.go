@@ -37,7 +37,7 @@ func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	running := c.segments[len(c.segments)-1]
-	running.sessions = max(running.sessions, c.LiveNow())
+	running.Sessions = max(running.Sessions, c.LiveNow())
 	now := point{answers: c.Count(Answered) + c.Count(Interrupted), tools: c.Count(ToolCalls), problems: c.problemCount()}
 	c.series = append(c.series, Point{
 		AtMS: sinceStart.Milliseconds(), Sessions: c.LiveNow(),
@@ -67,13 +67,11 @@ type Segment struct {
 	First Summary `json:"first_audio"`
 }
 
-// segment is the segment being measured.
+// segment measures a segment.
 type segment struct {
-	began    time.Duration
-	problems int64 // before it
-	sessions int64 // at most
-	first    *histogram
-	over     Segment
+	Segment
+	before int64 // problems before it
+	first  *histogram
 }
 
 func (c *Collector) segment() *segment {
@@ -87,16 +85,15 @@ func (c *Collector) NextSegment(sinceStart time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endSegment(sinceStart)
-	c.segments = append(c.segments, &segment{began: sinceStart, problems: c.problemCount(), first: newHistogram()})
+	c.segments = append(c.segments, &segment{
+		Segment: Segment{FromMS: sinceStart.Milliseconds()}, before: c.problemCount(), first: newHistogram(),
+	})
 }
 
 // endSegment records the running segment; the caller holds the mutex.
 func (c *Collector) endSegment(sinceStart time.Duration) {
 	s := c.segments[len(c.segments)-1]
-	s.over = Segment{
-		FromMS: s.began.Milliseconds(), ToMS: sinceStart.Milliseconds(), Sessions: s.sessions,
-		Problems: c.problemCount() - s.problems,
-	}
+	s.ToMS, s.Problems = sinceStart.Milliseconds(), c.problemCount()-s.before
 }
 
 // problemCount counts all problems; the caller holds the mutex.
@@ -115,10 +112,9 @@ func (c *Collector) Segments(sinceStart time.Duration) []Segment {
 	c.endSegment(sinceStart)
 	var out []Segment
 	for _, s := range c.segments {
-		over := s.over
-		over.First = s.first.summary()
-		over.First.Curve = nil
-		out = append(out, over)
+		s.First = s.first.summary()
+		s.First.Curve = nil
+		out = append(out, s.Segment)
 	}
 	return out
 }

@@ -57,38 +57,41 @@ var other = map[string]value{
 		good, turns := r.Counters["answered"]+r.Counters["interrupted"], r.Counters["turns"]-r.Counters["cut"]
 		return measured{100 * ratio(float64(good), float64(turns)), turns > 0}
 	}},
-	"cpu":         {unitPercent, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.CPU }) }},
-	"rss":         {unitMB, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.RSSMB }) }},
-	"rss_growth":  {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.RSSMB }) }},
-	"heap_growth": {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.HeapMB }) }},
-	"goroutine_growth": {unitPercent, func(r *Report) measured {
-		return grown(r,
-			func(s State) float64 { return float64(s.Goroutines) })
-	}},
-	"fd_growth":          {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.FDs) }) }},
-	"audit_missing":      {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Expected - a.Found }) }},
-	"side_effects_twice": {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Twice }) }},
+	"cpu":                ofResources(unitPercent, func(x *Resources) float64 { return x.CPU }),
+	"rss":                ofResources(unitMB, func(x *Resources) float64 { return x.RSSMB }),
+	"rss_growth":         ofGrowth(func(s State) float64 { return s.RSSMB }),
+	"heap_growth":        ofGrowth(func(s State) float64 { return s.HeapMB }),
+	"goroutine_growth":   ofGrowth(func(s State) float64 { return float64(s.Goroutines) }),
+	"fd_growth":          ofGrowth(func(s State) float64 { return float64(s.FDs) }),
+	"audit_missing":      ofAudit(func(a *Audit) int64 { return a.Expected - a.Found }),
+	"side_effects_twice": ofAudit(func(a *Audit) int64 { return a.Twice }),
 }
 
-func ofAudit(r *Report, get func(*Audit) int64) measured {
-	if r.Audit == nil || r.Audit.Problem != "" {
-		return measured{}
-	}
-	return measured{float64(get(r.Audit)), true}
+func ofAudit(get func(*Audit) int64) value {
+	return value{unitCount, func(r *Report) measured {
+		if r.Audit == nil || r.Audit.Problem != "" {
+			return measured{}
+		}
+		return measured{float64(get(r.Audit)), true}
+	}}
 }
 
-func ofResources(r *Report, get func(*Resources) float64) measured {
-	if r.Resources == nil {
-		return measured{}
-	}
-	return measured{get(r.Resources), true}
+func ofResources(u unit, get func(*Resources) float64) value {
+	return value{u, func(r *Report) measured {
+		if r.Resources == nil {
+			return measured{}
+		}
+		return measured{get(r.Resources), true}
+	}}
 }
 
-func grown(r *Report, get func(State) float64) measured {
-	if r.Resources == nil || get(r.Resources.Start) == 0 {
-		return measured{}
-	}
-	return measured{growth(get(r.Resources.Start), get(r.Resources.End)), true}
+func ofGrowth(get func(State) float64) value {
+	return value{unitPercent, func(r *Report) measured {
+		if r.Resources == nil || get(r.Resources.Start) == 0 {
+			return measured{}
+		}
+		return measured{growth(get(r.Resources.Start), get(r.Resources.End)), true}
+	}}
 }
 
 // soundNames returns underruns_60_per_min and the like.
