@@ -78,7 +78,7 @@ func (w *watch) vars(ctx context.Context, collect bool) (process.Vars, error) {
 	return process.ReadVars(ctx, w.client, w.debug, collect)
 }
 
-// begin measures the process before the first call, after the gateway has come to rest.
+// begin measures the process at rest, before the first call.
 func (w *watch) begin(ctx context.Context) {
 	w.fewest = 0
 	w.start = w.state(ctx)

@@ -232,7 +232,8 @@ func (c *connection) move(now time.Time) {
 	}
 }
 
-// follow resumes at once on the session's new gateway. If sessions move again soon, the client pauses before it follows.
+// follow resumes at once on the session's new gateway. If sessions move again soon, the client pauses before it
+// follows.
 func (c *connection) follow(now time.Time, err error) {
 	c.act = Move
 	c.lose(now, err)

@@ -100,8 +100,9 @@ func (i *Item) unseen(pcm []byte) []byte {
 	return pcm[n:]
 }
 
-// resume handles audio.start of a known item, whose audio continues at a position after a resume. It reports whether the
-// item is known. Even a finished item may continue: the gateway rounds positions down, so less than 1 ms is ignored.
+// resume handles audio.start of a known item, whose audio continues at a position after a resume. It reports whether
+// the item is known. Even a finished item may continue: the gateway rounds positions down, so less than 1 ms is
+// ignored.
 func (p *player) resume(now time.Time, m *protocol.AudioStart) bool {
 	i := cmp.Or(find(p.queue, m.ItemID), find(p.over, m.ItemID))
 	switch {
@@ -224,8 +225,8 @@ func (p *player) expectSnapshot() {
 	}
 }
 
-// endSnapshot handles the end of a snapshot. An item that it did not announce is complete; its received audio is played to
-// the end.
+// endSnapshot handles the end of a snapshot. An item that it did not announce is complete; its received audio is played
+// to the end.
 func (p *player) endSnapshot(now time.Time) {
 	for _, i := range slices.Clone(p.queue) {
 		if !i.unconfirmed || i.ended {

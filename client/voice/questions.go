@@ -156,7 +156,8 @@ func (s *questions) expectSnapshot() {
 	}
 }
 
-// endSnapshot handles the end of a snapshot: questions that it did not repeat are over. It reports whether there were any.
+// endSnapshot handles the end of a snapshot: questions that it did not repeat are over. It reports whether there were
+// any.
 func (s *questions) endSnapshot(now time.Time) bool {
 	return s.remove(now, func(q question) bool { return q.unconfirmed })
 }

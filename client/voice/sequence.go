@@ -1,6 +1,6 @@
 package voice
 
-// window is how far back a repeated message is recognised: as far as a gateway replays (docs/protocol.md).
+// window is the number of messages that a gateway can replay (docs/protocol.md).
 const window = 1024
 
 // perAttempt is how many sequence numbers a failed attempt may use up: its session.started, and announcements of
