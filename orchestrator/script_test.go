@@ -312,14 +312,14 @@ func (w words) restored() Input {
 	if w.has("notice") {
 		m.Notices = []Notice{{Text: w.text("notice")}}
 		if w.has("result") {
-			m.Notices[0].Record = &audit.Record{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("result"), ToolID: "write", OK: true}
+			m.Notices[0].Record = &audit.Record{Event: audit.EventTool, TurnID: m.Turn, ToolCall: audit.ToolCall{CallID: w.id("result")}, ToolID: "write", OK: true}
 		}
 	}
 	for text := range strings.FieldsFuncSeq(w.text("contexts"), func(r rune) bool { return r == ',' }) {
 		m.Contexts = append(m.Contexts, text)
 	}
 	if w.has("unsent") {
-		m.Unsent = []*audit.Record{{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("unsent"), ToolID: "write", OK: true, Delivered: true}}
+		m.Unsent = []*audit.Record{{Event: audit.EventTool, TurnID: m.Turn, ToolCall: audit.ToolCall{CallID: w.id("unsent")}, ToolID: "write", OK: true, Delivered: true}}
 	}
 	var unheard []Unheard
 	if w.has("seq") {

@@ -20,9 +20,9 @@ func TestWhatWaitsIsNotDelivered(t *testing.T) {
 	var lost []string
 	u.unsent = func(r *audit.Record) { lost = append(lost, r.CallID) }
 	u.pushCommand(transport.Respond{}, nil)
-	u.pushCommand(transport.ToolResult{}, &audit.Record{CallID: "queued"})
+	u.pushCommand(transport.ToolResult{}, &audit.Record{ToolCall: audit.ToolCall{CallID: "queued"}})
 	u.close()
-	u.pushCommand(transport.ToolResult{}, &audit.Record{CallID: "late"})
+	u.pushCommand(transport.ToolResult{}, &audit.Record{ToolCall: audit.ToolCall{CallID: "late"}})
 	u.close()
 	if want := []string{"queued", "late"}; !slices.Equal(lost, want) {
 		t.Errorf("%q are told as not sent, want %q", lost, want)

@@ -73,7 +73,7 @@ func TestAuditTellsTornLine(t *testing.T) {
 	}
 	var out, complaints bytes.Buffer
 	code := Run(t.Context(), Process{Args: []string{"audit", "--file", path}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints})
-	if code != exitOK || !strings.Contains(complaints.String(), "the last line is not complete") || out.Len() > 0 {
+	if code != exitOK || !strings.Contains(complaints.String(), "the last line is incomplete") || out.Len() > 0 {
 		t.Errorf("exit code %d, %q, %q", code, out.String(), complaints.String())
 	}
 }

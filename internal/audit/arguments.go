@@ -10,13 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Arguments says how much of a call's arguments is written. Any value other than the
-// constants counts as ArgumentsNone.
+// Arguments selects how much of a call's arguments is written. An unknown value, or none, means ArgumentsNone.
 type Arguments string
 
 // The values of Arguments.
 const (
-	// ArgumentsNone leaves them out. The zero value means the same.
 	ArgumentsNone Arguments = "none"
 	// ArgumentsRedacted writes their names and kinds, and no values.
 	ArgumentsRedacted Arguments = "redacted"
@@ -27,21 +25,19 @@ const (
 const (
 	maxArgs = 16 << 10 // bytes of arguments that ArgumentsFull writes
 
-	// The bounds of redacted arguments: values in all, items of one list, names of one object,
-	// levels, and characters of a name.
-	maxNodes = 64
-	maxItems = 8
-	maxNames = 32
-	maxDepth = 6
-	maxName  = 64
-	// maxRedacted is how many bytes of arguments are read for redaction.
-	maxRedacted = 1 << 20
+	// The bounds of redacted arguments.
+	maxNodes    = 64 // values in all
+	maxItems    = 8  // of one list
+	maxNames    = 32 // of one object
+	maxDepth    = 6
+	maxName     = 64      // characters of a name
+	maxRedacted = 1 << 20 // bytes before redaction
 )
 
-// kept says whether anything of the arguments is written.
+// kept reports whether the audit has arguments at all.
 func (a Arguments) kept() bool { return a == ArgumentsRedacted || a == ArgumentsFull }
 
-// render returns what is written of a call's arguments: valid JSON, or nothing.
+// render returns the written form of a call's arguments: valid JSON, or nothing.
 func (a Arguments) render(args json.RawMessage) json.RawMessage {
 	switch {
 	case !a.kept() || len(args) == 0:
@@ -58,8 +54,7 @@ func (a Arguments) render(args json.RawMessage) json.RawMessage {
 
 func marker(text string) json.RawMessage { return json.RawMessage(strconv.Quote(text)) }
 
-// withoutValues keeps the shape of JSON: names, lists and kinds, no values. The result has at
-// most a few KiB.
+// withoutValues replaces the values in JSON by their kinds. The result has at most a few KiB.
 func withoutValues(args json.RawMessage) json.RawMessage {
 	if len(args) > maxRedacted {
 		return marker(fmt.Sprintf("<arguments, %d bytes>", len(args)))
@@ -75,14 +70,13 @@ func withoutValues(args json.RawMessage) json.RawMessage {
 	return r.out.Bytes()
 }
 
-// redactor writes the shape of a value.
 type redactor struct {
 	out  bytes.Buffer
 	left int // values that may still be written
 }
 
 func (r *redactor) text(format string, args ...any) {
-	// Names were checked and kinds are ours, so JSON needs no escaping here.
+	// plainName has checked the names, and kinds need no escaping.
 	r.out.WriteString(`"` + fmt.Sprintf(format, args...) + `"`)
 }
 
@@ -141,8 +135,7 @@ func (r *redactor) object(object map[string]any, depth int) {
 		if plainName(name) {
 			r.text("%s", name)
 		} else {
-			// A model may put what was said into a name that it invents. The number keeps two such
-			// names apart.
+			// A model may invent a name that quotes the user. The number makes the replacement unique.
 			r.text("<name %d, %s>", i+1, count(utf8.RuneCountInString(name), "character"))
 		}
 		r.out.WriteByte(':')
@@ -151,7 +144,7 @@ func (r *redactor) object(object map[string]any, depth int) {
 	r.out.WriteByte('}')
 }
 
-// plainName says whether a name is one that a tool's author would give a parameter.
+// plainName reports whether a name looks like a parameter of a tool's schema.
 func plainName(name string) bool {
 	if name == "" || len(name) > maxName {
 		return false
@@ -164,7 +157,7 @@ func plainName(name string) bool {
 	return name[0] < '0' || name[0] > '9'
 }
 
-// count is a number with its noun.
+// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

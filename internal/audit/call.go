@@ -11,51 +11,47 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Call is everything that the record of a tool call is made from, by voice and by text. The
-// session and its user are added to the Record.
+// Call describes a finished tool call, by voice or by text. The caller of Record adds the session and its user.
 type Call struct {
 	At time.Time
-	// Agent is in whose name the call was made, AgentVersion the version of its document; empty if that is
-	// for the conversation to say.
+	// Agent made the call; AgentVersion is the version of its document. Both are empty if the caller of Record adds
+	// them.
 	Agent, AgentVersion string
-	// Tools are the tools of that agent; nil if it has none.
-	Tools *registry.Snapshot
-	// Tool is what ran, or was asked for.
-	Tool           string
-	Mode           spec.Mode
-	Turn           int
-	ID, ProviderID string
-	// Parent is the call whose tool has made this one; empty for one of the model.
+	Tools               *registry.Snapshot // of the agent; may be nil
+	Tool                string             // as called, even if it does not exist
+	Mode                spec.Mode
+	Turn                int
+	ID, ProviderID      string
+	// Parent is the call whose tool made this one; empty for a call by the model.
 	Parent        string
 	Key, Business string
-	// Args are the arguments that ran, in canonical JSON; nil if nothing was prepared.
-	Args     json.RawMessage
-	Budget   json.RawMessage
-	Envelope registry.Envelope
-	// Applied and Refused are its intents; Why is the reason of the last refusal.
+	Args          json.RawMessage // that ran, in canonical JSON; nil if nothing was prepared
+	Budget        json.RawMessage
+	Envelope      registry.Envelope
+	// Why is the reason of the last of the Refused intents.
 	Applied, Refused []registry.Intent
 	Why              string
-	// NotDelivered says why the model was not given the answer; empty if it was.
+	// NotDelivered is the reason why the model did not get the answer; empty if it did.
 	NotDelivered string
-	// ConfirmedBy and Reference are those of an approval.
+	// ConfirmedBy, Reference and Waited describe an approval.
 	ConfirmedBy, Reference string
-	// Queued and Waited are those of the Record.
-	Queued, Waited time.Duration
+	Waited                 time.Duration
+	Queued                 time.Duration
 }
 
-// Record returns the line of the call.
+// Record returns the call's record.
 func (c Call) Record() Record {
 	env := c.Envelope
 	r := Record{
 		Event: EventTool, Time: c.At.UTC().Truncate(time.Millisecond), ToolID: c.Tool, Mode: c.Mode,
 		Agent: c.Agent, AgentVersion: c.AgentVersion,
-		TurnID: c.Turn, CallID: c.ID, ParentCallID: c.Parent, ProviderCallID: c.ProviderID,
-		IdempotencyKey: c.Key, BusinessKey: hashed(c.Business),
+		TurnID: c.Turn, ToolCall: ToolCall{CallID: c.ID, ParentCallID: c.Parent, ProviderCallID: c.ProviderID,
+			IdempotencyKey: c.Key, BusinessKey: hashed(c.Business)},
 		DurationMS: env.Meta.DurationMS, OK: env.OK, Budget: c.Budget,
 		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,
 		Intents: intentTypes(c.Applied), Refused: intentTypes(c.Refused), Why: c.Why,
 		Delivered: c.NotDelivered == "", NotDelivered: c.NotDelivered, Args: c.Args,
-		Evidence: env.Evidence, Queued: c.Queued, Waited: c.Waited,
+		Evidence: env.Evidence, Queued: c.Queued, Approval: Approval{Waited: c.Waited},
 	}
 	if c.Tools != nil {
 		r.RegistryVersion = c.Tools.Version()
@@ -81,13 +77,13 @@ func (c Call) Record() Record {
 // executorClient is the Executor of tools that the client runs.
 const executorClient = "client"
 
-// Spent returns the record of what was used; why is the reason why a session ended.
+// Spent returns a record of usage; why is the reason for the end of a session.
 func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
 	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true,
-		Spent: &sum, Prices: prices, Why: why}
+		Usage: Usage{Spent: &sum, Prices: prices}, Why: why}
 }
 
-// hashed names a business key without revealing the arguments that it is made of.
+// hashed returns an id of a business key that does not reveal the arguments in it.
 func hashed(key string) string {
 	if key == "" {
 		return ""

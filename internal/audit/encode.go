@@ -17,23 +17,19 @@ import (
 const TimeLayout = "2006-01-02T15:04:05.000Z"
 
 const (
-	// MaxLine is the longest line that a Log writes, in bytes with its line break.
-	// Readers skip longer ones.
+	// MaxLine is the longest line that a Log writes, in bytes with its line break. Readers skip longer lines.
 	MaxLine = 128 << 10
-	// maxString is how many bytes of one string of a record are written: a model may invent a
-	// tool's name of any length.
+
+	// The bounds of a record, in bytes except maxList. A model may invent a tool's name of any length.
 	maxString = 512
-	// maxBudget bounds the account of a budget, in bytes.
 	maxBudget = 4 << 10
-	// maxNote bounds what a tool says of a call, in bytes.
-	maxNote = 8 << 10
-	// maxList is how many clamped arguments, intents or ids are written, maxIntent bounds an
-	// intent's name and maxID the id of a record, in bytes.
-	maxList, maxIntent, maxID = 32, 64, 128
+	maxNote   = 8 << 10
+	maxIntent = 64
+	maxID     = 128 // of a record in Evidence
+	maxList   = 32  // clamped arguments, intents or ids
 )
 
-// MarshalJSON writes the record as it stands in the audit, with its time in UTC and
-// in milliseconds, however long it is.
+// MarshalJSON returns the record as a line of the audit, without the bounds of a Log.
 func (r Record) MarshalJSON() ([]byte, error) {
 	b, err := marshal(r)
 	return bytes.TrimSuffix(b, []byte{'\n'}), err
@@ -41,11 +37,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 
 // marshal writes a record and a line break.
 func marshal(r Record) ([]byte, error) {
-	type plain Record // without the method, which would call itself
+	type plain Record // without MarshalJSON, which would call itself
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	// The outer fields hide those of the same name, and come first.
+	// The outer fields come first and hide those of the same name.
 	err := encoder.Encode(struct {
 		Event Event  `json:"event"`
 		Time  string `json:"time"`
@@ -54,27 +50,26 @@ func marshal(r Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// encode makes a record's line, with its line break. It cannot fail: a part that cannot be
-// written, or is too long, is left out or cut, and the record itself says so.
+// encode returns a record's line, with its line break. It leaves out invalid parts and cuts or leaves out long ones, so
+// it cannot fail.
 func encode(r *Record, a Arguments) []byte {
 	bounded := *r
 	bound(&bounded)
 	bounded.Args = a.render(r.Args)
 	if line, err := marshal(bounded); err == nil && len(line) <= MaxLine {
-		return logging.Tokens(line) // a model may write one as an argument
+		return logging.Tokens(line) // a model may write a token as an argument
 	}
-	// Only the raw JSON and the numbers in it can be invalid or that long.
+	// Only raw JSON and the numbers in it can be invalid or that long.
 	bounded.Args, bounded.Budget, bounded.Clamped, bounded.NoteData = nil, nil, nil, nil
 	line, err := marshal(bounded)
-	if err != nil { // only strings, numbers and booleans are left, so this cannot happen
+	if err != nil { // impossible: only strings, numbers and booleans are left
 		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool,
 			r.Time.UTC().Format(TimeLayout))
 	}
 	return line
 }
 
-// bound cuts what somebody outside may have made too long. Args are bounded when they are
-// rendered.
+// bound cuts values from outside that are too long, except Args, which render bounds.
 func bound(r *Record) {
 	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), spec.Category(short(string(r.Category))), spec.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
@@ -116,8 +111,7 @@ func cut(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// boundClamped keeps at most as many clamped arguments as a schema may have. An invalid number,
-// or one that is longer than anybody would write it, becomes 0.
+// boundClamped keeps at most maxList clamped arguments. An invalid or very long number becomes 0.
 func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamped {
 	kept := make(map[string]registry.Clamped, min(len(clamped), maxList))
 	for _, name := range slices.Sorted(maps.Keys(clamped)) {
@@ -133,7 +127,6 @@ func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamp
 	return kept
 }
 
-// boundIDs bounds the number and the length of ids of records.
 func boundIDs(ids []string) []string {
 	var kept []string
 	for _, id := range ids[:min(len(ids), maxList)] {

@@ -28,19 +28,18 @@ func fullRecord() Record {
 		Event: EventTool, Time: time.Date(2026, 11, 20, 11, 0, 0, 120_999_999, time.FixedZone("", 3600)),
 		ToolID: "kb_search", ToolVersion: "1.2.0", ToolVariant: "kb_search_next", RegistryVersion: "1.0.0a1b2c3d", Category: spec.CategoryRetrieval, Mode: spec.ModeVoice,
 		SessionID: "voice-q3kd7hz2", UserID: "ada", ConversationID: "conv-7", Agent: "default", AgentVersion: "5f2c9a1e", From: "reception", TurnID: 4,
-		CallID: "call-9", ParentCallID: "call_1", ProviderCallID: "call_Xy12", IdempotencyKey: "provider:call_Xy12", Executor: "client", BusinessKey: "9f86d081884c7d65",
+		ToolCall:   ToolCall{CallID: "call-9", ParentCallID: "call_1", ProviderCallID: "call_Xy12", IdempotencyKey: "provider:call_Xy12", Executor: "client", BusinessKey: "9f86d081884c7d65"},
 		DurationMS: 84, OK: true, ErrorType: registry.ErrorTransient, PartialSideEffects: true,
 		Budget:   json.RawMessage(`{"retrieval":{"used":1,"limit":2},"total":{"used":2,"limit":3},"tool_time_ms":{"used":84,"limit":1500}}`),
 		Clamped:  map[string]registry.Clamped{"top_k": {Requested: "10", Applied: 3}},
 		CacheHit: true, OriginalTurn: 3,
-		Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1",
-		Intents: []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
+		Approval: Approval{Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1"},
+		Intents:  []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
 		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, Note: "order.picked", NoteData: json.RawMessage(`{"parts":3}`), Job: "job-k3v9x2abq7m4t6wz", Delivered: true, NotDelivered: "superseded", Again: true,
-		Spent: &cost.Sum{
+		Usage: Usage{Spent: &cost.Sum{
 			Amount: cost.Amount{Micros: 41370, Unpriced: 1}, Sessions: 1, Turns: 3, VoiceMS: 64000,
 			Tokens: cost.Usage{InputText: 1, InputAudio: 2, InputImage: 3, CachedText: 4, CachedAudio: 5, CachedImage: 6, OutputText: 7, OutputAudio: 8},
-		},
-		Prices: "2026-11-25", KeyID: "key:4f9a01bc",
+		}, Prices: "2026-11-25", KeyID: "key:4f9a01bc"},
 		Args: json.RawMessage("{\"query\": \"<tea> & \u2028biscuits\",\n\"top_k\": 3}"),
 	}
 }
@@ -72,8 +71,8 @@ func TestRecordsFormStands(t *testing.T) {
 			t.Errorf("%s: json.Marshal gives %s, %v", name, plain, err)
 		}
 	}
-	for i := range reflect.TypeFor[Record]().NumField() {
-		if f := reflect.TypeFor[Record]().Field(i); f.Tag.Get("json") != "-" && reflect.ValueOf(fullRecord()).Field(i).IsZero() {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Record]()) {
+		if f.Tag.Get("json") != "-" && reflect.ValueOf(fullRecord()).FieldByIndex(f.Index).IsZero() {
 			t.Errorf("the full record lacks %s", f.Name)
 		}
 	}
@@ -103,8 +102,8 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	}
 	worst := Record{
 		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, ToolVariant: evil, RegistryVersion: evil, Category: spec.Category(evil), Mode: spec.Mode(evil),
-		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, CallID: evil, ParentCallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
-		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Prices: evil, KeyID: evil, Note: evil, Job: evil, NoteData: json.RawMessage("{broken"),
+		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, ToolCall: ToolCall{CallID: evil, ParentCallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil},
+		ErrorType: registry.ErrorType(evil), Approval: Approval{Confirmation: evil, ConfirmedBy: evil, Reference: evil}, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Usage: Usage{Prices: evil, KeyID: evil}, Note: evil, Job: evil, NoteData: json.RawMessage("{broken"),
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
 	for i := range 500 {

@@ -3,13 +3,12 @@ package audit
 import "errors"
 
 var (
-	// ErrLost says that records were given up when a Log was closed, because their place did not
-	// accept them in time.
+	// ErrLost means that Close gave up records, because their sink did not accept them in time.
 	ErrLost = errors.New("audit records are lost")
-	// ErrStuck says that a write had not returned when the time for closing was over.
-	ErrStuck = errors.New("a write of the audit does not return")
-	// ErrForeign says that a line is not a record of this package.
-	ErrForeign = errors.New("the line is no audit record")
-	// ErrPath says that the audit's file cannot be where it was asked for.
-	ErrPath = errors.New("the audit file cannot be used")
+	// ErrStuck means that a write had not returned when the context of Close ended.
+	ErrStuck = errors.New("an audit write hangs")
+	// ErrForeign means that a line is not a record of this package.
+	ErrForeign = errors.New("not an audit record")
+	// ErrPath means that the path of the audit file is unusable.
+	ErrPath = errors.New("cannot use the audit file")
 )

@@ -18,20 +18,18 @@ import (
 	"voicegw/config/setting"
 )
 
-// FileOptions say where a [File] is and when the next one begins.
+// FileOptions configure a [File].
 type FileOptions struct {
-	// Path of the live file. Its folder is created if it is missing. Required.
+	// Path is the live file; OpenFile creates a missing folder. Required.
 	Path string
-	// MaxBytes is the size at which a new file begins. Zero means defaults.AuditFileMB.
+	// MaxBytes is the size at which a new file begins. Zero means setting.AuditFileMB.
 	MaxBytes int64
-	// Keep is how many full files are kept. Zero means defaults.AuditFiles, a negative number all.
+	// Keep is the number of full files to keep. Zero means setting.AuditFiles, a negative number all.
 	Keep int
-	// MaxAge is how long full files are kept. If it is set, a new file begins every day, or
-	// after MaxAge if that is shorter, so that a record is removed at most that much later.
-	// Zero means for ever.
+	// MaxAge is how long to keep full files; zero means for ever. If it is set, a new file begins every day, or every
+	// MaxAge if that is shorter, so no record is kept for much longer.
 	MaxAge time.Duration
-	// Logger gets a line when a new file cannot be begun, or an old one cannot be removed. Nil
-	// means no logging.
+	// Logger gets a line when a file cannot be rotated or removed. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -43,12 +41,11 @@ const (
 	day         = 24 * time.Hour
 )
 
-// File is JSON lines that rotate: the live file has the name it was given, and a full one has
-// the UTC time of its end in its name ("audit-2026-11-20T10-00-00.000.jsonl"; somebody may
-// compress it later, to ".gz"). Only the owner can read new files; an existing file keeps its
-// mode, and hands its mode, owner and group on to the next one. If somebody moves or removes
-// the live file, a new one is begun. Only one File, of one process, may write to a path. Its
-// methods may be used concurrently.
+// File writes JSON lines to a live file and rotates it. The name of a full file has the UTC time of its end
+// ("audit-2026-11-20T10-00-00.000.jsonl"); an operator may compress it later, to ".gz". Only the owner can read a new
+// file. A file after a rotation has the mode, owner and group of the previous file. If the live file was moved or
+// removed, File creates a new one. Only one File of one process may write to a path. Its methods may be used
+// concurrently.
 type File struct {
 	// Fixed after OpenFile.
 	o       FileOptions
@@ -56,17 +53,16 @@ type File struct {
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex // guards the following fields
-	log     *os.File   // the live file; nil where none could be opened
+	log     *os.File   // the live file; nil if it could not be opened
 	closed  bool
 	size    int64       // of the live file, in bytes
 	begun   time.Time   // of the live file's first record
 	live    fs.FileInfo // of the live file
-	rotated time.Time   // the earliest time at which the last file was begun
-	moaned  time.Time   // when a failure was last logged
+	rotated time.Time   // of the last rotation
+	moaned  time.Time   // of the last log line about a failure
 }
 
-// OpenFile opens the file, or creates it. Its error is [ErrPath] and says what is wrong with
-// the path.
+// OpenFile opens or creates the file. Its error wraps [ErrPath] and the cause.
 func OpenFile(o FileOptions) (*File, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
@@ -74,7 +70,7 @@ func OpenFile(o FileOptions) (*File, error) {
 	o.Keep = cmp.Or(o.Keep, setting.AuditFiles)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Path == "" {
-		return nil, fmt.Errorf("audit: %w: it has no name", ErrPath)
+		return nil, fmt.Errorf("audit: %w: its path is empty", ErrPath)
 	}
 	f := &File{o: o, closing: make(chan struct{})}
 	if err := f.prepare(); err != nil {
@@ -87,15 +83,15 @@ func OpenFile(o FileOptions) (*File, error) {
 	return f, nil
 }
 
-// prepare opens the live file, which it creates if it is missing, reads its size and age, and
-// ends a line that a crash has torn. The caller holds mu, or is alone.
+// prepare opens or creates the live file, reads its size and age, and ends a line that a crash has torn. The caller
+// must hold mu, except in OpenFile.
 func (f *File) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(f.o.Path), 0o700); err != nil {
 		return err
 	}
-	// A device would be renamed once it is full.
+	// A rotation would rename a device.
 	if info, err := os.Stat(f.o.Path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file (%s is standard output)", f.o.Path, StdoutPath)
+		return fmt.Errorf("%s is not a regular file (use %s for standard output)", f.o.Path, StdoutPath)
 	}
 	file, err := os.OpenFile(f.o.Path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -118,7 +114,7 @@ func (f *File) look(file *os.File) error {
 		return nil
 	}
 	f.begun = info.ModTime()
-	// The first line is more precise: the file was changed long after it was begun.
+	// The time of the first record is more precise: the file may have changed long after its start.
 	if line, err := bufio.NewReaderSize(file, MaxLine).ReadSlice('\n'); err == nil {
 		if r, err := ParseLine(line); err == nil {
 			f.begun = r.Time
@@ -136,8 +132,8 @@ func (f *File) look(file *os.File) error {
 	return nil
 }
 
-// Write appends p, which must be whole lines, to the live file, or to a new one if the live
-// file would become too large. If no new file can be begun, the old one is used further.
+// Write appends whole lines to the live file, or to a new one if the live file would become too large. If it cannot
+// rotate, it appends to the old file.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +154,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// find notices that the live file was moved or removed, and begins a new one.
+// find creates a new live file if the old one was moved or removed.
 func (f *File) find() error {
 	info, err := os.Stat(f.o.Path)
 	if err == nil && f.log != nil && os.SameFile(info, f.live) {
@@ -167,11 +163,9 @@ func (f *File) find() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Everything written to the old file is complete: only the descriptor is closed.
 	return errors.Join(f.release(), f.prepare())
 }
 
-// release closes the live file.
 func (f *File) release() error {
 	if f.log == nil {
 		return nil
@@ -181,8 +175,8 @@ func (f *File) release() error {
 	return err
 }
 
-// rotate begins a new file. Two full files of the same millisecond would have the same name, and
-// the second would replace the first: then the old file is used further.
+// rotate begins a new file, at most one in a millisecond, because full files of the same millisecond would have the same
+// name.
 func (f *File) rotate() {
 	now := time.Now()
 	if now.UTC().Format(stampLayout) <= f.rotated.UTC().Format(stampLayout) {
@@ -192,17 +186,17 @@ func (f *File) rotate() {
 	full := strings.TrimSuffix(f.o.Path, ext) + "-" + now.UTC().Format(stampLayout) + ext
 	f.rotated = now
 	if err := os.Rename(f.o.Path, full); err != nil {
-		f.moan("the audit file cannot be rotated and grows", err)
+		f.moan("cannot rotate the audit file; it grows", err)
 		return
 	}
 	before := f.live
 	if err := errors.Join(f.release(), f.prepare(), f.inherit(before)); err != nil {
-		f.moan("the audit file cannot be begun anew", err)
+		f.moan("cannot start a new audit file", err)
 	}
 	f.removeSurplus()
 }
 
-// inherit gives a new live file the mode, the owner and the group of the one before.
+// inherit gives a new live file the mode, owner and group of the previous file.
 func (f *File) inherit(before fs.FileInfo) error {
 	if f.log == nil {
 		return nil
@@ -210,11 +204,11 @@ func (f *File) inherit(before fs.FileInfo) error {
 	return errors.Join(f.log.Chmod(before.Mode().Perm()), chown(f.log, before))
 }
 
-// removeSurplus removes the oldest full files beyond those that are kept.
+// removeSurplus removes the oldest full files beyond o.Keep.
 func (f *File) removeSurplus() {
 	full, err := fullFiles(f.o.Path)
 	if err != nil {
-		f.moan("old audit files cannot be found", err)
+		f.moan("cannot list old audit files", err)
 		return
 	}
 	if f.o.Keep > 0 && len(full) > f.o.Keep {
@@ -227,7 +221,7 @@ func (f *File) remove(full []fullFile) {
 	for _, name := range full {
 		for _, path := range []string{name.path, name.path + gzSuffix} {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				f.moan("an old audit file cannot be removed", err)
+				f.moan("cannot remove an old audit file", err)
 			}
 		}
 	}
@@ -242,8 +236,8 @@ func (f *File) moan(message string, err error) {
 	f.o.Logger.Error(message, slog.String("path", f.o.Path), slog.Any("error", err))
 }
 
-// keepTime begins new files and removes old ones when they are due, whether anything is written
-// or not. Close ends it and waits for it.
+// keepTime begins new files and removes old ones when they are due, even if Write is not called. Close ends it and
+// waits for it.
 func (f *File) keepTime() {
 	tick := time.NewTicker(max(min(f.span()/8, time.Hour), time.Second))
 	defer tick.Stop()
@@ -261,7 +255,7 @@ func (f *File) keepTime() {
 	}
 }
 
-// span is how much time one file may hold.
+// span returns the longest time from a file's first record to its last.
 func (f *File) span() time.Duration { return min(f.o.MaxAge, day) }
 
 // tidy begins a new file if the live one is too old, and removes full files that are too old.
@@ -271,7 +265,7 @@ func (f *File) tidy(now time.Time) {
 	}
 	full, err := fullFiles(f.o.Path)
 	if err != nil {
-		f.moan("old audit files cannot be found", err)
+		f.moan("cannot list old audit files", err)
 		return
 	}
 	f.remove(slices.DeleteFunc(full, func(name fullFile) bool { return now.Sub(name.ended) < f.o.MaxAge }))
@@ -292,13 +286,13 @@ func (f *File) Close() error {
 	return err
 }
 
-// fullFile is a file that has been rotated away.
+// fullFile is a rotated file.
 type fullFile struct {
-	path  string // without .gz, which it may get at any time
+	path  string // without .gz: an operator may compress the file at any time
 	ended time.Time
 }
 
-// fullFiles lists the full files that belong to a live one, the oldest first.
+// fullFiles lists the full files of a live file, the oldest first.
 func fullFiles(path string) ([]fullFile, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -316,20 +310,19 @@ func fullFiles(path string) ([]fullFile, error) {
 		}
 		ended, err := time.Parse(stampLayout, stamp)
 		if err != nil {
-			continue // somebody else's
+			continue // another program's
 		}
 		full = append(full, fullFile{filepath.Join(filepath.Dir(path), name), ended})
 	}
 	slices.SortFunc(full, func(a, b fullFile) int { return a.ended.Compare(b.ended) })
-	// A file that is being compressed exists twice.
+	// During compression a file exists twice.
 	return slices.Compact(full), nil
 }
 
-// StdoutPath is the path that stands for standard output, or input.
+// StdoutPath means standard output, or input.
 const StdoutPath = "-"
 
-// Stdout turns the process's standard output into a writer for [Options] whose Close does not
-// close it.
+// Stdout returns a writer to w for [Options]. Its Close does not close w.
 func Stdout(w io.Writer) io.WriteCloser { return keptOpen{w} }
 
 type keptOpen struct{ io.Writer }

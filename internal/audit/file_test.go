@@ -267,7 +267,7 @@ func TestWritesOnWithoutRoom(t *testing.T) {
 	}
 	ids, _ := idsOf(t, path)
 	same(t, "the audit", ids, calls(0, 5))
-	if n := len(logged.with("cannot be rotated")); n != 1 {
+	if n := len(logged.with("cannot rotate the audit file")); n != 1 {
 		t.Errorf("logged %d times, want once: %q", n, logged.lines)
 	}
 }

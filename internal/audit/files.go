@@ -14,15 +14,15 @@ import (
 
 // FollowOptions configure [Follow].
 type FollowOptions struct {
-	// Every is how often it looks for new lines. Zero means 250 ms.
+	// Every is the interval between two looks for new lines. Zero means 250 ms.
 	Every time.Duration
-	// CaughtUp, if not nil, is called once, when all existing lines have been read.
+	// Follow calls CaughtUp once, after it has read all existing lines. It may be nil.
 	CaughtUp func() error
 }
 
-// ReadFiles reads the full files of an audit and the live one at path, the oldest records first,
-// as [Read] does, while others may write to it and rotate it. The error is fs.ErrNotExist if
-// there is no file. It ends with ctx.
+// ReadFiles reads the full files of an audit and the live file at path, the oldest records first, as [Read] does. A
+// gateway may write and rotate the file in the meantime. The error is fs.ErrNotExist if there is no file. ReadFiles
+// stops when ctx is done.
 func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (Report, error) {
 	t := newTail(ctx, path, f)
 	defer t.close()
@@ -36,8 +36,8 @@ func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (
 	return t.report, err
 }
 
-// Follow reads as [ReadFiles] does and then continues with new lines, through rotations, until
-// ctx ends, which is not an error. The live file need not exist yet.
+// Follow reads as [ReadFiles] does and then continues with new lines, through rotations. It returns nil when ctx is
+// done. The live file need not exist yet.
 func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []byte) error) (Report, error) {
 	if o.Every <= 0 {
 		o.Every = 250 * time.Millisecond
@@ -66,21 +66,20 @@ func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []
 	}
 }
 
-// tail reads an audit from its oldest file to the end of the live one, and continues from
-// there.
+// tail reads an audit from its oldest file to the end of the live file, and continues there.
 type tail struct {
 	path   string
 	f      func(Record, []byte) error
 	report Report
-	files  int // the opened ones
+	files  int // opened so far
 
 	live    *os.File // nil while there is no live file
 	info    fs.FileInfo
 	scanner *scanner
-	known   []fullFile // the full files at the moment when live was opened
+	known   []fullFile // the full files when live was opened
 }
 
-// newTail returns a tail; each of its steps ends when ctx does.
+// newTail returns a tail that stops when ctx is done.
 func newTail(ctx context.Context, path string, f func(Record, []byte) error) *tail {
 	return &tail{path: path, f: func(r Record, line []byte) error {
 		if ctx.Err() != nil {
@@ -97,7 +96,7 @@ func (t *tail) close() {
 	}
 }
 
-// turn reads all that is there now, and reports whether there is a live file.
+// turn reads everything that exists now. It reports whether there is a live file.
 func (t *tail) turn() (bool, error) {
 	for {
 		if t.live != nil {
@@ -115,8 +114,7 @@ func (t *tail) turn() (bool, error) {
 	}
 }
 
-// gone says whether the live file has become a full one, or was removed. A file that was
-// truncated is read again from its beginning.
+// gone reports whether the live file was rotated or replaced. It rewinds a truncated file.
 func (t *tail) gone() (bool, error) {
 	info, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,8 +135,8 @@ func (t *tail) gone() (bool, error) {
 	return false, nil
 }
 
-// move continues with the present live file, through the full files between it and the previous
-// one. It reports whether there is a live file.
+// move reads the full files since the previous live file and opens the present one. It reports whether there is a live
+// file.
 func (t *tail) move() (bool, error) {
 	live, full, err := t.open()
 	if err != nil {
@@ -177,8 +175,7 @@ func closeIf(f *os.File) error {
 	return f.Close()
 }
 
-// finish reads the rest of the previous live file: the lines that were written to it after the
-// last look and before it was renamed.
+// finish reads the rest of the previous live file: lines that came between the last look and the rename.
 func (t *tail) finish() error {
 	if err := t.scanner.each(&t.report, t.f); err != nil {
 		return err
@@ -186,14 +183,14 @@ func (t *tail) finish() error {
 	torn := t.report.Torn
 	err := t.scanner.last(&t.report, t.f)
 	if t.report.Torn && !torn {
-		t.report.Foreign++ // no longer at the end of the audit
+		t.report.Foreign++ // the torn line is no longer the last
 		t.report.Torn = false
 	}
 	return err
 }
 
-// without removes the previous live file, which has been read, from the list: it is the same
-// file or, once compressed, the first new one.
+// without removes the previous live file from the list, because finish has read it. After compression it is not the
+// same file, but still the first new one.
 func (t *tail) without(between []fullFile) []fullFile {
 	for i, f := range between {
 		if info, err := os.Stat(f.path); err == nil && os.SameFile(info, t.info) {
@@ -208,11 +205,10 @@ func (t *tail) without(between []fullFile) []fullFile {
 	return between
 }
 
-// tries is how often the files may be renamed while they are being listed.
-const tries = 100
+const tries = 100 // of open, against rotations
 
-// open opens the live file and lists the full ones at one moment: a file that is rotated in
-// between would be missed, or read twice.
+// open opens the live file and lists the full files as of the same time. After a rotation in between the caller would
+// miss a file or read it twice, so open tries again.
 func (t *tail) open() (*os.File, []fullFile, error) {
 	for range tries {
 		before, err := fullFiles(t.path)
@@ -237,11 +233,11 @@ func (t *tail) open() (*os.File, []fullFile, error) {
 			return nil, nil, fmt.Errorf("audit: %w", err)
 		}
 	}
-	return nil, nil, fmt.Errorf("audit: %s: the files are renamed faster than they can be listed", t.path)
+	return nil, nil, fmt.Errorf("audit: %s: the gateway rotates the files faster than they can be listed", t.path)
 }
 
-// full reads a full file. An unreadable one is reported and does not end the reading; a missing
-// one was removed because of its age.
+// full reads a full file. It skips a missing file, which was removed because of its age, and adds an unreadable one to
+// the report.
 func (t *tail) full(f fullFile) error {
 	r, err := openFull(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,25 +10,21 @@ import (
 	"voicegw/registry"
 )
 
-// Filter selects records. A zero field accepts every record; a record must match all fields
-// that are set.
+// Filter selects records that match all of its fields. A zero field matches every record.
 type Filter struct {
 	// Session is the session's id, or its beginning.
 	Session string
 	User    string
 	Tool    string
 	Event   Event
-	// Since is the earliest accepted time, Until the first time that is too late.
+	// Since is the earliest accepted time, Until the first later time that is not accepted.
 	Since, Until time.Time
-	// Failed accepts records that are not OK.
-	Failed bool
-	// Errors accepts records that failed with one of these types.
-	Errors []registry.ErrorType
-	// Undelivered accepts calls whose answer the model was not given.
-	Undelivered bool
+	Failed       bool                 // records that are not OK
+	Errors       []registry.ErrorType // records with one of these
+	Undelivered  bool                 // calls whose answer the model did not get
 }
 
-// Match says whether the filter accepts a record.
+// Match reports whether the filter accepts a record.
 func (f Filter) Match(r Record) bool {
 	switch {
 	case !strings.HasPrefix(r.SessionID, f.Session),
@@ -45,8 +41,8 @@ func (f Filter) Match(r Record) bool {
 	return true
 }
 
-// ParseTime reads a moment: RFC 3339, a day in UTC, or how long before now, as in 2h or 3d.
-// An empty text is the zero time. The error calls the text by a name.
+// ParseTime reads a time: RFC 3339, a day in UTC, or a duration before now, as in 2h or 3d. An empty text is the zero
+// time. name is the text's name in the error.
 func ParseTime(name, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -62,8 +58,8 @@ func ParseTime(name, text string, now time.Time) (time.Time, error) {
 		ago, err = time.Duration(n)*24*time.Hour, notNumber
 	}
 	if err != nil || ago < 0 {
-		return time.Time{}, fmt.Errorf("%s is %q and must be a time as in 2026-11-20T10:00:00Z, a day as in 2026-11-20, or "+
-			"how long ago as in 2h or 3d", name, text)
+		return time.Time{}, fmt.Errorf("%s is %q, but must be a time as in 2026-11-20T10:00:00Z, a day as in 2026-11-20, "+
+			"or a duration before now as in 2h or 3d", name, text)
 	}
 	return now.Add(-ago), nil
 }

@@ -10,38 +10,38 @@ import (
 )
 
 const (
-	// The bounds of a batch: records, and their bytes before they are encoded.
+	// The bounds of a batch.
 	batchRecords = 256
-	batchBytes   = 256 << 10
+	batchBytes   = 256 << 10 // before encoding
 
-	// The pause after a failure begins with the first and doubles up to the last.
+	// The pause after a failure begins with firstPause and doubles up to lastPause.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
 	// attemptTime bounds one attempt to append to a stream.
 	attemptTime = 10 * time.Second
-	// complainEvery is how often a continuing failure is logged.
+	// complainEvery is the interval between log lines about a continuing failure.
 	complainEvery = 30 * time.Second
 )
 
-// entry is one record in a queue. Both lanes share it.
+// entry is one record in the queues of both lanes.
 type entry struct {
 	record Record
-	size   int       // bytes, roughly
-	at     time.Time // when it was queued
+	size   int       // approximate, in bytes
+	at     time.Time // of queueing
 
 	written chan struct{} // the record's; nil once closed
-	places  int           // lanes in which the record waits; guarded by Log.mu
+	lanes   int           // in which the record waits; guarded by Log.mu
 
 	once sync.Once
 	line []byte // with its line break; made once
 }
 
-// entrySize is roughly what a record takes without its arguments, in bytes.
+// entrySize is the approximate size of a record without its arguments and budget, in bytes.
 const entrySize = 768
 
 // settle closes the record's Written if the record waits in no lane. The caller must hold Log.mu.
 func (e *entry) settle() {
-	if e.places == 0 && e.written != nil {
+	if e.lanes == 0 && e.written != nil {
 		close(e.written)
 		e.written = nil
 	}
@@ -51,37 +51,36 @@ func (e *entry) settle() {
 func (e *entry) encoded(a Arguments) []byte {
 	e.once.Do(func() {
 		e.line = encode(&e.record, a)
-		e.record = Record{} // only the line is needed from here on
+		e.record = Record{} // to free it: only the line is needed now
 	})
 	return e.line
 }
 
-// writer writes lines, each with its line break, and returns how many of them are written for
-// good: after an error the others are offered again.
+// writer writes lines, each with its line break, and returns the number of lines written. After an error its caller
+// tries the others again.
 type writer func(ctx context.Context, lines [][]byte) (int, error)
 
-// lane is the queue of one place and the goroutine that empties it.
+// lane is the queue of one sink and the goroutine that empties it.
 type lane struct {
 	// Fixed after newLane.
 	log   *Log
 	name  string
 	write writer
-	// wake tells run that something waits; from take, to run, one signal is enough. It is
-	// never closed.
+	// wake, of capacity 1, wakes run after take. It is never closed.
 	wake chan struct{}
 
 	// Owned by run.
-	complained time.Time // of the present failure
-	failures   int       // failures in a row
+	complained time.Time // the last log line about the present failure
+	failures   int       // in a row
 
 	// Guarded by log.mu.
 	waiting  []*entry  // in order
 	held     int       // taken by run and not yet written
-	heldAt   time.Time // when the first of them was queued; meaningless while nothing is held
+	heldAt   time.Time // when the first of them was queued; meaningless if held is 0
 	bytes    int       // of waiting and held
 	written  uint64
 	dropped  uint64
-	reported uint64 // how many of dropped were logged
+	reported uint64 // of dropped, those in the log
 	givenUp  uint64
 	failed   uint64
 	lastErr  error
@@ -91,26 +90,26 @@ func newLane(l *Log, name string, w writer) *lane {
 	return &lane{log: l, name: name, write: w, wake: make(chan struct{}, 1)}
 }
 
-// take queues an entry, or counts it as dropped. The caller holds log.mu.
+// take queues an entry, or counts it as dropped. The caller must hold log.mu.
 func (s *lane) take(e *entry) bool {
 	if s.waits() >= s.log.queue || s.bytes+e.size > maxWaiting {
 		s.dropped++
 		return false
 	}
 	s.waiting = append(s.waiting, e)
-	e.places++
+	e.lanes++
 	s.bytes += e.size
 	select {
 	case s.wake <- struct{}{}:
-	default: // it has been told
+	default:
 	}
 	return true
 }
 
-// waits returns how many records are not written yet. The caller holds log.mu.
+// waits returns the number of unwritten records. The caller must hold log.mu.
 func (s *lane) waits() int { return len(s.waiting) + s.held }
 
-// stats returns the lane's counters. The caller holds log.mu.
+// stats returns the lane's counters. The caller must hold log.mu.
 func (s *lane) stats() SinkStats {
 	if s == nil {
 		return SinkStats{}
@@ -119,7 +118,7 @@ func (s *lane) stats() SinkStats {
 		Lag: s.lag(time.Now())}
 }
 
-// lag returns how long the oldest record has waited that is not written. The caller holds log.mu.
+// lag returns the age of the oldest unwritten record. The caller must hold log.mu.
 func (s *lane) lag(now time.Time) time.Duration {
 	switch {
 	case s.held > 0:
@@ -131,7 +130,7 @@ func (s *lane) lag(now time.Time) time.Duration {
 	}
 }
 
-// run writes what waits until the Log is closed and the queue is empty, or ctx ends.
+// run writes the waiting records until the Log is closed and the queue is empty, or ctx is done.
 func (s *lane) run(ctx context.Context) {
 	var spare []*entry
 	for {
@@ -157,14 +156,13 @@ func (s *lane) run(ctx context.Context) {
 		}
 		clear(taken)
 		spare = nil
-		if cap(taken) <= 4*batchRecords { // a large slice is not kept for ever
+		if cap(taken) <= 4*batchRecords { // keeps no large slice
 			spare = taken[:0]
 		}
 	}
 }
 
-// takeAll takes the queue and leaves spare, which is empty, in its place. It reports whether the
-// Log was closed: nothing comes after it.
+// takeAll returns the queue and replaces it by spare, which must be empty. closed means that no more records will come.
 func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
@@ -176,7 +174,7 @@ func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
 	return taken, s.log.closed
 }
 
-// batch returns how many of the entries, at least one, go into the next attempt.
+// batch returns the number of entries for the next attempt, at least 1.
 func batch(entries []*entry) int {
 	size := 0
 	for i, e := range entries {
@@ -188,8 +186,8 @@ func batch(entries []*entry) int {
 	return len(entries)
 }
 
-// after returns when the record was queued that comes behind the first n of a batch, or of what follows
-// the batch; the zero time if no record follows.
+// after returns when the record after the first n of a batch was queued. rest follows the batch. It returns the zero
+// time if there is no such record.
 func after(batch []*entry, n int, rest []*entry) time.Time {
 	if n < len(batch) {
 		return batch[n].at
@@ -200,8 +198,8 @@ func after(batch []*entry, n int, rest []*entry) time.Time {
 	return time.Time{}
 }
 
-// deliver writes a batch, again and again until the place accepts it. rest is what comes after the batch. It
-// returns false if ctx ended before.
+// deliver tries to write a batch until the sink accepts it. rest follows the batch. It returns false if ctx ended
+// first.
 func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
@@ -221,7 +219,7 @@ func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 		select {
 		case <-wait.C:
 			pause = min(2*pause, lastPause)
-		case <-closing: // the first failure: try again at once, and start with short pauses
+		case <-closing: // try again at once, and start with short pauses
 			closing, pause = nil, firstPause
 		case <-ctx.Done():
 		}
@@ -230,13 +228,13 @@ func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 	return false
 }
 
-// account counts what an attempt wrote. next is when the first record was queued that it has left.
+// account counts the entries that an attempt wrote. next is when the first remaining record was queued.
 func (s *lane) account(entries []*entry, next time.Time, err error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	for _, e := range entries {
 		s.bytes -= e.size
-		e.places--
+		e.lanes--
 		e.settle()
 	}
 	s.held -= len(entries)
@@ -250,7 +248,7 @@ func (s *lane) account(entries []*entry, next time.Time, err error) {
 	}
 }
 
-// complain logs a failure: the first of a series, and then now and again.
+// complain logs the first failure of a series, and then one every complainEvery.
 func (s *lane) complain(err error) {
 	s.failures++
 	if s.failures > 1 && time.Since(s.complained) < complainEvery {
@@ -260,30 +258,30 @@ func (s *lane) complain(err error) {
 	s.log.mu.Lock()
 	waiting := s.waits()
 	s.log.mu.Unlock()
-	s.log.logger.Error("audit cannot be written, its records wait", slog.String("sink", s.name),
+	s.log.logger.Error("cannot write the audit; its records wait", slog.String("sink", s.name),
 		slog.Any("error", err), slog.Int("attempt", s.failures), slog.Int("waiting", waiting))
 }
 
-// recovered logs that a series of failures is over.
+// recovered logs the end of a series of failures.
 func (s *lane) recovered() {
 	if s.failures > 0 {
-		s.log.logger.Info("audit is written again", slog.String("sink", s.name), slog.Int("failures", s.failures))
+		s.log.logger.Info("writing the audit again", slog.String("sink", s.name), slog.Int("failures", s.failures))
 	}
 	s.failures = 0
 }
 
-// giveUp counts and logs everything that waits as lost.
+// giveUp counts and logs the waiting records as lost.
 func (s *lane) giveUp() {
 	s.log.mu.Lock()
 	n, err := s.waits(), s.lastErr
 	s.givenUp += uint64(n)
 	s.waiting, s.held, s.bytes = nil, 0, 0
 	s.log.mu.Unlock()
-	s.log.logger.Error("audit records lost, the time to write them is over", slog.String("sink", s.name),
+	s.log.logger.Error("audit records lost; the time to write them is over", slog.String("sink", s.name),
 		slog.Int("records", n), slog.Any("error", err))
 }
 
-// streamWriter appends to a stream. An attempt succeeds as a whole or not at all.
+// streamWriter returns a writer to a stream. After an error it counts no line as written.
 func streamWriter(stream Stream) writer {
 	return func(ctx context.Context, lines [][]byte) (int, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -299,9 +297,8 @@ func streamWriter(stream Stream) writer {
 	}
 }
 
-// lineWriter writes to a file. Lines that were written completely count, so that a disk which
-// fills up in the middle of a batch duplicates no line. A torn line is ended before the next
-// attempt, and readers skip it.
+// lineWriter returns a writer to a file. It counts the complete lines, so that a disk that fills up during a batch
+// duplicates no line. Before the next attempt it ends a torn line, which readers skip.
 func lineWriter(w io.Writer) writer {
 	var b bytes.Buffer
 	torn := false
@@ -326,7 +323,7 @@ func lineWriter(w io.Writer) writer {
 			torn = b.Bytes()[n-1] != '\n'
 		}
 		whole := 0
-		// A line that only lacks its line break is complete: the next write adds it.
+		// A line is complete without its line break: the next write adds it.
 		for n -= lead; whole < len(lines) && n >= len(lines[whole])-1; whole++ {
 			n -= len(lines[whole])
 		}

@@ -11,26 +11,23 @@ import (
 	"time"
 )
 
-// Stream keeps records for all nodes, as a store does.
+// Stream keeps the records of all nodes.
 type Stream interface {
 	// AppendAll appends lines in their order, each a JSON object without a line break. It must
-	// not change or keep them. After an error any number of them may have been appended; the
+	// not change or keep them. After an error it may have appended any number of them; the
 	// Log then appends all of them again.
 	AppendAll(ctx context.Context, lines [][]byte) error
 }
 
-// Options say what a [Log] writes and where. A Log without a place discards everything.
+// Options configure a [Log]. A Log without Stream and Lines discards everything.
 type Options struct {
-	// Stream gets every record. Nil means no stream. A record may reach it twice, if an
-	// attempt failed after it had been appended.
+	// Stream gets every record, some of them twice after a failure. Nil means no stream.
 	Stream Stream
 	// Lines gets every record as a line of JSON, several lines with one Write. Nil means no
 	// lines. The Log closes it.
-	Lines io.WriteCloser
-	// Arguments says how much of a call's arguments is written. Zero means nothing.
+	Lines     io.WriteCloser
 	Arguments Arguments
-	// Queue is how many records may wait for each place. Zero means 65536. In any case at most
-	// 64 MiB of arguments wait.
+	// Queue is the number of records that may wait for each sink. Zero means 65536. They may have at most 64 MiB.
 	Queue int
 	// Logger gets a line for drops and failures. Nil means no logging.
 	Logger *slog.Logger
@@ -38,15 +35,15 @@ type Options struct {
 
 const (
 	defaultQueue = 65536
-	// maxWaiting bounds the records that wait for a place, in bytes.
+	// maxWaiting bounds the records that wait for a sink, in bytes.
 	maxWaiting = 64 << 20
 	// reportEvery is the shortest time between two log lines about drops.
 	reportEvery = time.Second
-	// abortGrace is how long Close waits for a write whose result no longer matters.
+	// abortGrace is how long Close waits for a write after giving up its records.
 	abortGrace = time.Second
 )
 
-// Log accepts records and writes them. Its methods may be used concurrently.
+// Log writes records to its sinks. Its methods may be used concurrently.
 type Log struct {
 	// Fixed after New.
 	arguments Arguments
@@ -55,22 +52,17 @@ type Log struct {
 	stream    *lane // nil without a Stream
 	lines     *lane // nil without Lines
 	lanes     []*lane
-	// alarm tells the reporter that a record was dropped; from Write, to report, one signal is
-	// enough. It is never closed.
-	alarm chan struct{}
-	// closing is closed by Close: no record is accepted any more. done is closed by run when it
-	// returns.
-	closing, done chan struct{}
-	// abort ends all attempts, and with them the lanes.
-	abort context.CancelFunc
+	// alarm, of capacity 1, wakes report after Write has dropped a record. It is never closed.
+	alarm   chan struct{}
+	closing chan struct{}      // closed by Close
+	done    chan struct{}      // closed by run at its end
+	abort   context.CancelFunc // ends all attempts, and so the lanes
 
-	// Owned by the goroutine that closes done, and read after that.
-	closeErr error
+	closeErr error // of Lines; owned by run until it closes done
 
-	mu     sync.Mutex // guards the following fields, and those of the lanes
-	closed bool
-	// lostLate counts records that came after Close.
-	lostLate uint64
+	mu       sync.Mutex // guards the following fields, and those of the lanes
+	closed   bool
+	lostLate uint64 // records after Close
 }
 
 // New starts a Log. The caller must close it.
@@ -97,8 +89,7 @@ func New(o Options) *Log {
 	return l
 }
 
-// run is the Log's goroutine: it starts the lanes and the reporter, waits for them
-// and closes the lines. Close waits for it.
+// run runs the lanes and the reporter, waits for them and closes Lines. Close waits for it.
 func (l *Log) run(ctx context.Context, lines io.Closer) {
 	defer close(l.done)
 	defer l.abort()
@@ -113,15 +104,15 @@ func (l *Log) run(ctx context.Context, lines io.Closer) {
 	}
 }
 
-// Write accepts a record. It never blocks and never fails: a record without room in the queue is
-// dropped and counted. Records of one goroutine keep their order. A zero Time becomes now. The
-// caller must not change anything that the record refers to afterwards.
+// Write queues a record. It never blocks or fails: without room in the queue it drops and counts the record. Records of
+// one goroutine keep their order. A zero Time becomes now. The caller must not change anything that the record refers
+// to.
 func (l *Log) Write(r Record) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
 	if !l.arguments.kept() {
-		r.Args = nil // rendered before the lock is taken
+		r.Args = nil
 	}
 	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize, at: time.Now(), written: r.Written}
 	dropped := false
@@ -141,12 +132,12 @@ func (l *Log) Write(r Record) {
 	if dropped {
 		select {
 		case l.alarm <- struct{}{}:
-		default: // the reporter knows already
+		default:
 		}
 	}
 }
 
-// report logs what was dropped, at most once a second.
+// report logs dropped records, at most once per reportEvery.
 func (l *Log) report() {
 	for {
 		select {
@@ -163,7 +154,7 @@ func (l *Log) report() {
 	}
 }
 
-// logDrops logs what each place has missed since the last such line.
+// logDrops logs the records that each lane has dropped since its last such line.
 func (l *Log) logDrops() {
 	for _, lane := range l.lanes {
 		l.mu.Lock()
@@ -171,16 +162,16 @@ func (l *Log) logDrops() {
 		lane.reported = lane.dropped
 		l.mu.Unlock()
 		if n > 0 {
-			l.logger.Error("audit records dropped, too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
+			l.logger.Error("audit records dropped; too many wait", slog.String("sink", lane.name), slog.Uint64("records", n),
 				slog.Int("waiting", waiting))
 		}
 	}
 }
 
-// Close accepts no more records, writes those that wait, closes Lines and returns when all
-// goroutines of the Log have ended. If ctx ends first, the waiting records are given up: the
-// error is then [ErrLost], and [ErrStuck] if a write does not return. With a ctx without a
-// deadline Close may wait for ever for a place that fails. A second Close waits as the first.
+// Close accepts no more records, writes the waiting ones, closes Lines and returns when all goroutines of the Log have
+// ended. If ctx ends first, it gives up the waiting records; its error is then [ErrLost], and [ErrStuck] if a write
+// does not return. If a sink keeps failing and ctx has no deadline, Close does not return. A second Close waits like
+// the first.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -211,7 +202,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return nil
 }
 
-// lost is the error for records that were given up; a stuck place has lost all that wait.
+// lost returns the error for given-up records, which include all waiting records of a stuck lane.
 func (l *Log) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,26 +215,23 @@ func (l *Log) lost() error {
 	return errors.Join(errs...)
 }
 
-// errNone stands for "no failure yet" in a place's last error.
+// errNone replaces a missing last error.
 var errNone = errors.New("none")
 
 // Stats are counters since New.
 type Stats struct {
-	// Stream and Lines are zero if the Log has no such place.
-	Stream, Lines SinkStats
-	// Late is how many records came after Close and so reached no place.
-	Late uint64
+	Stream, Lines SinkStats // zero for a missing sink
+	Late          uint64    // records that were discarded after Close
 }
 
-// SinkStats counts the records of one place.
+// SinkStats counts the records of one sink.
 type SinkStats struct {
-	Written uint64 // the place accepted them
-	Dropped uint64 // the queue was full
-	GivenUp uint64 // Close ran out of time
-	Failed  uint64 // failed attempts to write, each of several records
-	Waiting int    // not written yet
-	// Lag is how long the oldest of those has waited.
-	Lag time.Duration
+	Written uint64
+	Dropped uint64        // the queue was full
+	GivenUp uint64        // Close ran out of time
+	Failed  uint64        // failed attempts to write, each of several records
+	Waiting int           // unwritten
+	Lag     time.Duration // age of the oldest unwritten record
 }
 
 // Stats returns the Log's counters.

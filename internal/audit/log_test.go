@@ -138,7 +138,7 @@ func (w *tape) with(message string) []string {
 func (w *tape) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 func call(n int) Record {
-	return Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", CallID: fmt.Sprint(n), OK: true}
+	return Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", ToolCall: ToolCall{CallID: fmt.Sprint(n)}, OK: true}
 }
 
 func calls(from, to int) []string {
@@ -257,10 +257,10 @@ func TestPassingFailureLosesNothing(t *testing.T) {
 		l.Write(call(600))
 		synctest.Wait()
 		same(t, "the stream", stream.seen(t), calls(0, 601))
-		if n := len(logged.with("audit cannot be written")); n < 10 || n > 25 {
+		if n := len(logged.with("cannot write the audit")); n < 10 || n > 25 {
 			t.Errorf("the failure was logged %d times in ten minutes, want one at first and then every 30 s", n)
 		}
-		if lines := logged.with("audit is written again"); len(lines) != 1 || !strings.Contains(lines[0], "sink=stream") {
+		if lines := logged.with("writing the audit again"); len(lines) != 1 || !strings.Contains(lines[0], "sink=stream") {
 			t.Errorf("the recovery was logged as %q", lines)
 		}
 		mustClose(t, l)
@@ -456,7 +456,7 @@ func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
 // TestTornWriteRepeatsNoLine: a disk that is full in the middle of a batch.
 func TestTornWriteRepeatsNoLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		line, err := marshal(Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", CallID: "0", OK: true, Time: time.Now()})
+		line, err := marshal(Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", ToolCall: ToolCall{CallID: "0"}, OK: true, Time: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -589,7 +589,7 @@ func TestWritten(t *testing.T) {
 		stream, lines := &place{hang: make(chan struct{})}, &place{}
 		l := New(Options{Stream: stream, Lines: lines, Queue: 1})
 		write := func(call string) (written func() bool) {
-			r := Record{Event: EventTool, Mode: "voice", CallID: call, Written: make(chan struct{})}
+			r := Record{Event: EventTool, Mode: "voice", ToolCall: ToolCall{CallID: call}, Written: make(chan struct{})}
 			l.Write(r)
 			synctest.Wait()
 			return func() bool {

@@ -8,26 +8,26 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Note is what a tool says of its call while it runs (registry.Audit). The session and its user are
-// added to the Record.
+// Note is a tool's note about its running call (registry.Audit). The caller of Record adds the session and its user.
 type Note struct {
 	At              time.Time
 	Tool            *registry.Tool
 	RegistryVersion string
 	Mode            spec.Mode
 	Turn            int
-	// ID, Key and Reference are those of the call; see Call.
+	// ID, Key and Reference describe the call; see Call.
 	ID, Key, Reference string
 	Event              string
 	Data               json.RawMessage
 }
 
-// Record returns the line of the note.
+// Record returns the note's record.
 func (n Note) Record() Record {
 	return Record{
 		Event: EventNote, Time: n.At.UTC().Truncate(time.Millisecond), Mode: n.Mode, OK: true,
 		ToolID: n.Tool.ToolID, ToolVersion: n.Tool.Version, ToolVariant: n.Tool.Variant(), Category: n.Tool.Category,
 		RegistryVersion: n.RegistryVersion,
-		TurnID:          n.Turn, CallID: n.ID, IdempotencyKey: n.Key, Reference: n.Reference, Note: n.Event, NoteData: n.Data,
+		TurnID:          n.Turn, ToolCall: ToolCall{CallID: n.ID, IdempotencyKey: n.Key},
+		Approval: Approval{Reference: n.Reference}, Note: n.Event, NoteData: n.Data,
 	}
 }

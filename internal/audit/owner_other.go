@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// chown does nothing: files have no owner and group here.
+// chown does nothing, because files have no owner and group here.
 func chown(*os.File, fs.FileInfo) error { return nil }

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// chown gives file the owner and group of another one. A process that may not do that
-// leaves the file its own.
+// chown gives file the owner and group of another file, if the process may do that.
 func chown(file *os.File, like fs.FileInfo) error {
 	of, ok := like.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -8,60 +8,55 @@ import (
 	"io"
 )
 
-// Report says what a reader found.
+// Report counts the lines that a reader has read.
 type Report struct {
-	Records int // lines that are records
-	// Foreign counts lines that are not records: another program's, or torn by a crash.
-	Foreign int
-	// TooLong counts lines of more than [MaxLine] bytes. They are skipped.
-	TooLong int
-	// Torn says that the last line has no end and is not a record: it is still being written,
-	// or a crash cut it off.
+	Records int
+	Foreign int // not records: written by another program, or torn by a crash
+	TooLong int // more than [MaxLine] bytes
+	// Torn means that the last line has no end and is not a record: the gateway is still writing it, or a crash cut it
+	// off.
 	Torn bool
-	// Unreadable are full files that could not be read to their end, such as a broken archive.
-	// Their readable part was read.
+	// Unreadable has an error for each full file that was only partly readable, such as a broken archive.
 	Unreadable []error
 }
 
-// Warnings says in words, for a person, what of the files was no record.
+// Warnings describes the lines that were not read, for a person.
 func (r Report) Warnings() []string {
 	var lines []string
 	if r.Foreign > 0 {
-		lines = append(lines, count(r.Foreign, "line")+" skipped: no records of the audit, or torn by a crash")
+		lines = append(lines, count(r.Foreign, "line")+" skipped: not audit records, or torn by a crash")
 	}
 	if r.TooLong > 0 {
 		lines = append(lines, fmt.Sprintf("%s skipped: longer than %d bytes", count(r.TooLong, "line"), MaxLine))
 	}
 	if r.Torn {
-		lines = append(lines, "the last line is not complete: it is being written, or the gateway was killed")
+		lines = append(lines, "the last line is incomplete: the gateway is writing it, or was killed")
 	}
 	for _, err := range r.Unreadable {
-		lines = append(lines, fmt.Sprintf("not all could be read: %v", err))
+		lines = append(lines, fmt.Sprintf("cannot read all records: %v", err))
 	}
 	return lines
 }
 
-// ParseLine reads one line of the audit, with or without its line break. Unknown keys are
-// ignored, because a newer gateway may have written them. Its error is [ErrForeign]. It never
-// panics, whatever the line.
+// ParseLine reads one line of the audit, with or without its line break. It ignores unknown keys, which a newer gateway
+// may have written. Its error is [ErrForeign]. No line makes it panic.
 func ParseLine(line []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(line, &r); err != nil {
 		return Record{}, fmt.Errorf("audit: %w: %w", ErrForeign, err)
 	}
 	if r.Event == "" {
-		return Record{}, fmt.Errorf("audit: %w: it names no event", ErrForeign)
+		return Record{}, fmt.Errorf("audit: %w: no event", ErrForeign)
 	}
 	if y := r.Time.UTC().Year(); r.Time.IsZero() || y < 1 || y > 9999 {
-		return Record{}, fmt.Errorf("audit: %w: it has no time", ErrForeign)
+		return Record{}, fmt.Errorf("audit: %w: no time, or one outside the years 1 to 9999", ErrForeign)
 	}
 	r.Time = r.Time.UTC()
 	return r, nil
 }
 
-// Read calls f for each record of r, in order, with its original line, which f must not keep.
-// Lines that are not records are skipped and counted; so is a last line without its end, unless
-// it is a whole record. An error of f ends Read and is returned as it is.
+// Read calls f for each record of r, in order, with its original line, which f must not keep. It skips and counts lines
+// that are not records, and an incomplete last line. It stops at an error of f and returns it.
 func Read(r io.Reader, f func(rec Record, line []byte) error) (Report, error) {
 	var report Report
 	s := newScanner(r)
@@ -71,24 +66,22 @@ func Read(r io.Reader, f func(rec Record, line []byte) error) (Report, error) {
 	return report, s.last(&report, f)
 }
 
-// scanner splits a reader into lines of at most MaxLine bytes. After the end of its reader it
-// may be asked again, because more may have come.
+// scanner splits a reader into lines of at most MaxLine bytes. It can continue after io.EOF when the file has grown.
 type scanner struct {
 	r          io.Reader
 	buf        []byte
-	start, end int  // read and not yet returned
-	searched   int  // bytes behind start that hold no line break
-	skipping   bool // inside the rest of a line that is too long
+	start, end int  // of the bytes of buf that are not yet returned
+	searched   int  // bytes after start without a line break
+	skipping   bool // inside a line that is too long
 	read       int64
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, MaxLine)} }
 
-// errTooLong says that a line was skipped.
 var errTooLong = errors.New("line too long")
 
-// next returns the next whole line without its break, errTooLong for a line that was skipped,
-// and io.EOF when no whole line is left.
+// next returns the next whole line without its break. It returns errTooLong after skipping a line, and io.EOF when no
+// whole line is left.
 func (s *scanner) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(s.buf[s.start+s.searched:s.end], '\n'); i >= 0 {
@@ -131,7 +124,7 @@ func (s *scanner) each(report *Report, f func(Record, []byte) error) error {
 			return fmt.Errorf("audit: reading: %w", err)
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
-			continue // a torn line was ended with an additional line break
+			continue // the writer ended a torn line with an additional line break
 		}
 		r, err := ParseLine(line)
 		if err != nil {
@@ -145,7 +138,7 @@ func (s *scanner) each(report *Report, f func(Record, []byte) error) error {
 	}
 }
 
-// last handles what follows the last line break: nothing more will come.
+// last handles the rest after the last line break, when the reader has no more.
 func (s *scanner) last(report *Report, f func(Record, []byte) error) error {
 	line := s.buf[s.start:s.end]
 	s.start, s.end, s.searched = 0, 0, 0

@@ -8,45 +8,45 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Event says what a record is about.
+// Event is the kind of a record.
 type Event string
 
 // The events.
 const (
 	// EventTool is one call of a tool, whatever its outcome.
 	EventTool Event = "tool_execution"
-	// EventConfirmation is the outcome of a confirmation that ran nothing: denied, expired. An
-	// approved one appears in the record of the call that it ran.
+	// EventConfirmation is a question to a person that was denied or has expired. The record of the call shows an
+	// approval.
 	EventConfirmation Event = "confirmation"
 	// EventIntent is an intent that the state controller refused.
 	EventIntent Event = "intent_refused"
-	// EventNote is what a tool has said of a call while it ran.
+	// EventNote is a note that a tool wrote about its running call.
 	EventNote Event = "tool_note"
-	// EventJobStarted to EventJobTold are about long work that a call has begun, whose id is Job: that it was
-	// begun, has ended, was cancelled, and that its conversation was told of its end.
+	// EventJobStarted to EventJobTold are about the job named in Job, which a call started. EventJobTold means that
+	// the conversation knows the result.
 	EventJobStarted   Event = "job_started"
 	EventJobEnded     Event = "job_ended"
 	EventJobCancelled Event = "job_cancelled"
 	EventJobTold      Event = "job_told"
-	// EventAgent is a change of agent: Agent goes on, From is the agent before, and Why is the reason.
+	// EventAgent is a change of agent: From is the previous agent, Agent the new one, and Why the reason.
 	EventAgent Event = "agent_switched"
-	// EventDamage is damage to the store's data that the operator has accepted. Why says what
-	// was found, and what is in doubt.
+	// EventDamage means that the operator accepted damage to the store's data. Why describes the damage and the data
+	// in doubt.
 	EventDamage Event = "damage_accepted"
-	// EventSessionCost is what a voice session has used in one process, and EventTurnCost what a turn
-	// by text has.
+	// EventSessionCost has the usage of a voice session in one process, EventTurnCost that of a text turn.
 	EventSessionCost Event = "session_cost"
 	EventTurnCost    Event = "turn_cost"
 )
 
-// Record is one line of the audit. Zero fields are left out, except those that every call has.
+// Record is one line of the audit, with its keys in the order of the fields. Zero fields are left out, except those
+// that every call has.
 type Record struct {
 	Event Event     `json:"event"`
 	Time  time.Time `json:"time"` // UTC, ms
 
 	ToolID      string `json:"toolId"`
 	ToolVersion string `json:"toolVersion,omitempty"`
-	// ToolVariant is the name of the version's own if it stands beside the tool's main one.
+	// ToolVariant is the name of a version that runs in parallel with the tool's main version.
 	ToolVariant     string        `json:"toolVariant,omitempty"`
 	RegistryVersion string        `json:"registryVersion,omitempty"`
 	Category        spec.Category `json:"category,omitempty"`
@@ -57,83 +57,88 @@ type Record struct {
 	Agent           string        `json:"agent,omitempty"`
 	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
 	AgentVersion string `json:"agentVersion,omitempty"`
-	// From is the agent before, of EventAgent.
-	From string `json:"from,omitempty"`
+	From         string `json:"from,omitempty"` // the previous agent, of EventAgent
 	// TurnID counts the user's turns of the session from 1.
 	TurnID int `json:"turnId"`
-	// CallID is the gateway's own name of the call, unique in the session; ProviderCallID is
-	// the model's, empty if the model gave none.
-	CallID string `json:"callId,omitempty"`
-	// ParentCallID is the call whose tool has made this one; empty for a call of the model.
-	ParentCallID   string `json:"parentCallId,omitempty"`
-	ProviderCallID string `json:"providerCallId,omitempty"`
-	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Executor is "client" if the client runs the tool. By text this record then only says that the client
-	// was asked to; by voice it says what the client has answered. It is empty for the gateway's own tools.
-	Executor string `json:"executor,omitempty"`
-	// BusinessKey is the tool's own key, hashed because it is made of arguments.
-	BusinessKey string `json:"businessKey,omitempty"`
+	ToolCall
 
 	DurationMS int64              `json:"durationMs"`
 	OK         bool               `json:"ok"`
 	ErrorType  registry.ErrorType `json:"errorType,omitempty"`
-	// PartialSideEffects says that something may have been changed although the call failed.
+	// PartialSideEffects means that the failed call may have changed something.
 	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
 	// Budget is the account of the call's turn after it.
 	Budget  json.RawMessage             `json:"budget,omitempty"`
 	Clamped map[string]registry.Clamped `json:"clamped,omitempty"`
-	// CacheHit says that nothing ran: a stored or a shared answer was given. OriginalTurn is
-	// the turn in which the answer was made.
+	// CacheHit means that nothing ran, because a stored or shared answer was used. OriginalTurn is the turn that made
+	// the answer.
 	CacheHit     bool `json:"cacheHit"`
 	OriginalTurn int  `json:"originalTurn,omitempty"`
-	// Confirmation is "required", "approved", "denied", "expired" or "used" (somebody else
-	// has answered); ConfirmedBy says who answered: "client", "api" or "spoken". Reference is
-	// the short name of the confirmation, never its token.
-	Confirmation string `json:"confirmation,omitempty"`
-	ConfirmedBy  string `json:"confirmedBy,omitempty"`
-	Reference    string `json:"reference,omitempty"`
-	// Queued is how long the call waited before its handler began, and Waited how long the question was
-	// open that a person has answered; zero if that is not known. They are for whoever counts, and are
-	// not written.
+	Approval
+	// Queued is how long the call waited before its handler began, for metrics; it is not written.
 	Queued time.Duration `json:"-"`
-	Waited time.Duration `json:"-"`
-	// Intents were applied, Refused were not, and Why says why not.
-	Intents []registry.IntentType `json:"intents,omitempty"`
+	// Why is the reason why Refused were not applied.
+	Intents []registry.IntentType `json:"intents,omitempty"` // applied
 	Refused []registry.IntentType `json:"refusedIntents,omitempty"`
 	Why     string                `json:"why,omitempty"`
-	// Evidence are the ids of the records that a retrieval tool's answer gave to the model, in
-	// their order, at most registry.MaxEvidence.
+	// Evidence are the ids of the records in a retrieval tool's answer, in their order, at most registry.MaxEvidence.
 	Evidence []string `json:"evidence,omitempty"`
-	// Note is what a tool calls that which has happened, and NoteData what it says of it, as JSON; only
-	// in a record about that.
+	// Note is the tool's name for an EventNote, and NoteData its JSON.
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
-	// Job is the long work that the record is about.
-	Job string `json:"job,omitempty"`
-	// Delivered says that the answer was written to the model's connection.
+	Job      string          `json:"job,omitempty"`
+	// Delivered means that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
 	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
-	// Again says that the process that ran the call has died and may have written this record before. Then there are two
-	// records with the same CallID and Time, although the call ran once.
+	// Again means that the process that ran the call has died and may already have written this record. Two records
+	// with the same CallID and Time are then one call.
 	Again bool `json:"again,omitempty"`
+	Usage
 
-	// Spent is what was used, and Prices the version of the price table; both only in a record about
-	// that.
-	Spent  *cost.Sum `json:"spent,omitempty"`
-	Prices string    `json:"prices,omitempty"`
-	// KeyID identifies the credentials with which it was used, if there were any.
-	KeyID string `json:"keyId,omitempty"`
-
-	// Written may be nil. A Log closes it once the record waits in no queue: each destination has written it, or has
+	// Written may be nil. A Log closes it when no queue holds the record any more: each destination has written it or
 	// counted it as dropped.
 	Written chan struct{} `json:"-"`
 
-	// Args are the arguments that ran, in canonical JSON. A Log writes them as configured, and
-	// by default not at all.
+	// Args are the arguments that ran, in canonical JSON. A Log writes them as configured; by default it does not.
 	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// ToolCall identifies a call of a tool.
+type ToolCall struct {
+	// CallID is the gateway's id of the call, unique in the session; ProviderCallID is the model's, if it gave one.
+	CallID string `json:"callId,omitempty"`
+	// ParentCallID is the call whose tool made this one; empty for a call by the model.
+	ParentCallID   string `json:"parentCallId,omitempty"`
+	ProviderCallID string `json:"providerCallId,omitempty"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// Executor is "client" if the client runs the tool; empty otherwise. By voice the record has the client's result;
+	// by text it only means that the gateway asked the client.
+	Executor string `json:"executor,omitempty"`
+	// BusinessKey is the tool's own key, hashed because it is made of arguments.
+	BusinessKey string `json:"businessKey,omitempty"`
+}
+
+// Approval is a person's answer to the question whether a call may run.
+type Approval struct {
+	// Confirmation is "required", "approved", "denied", "expired" or "used" (another answer came first).
+	Confirmation string `json:"confirmation,omitempty"`
+	// ConfirmedBy is the way in which the answer came: "client", "api" or "spoken".
+	ConfirmedBy string `json:"confirmedBy,omitempty"`
+	// Reference is the short name of the question, never its token.
+	Reference string `json:"reference,omitempty"`
+	// Waited is how long the question was open, for metrics; zero if unknown. It is not written.
+	Waited time.Duration `json:"-"`
+}
+
+// Usage is the usage of a voice session or a text turn; other records have none.
+type Usage struct {
+	Spent  *cost.Sum `json:"spent,omitempty"`
+	Prices string    `json:"prices,omitempty"` // version of the price table
+	// KeyID identifies the caller's credentials, if there were any.
+	KeyID string `json:"keyId,omitempty"`
 }
 
 // Calls returns how many calls the turn had used of its budget after this one, and how many it

@@ -10,8 +10,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// columns are the columns of the table. They are of a fixed width because rows
-// are shown as they are read.
+// columns have a fixed width because rows are shown as they are read.
 var columns = []struct {
 	name  string
 	width int
@@ -20,10 +19,9 @@ var columns = []struct {
 	{"CONFIRMATION", 12}, {"EVIDENCE", 0},
 }
 
-// outcomeColumn is where in columns the outcome is.
-const outcomeColumn = 4
+const outcomeColumn = 4 // index in columns
 
-// row is a record as a row of the table, without its line break.
+// row returns a record as a row of the table, without its line break.
 func (t *Table) row(r Record) string {
 	outcome, colour := outcomeOf(r)
 	cells := []string{
@@ -31,7 +29,7 @@ func (t *Table) row(r Record) string {
 		strconv.FormatInt(r.DurationMS, 10), budgetOf(r), clampedOf(r), confirmationOf(r), evidenceOf(r),
 	}
 	var line strings.Builder
-	from, to := 0, 0 // the outcome, in runes: an earlier cell may be wider than its column
+	from, to := 0, 0 // of the outcome, in runes: an earlier cell may be wider than its column
 	runes := 0
 	for i, cell := range cells {
 		text := pad(printable(cell), columns[i].width, i < len(cells)-1)
@@ -48,7 +46,7 @@ func (t *Table) row(r Record) string {
 	return text
 }
 
-// outcomeOf says in a word what became of a record's call.
+// outcomeOf returns the outcome of a record's call, and its colour.
 func outcomeOf(r Record) (outcome, colour string) {
 	switch r.Event {
 	case EventConfirmation:
@@ -62,7 +60,7 @@ func outcomeOf(r Record) (outcome, colour string) {
 	case EventNote:
 		return "noted " + r.Note, yellow
 	case EventTool:
-	default: // of a newer gateway
+	default:
 		return string(r.Event), yellow
 	}
 	switch {
@@ -83,7 +81,7 @@ func outcomeOf(r Record) (outcome, colour string) {
 	return outcome + ", not delivered", colour
 }
 
-// budgetOf is how many calls of the turn's are used and allowed: 2/3.
+// budgetOf returns the used and the allowed calls of the turn: 2/3.
 func budgetOf(r Record) string {
 	used, limit, ok := r.Calls()
 	if !ok {
@@ -92,7 +90,7 @@ func budgetOf(r Record) string {
 	return fmt.Sprintf("%d/%d", used, limit)
 }
 
-// clampedOf lists what was lowered: top_k 10>3.
+// clampedOf lists the lowered arguments: top_k 10>3.
 func clampedOf(r Record) string {
 	var list []string
 	for name, c := range r.Clamped {
@@ -105,7 +103,6 @@ func clampedOf(r Record) string {
 	return strings.Join(list, ", ")
 }
 
-// evidenceOf lists the records that the model was given.
 func evidenceOf(r Record) string {
 	if len(r.Evidence) == 0 {
 		return "-"
@@ -116,7 +113,7 @@ func evidenceOf(r Record) string {
 func confirmationOf(r Record) string {
 	text := r.Confirmation
 	if r.Event == EventConfirmation {
-		text = "" // it is the outcome
+		text = "" // the outcome column has it
 	}
 	if r.ConfirmedBy != "" {
 		text += " by " + r.ConfirmedBy
@@ -130,7 +127,7 @@ func confirmationOf(r Record) string {
 	return text
 }
 
-// pad fills a cell up to its column and the gap to the next.
+// pad fills a cell up to the next column.
 func pad(cell string, width int, more bool) string {
 	if !more {
 		return cell
@@ -138,7 +135,7 @@ func pad(cell string, width int, more bool) string {
 	return cell + strings.Repeat(" ", max(width-len([]rune(cell)), 0)+2)
 }
 
-// begin is the beginning of an id, which --session takes for the whole.
+// begin returns the start of an id; --session accepts it.
 func begin(id string, width int) string {
 	if r := []rune(id); len(r) > width {
 		return string(r[:width])
@@ -146,7 +143,7 @@ func begin(id string, width int) string {
 	return id
 }
 
-// printable replaces what a terminal might obey: a model makes up names as it likes.
+// printable replaces control characters, because a model may invent any name.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if strconv.IsPrint(r) {

@@ -9,37 +9,33 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// TableOptions say what is shown and how.
+// TableOptions configure a [Table].
 type TableOptions struct {
-	// Filter chooses the records.
 	Filter Filter
-	// Limit is how many are shown of those there are when reading begins, the newest; zero
-	// shows all.
+	// Limit is the number of existing records to show, the newest; zero shows all. New records are always shown.
 	Limit int
-	// JSON shows the lines as they are, instead of a table.
-	JSON bool
-	// Width is that of the terminal in columns; zero for no terminal.
-	Width int
-	// Colour shows how calls ended in colours.
+	JSON  bool // the original lines instead of a table
+	Width int  // of the terminal in columns; zero without a terminal
+	// Colour shows outcomes in colours.
 	Colour bool
 }
 
-// Table shows records. One goroutine at a time may use it.
+// Table writes records as text. Only one goroutine at a time may use it.
 type Table struct {
 	// Fixed after NewTable.
 	out *bufio.Writer
 	o   TableOptions
 
-	newest [][]byte // at most Limit rows, a ring; nil once they are shown
-	next   int      // index in newest of the oldest, once newest is full
+	newest [][]byte // a ring of at most Limit rows; nil once they are shown
+	next   int      // index of the oldest row in newest, once newest is full
 	live   bool     // each record is shown at once
 	shown  int
 }
 
-// NewTable writes to w.
+// NewTable returns a Table that writes to w.
 func NewTable(w io.Writer, o TableOptions) *Table { return &Table{out: bufio.NewWriter(w), o: o} }
 
-// Record takes a record and the line that it was read from; see audit.Read.
+// Record accepts a record and its original line, as from [Read].
 func (t *Table) Record(r Record, line []byte) error {
 	if !t.o.Filter.Match(r) {
 		return nil
@@ -60,8 +56,7 @@ func (t *Table) Record(r Record, line []byte) error {
 	return nil
 }
 
-// CaughtUp shows what was kept back; each record that comes later is shown at once. It is
-// also called at the end. The error is that of writing.
+// CaughtUp shows the newest existing records; Table shows later ones at once. The caller must also call it at the end.
 func (t *Table) CaughtUp() error {
 	for i := range t.newest {
 		if err := t.show(t.newest[(t.next+i)%len(t.newest)]); err != nil {
@@ -72,10 +67,10 @@ func (t *Table) CaughtUp() error {
 	return t.out.Flush()
 }
 
-// Shown is how many records were shown.
+// Shown returns the number of records shown.
 func (t *Table) Shown() int { return t.shown }
 
-// show writes a row, with the head of the table before the first.
+// show writes a row, and the head of the table before the first row.
 func (t *Table) show(row []byte) error {
 	if t.shown == 0 && !t.o.JSON {
 		head := strings.Builder{}

@@ -20,7 +20,7 @@ func TestOutcomes(t *testing.T) {
 		{"TRANSIENT", red, Record{ErrorType: registry.ErrorTransient, Delivered: true}},
 		{"TRANSIENT, not delivered", red, Record{ErrorType: registry.ErrorTransient}},
 		{"failed", red, Record{Delivered: true}},
-		{"expired", yellow, Record{Event: EventConfirmation, Confirmation: "expired"}},
+		{"expired", yellow, Record{Event: EventConfirmation, Approval: Approval{Confirmation: "expired"}}},
 		{"refused A,B", yellow, Record{Event: EventIntent, Refused: []registry.IntentType{"A", "B"}}},
 		{"what comes next year", yellow, Record{Event: "what comes next year"}},
 	} {
@@ -36,7 +36,7 @@ func TestOutcomes(t *testing.T) {
 // TestOnATerminal: the outcome is coloured, and a line is not wider than the
 // terminal, colours not counted.
 func TestOnATerminal(t *testing.T) {
-	r := Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", OK: true, Delivered: true, Confirmation: strings.Repeat("x", 300)}
+	r := Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", OK: true, Delivered: true, Approval: Approval{Confirmation: strings.Repeat("x", 300)}}
 	for _, width := range []int{0, 40, 80, 120, 160} {
 		var b bytes.Buffer
 		a := NewTable(&b, TableOptions{Width: width, Colour: true})

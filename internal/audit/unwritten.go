@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Unwritten holds records until a [Log] has written them, so that a process that may die knows which lines are not safe
-// yet. The zero value is ready. Its methods may be called concurrently.
+// Unwritten holds records until a [Log] has written them, so that a process knows which would be lost if it died. The
+// zero value is ready for use. Its methods may be called concurrently.
 type Unwritten struct {
 	mu      sync.Mutex // guards the following field
 	records []*Record
 }
 
-// Add sets r.Written and holds r; it returns the number of records held. The caller then passes a copy of *r to [Log.Write],
-// whose queue bounds that number.
+// Add sets r.Written and holds r; it returns the number of records held. The caller then passes a copy of *r to
+// [Log.Write], whose queue bounds that number.
 func (u *Unwritten) Add(r *Record) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,8 +30,7 @@ func (u *Unwritten) Records() []*Record {
 	return slices.Clone(u.unwritten())
 }
 
-// Wait waits until the records that were added before are written, but not longer than limit. It returns the number of
-// those that are not.
+// Wait waits until the records added so far are written, at most for limit. It returns the number of unwritten records.
 func (u *Unwritten) Wait(limit time.Duration) int {
 	waits := u.Records()
 	late := time.NewTimer(limit)
@@ -46,7 +45,7 @@ func (u *Unwritten) Wait(limit time.Duration) int {
 	return 0
 }
 
-// unwritten drops the records that are written. The caller must hold mu.
+// unwritten drops the written records and returns the rest. The caller must hold mu.
 func (u *Unwritten) unwritten() []*Record {
 	u.records = slices.DeleteFunc(u.records, func(r *Record) bool {
 		select {

@@ -10,7 +10,7 @@ import (
 func TestUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var u Unwritten
-		first, second := &Record{CallID: "call_1"}, &Record{CallID: "call_2"}
+		first, second := &Record{ToolCall: ToolCall{CallID: "call_1"}}, &Record{ToolCall: ToolCall{CallID: "call_2"}}
 		if n := u.Add(first) + u.Add(second); n != 1+2 {
 			t.Errorf("Add counted %d", n)
 		}

@@ -408,8 +408,8 @@ func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorTyp
 	}
 	line := audit.Record{
 		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: j.Tool, Mode: spec.Mode(j.Mode), SessionID: j.Session,
-		UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn, CallID: j.Call, IdempotencyKey: j.Key,
-		Job: j.ID, OK: failed == "", ErrorType: failed,
+		UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
+		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID, OK: failed == "", ErrorType: failed,
 	}
 	if !j.EndedAt.IsZero() {
 		line.DurationMS = j.EndedAt.Sub(j.CreatedAt).Milliseconds()

@@ -56,7 +56,7 @@ func TestSeriesAreBounded(t *testing.T) {
 				m.Refused(pick(r, wrongs...))
 				m.Audited(audit.Record{
 					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: spec.Mode(pick(r, "voice", "text")),
-					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5, Queued: time.Second, Waited: time.Minute,
+					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Approval: audit.Approval{Confirmation: pick(r, asked...), Waited: time.Minute}, PartialSideEffects: true, DurationMS: 5, Queued: time.Second,
 					UserID: pick[string](r), SessionID: pick[string](r), Clamped: map[string]registry.Clamped{pick[string](r): {}},
 				})
 			}

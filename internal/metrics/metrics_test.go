@@ -286,9 +286,9 @@ func TestToolsAreCounted(t *testing.T) {
 		{Event: audit.EventTool, ToolID: "invented by a model", Mode: spec.ModeText, OK: true, DurationMS: 40, Queued: 3 * time.Second, Clamped: map[string]registry.Clamped{"top_k": {}}},
 		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, OK: true, CacheHit: true},
 		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, ErrorType: registry.ErrorConflict, PartialSideEffects: true},
-		{Event: audit.EventConfirmation, ToolID: "x", Mode: spec.ModeVoice, Confirmation: "denied", Waited: 4 * time.Second},
-		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, OK: true, Confirmation: "approved", Waited: time.Minute},
-		{Event: audit.EventTurnCost, Mode: spec.ModeText, Spent: &cost.Sum{Amount: cost.Amount{Micros: 2_500_000}}},
+		{Event: audit.EventConfirmation, ToolID: "x", Mode: spec.ModeVoice, Approval: audit.Approval{Confirmation: "denied", Waited: 4 * time.Second}},
+		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, OK: true, Approval: audit.Approval{Confirmation: "approved", Waited: time.Minute}},
+		{Event: audit.EventTurnCost, Mode: spec.ModeText, Usage: audit.Usage{Spent: &cost.Sum{Amount: cost.Amount{Micros: 2_500_000}}}},
 		{Event: audit.EventDamage, ToolID: "x"},
 	} {
 		m.Audited(r)
