@@ -17,16 +17,15 @@ import (
 type call struct {
 	id, tool        string
 	at              place
-	begun, ran, end time.Time // ran is when its tool was started; zero if none was
+	begun, ran, end time.Time // ran is when its tool started; zero if it did not
 	answer          *calls.Answer
 	notDelivered    string
-	confirmation    string // what became of a question about it, in the audit's words
+	confirmation    string // as in the audit
 	confirmedBy     string
-	question        place // of the call for which the user was asked; zero if this one needed no approval
+	question        place // the call that asked the user for approval; zero if this one needed none
 }
 
-// failure returns the type of the error of a call that has failed. One that waits for a person's approval
-// has not.
+// failure returns the error type of a failed call. A call that waits for a person's approval has not failed.
 func (k *call) failure() string {
 	if k.answer == nil || k.answer.Envelope.OK || k.answer.Envelope.Error == nil || k.answer.Envelope.AsksUser() {
 		return ""
@@ -34,7 +33,7 @@ func (k *call) failure() string {
 	return string(k.answer.Envelope.Error.Type)
 }
 
-// span returns the call's span. A call without an answer was under way when the turn's spans were made.
+// span returns the call's span. A call without an answer was still running when the turn's spans were made.
 func (k *call) span(parent place, content bool) span {
 	a := attributes{attribute.String(keyOperation, opTool), attribute.String(keyToolType, toolFunction)}
 	a.text(keyToolName, k.tool)
@@ -66,23 +65,21 @@ func (k *call) span(parent place, content bool) span {
 	return s
 }
 
-// mostQuestions bounds how many questions to the user are remembered.
+// mostQuestions bounds the remembered questions to the user.
 const mostQuestions = 16
 
-// callBook follows the calls of a conversation. It is not safe for concurrent use.
+// callBook follows the calls of a conversation.
 type callBook struct {
-	open map[string]*call
-	// asked are the calls about which the user was asked, by the references of the questions; order is the oldest
-	// first.
-	asked map[string]place
-	order []string
+	open  map[string]*call
+	asked map[string]place // the calls that asked the user, by the reference of the question
+	order []string         // the references, oldest first
 }
 
 func newCallBook() callBook {
 	return callBook{open: map[string]*call{}, asked: map[string]place{}}
 }
 
-// did takes an action about a call. It returns a call that began with it; nil for others.
+// did handles an action about a call. It returns the call that the action began, or nil.
 func (b *callBook) did(now time.Time, do calls.Action, parent place) *call {
 	switch do := do.(type) {
 	case calls.ToClient:
@@ -100,7 +97,7 @@ func (b *callBook) did(now time.Time, do calls.Action, parent place) *call {
 	return nil
 }
 
-// ended takes the answer to a call, and what the audit has of it.
+// ended records the end of a call.
 func (b *callBook) ended(now time.Time, a calls.Answer, r audit.Record) {
 	k := b.open[a.Call]
 	if k == nil {
@@ -111,7 +108,7 @@ func (b *callBook) ended(now time.Time, a calls.Answer, r audit.Record) {
 	k.confirmation, k.confirmedBy = r.Confirmation, r.ConfirmedBy
 }
 
-// asks takes a question to the user that was recorded, and keeps where it was asked.
+// asks remembers which call asked the user.
 func (b *callBook) asks(q calls.Recorded) {
 	k := b.open[q.Call]
 	if k == nil || q.Reference == "" {
@@ -127,15 +124,14 @@ func (b *callBook) asks(q calls.Recorded) {
 	}
 }
 
-// forget ends what is open of a turn whose spans are made.
+// forget drops the open calls of a turn whose spans are made.
 func (b *callBook) forget(all []*call) {
 	for _, k := range all {
 		delete(b.open, k.id)
 	}
 }
 
-// failedTool reports whether a call has failed in a way that is worth a look: not because a rule of the
-// conversation refused it.
+// failedTool reports whether the tool failed. A refusal by a rule of the conversation is no failure of the tool.
 func (k *call) failedTool() bool {
 	switch registry.ErrorType(k.failure()) {
 	case "", registry.ErrorModeRestricted, registry.ErrorBudgetExceeded, registry.ErrorSessionInactive, registry.ErrorSessionActive:

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// Environment reads the variables of the OpenTelemetry specification that the exporters and the SDK leave to the program:
-// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ (read 2026-11-25). It returns a variable; empty if it is not set.
+// Environment returns a variable, or "" if it is unset. Its methods read those of the OpenTelemetry specification that
+// the exporters and the SDK leave to the program:
+// https://opentelemetry.io/docs/specs/otel/protocol/exporter/ (read 2026-11-25).
 type Environment func(name string) string
 
-// Disabled reports whether OTEL_SDK_DISABLED turns traces off, whatever the settings say.
+// Disabled reports whether OTEL_SDK_DISABLED turns traces off; it overrides the settings.
 func (e Environment) Disabled() bool { return strings.EqualFold(e("OTEL_SDK_DISABLED"), "true") }
 
 // exporter returns a variable of exporters and its name; the one for traces has priority.
@@ -24,7 +25,7 @@ func (e Environment) exporter(name string) (value, from string) {
 	return strings.TrimSpace(value), from
 }
 
-// Headers returns the headers of the environment. The error shows no value, because headers are secrets.
+// Headers returns the headers of the environment. They are secrets, so the error shows no value.
 func (e Environment) Headers() (map[string]string, error) {
 	value, from := e.exporter("HEADERS")
 	headers, err := ParsePairs(value)
@@ -57,11 +58,10 @@ func (e Environment) Complete(o *Options) error {
 	return err
 }
 
-// maxPairs bounds what ParsePairs returns.
-const maxPairs = 128
+const maxPairs = 128 // of ParsePairs
 
-// ParsePairs reads name=value,name=value, in which values may have characters as %20, as the specification
-// writes headers and attributes. The error is the end of a sentence and shows nothing of the text.
+// ParsePairs reads name=value,name=value, the specification's form of headers and attributes, with values escaped as in
+// URLs. The error is the end of a sentence and shows nothing of the text, which may be secret.
 func ParsePairs(text string) (map[string]string, error) {
 	pairs := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -73,8 +73,8 @@ func ParsePairs(text string) (map[string]string, error) {
 		name = strings.TrimSpace(name)
 		if !ok || err != nil || name == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) ||
 			strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }) {
-			return nil, errors.New(`must be name=value, or several with commas between them, with special characters of the ` +
-				`values as in URLs: authorization=Bearer%20abc`)
+			return nil, errors.New(`must be name=value pairs separated by commas, with values escaped as in URLs: ` +
+				`authorization=Bearer%20abc`)
 		}
 		if pairs[name] = value; len(pairs) > maxPairs {
 			return nil, fmt.Errorf("must have at most %d pairs", maxPairs)

@@ -21,8 +21,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// dial returns a client of the collector. It connects with the first spans. Options that are empty come
-// from the environment, which the exporters read.
+// dial returns a client of the collector, which connects with the first spans. The exporters read empty options from
+// the environment.
 func dial(o Options) otlptrace.Client {
 	if o.Protocol == GRPC {
 		all := []otlptracegrpc.Option{
@@ -43,7 +43,7 @@ func dial(o Options) otlptrace.Client {
 			MaxElapsedTime: sendTime}),
 	}
 	if o.Endpoint != "" {
-		// The endpoint may have the signal's path or not.
+		// The endpoint may already have the signal's path.
 		all = append(all, otlptracehttp.WithEndpointURL(strings.TrimSuffix(strings.TrimRight(o.Endpoint, "/"), signalPath)+signalPath))
 	}
 	if len(o.Headers) > 0 {
@@ -71,7 +71,7 @@ type outbox struct {
 	tracer   trace.Tracer
 	to       sdktrace.SpanExporter
 	logger   *slog.Logger
-	// patience ends what is being sent; its cancel is called by close.
+	// patience bounds each request to the collector; close calls its cancel.
 	patience func() context.Context
 	cancel   context.CancelFunc
 
@@ -79,7 +79,7 @@ type outbox struct {
 	waiting, sent, failed, dropped int64
 	closed                         bool
 
-	away bool // owned by ExportSpans, which is never called concurrently: the last batch could not be sent
+	away bool // the last batch failed; owned by ExportSpans, which the SDK never calls concurrently
 }
 
 func newOutbox(o Options) (*outbox, error) {
@@ -112,7 +112,7 @@ func newOutbox(o Options) (*outbox, error) {
 	return b, nil
 }
 
-// put queues spans, all or none of them, without waiting. The batch processor's queue has room for all that wait.
+// put queues all of the spans or none, without waiting. The batch processor's queue has room for b.most.
 func (b *outbox) put(spans []span) {
 	n := int64(len(spans))
 	b.mu.Lock()
@@ -131,8 +131,8 @@ func (b *outbox) put(spans []span) {
 	}
 }
 
-// ExportSpans sends a batch for the batch processor. A batch that fails is lost and counted, and the log
-// has the first failure.
+// ExportSpans sends a batch for the batch processor. It counts the spans of a failed batch as lost, and logs the first
+// of several failures.
 func (b *outbox) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,7 +159,7 @@ func (b *outbox) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan)
 	return nil // the batch processor would log each one
 }
 
-// Shutdown ends all connections.
+// Shutdown implements sdktrace.SpanExporter.
 func (b *outbox) Shutdown(ctx context.Context) error { return b.to.Shutdown(ctx) }
 
 func (b *outbox) stats() (sent, failed, dropped, waiting int64) {
@@ -168,12 +168,12 @@ func (b *outbox) stats() (sent, failed, dropped, waiting int64) {
 	return b.sent, b.failed, b.dropped, b.waiting
 }
 
-// close sends what waits until ctx is done, and ends the connections.
+// close sends the waiting spans until ctx is done, and closes the connections.
 func (b *outbox) close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
-	stop := context.AfterFunc(ctx, b.cancel) // each batch that is left then fails at once
+	stop := context.AfterFunc(ctx, b.cancel) // then the remaining batches fail at once
 	defer stop()
 	err := b.provider.Shutdown(context.WithoutCancel(ctx))
 	b.cancel()
@@ -186,7 +186,7 @@ func (b *outbox) close(ctx context.Context) error {
 	return nil
 }
 
-// places gives a span the ids of the place in its context: they are known before the span is made.
+// places gives a span the ids of the place in its context.
 type places struct{}
 
 type placeKey struct{}
@@ -203,7 +203,7 @@ func (places) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	return at.span
 }
 
-// record makes the span with the SDK, with the times that it had.
+// record makes the span with the SDK, with its original times.
 func (s *span) record(tracer trace.Tracer) {
 	ctx := context.WithValue(context.Background(), placeKey{}, s.at)
 	if s.parent != [8]byte{} {
@@ -230,7 +230,7 @@ func (s *span) record(tracer trace.Tracer) {
 	out.End(trace.WithTimestamp(end))
 }
 
-// context returns the place as the context of a span that is kept.
+// context returns the place as the context of a sampled span.
 func (p place) context() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: p.trace, SpanID: p.span, TraceFlags: trace.FlagsSampled})
 }
@@ -240,6 +240,5 @@ const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Second
 
-	// signalPath is the path of traces below an endpoint for all signals.
 	signalPath = "/v1/traces"
 )

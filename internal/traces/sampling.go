@@ -6,17 +6,17 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Decision is why spans were kept, or that they were not.
+// Decision is the reason for keeping spans, or NotKept.
 type Decision string
 
 // The decisions.
 const (
-	KeptFailed Decision = "failed" // the turn, or what the spans are about, has failed
-	KeptTool   Decision = "tool"   // a tool has failed
-	KeptSlow   Decision = "slow"   // the first sound, or the first text, came late
-	KeptOdd    Decision = "odd"    // a silent model was asked again, or the connection to it broke
-	KeptCaller Decision = "caller" // the caller has kept its part of the trace
-	KeptRatio  Decision = "ratio"  // it is one of those that are kept whatever happens in them
+	KeptFailed Decision = "failed" // the turn, the start of the session or the move failed
+	KeptTool   Decision = "tool"   // a tool failed
+	KeptSlow   Decision = "slow"   // the first sound or text came late
+	KeptOdd    Decision = "odd"    // the gateway asked a silent model again, or the connection to it broke
+	KeptCaller Decision = "caller" // the caller keeps its part of the trace
+	KeptRatio  Decision = "ratio"  // the trace was drawn
 	NotKept    Decision = "none"
 )
 
@@ -25,14 +25,14 @@ func Decisions() []Decision {
 	return []Decision{KeptFailed, KeptTool, KeptSlow, KeptOdd, KeptCaller, KeptRatio, NotKept}
 }
 
-// facts are what a decision looks at.
+// facts are the grounds of a decision.
 type facts struct {
 	failed, tool, odd bool
-	caller            bool          // the span above, of another program, was kept
+	caller            bool          // the caller keeps the parent span
 	first             time.Duration // until the first sound or text; zero if there was none
 }
 
-// sampler decides which spans are kept, once they are over. It is fixed.
+// sampler decides about finished spans. It is immutable.
 type sampler struct {
 	slow  time.Duration
 	ratio sdktrace.Sampler
@@ -43,13 +43,13 @@ func newSampler(ratio float64, slow time.Duration) sampler {
 	return sampler{slow: slow, ratio: sdktrace.TraceIDRatioBased(ratio)}
 }
 
-// drawn reports whether a trace is one of those that are kept whatever happens in them. The trace's id
-// decides, so that all gateways keep the same traces.
+// drawn reports whether a trace belongs to the share that is always kept. Its id decides, so that all gateways keep the
+// same traces.
 func (s sampler) drawn(trace [16]byte) bool {
 	return s.ratio.ShouldSample(sdktrace.SamplingParameters{TraceID: trace}).Decision == sdktrace.RecordAndSample
 }
 
-// decide says whether the spans of a trace are kept.
+// decide decides whether the spans of a trace are kept.
 func (s sampler) decide(trace [16]byte, f facts) Decision {
 	switch {
 	case f.failed:

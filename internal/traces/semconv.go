@@ -1,18 +1,17 @@
 package traces
 
-// ConventionsVersion is that of OpenTelemetry's semantic conventions for generative AI, which this package follows:
-// https://github.com/open-telemetry/semantic-conventions-genai, whose pages docs/gen-ai/client-inference.md
-// (commit 024a4f9) and those beside it were read on 2026-11-23. All of them have the status Development, so
-// they may change: then this file and its version do.
+// ConventionsVersion is the version of OpenTelemetry's semantic conventions for generative AI that this package
+// follows: https://github.com/open-telemetry/semantic-conventions-genai, folder docs/gen-ai, commit 024a4f9, read on
+// 2026-11-23. Their status is Development, so they may change.
 const ConventionsVersion = "0.1.0"
 
-// The operations (gen_ai.operation.name), which also begin the names of their spans.
+// The operations (gen_ai.operation.name). The names of their spans begin with them.
 const (
-	opTurn = "invoke_agent" // a turn
+	opTurn = "invoke_agent"
 	opTool = "execute_tool"
-	opChat = "chat" // an answer of a chat model
-	// opVoice is an answer of a voice model. The conventions have no name for it yet: their pull request
-	// 394 is about to give it one (realtime_inference).
+	opChat = "chat"
+	// opVoice is an answer of a voice model. The conventions have no name for it yet; their pull request 394 proposes
+	// realtime_inference.
 	opVoice = "generate_content"
 )
 
@@ -29,7 +28,7 @@ const (
 	keyFirstChunk   = "gen_ai.response.time_to_first_chunk" // s
 	keyStream       = "gen_ai.request.stream"
 	keyToolName     = "gen_ai.tool.name"
-	keyToolCall     = "gen_ai.tool.call.id" // the gateway's own name of the call
+	keyToolCall     = "gen_ai.tool.call.id" // the gateway's own id
 	keyToolType     = "gen_ai.tool.type"
 	keyError        = "error.type"
 	keyServer       = "server.address"
@@ -42,8 +41,7 @@ const (
 	keyToolResult     = "gen_ai.tool.call.result"
 )
 
-// Numbers of tokens, attributes of the conventions. Cached tokens are a part of the input of their
-// modality.
+// Attributes of the conventions for tokens. The input tokens of a modality include its cached tokens.
 const (
 	keyInput       = "gen_ai.usage.input_tokens"
 	keyOutputs     = "gen_ai.usage.output_tokens"
@@ -57,7 +55,6 @@ const (
 	keyThought     = "gen_ai.usage.reasoning.output_tokens"
 )
 
-// Values of attributes.
 const (
 	outputSpeech = "speech"
 	outputText   = "text"
@@ -92,7 +89,7 @@ const (
 	keyOutcome   = "voicegw.outcome"
 	keyReason    = "voicegw.reason"
 	keyWait      = "voicegw.session.wait_ms"
-	keyFirst     = "voicegw.latency.first_ms" // of the first audio, or of the first text
+	keyFirst     = "voicegw.latency.first_ms" // of the first audio or text
 	keyDetection = "voicegw.latency.detection_ms"
 	keyAnswer    = "voicegw.latency.provider_ms"
 	keyGateway   = "voicegw.latency.gateway_ms"
@@ -102,7 +99,7 @@ const (
 	keyCost      = "voicegw.cost_usd_micros"
 	keyUnpriced  = "voicegw.unpriced"
 	keyNudged    = "voicegw.nudged"
-	keyOmitted   = "voicegw.omitted" // spans that were too many for one turn
+	keyOmitted   = "voicegw.omitted" // spans and events beyond the bounds of a turn
 	keyQueued    = "voicegw.tool.queued_ms"
 	keyRan       = "voicegw.tool.ran_ms"
 	keyOverspent = "voicegw.tool.over_budget"
@@ -112,5 +109,5 @@ const (
 	keyConfirmer = "voicegw.tool.confirmed_by"
 	keyDelivered = "voicegw.tool.not_delivered"
 	keyRetryable = "voicegw.retryable"
-	keyLinkTo    = "voicegw.link" // what a link leads to: session, question or before
+	keyLinkTo    = "voicegw.link" // linkSession, linkQuestion or linkBefore
 )

@@ -10,7 +10,7 @@ import (
 	"voicegw/protocol"
 )
 
-// place is where a span stands: its trace and its own id.
+// place has the ids of a trace and of a span in it.
 type place struct {
 	trace [16]byte
 	span  [8]byte
@@ -21,7 +21,7 @@ func (p place) isZero() bool { return p.trace == [16]byte{} }
 // below returns a new place in the same trace.
 func (p place) below() place { return place{p.trace, newSpanID()} }
 
-// newPlace returns a place below a span of any program, or in a trace of its own.
+// newPlace returns a place below parent, or in a new trace if parent is zero.
 func newPlace(parent protocol.TraceParent) place {
 	if !parent.IsZero() {
 		return place{parent.Trace, newSpanID()}
@@ -36,14 +36,14 @@ func newSpanID() (id [8]byte) {
 	return id
 }
 
-// The kinds of spans: server if something was asked of the gateway, client if it asked a model.
+// The kinds of spans: server for a client's request, client for a request to a model.
 const (
 	internal = trace.SpanKindInternal
 	server   = trace.SpanKindServer
 	client   = trace.SpanKindClient
 )
 
-// span is one span, with the times that it had. It does not change once it is in a tree.
+// span is a finished span.
 type span struct {
 	at         place
 	parent     [8]byte // zero for the root of a trace
@@ -53,11 +53,9 @@ type span struct {
 	attributes attributes
 	events     []event
 	links      []link
-	// failed is the type of the error with which it ended; empty if it ended well.
-	failed string
+	failed     string // the type of its error; empty after success
 }
 
-// event is something that happened during a span.
 type event struct {
 	at         time.Time
 	name       string
@@ -67,17 +65,17 @@ type event struct {
 // link leads to a span of another trace.
 type link struct {
 	to   place
-	what string // one of the values of keyLinkTo
+	what string // a value of keyLinkTo
 }
 
-// What a link leads to.
+// The values of keyLinkTo.
 const (
 	linkSession  = "session"  // the start of the turn's session
-	linkQuestion = "question" // the call about which the user was asked
-	linkBefore   = "before"   // the start of the session on the node that has run it before
+	linkQuestion = "question" // the call that asked the user
+	linkBefore   = "before"   // the start of the session on its previous node
 )
 
-// attributes collects those that say something: an empty text, a zero and a false are left out.
+// attributes collects attributes. Its methods skip empty texts, zeros and false.
 type attributes []attribute.KeyValue
 
 func (a *attributes) text(key, value string) {
@@ -92,7 +90,7 @@ func (a *attributes) number(key string, value int64) {
 	}
 }
 
-// ms adds a time, also one of 0 ms.
+// ms adds a duration, even 0 ms.
 func (a *attributes) ms(key string, d time.Duration) {
 	*a = append(*a, attribute.Int64(key, d.Milliseconds()))
 }

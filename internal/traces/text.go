@@ -11,7 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// text follows one attempt at a turn in text. One goroutine tells it everything.
+// text follows one attempt at a text turn. The turn's goroutine calls it.
 type text struct {
 	t     *Traces
 	who   about
@@ -33,7 +33,7 @@ func (t *Traces) Text(o chat.Opening) chat.Followed {
 	return chat.Followed{Take: x.take, Span: t.parent(x.turn.at, o.Parent.Sampled)}
 }
 
-// take is told of the turn.
+// take handles a step of the turn.
 func (x *text) take(s chat.Step) {
 	switch {
 	case s.Replied != nil:
@@ -54,7 +54,7 @@ func (x *text) take(s chat.Step) {
 	}
 }
 
-// replied takes an answer of the model.
+// replied handles an answer of the model.
 func (x *text) replied(at time.Time, r *chat.Replied) {
 	u := r.Reply.Usage
 	a := &answer{
@@ -76,7 +76,7 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	if x.first.IsZero() {
 		x.first = r.First
 	}
-	// An empty answer makes the agent ask once more.
+	// After an empty answer the agent asks once more.
 	if r.Err == nil && len(r.Reply.Calls) == 0 && strings.TrimSpace(r.Reply.Text) == "" && !r.Reply.Refused && !x.nudge {
 		x.nudge, x.turn.facts.odd = true, true
 		x.turn.attributes.truth(keyNudged, true)
@@ -84,7 +84,7 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	x.turn.addAnswer(a)
 }
 
-// finish returns why an answer ended, in the words of Chat Completions.
+// finish returns the finish reason of an answer, as in Chat Completions.
 func finish(r chat.Reply) string {
 	switch {
 	case r.Refused:

@@ -14,10 +14,10 @@ import (
 	"voicegw/protocol"
 )
 
-// Protocol is how spans travel to the collector.
+// Protocol is the transport of OTLP 1 with protobuf.
 type Protocol string
 
-// The protocols, both of OTLP 1 with protobuf.
+// The protocols.
 const (
 	HTTP Protocol = "http"
 	GRPC Protocol = "grpc"
@@ -25,37 +25,33 @@ const (
 
 // Options configure a Traces.
 type Options struct {
-	// Endpoint is where the collector is: http(s)://host:port. Empty means that the environment has it.
+	// Endpoint is the collector's URL, http(s)://host:port. Empty means the endpoint of the environment.
 	Endpoint string
-	// Protocol is HTTP if it is empty.
-	Protocol Protocol
+	Protocol Protocol // empty means HTTP
 	// Headers are sent with each request, such as an authorization. They are secrets. Nil means those of
 	// the environment.
 	Headers map[string]string
-	// Ratio is the share of traces that are kept although nothing is special about them, from 0 to 1.
+	// Ratio is the share of traces that are always kept, from 0 to 1.
 	Ratio float64
-	// Slow is how long the first sound, or the first text, of a turn may take before the turn is kept
-	// because of that. Zero means defaults.SlowAnswer.
+	// Slow is the longest time to the first sound or text of a turn; a slower turn is kept. Zero means
+	// setting.SlowAnswer.
 	Slow time.Duration
-	// Content also tells what was said, and what tools were given and have answered.
+	// Content adds the users' and models' words and the arguments and answers of tools.
 	Content bool
 	// Resource describes the gateway, such as service.name.
 	Resource map[string]string
-	// Version is that of the program.
-	Version string
-	// Logger is told once when spans cannot be sent, and once when they can be again. Nil means no
-	// logging.
+	Version  string // of the program
+	// Logger gets one line when sending fails, and one when it works again. Nil means no logging.
 	Logger *slog.Logger
-	// Client replaces the collector at Endpoint, for tests. Nil means the one at Endpoint.
+	// Client replaces the client of Endpoint, for tests. Nil means no replacement.
 	Client otlptrace.Client
 
-	// queue is how many spans may wait; batch how many are sent at once, pause how long a smaller number
-	// waits for more. Zero means the defaults below.
-	queue, batch int
-	pause        time.Duration
+	// Zero means the defaults below.
+	queue int           // spans that may wait
+	batch int           // spans sent at once
+	pause time.Duration // after which fewer are sent
 }
 
-// The defaults of Options, and what the queue is bounded by.
 const (
 	queueSpans = 2048
 	batchSpans = 512
@@ -71,18 +67,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Model is what is told of a provider and its model.
+// Model describes a provider and its model in spans, which leave out an empty Host and a zero Port.
 type Model struct {
 	// System is the conventions' name of the provider, such as openai or gcp.gemini.
 	System string
-	// Host and Port are where the model is. Empty and 0 are not told.
-	Host string
-	Port int
-	// Name is that of the model; for voice, the session knows it.
-	Name string
+	Host   string
+	Port   int
+	Name   string // of the model; a voice session has its own
 }
 
-// Traces makes spans and sends them. Its methods may be used concurrently, and none but Close waits.
+// Traces makes spans and sends them. Its methods may be used concurrently, and only Close waits.
 type Traces struct {
 	// Fixed after Know.
 	opts   Options
@@ -94,7 +88,7 @@ type Traces struct {
 	decided map[Decision]*atomic.Int64
 }
 
-// New returns a Traces. It does not wait for the collector, which may come later.
+// New returns a Traces. The collector may start later.
 func New(o Options) (*Traces, error) {
 	o = o.withDefaults()
 	t := &Traces{opts: o, sample: newSampler(o.Ratio, o.Slow), decided: map[Decision]*atomic.Int64{}}
@@ -108,12 +102,12 @@ func New(o Options) (*Traces, error) {
 	return t, nil
 }
 
-// Know tells what is said of the providers of voice models, by their names, and of the chat model. It must
-// be called before anything is followed.
+// Know sets the providers of voice models, by their names, and the chat model. The caller must call it before Voice and
+// Text.
 func (t *Traces) Know(voices map[string]Model, chat Model) { t.voices, t.chat = voices, chat }
 
-// Close sends what waits, until ctx is done, and ends. What then still waits is dropped and counted. It is
-// called once. A nil Traces has nothing to close.
+// Close sends the waiting spans until ctx is done; it drops and counts the rest. It may be called once, also on a nil
+// Traces.
 func (t *Traces) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -121,12 +115,12 @@ func (t *Traces) Close(ctx context.Context) error {
 	return t.out.close(ctx)
 }
 
-// Stats counts what has happened so far.
+// Stats are counters since New.
 type Stats struct {
-	// Sent, Failed and Dropped are spans that the collector has taken, that it has not, and for which
-	// there was no room. Waiting are those in the queue.
+	// The collector has accepted Sent spans and not Failed ones; the queue had no room for Dropped ones and holds
+	// Waiting ones.
 	Sent, Failed, Dropped, Waiting int64
-	// Decided are turns, and other groups of spans, by what was decided.
+	// Decided counts turns and other groups of spans.
 	Decided map[Decision]int64
 }
 
@@ -143,14 +137,14 @@ func (t *Traces) Stats() Stats {
 	return s
 }
 
-// decide decides whether the spans of a trace are kept.
+// decide decides whether the spans of a trace are kept, and counts the decision.
 func (t *Traces) decide(trace [16]byte, f facts) Decision {
 	d := t.sample.decide(trace, f)
 	t.decided[d].Add(1)
 	return d
 }
 
-// keep decides about spans, and sends them if they are kept. It does not block.
+// keep decides about spans and queues those to keep. It does not block.
 func (t *Traces) keep(spans []span, f facts) {
 	if d := t.decide(spans[0].at.trace, f); d != NotKept {
 		spans[0].attributes = append(spans[0].attributes, attribute.String(keyKept, string(d)))
@@ -158,8 +152,8 @@ func (t *Traces) keep(spans []span, f facts) {
 	}
 }
 
-// finish decides about a turn that is over, and about the spans before it in the same trace, and sends them if
-// they are kept. It does not block.
+// finish decides about a finished turn and the spans before it in the same trace, and queues them if they are kept. It
+// does not block.
 func (t *Traces) finish(is *turn, before []span, who about, now time.Time) {
 	f := is.facts
 	for _, k := range is.calls {
@@ -167,14 +161,14 @@ func (t *Traces) finish(is *turn, before []span, who about, now time.Time) {
 	}
 	d := t.decide(is.at.trace, f)
 	if d == NotKept {
-		return // its spans are not even made
+		return // without making the spans
 	}
 	is.attributes.text(keyKept, string(d))
 	t.out.put(append(before, is.spans(who, t.opts.Content, now)...))
 }
 
-// parent returns how a span is named to whoever goes on below it. Whether it will be kept is not known yet:
-// it is said to be if it will be whatever happens.
+// parent returns the parent of spans below a span, for other programs. It is sampled if its trace is certain to be
+// kept.
 func (t *Traces) parent(at place, caller bool) protocol.TraceParent {
 	return protocol.TraceParent{Trace: at.trace, Span: at.span, Sampled: caller || t.sample.drawn(at.trace)}
 }

@@ -11,7 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// Bounds of what is kept of one turn. What is more is counted.
+// The bounds of one turn. turn.omitted counts the excess.
 const (
 	mostAnswers = 32
 	mostCalls   = 64
@@ -20,7 +20,6 @@ const (
 	mostWords   = 8 << 10 // bytes of a text, with Options.Content
 )
 
-// clipped returns at most mostWords bytes of a text.
 func clipped(s string) string { return textutil.Shorten(s, mostWords) }
 
 // answer is a model's answer: a response of a voice model, or a completion of a chat model.
@@ -60,7 +59,6 @@ func (a *answer) span(parent place, m Model) span {
 	return span{at: a.at, parent: parent.span, name: name, kind: client, begun: a.begun, end: a.end, attributes: at, failed: a.failed}
 }
 
-// tokens adds the numbers of tokens that are known.
 func tokens(a *attributes, t transport.Tokens) {
 	a.number(keyInput, t.Input)
 	a.number(keyOutputs, t.Output)
@@ -74,7 +72,7 @@ func tokens(a *attributes, t transport.Tokens) {
 	a.number(keyThought, t.OutputThought)
 }
 
-// messages returns a text in the form that the conventions have for messages; empty without one.
+// messages returns a text in the conventions' form of messages; empty for an empty text.
 func messages(role, text string) string {
 	if text == "" {
 		return ""
@@ -87,18 +85,18 @@ func messages(role, text string) string {
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}
-	data, _ := json.Marshal([]message{{role, []part{{"text", clipped(text)}}}}) // only texts: it cannot fail
+	data, _ := json.Marshal([]message{{role, []part{{"text", clipped(text)}}}}) // strings cannot fail
 	return string(data)
 }
 
-// turn is what is kept of one turn until its spans are made. It is not safe for concurrent use.
+// turn collects one turn until its spans are made.
 type turn struct {
 	at         place
 	parent     [8]byte
 	links      []link
 	number     int
 	mode       string
-	begun, end time.Time // end is zero while it goes on
+	begun, end time.Time // end is zero during the turn
 	status     string
 	tokens     transport.Tokens
 	cost       cost.Amount
@@ -114,7 +112,6 @@ type turn struct {
 	heard, said string // the last words of both sides, with Options.Content
 }
 
-// addAnswer, addCall, addOther and addEvent add to the turn what there is room for.
 func (t *turn) addAnswer(a *answer) {
 	if len(t.answers) >= mostAnswers {
 		t.omitted++
@@ -123,7 +120,7 @@ func (t *turn) addAnswer(a *answer) {
 	a.at = t.at.below()
 	t.answers = append(t.answers, a)
 	if a.begun.Before(t.begun) {
-		t.begun = a.begun // the model has begun the turn
+		t.begun = a.begun // the model began the turn
 	}
 }
 
@@ -152,7 +149,7 @@ func (t *turn) addEvent(e event) {
 	t.events = append(t.events, e)
 }
 
-// running returns how many of its calls have no end.
+// running counts the calls that have not ended.
 func (t *turn) running() (n int) {
 	for _, k := range t.calls {
 		if k.end.IsZero() {
@@ -162,13 +159,13 @@ func (t *turn) running() (n int) {
 	return n
 }
 
-// about is whose turn it is.
+// about describes the owner of a turn.
 type about struct {
 	session, conversation, agent string
 	model                        Model
 }
 
-// spans makes the spans of a turn that is over, its own first. What of it is not over ends now.
+// spans makes the spans of a finished turn, its own first. Running calls end now.
 func (t *turn) spans(who about, content bool, now time.Time) []span {
 	a := attributes{attribute.String(keyOperation, opTurn), attribute.String(keyMode, t.mode), attribute.Int(keyTurn, t.number)}
 	a.text(keyAgent, who.agent)

@@ -21,31 +21,29 @@ const (
 	modeText  = "text"
 )
 
-// mostEnded bounds how many turns of a session may wait for the end of their calls.
+// mostEnded bounds the turns of a session that wait for the end of their calls.
 const mostEnded = 8
 
-// voice follows one session. The session's lock is held whenever it is told something.
+// voice follows one session, which calls it with the session's lock held.
 type voice struct {
 	// Fixed after Voice.
-	t     *Traces
-	who   about
-	start place
-	// caller says that the session belongs to a trace that another program has kept.
-	caller bool
+	t      *Traces
+	who    about
+	start  place
+	caller bool // the caller keeps the trace of the session's start
 
 	begin []span // of its start, until its first turn is over; then nil
 	fault bool   // it could not begin
 	open  *turn
 	ended []*turn // their calls still run
 	calls callBook
-	// answer is the model's response that is under way; latest also one that has ended. mine is the turn of
-	// latest.
+	// answer is the model's running response, latest the last one, and mine the turn of latest.
 	answer, latest *answer
 	mine           *turn
-	change         *change // of the model's connection; nil while there is one
+	change         *change // a running replacement of the connection to the model, or move of the session; nil otherwise
 }
 
-// change is how a connection to the model is replaced, or the session is given up.
+// change is a replacement of the connection to the model, or a move of the session to another node.
 type change struct {
 	name, reason string
 	begun        time.Time
@@ -89,7 +87,7 @@ func (v *voice) opened(o session.Opening) []span {
 		all = append(all, span{at: v.start.below(), parent: v.start.span, name: name, kind: kind, begun: from, end: to, failed: failed})
 	}
 	if root.name == spanStart {
-		// The client may have taken its time for session.start, which is not the session's.
+		// The client's delay before session.start does not count.
 		if !o.Started.IsZero() {
 			root.begun = o.Started
 			a.ms(keyWait, o.Started.Sub(o.Came))
@@ -102,7 +100,7 @@ func (v *voice) opened(o session.Opening) []span {
 	return all
 }
 
-// settleStart decides about the start of a session without a turn. That of others is kept if their first turn is.
+// settleStart decides about the start of a session without a turn; the first turn would have decided about it.
 func (v *voice) settleStart() {
 	if v.begin != nil {
 		v.t.keep(v.begin, facts{failed: v.fault, caller: v.caller})
@@ -110,7 +108,7 @@ func (v *voice) settleStart() {
 	}
 }
 
-// take is told of the session.
+// take handles a step of the session.
 func (v *voice) take(s session.Step) {
 	if s.Event != nil {
 		v.event(s.At, s.Event)
@@ -135,7 +133,7 @@ func (v *voice) take(s session.Step) {
 	v.settle(s.At)
 }
 
-// event takes what happened between two steps.
+// event handles an event between two steps.
 func (v *voice) event(at time.Time, e session.Event) {
 	switch e := e.(type) {
 	case session.Returned:
@@ -147,7 +145,7 @@ func (v *voice) event(at time.Time, e session.Event) {
 	}
 }
 
-// over makes the spans of everything that is left of the session.
+// over makes the remaining spans at the end of the session.
 func (v *voice) over(at time.Time, reason string) {
 	if c := v.change; c != nil && c.name == spanMove {
 		a := attributes{}
@@ -167,7 +165,7 @@ func (v *voice) over(at time.Time, reason string) {
 	v.settleStart()
 }
 
-// before takes an input, before what it leads to.
+// before handles an input, before the actions that follow from it.
 func (v *voice) before(at time.Time, in orchestrator.Input) {
 	switch in := in.(type) {
 	case orchestrator.FromModel:
@@ -177,7 +175,7 @@ func (v *voice) before(at time.Time, in orchestrator.Input) {
 			a.first = at
 		}
 	case orchestrator.Used:
-		// A model reports what an answer has used when it ends, or soon after.
+		// A model reports the usage of an answer at its end or soon after.
 		if a := v.latest; a != nil && (v.mine == nil || v.mine == v.open) {
 			a.tokens = a.tokens.Add(in.Tokens)
 		}
@@ -190,7 +188,7 @@ func (v *voice) before(at time.Time, in orchestrator.Input) {
 	}
 }
 
-// model takes an event of the model.
+// model handles an event of the model.
 func (v *voice) model(at time.Time, e transport.Event) {
 	switch e := e.(type) {
 	case transport.ResponseStarted:
@@ -218,7 +216,7 @@ func (v *voice) model(at time.Time, e transport.Event) {
 	}
 }
 
-// claim gives the response under way to the open turn, unless it has a turn.
+// claim adds the running response to the open turn, unless it has a turn.
 func (v *voice) claim() {
 	if v.answer != nil && v.mine == nil && v.open != nil {
 		v.mine = v.open
@@ -226,7 +224,7 @@ func (v *voice) claim() {
 	}
 }
 
-// action takes what a step has decided.
+// action handles one action of a step.
 func (v *voice) action(at time.Time, a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
@@ -269,7 +267,7 @@ func (v *voice) action(at time.Time, a orchestrator.Action) {
 func (v *voice) openTurn(at time.Time, number int) {
 	t := &turn{number: number, mode: modeVoice, begun: at, facts: facts{caller: v.caller}}
 	if v.begin != nil && v.open == nil && len(v.ended) == 0 {
-		// The first turn belongs to the trace in which the session began; the others have one each.
+		// The first turn belongs to the trace of the session's start; each later turn has its own trace.
 		t.at, t.parent = v.start.below(), v.start.span
 	} else {
 		t.at, t.links, t.facts.caller = newPlace(protocol.TraceParent{}), []link{{v.start, linkSession}}, false
@@ -295,12 +293,12 @@ func (v *voice) endTurn(at time.Time, a orchestrator.TurnEnded) {
 		t.facts.first = l.Total
 	}
 	if v.mine == t && v.answer != nil {
-		v.answer = nil // the rest of it is nobody's
+		v.answer = nil // its rest belongs to no turn
 	}
 	v.ended = append(v.ended, t)
 }
 
-// failed takes an error that does not end the session.
+// failed handles an error that does not end the session.
 func (v *voice) failed(at time.Time, a orchestrator.Failed) {
 	t := v.open
 	if t == nil {
@@ -315,7 +313,7 @@ func (v *voice) failed(at time.Time, a orchestrator.Failed) {
 	}
 }
 
-// flushed takes an interruption.
+// flushed handles an interruption.
 func (v *voice) flushed(a orchestrator.FlushItem) {
 	t := v.turn(a.Turn)
 	if t == nil || a.Reason == orchestrator.FlushSessionEnd || a.Reason == orchestrator.FlushConnectionLost {
@@ -328,7 +326,7 @@ func (v *voice) flushed(a orchestrator.FlushItem) {
 	t.attributes = append(t.attributes, attribute.Int64(keyHeard, a.HeardMS), attribute.Int64(keySent, a.SentMS))
 }
 
-// turn returns a turn whose spans are not made yet; nil if there is no such turn.
+// turn returns a turn whose spans are not made yet, or nil.
 func (v *voice) turn(number int) *turn {
 	if v.open != nil && v.open.number == number {
 		return v.open
@@ -341,7 +339,7 @@ func (v *voice) turn(number int) *turn {
 	return nil
 }
 
-// words keeps what was said, if it is to be told.
+// words keeps a transcript, with Options.Content.
 func (v *voice) words(a orchestrator.Transcript) {
 	t := v.turn(a.Turn)
 	if t == nil || !v.t.opts.Content || !a.Final {
@@ -363,7 +361,7 @@ func joined(a, b string) string {
 	return a + " " + b
 }
 
-// changed takes the end of a change of the model's connection.
+// changed handles the end of v.change.
 func (v *voice) changed(at time.Time, how, failed string) {
 	c := v.change
 	if c == nil {
@@ -387,7 +385,7 @@ func (v *voice) changed(at time.Time, how, failed string) {
 	v.alone(s, facts{failed: failed != "", odd: broken})
 }
 
-// alone decides about a span that belongs to no turn.
+// alone decides about a span outside of turns.
 func (v *voice) alone(s span, f facts) {
 	s.at, s.links = newPlace(protocol.TraceParent{}), []link{{v.start, linkSession}}
 	a := attributes{}
@@ -397,7 +395,7 @@ func (v *voice) alone(s span, f facts) {
 	v.t.keep([]span{s}, f)
 }
 
-// settle makes the spans of the turns that have ended with all of their calls.
+// settle makes the spans of ended turns whose calls have ended too.
 func (v *voice) settle(now time.Time) {
 	if len(v.ended) == 0 {
 		return

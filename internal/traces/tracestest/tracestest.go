@@ -1,5 +1,5 @@
-// Package tracestest has a collector of OpenTelemetry for tests: it takes spans over real sockets, by HTTP and
-// by gRPC, and shows them as trees.
+// Package tracestest has an OpenTelemetry collector for tests, which receives spans by HTTP and gRPC, and shows spans
+// as trees.
 package tracestest
 
 import (
@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector takes spans. Its methods may be used concurrently.
+// Collector receives spans. Its methods may be used concurrently.
 type Collector struct {
 	collectorpb.UnimplementedTraceServiceServer
 
@@ -33,10 +33,10 @@ type Collector struct {
 	mu       sync.Mutex // guards the following fields
 	requests []*collectorpb.ExportTraceServiceRequest
 	headers  []map[string]string
-	arrived  chan struct{} // closed and replaced when something comes
+	arrived  chan struct{} // closed and replaced by each request
 }
 
-// Open opens a collector for the time of a test.
+// Open opens a collector until the end of the test.
 func Open(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{arrived: make(chan struct{})}
@@ -65,7 +65,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// post takes spans by HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request.
+// post receives spans by HTTP: https://opentelemetry.io/docs/specs/otlp/#otlphttp-request.
 func (c *Collector) post(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var in collectorpb.ExportTraceServiceRequest
@@ -82,7 +82,7 @@ func (c *Collector) post(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Export takes spans by gRPC.
+// Export receives spans by gRPC.
 func (c *Collector) Export(ctx context.Context,
 	in *collectorpb.ExportTraceServiceRequest) (*collectorpb.ExportTraceServiceResponse, error) {
 	headers := map[string]string{}
@@ -103,14 +103,14 @@ func (c *Collector) take(in *collectorpb.ExportTraceServiceRequest, headers map[
 	c.arrived = make(chan struct{})
 }
 
-// Requests returns what has come so far, with the headers of each request in lower case.
+// Requests returns the requests so far and the headers of each, with lower-case names.
 func (c *Collector) Requests() ([]*collectorpb.ExportTraceServiceRequest, []map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.requests), slices.Clone(c.headers)
 }
 
-// Spans returns all spans that have come so far.
+// Spans returns the spans received so far.
 func (c *Collector) Spans() []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func SpansOf(all []*tracepb.ResourceSpans) (spans []*tracepb.Span) {
 	return spans
 }
 
-// Wait waits until the spans are those that a test waits for, and returns them.
+// Wait waits until enough returns true for the spans received so far, and returns them.
 func (c *Collector) Wait(t testing.TB, enough func([]*tracepb.Span) bool) []*tracepb.Span {
 	t.Helper()
 	for {
@@ -152,9 +152,8 @@ func (c *Collector) Wait(t testing.TB, enough func([]*tracepb.Span) bool) []*tra
 	}
 }
 
-// Trees shows spans as trees, the traces and the children of a span in the order in which they began: each
-// with its name, its kind unless it is internal, its error, its attributes except those in leave, its events
-// and where its links lead.
+// Trees shows spans as trees. Traces and children are in the order of their start times. Each span has its name, its
+// kind unless it is internal, its error, its attributes except those in leave, its events and its links.
 func Trees(spans []*tracepb.Span, leave ...string) string {
 	spans = slices.Clone(spans)
 	slices.SortStableFunc(spans, func(a, b *tracepb.Span) int {
@@ -187,7 +186,6 @@ func Trees(spans []*tracepb.Span, leave ...string) string {
 	return s.to.String()
 }
 
-// shower writes trees.
 type shower struct {
 	to    strings.Builder
 	leave []string
@@ -236,7 +234,7 @@ func (s *shower) attributes(all []*commonpb.KeyValue) {
 	}
 }
 
-// Value shows the value of an attribute.
+// Value returns the value of an attribute as text.
 func Value(v *commonpb.AnyValue) string {
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_StringValue:
