@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// A loop is behind if one of its rounds takes too long: meanwhile data for its connections
-// waits in the kernel. It still counts as behind for a while after its last such round, so
-// that a loop which is late repeatedly does not change its state with each round. Waits are
-// bounded, so that a loop whose thread gets no processor is noticed, too.
+// A loop is behind if one of its rounds takes lateRound or longer, because data for its connections waits in the
+// kernel. It stays behind for lateFor, so that its state does not change with each round. longestNap bounds each wait,
+// so that even a loop whose thread gets no processor is noticed.
 const (
 	lateRound  = 2 * time.Second
 	lateFor    = 5 * time.Second
@@ -18,7 +17,6 @@ const (
 	lookEvery  = time.Second
 )
 
-// now returns the current time.
 func (l *Loops) now() time.Time {
 	if l.Clock != nil {
 		return l.Clock()
@@ -26,8 +24,7 @@ func (l *Loops) now() time.Time {
 	return time.Now()
 }
 
-// Lateness reports whether loops are behind by seconds. It may be called concurrently; nil
-// Loops are never behind.
+// Lateness reports whether loops are behind. It may be called concurrently; nil Loops are never behind.
 func (l *Loops) Lateness() Lateness {
 	if l == nil {
 		return Lateness{}
@@ -37,7 +34,7 @@ func (l *Loops) Lateness() Lateness {
 	return l.lateness()
 }
 
-// lateness is Lateness; mu must be held.
+// lateness implements Lateness. The caller must hold mu.
 func (l *Loops) lateness() (all Lateness) {
 	now := l.now()
 	for _, loop := range l.loops {
@@ -74,9 +71,8 @@ type lateRounds struct {
 	until time.Time // when they stop counting
 }
 
-// woke records the end of a wait, which began at began and, if all is true, has returned every
-// event that existed then. What the loop's thread did between the kernel's answer and this
-// call is unknown: it may have been without a processor for seconds.
+// woke records the end of a wait that began at began; all means that it returned every event that existed then. Before
+// this call the thread may have been without a processor for seconds.
 func (l *loop) woke(began time.Time, all bool) {
 	now := l.all.now()
 	if beat := l.beat.Load(); beat != 0 && now.UnixNano()-beat >= int64(lateBeat) {
@@ -90,8 +86,7 @@ func (l *loop) woke(began time.Time, all bool) {
 	}
 }
 
-// watch checks from time to time, while a loop runs, whether the loops are behind, and reports
-// changes to Changed: a loop that is stuck cannot report it itself.
+// watch starts looks, because a stuck loop cannot call Changed.
 func (l *Loops) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,18 +95,18 @@ func (l *Loops) watch() {
 	}
 }
 
-// looks is one such check.
+// looks calls Changed if the loops have fallen behind or caught up, and runs again while a loop runs.
 func (l *Loops) looks() {
 	l.mu.Lock()
 	late, was := l.lateness(), l.last
 	l.last = late
 	l.mu.Unlock()
 	if late.Behind != was.Behind {
-		told := late
+		report := late
 		if !late.Behind {
-			told = l.past(was)
+			report = l.past(was)
 		}
-		l.Changed(told)
+		l.Changed(report)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +118,7 @@ func (l *Loops) looks() {
 	}
 }
 
-// past returns the report for a time in which loops were behind, once it is over; was is
-// the result of the last check.
+// past returns the report for loops that have caught up; was is the result of the last check.
 func (l *Loops) past(was Lateness) Lateness {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +131,7 @@ func (l *Loops) past(was Lateness) Lateness {
 	return was
 }
 
-// Load returns how much the loops have to do. It may be called concurrently; nil Loops have nothing
-// to do.
+// Load returns the load of the loops. It may be called concurrently; nil Loops have no load.
 func (l *Loops) Load() Load {
 	if l == nil {
 		return Load{}

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// MaxPending is how many bytes a Conn keeps for a peer that does not accept them. A
+// MaxPending bounds the bytes that a Conn keeps for a peer that does not accept them. A
 // Write that would exceed it waits, except after MakeRoom.
 const MaxPending = 256 << 10
 
-// ErrFull is returned by a Write after MakeRoom that would leave too much pending. It is final.
-var ErrFull = errors.New("nonblock: the peer accepts nothing, and too much is pending")
+// ErrFull means that a Write after MakeRoom would leave too much pending. It is final.
+var ErrFull = errors.New("nonblock: too many bytes wait for the peer")
 
-// Conn is a net.Conn whose Write does not wait for the peer while no more than
-// MaxPending bytes are pending. All methods may be called concurrently.
+// Conn is a net.Conn whose Write does not wait for the peer while at most MaxPending bytes are pending. All methods may
+// be called concurrently.
 type Conn struct {
 	net.Conn // replaced by a stand-in when a loop watches it
 	// Fixed after Wrap, until a loop watches the connection.
-	try  func(p []byte) (int, error) // writes what the kernel accepts now
+	try  func(p []byte) (int, error) // writes as much as the kernel accepts now
 	wait func(Room) (int, error)     // reads as ReadInto does; nil if that is impossible
 
 	loops *Loops // that may watch the connection; may be nil; fixed
@@ -37,15 +37,14 @@ type Conn struct {
 	pending  []byte     // accepted by Write, but not yet by the kernel
 	most     int        // pending bytes at which Write fails; 0: it waits instead
 	draining bool       // the drainer runs, or the loop writes the pending bytes
-	moved    bool       // pending bytes have left since Moved was called
+	moved    bool       // the kernel has accepted pending bytes since the last call of Moved
 	err      error      // the first failure of a write; final
 	closed   bool       // Close was called
 }
 
-// Wrap returns a Conn for a stream, usually a net.Conn, whose writes do not wait. If the stream
-// is not a socket of the operating system, or the platform has no non-blocking attempt, the
-// drainer writes every byte. A stream that is not a net.Conn has nil addresses and no
-// deadlines.
+// Wrap returns a Conn for a stream, usually a net.Conn. If the stream is not a socket of the operating system, or the
+// platform has no non-blocking writes, the drainer writes every byte. A stream that is not a net.Conn has nil addresses
+// and no deadlines.
 func Wrap(stream io.ReadWriteCloser) *Conn {
 	c, ok := stream.(net.Conn)
 	if !ok {
@@ -85,8 +84,8 @@ func (s standIn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (s standIn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (s standIn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// LocalAddr implements net.Conn. It is nil if the address is not known, as of a closed connection that a loop
-// has watched.
+// LocalAddr implements net.Conn. It is nil if the address is unknown, as for a closed connection that a loop has
+// watched.
 func (c *Conn) LocalAddr() net.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,17 +105,16 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return c.Conn.RemoteAddr()
 }
 
-// Ready reports that nothing is pending: a Write of a few KB will most likely be accepted
-// whole at once.
+// Ready reports whether nothing is pending: the kernel will probably accept a Write of a few KB whole.
 func (c *Conn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.draining && c.err == nil
 }
 
-// Gone reports whether the peer has closed or reset the connection, as far as the kernel knows, although
-// what has arrived before may not have been read yet. It never waits, and may be called concurrently. It
-// is false if that is unknown: on another system than Linux, and for a connection that is not a socket.
+// Gone reports whether the peer has closed or reset the connection, even if earlier data is unread. It never waits, and
+// may be called concurrently. It is false if the kernel does not know, on other systems than Linux, and for a
+// connection that is not a socket.
 func (c *Conn) Gone() bool {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -126,7 +124,7 @@ func (c *Conn) Gone() bool {
 	return err == nil && hungUp(raw)
 }
 
-// Moved reports whether bytes that were pending have left since Moved was last called.
+// Moved reports whether the kernel has accepted pending bytes since the last call of Moved.
 func (c *Conn) Moved() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,15 +133,15 @@ func (c *Conn) Moved() bool {
 	return moved
 }
 
-// Full reports that a Write may wait for the peer.
+// Full reports whether a Write may wait for the peer.
 func (c *Conn) Full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pending) > MaxPending/2
 }
 
-// Write accepts p. It returns an error of an earlier write, or of this one if the
-// kernel refuses it; a later error is returned by the next Write.
+// Write accepts p. It returns the error of an earlier write, or of this one if the kernel refuses it; the next Write
+// returns a later error.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,27 +172,26 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// awaitRoom waits until n more bytes may be pending. c.mu must be held.
+// awaitRoom waits until n more bytes may be pending. The caller must hold c.mu.
 func (c *Conn) awaitRoom(n int) {
 	for c.err == nil && len(c.pending)+n > MaxPending && len(c.pending) > 0 {
 		c.room.Wait()
 	}
 }
 
-// MakeRoom waits as a Write of n bytes would, and from then on no Write waits: the caller has
-// waited before. It is for a connection under TLS. There a Write holds a lock that reading may
-// need as well, to answer what the peer sends (KeyUpdate), and a turn must not wait for it. What
-// is written without MakeRoom, such as that answer, is bounded: see ErrFull.
+// MakeRoom waits as a Write of n bytes would, and no later Write waits. It is for a connection under TLS, whose Write
+// holds a lock that reading needs too, to answer a KeyUpdate of the peer: a turn must not wait for it. ErrFull bounds
+// writes without MakeRoom, such as that answer.
 func (c *Conn) MakeRoom(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.awaitRoom(n)
-	c.most = 2 * (MaxPending + n) // TLS makes a few bytes more of n
+	c.most = 2 * (MaxPending + n) // TLS adds a few bytes to n
 	return c.err
 }
 
-// Flush waits until the kernel has accepted everything that was written, or nothing can be written
-// any more. It must not be called within a turn.
+// Flush waits until the kernel has accepted all written bytes, or writing has failed. It must not be called within a
+// turn.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +200,7 @@ func (c *Conn) Flush() {
 	}
 }
 
-// drain writes the pending bytes, and ends when nothing is pending.
+// drain is the drainer: it writes the pending bytes and ends.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,20 +221,18 @@ func (c *Conn) drain() {
 	c.room.Broadcast()
 }
 
-// Linger sets SO_LINGER, in seconds, of a connection that has it: with 0, closing it sends RST. c may be
-// nil.
+// Linger sets SO_LINGER, in seconds, of a connection that has it: with 0, Close sends RST. c may be nil.
 func (c *Conn) Linger(sec int) {
 	if c == nil {
 		return
 	}
 	if t, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = t.SetLinger(sec) // a connection that is gone needs none
+		_ = t.SetLinger(sec) // fails only if the connection is closed
 	}
 }
 
-// Close closes the connection at once; pending bytes are lost. A waiting Read or Write
-// returns an error. Close waits for the drainer to end, but not for a turn (see Notify). Only
-// the first call has an effect; the others return net.ErrClosed.
+// Close closes the connection at once; pending bytes are lost. A waiting Read or Write returns an error. Close waits
+// for the drainer, but not for a turn (see Notify). Only the first call has an effect; later ones return net.ErrClosed.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	closes := c.Conn.Close
@@ -249,7 +244,7 @@ func (c *Conn) Close() error {
 	}
 	c.closed = true
 	if c.err == nil {
-		c.err = net.ErrClosed // no drainer starts from here on
+		c.err = net.ErrClosed // no drainer starts any more
 	}
 	c.room.Broadcast()
 	c.mu.Unlock()

@@ -32,7 +32,7 @@ func Client(c *http.Client, loops *Loops) *http.Client {
 	return &own
 }
 
-// DialOf returns the function with which t dials.
+// DialOf returns t's dial function.
 func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	old := t.Dial //nolint:staticcheck // callers may still set it
 	switch {
@@ -45,11 +45,10 @@ func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (
 	}
 }
 
-// Listener wraps every connection that it accepts.
+// Listener wraps accepted connections.
 type Listener struct {
 	net.Listener
-	// Loops may watch its connections, see [Conn.Notify]; it may be nil.
-	Loops *Loops
+	Loops *Loops // may watch the connections, see [Conn.Notify]; may be nil
 }
 
 // Accept returns the next connection, a *Conn.

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// Load says how much loops have to do.
+// Load is the load of loops.
 type Load struct {
-	// Busy is the share of its time that each loop has worked, from 0 to 1, in its last second or so.
+	// Busy is each loop's share of working time, from 0 to 1, in its last window.
 	Busy []float64
-	// Rounds counts the rounds of all loops by how long they took: Rounds[i] took at most
-	// RoundBounds()[i], and the last one has the others. Nothing that has come for a connection waits
-	// longer than a round for its turn. RoundTime is how long all of them took together.
+	// Rounds is a histogram of the durations of all rounds: Rounds[i] took at most RoundBounds()[i], and the last one
+	// counts the longer ones. Data for a connection waits at most a round for its turn.
 	Rounds    []uint64
-	RoundTime time.Duration
+	RoundTime time.Duration // the sum of the durations
 }
 
-// RoundBounds returns the upper bounds of Load.Rounds, but for the last.
+// RoundBounds returns the upper bounds of Load.Rounds, except the last, which has none.
 func RoundBounds() []time.Duration { return slices.Clone(roundBounds[:]) }
 
 var roundBounds = [...]time.Duration{
@@ -40,13 +39,11 @@ func (r *rounds) add(took time.Duration) {
 	r.time.Add(int64(took))
 }
 
-// Lateness says how far Loops are behind with reading. The zero value means that they are not.
+// Lateness describes how far Loops are behind with reading. The zero value means that they are not.
 type Lateness struct {
-	// Behind says that a round takes seconds, or that one did less than 5 s ago. Data for the
-	// connections waits in the kernel meanwhile, and more connections would make it worse.
-	Behind bool
-	// Since is when the first of those rounds began.
-	Since time.Time
-	// Longest is how long the longest of them has taken so far.
-	Longest time.Duration
+	// Behind means that a round takes seconds, or that one did less than 5 s ago. Data for the connections waits in the
+	// kernel, and more connections would make it worse.
+	Behind  bool
+	Since   time.Time     // the start of the first of those rounds
+	Longest time.Duration // the duration of the longest of them so far
 }

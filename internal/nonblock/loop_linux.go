@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Two loops that are half busy wake up twice as often as one busy loop, so connections are
-// concentrated on few loops. A loop's load is the processor time of its thread, not the elapsed
-// time of its work: if other programs take the processor away for a moment, a second loop
-// would only share what is left. It is different if a loop has not waited for anything for a
-// while: then it is behind, in the end by seconds, whatever keeps it from working, and a
-// second loop gets its own share of the processors. Times are thousandths of a window.
+// Two half busy loops wake up twice as often as one busy loop, so connections are concentrated on few loops. A loop's
+// load is its thread's processor time, not the elapsed time of its work: if other programs take the processor for a
+// moment, a second loop would only compete with the first. But a loop that does not wait for several windows is behind,
+// whatever the reason, and a second loop gets its own share of the processors. Loads and waits are thousandths of a
+// window.
 const (
 	window    = 100 * time.Millisecond
 	busyLoop  = 500  // at this load, a loop gets no new connections while others have less
@@ -26,17 +25,15 @@ const (
 	allBusy   = 1000 // the load of a loop that is behind
 	waitLeast = 50   // a loop that waits less than this in a window was busy all the time;
 	behind    = 5    // after this many such windows, it is behind
-	shedPart  = 4    // a quarter of its connections
+	shedPart  = 4    // a full loop gives away a quarter of its connections,
 	shedLeast = 200  // only to a loop whose load is lower by at least this
 )
 
-// Loops is a set of as many loops as there are processors, each on a goroutine that exists only
-// while the loop has connections. The zero value is ready for use; it may be used
-// concurrently.
+// Loops is a set of at most one loop for each processor. A loop's goroutine exists only while the loop has connections.
+// The zero value is ready for use. Loops may be used concurrently.
 type Loops struct {
-	// Changed, if not nil, is called within a second after the loops have fallen behind,
-	// and after they have caught up: then with Behind false and the rest of the report. It is
-	// called by one goroutine at a time and must not wait for a loop.
+	// Changed, if not nil, is called within a second after the loops have fallen behind or caught up; then Behind is
+	// false and the other fields describe the past. There is one call at a time. It must not wait for a loop.
 	Changed func(Lateness)
 	// Clock measures lateness; nil means the real clock. It is for tests.
 	Clock func() time.Time
@@ -45,7 +42,7 @@ type Loops struct {
 
 	// Fixed; zero except in tests.
 	worked func() time.Duration // the processor time of this thread; nil asks the kernel
-	every  time.Duration        // how often lateness is checked; 0: every second
+	every  time.Duration        // the interval of looks; 0 means lookEvery
 
 	rounds rounds // of all loops
 
@@ -55,7 +52,7 @@ type Loops struct {
 	last  Lateness    // the result of the last check
 }
 
-// pick returns the loop for a new connection.
+// pick returns a loop for a new connection.
 func (l *Loops) pick() *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +64,7 @@ func (l *Loops) pick() *loop {
 	return l.least()
 }
 
-// least returns a new loop, if another one is allowed, or the least busy one. mu must be held.
+// least returns a new loop, or the least busy one if there are Most loops. The caller must hold mu.
 func (l *Loops) least() *loop {
 	most := l.Most
 	if most == 0 {
@@ -81,8 +78,7 @@ func (l *Loops) least() *loop {
 	return slices.MinFunc(l.loops, func(a, b *loop) int { return int(a.busy.Load() - b.busy.Load()) })
 }
 
-// relief returns a loop that can take over connections of a loop with that load; nil if no
-// loop can.
+// relief returns a loop for connections of a loop with the load busy, or nil.
 func (l *Loops) relief(busy int64) *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,32 +88,31 @@ func (l *Loops) relief(busy int64) *loop {
 	return nil
 }
 
-// loop watches connections on one goroutine, and gives turns to those that have something to
-// read. See [Conn.Notify].
+// loop watches connections on one goroutine, and gives turns to those with something to read. See [Conn.Notify].
 type loop struct {
 	all *Loops // fixed
 
 	busy atomic.Int64               // in the last window
-	beat atomic.Int64               // when its last wait ended, Unix ns; 0 while it does not run
+	beat atomic.Int64               // the end of its last wait, Unix ns; 0 while it does not run
 	late atomic.Pointer[lateRounds] // the last ones; nil before the first
 
 	// Owned by the goroutine.
-	since  time.Time     // when the window began
-	worked time.Duration // the thread's processor time at that moment
-	waited time.Duration // waiting time for events since then
+	since  time.Time     // the start of the window
+	worked time.Duration // the thread's processor time at since
+	waited time.Duration // waiting time for events after since
 	full   int           // the latest consecutive windows in which it has hardly waited
 	shed   int           // connections to give away
 	to     *loop         // the loop that gets them
 	round  uint64        // counts waits; from 1
-	woken  time.Time     // when the last wait ended
-	told   time.Time     // when the last wait began that returned all connections with something to read
-	seen   time.Time     // the same for the waits before the last
+	woken  time.Time     // the end of the last wait
+	told   time.Time     // the start of the last wait that returned all connections with something to read
+	seen   time.Time     // the same without the last wait
 
 	mu      sync.Mutex // guards the fields below
 	running bool       // the goroutine runs; then poll and wake are open
 	poll    int        // epoll(7)
 	wake    int        // eventfd(2)
-	awake   bool       // wake has been written, and not yet read
+	awake   bool       // wake has an unread value
 	slots   []*watched // by the id of their events; nil for a free slot
 	free    []int32    // of slots
 	nudged  []*watched
@@ -126,7 +121,7 @@ type loop struct {
 // wakeID is the id of wake's events; those of connections are their slots.
 const wakeID = -1
 
-// interest returns the events to ask the kernel for. Broken connections are always reported.
+// interest returns the events to ask the kernel for. It always reports broken connections.
 func interest(slot int32, read, write bool) unix.EpollEvent {
 	event := unix.EpollEvent{Fd: slot}
 	if read {
@@ -138,7 +133,7 @@ func interest(slot int32, read, write bool) unix.EpollEvent {
 	return event
 }
 
-// attach starts to watch a connection, which gets the slot: reading and writing as requested.
+// attach starts to watch a connection for reading and writing as requested, and returns its slot.
 func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +159,7 @@ func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	return slot, nil
 }
 
-// start starts the goroutine. mu must be held.
+// start starts the goroutine. The caller must hold mu.
 func (l *loop) start() error {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -184,7 +179,7 @@ func (l *loop) start() error {
 	return nil
 }
 
-// want changes which events of a connection are watched.
+// want changes the events to watch of a connection.
 func (l *loop) want(w *watched, read, write bool) error {
 	event := interest(w.slot, read, write)
 	l.mu.Lock()
@@ -192,8 +187,7 @@ func (l *loop) want(w *watched, read, write bool) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, w.fd, &event))
 }
 
-// detach removes a connection whose descriptor is closed, which has ended the watch. The
-// loop ends after the last one.
+// detach removes a connection that the kernel no longer watches. The loop ends after the last one.
 func (l *loop) detach(slot int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +198,7 @@ func (l *loop) detach(slot int32) {
 	}
 }
 
-// nudge gives a connection a turn soon: after those that the kernel reports first.
+// nudge gives a connection a turn soon, after those that the kernel reports.
 func (l *loop) nudge(w *watched) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +206,7 @@ func (l *loop) nudge(w *watched) {
 	l.rouse()
 }
 
-// rouse ends a wait. mu must be held.
+// rouse ends a wait. The caller must hold mu.
 func (l *loop) rouse() {
 	if l.awake || !l.running {
 		return
@@ -220,17 +214,17 @@ func (l *loop) rouse() {
 	l.awake = true
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(l.wake, one[:]) // it cannot be full: it is written only once before it is read
+	_, _ = unix.Write(l.wake, one[:]) // cannot fail: awake allows one write before each read
 }
 
-// turn is a turn that is due for a connection.
+// turn is a due turn of a connection.
 type turn struct {
 	w      *watched
 	events uint32
 	nudged bool
 }
 
-// maxTurns is how many connections one wait returns at most.
+// maxTurns bounds the connections that one wait returns.
 const maxTurns = 256
 
 // run gives turns until no connection is left.
@@ -273,7 +267,7 @@ func (l *loop) run(poll int) {
 	}
 }
 
-// account checks, at the end of a window, whether the loop had too much to do.
+// account measures the loop's load at the end of a window, and sheds connections if it is too high.
 func (l *loop) account(now time.Time) {
 	length := now.Sub(l.since)
 	if length < window {
@@ -290,7 +284,7 @@ func (l *loop) account(now time.Time) {
 	l.busy.Store(busy)
 	l.since, l.worked, l.waited = now, worked, 0
 	l.shed = 0
-	// It takes a while to see how much this helps a loop that is behind.
+	// A loop that is behind waits for the effect before it sheds again.
 	if busy >= fullLoop && (l.full < behind || l.full%behind == 0) {
 		if l.to = l.all.relief(busy); l.to != nil {
 			l.mu.Lock()
@@ -307,13 +301,12 @@ func (l *Loops) threadTime() time.Duration {
 	}
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 0 // it exists since Linux 2.6.12
+		return 0 // only before Linux 2.6.12
 	}
 	return time.Duration(t.Nano())
 }
 
-// due returns the turns that are due. It returns false, after closing everything, when no
-// connection is left.
+// due returns the due turns. When no connection is left, it closes the loop and returns false.
 func (l *loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ErrWouldBlock is returned by a connection's Read and TryReadInto after Notify if there is
-// nothing to read. It is temporary, so that crypto/tls continues afterwards.
+// ErrWouldBlock means that there is nothing to read; Read and TryReadInto return it after Notify. It is temporary, so
+// that crypto/tls continues afterwards.
 var ErrWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}
@@ -17,46 +17,42 @@ func (wouldBlock) Temporary() bool { return true }
 
 // ear reads one connection after Notify: a loop's watch, or the connection's own goroutine.
 type ear interface {
-	// read and caughtUp implement those of Conn. They are called within a turn.
+	// read and caughtUp implement those of Conn, within a turn.
 	read(p []byte) (int, error)
 	caughtUp() time.Time
 
-	// writes lets the ear write the pending bytes, and returns false if it cannot.
-	// Conn.mu must be held.
+	// writes makes the ear write the pending bytes, and returns false if it cannot. The caller must hold Conn.mu.
 	writes() bool
 
-	// nudge, pause and close implement those of Conn, whose closed is set before close is called.
+	// nudge, pause and close implement those of Conn. The caller of close must set Conn.closed first.
 	nudge()
 	pause()
 	close() error
 }
 
-// Notify makes f be called from now on when there may be something to read. Each call is a
+// Notify sets the function f to call when there may be something to read. Each call is a
 // turn. Notify may be called once for a connection, of any kind.
 //
-//   - Who calls f: one of the connection's Loops, if it has Loops and is a socket that
-//     epoll(7) can watch; otherwise a goroutine of the connection's own. A connection never
-//     has two turns at once, and each turn sees the effects of the one before.
-//   - What f may do: within a turn Read and TryReadInto do not wait but return ErrWouldBlock;
-//     outside of a turn, reading and changing deadlines are not allowed. Writes are allowed at
-//     any time. f must not wait for anything, because a turn may delay other connections, and
-//     it must end its turn after a bounded amount of work.
-//   - What is left: if f leaves something unread it is called again, after the other
-//     connections of the loop have had their turns. If it has read something without
-//     processing it, it asks for another turn with Nudge.
-//   - Backpressure: data that f does not read stays in the kernel, except for one block of a
-//     connection that is read by a goroutine. So a slow reader slows its peer down.
-//   - When it stops: Read returns the error that ends the connection, and f should call Close
-//     then. One last turn follows Close, in which Read returns net.ErrClosed, whether f or
-//     another goroutine called Close. f is not called after that turn.
-//   - What Close guarantees: it does not wait for a turn. When the last turn has ended, no
-//     descriptor and no goroutine of the connection is left, except the one that ends with
-//     that turn.
+//   - Caller: one of the connection's Loops calls f, if it has Loops and is a socket that
+//     epoll(7) can watch; otherwise its own goroutine does. A connection never has two turns
+//     at once, and each turn sees the effects of the previous one.
+//   - Duties of f: within a turn Read and TryReadInto do not wait but return ErrWouldBlock;
+//     outside of a turn, reading and changing deadlines are not allowed. Writes are always
+//     allowed. f must not wait, because a turn may delay other connections, and it must end
+//     its turn after a bounded amount of work.
+//   - Unread data: if f leaves data unread, it gets another turn after the loop's other
+//     connections. If it has read data without processing it, it asks for a turn with Nudge.
+//   - Backpressure: unread data stays in the kernel, except for one block of a connection with
+//     its own goroutine. So a slow reader slows its peer down.
+//   - End: Read returns the error that ends the connection, and f should then call Close. One
+//     last turn follows Close by any goroutine; in it Read returns net.ErrClosed.
+//   - Guarantees of Close: it does not wait for a turn. After the last turn, no descriptor and
+//     no goroutine of the connection is left, except the one that ends with that turn.
 func (c *Conn) Notify(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ear != nil {
-		panic("nonblock: Notify is called a second time")
+		panic("nonblock: second call of Notify")
 	}
 	if c.err == nil && !c.draining {
 		c.ear = watch(c, f)
@@ -68,17 +64,17 @@ func (c *Conn) Notify(f func()) {
 	}
 }
 
-// Nudge makes the function of Notify be called soon, as if data had arrived. It may be called
-// at any time, and does nothing before Notify and after the last turn.
+// Nudge requests a turn, as if data had arrived. It may be called at any time, and does nothing before Notify and after
+// the last turn.
 func (c *Conn) Nudge() {
 	if e := c.heard(); e != nil {
 		e.nudge()
 	}
 }
 
-// Pause stops reading for good: further data stays in the kernel, which then lets the other
-// side send no more. Read returns ErrWouldBlock until the connection is closed or, if a loop
-// watches it, broken. Writes continue. Call it only after Notify.
+// Pause stops reading until the end of the connection: further data stays in the kernel, which then stops the peer.
+// Read returns ErrWouldBlock until the connection is closed or, if a loop watches it, broken. Writes continue. Call it
+// only after Notify.
 func (c *Conn) Pause() {
 	if e := c.heard(); e != nil {
 		e.pause()
@@ -92,10 +88,9 @@ func (c *Conn) heard() ear {
 	return c.ear
 }
 
-// CaughtUp returns a time by which everything that had arrived was read: data that is read in
-// this turn arrived after it. It is the latest such time that the loop knows; zero if no loop
-// watches the connection. Call it only within the function of Notify.
+// CaughtUp returns the latest time known to the loop before which no data of this turn can have arrived; zero if no
+// loop watches the connection. Call it only within a turn.
 func (c *Conn) CaughtUp() time.Time { return c.ear.caughtUp() }
 
-// Loops returns the loops that may watch the connection; nil if no loop may.
+// Loops returns the loops that may watch the connection, or nil.
 func (c *Conn) Loops() *Loops { return c.loops }

@@ -4,15 +4,14 @@ import "sync"
 
 // Room provides the buffer for ReadInto.
 type Room interface {
-	// Room returns the buffer; it is called immediately before reading, and the buffer must not
-	// be empty.
+	// Room returns a non-empty buffer, immediately before reading.
 	Room() []byte
-	// GiveBack is called if there was nothing to read after all.
+	// GiveBack takes the buffer back if there was nothing to read after all.
 	GiveBack()
 }
 
-// Borrowed is a Room of 16 KiB that is taken from a pool only when there is something to read. Its zero value holds
-// none.
+// Borrowed is a Room that takes 16 KiB from a pool only when there is something to read. Its zero value is ready for
+// use.
 type Borrowed struct{ block *[16 << 10]byte }
 
 var blocks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
@@ -33,9 +32,9 @@ func (b *Borrowed) GiveBack() {
 	}
 }
 
-// ReadInto waits until there is something to read, and only then asks for the buffer, so that
-// an idle connection holds none. Only one goroutine may read at a time. If the connection is
-// not a socket of the operating system, the buffer is taken first. Call it only before Notify.
+// ReadInto waits until there is something to read, and only then asks for the buffer, so that an idle connection holds
+// none; except that a connection that is not a socket of the operating system holds it while it waits. Only one
+// goroutine may read at a time. Call it only before Notify.
 func (c *Conn) ReadInto(room Room) (int, error) {
 	if c.wait != nil {
 		return c.wait(room)
@@ -43,8 +42,7 @@ func (c *Conn) ReadInto(room Room) (int, error) {
 	return c.Conn.Read(room.Room())
 }
 
-// TryReadInto reads what has arrived; it returns ErrWouldBlock if there is nothing. Call it
-// only within the function of Notify.
+// TryReadInto reads arrived data; without any it returns ErrWouldBlock. Call it only within a turn.
 func (c *Conn) TryReadInto(room Room) (int, error) {
 	n, err := c.ear.read(room.Room())
 	if n <= 0 {

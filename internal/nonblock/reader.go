@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// reader reads a connection that no loop watches. Its goroutine waits in Read and gives the
-// turns that a loop would give. A turn that is requested meanwhile gets a goroutine of its own.
+// reader reads a connection that no loop watches. Its goroutine waits in Read and gives the turns. A turn requested by
+// nudge gets its own goroutine.
 type reader struct {
 	// Fixed.
 	c      *Conn
@@ -16,18 +16,18 @@ type reader struct {
 
 	buffer Borrowed // to read into; owned by run
 
-	turns sync.Mutex // held while turns are given; guards the fields below
+	turns sync.Mutex // held during turns; guards the fields below
 	got   []byte     // read from the connection, but not yet by notify
 	err   error      // the error that ended the reading
 	told  bool       // the last turn has begun
 
 	// Guarded by Conn.mu.
-	inTurn bool // turns are being given
+	inTurn bool // a goroutine is giving turns
 	nudged bool // another turn is requested
 	paused bool // written only within a turn, which may read it without the mutex
 }
 
-// run reads until the connection ends, or reading is over.
+// run reads until the end of the connection or of reading.
 func (r *reader) run() {
 	for over := false; !over; {
 		n, err := r.c.ReadInto(&r.buffer)
@@ -42,8 +42,7 @@ func (r *reader) run() {
 	}
 }
 
-// want requests a turn, and reports whether the caller must give it: no other goroutine is
-// giving turns.
+// want requests a turn. It reports whether the caller must give it, because no other goroutine is giving turns.
 func (r *reader) want() bool {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
@@ -52,7 +51,7 @@ func (r *reader) want() bool {
 	return idle
 }
 
-// give gives turns while they are due. r.turns must be held.
+// give gives the due turns. The caller must hold r.turns.
 func (r *reader) give() {
 	for r.due() {
 		r.notify()
@@ -103,10 +102,10 @@ func (r *reader) read(p []byte) (int, error) {
 	return 0, ErrWouldBlock
 }
 
-// caughtUp implements ear: a goroutine does not know when its data arrived.
+// caughtUp implements ear. A goroutine does not know when its data arrived.
 func (r *reader) caughtUp() time.Time { return time.Time{} }
 
-// writes implements ear: a goroutine that waits in Read cannot write.
+// writes implements ear. A goroutine that waits in Read cannot write.
 func (r *reader) writes() bool { return false }
 
 // pause implements ear.

@@ -4,7 +4,7 @@ package nonblock
 
 import "syscall"
 
-// tryWriter leaves every byte to the drainer: this platform has no non-blocking attempt.
+// tryWriter leaves every byte to the drainer: this platform has no non-blocking writes.
 func tryWriter(syscall.RawConn) func([]byte) (int, error) {
 	return func([]byte) (int, error) { return 0, nil }
 }

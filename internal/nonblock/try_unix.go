@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// attempt is one system call that is tried on a socket: its input and its result. It is reused
-// under a lock, and allocates nothing.
+// attempt is one system call on a socket, reused so that it allocates nothing.
 type attempt struct {
 	p    []byte
 	n    int
@@ -32,15 +31,15 @@ func (a *attempt) result(op string, err error) (int, error) {
 	return a.n, nil
 }
 
-// tryWriter returns a function that writes what the kernel accepts at once. The function is
-// called only under Conn.mu, and allocates nothing.
+// tryWriter returns a function that writes as much as the kernel accepts at once, and allocates nothing. Its caller
+// must hold Conn.mu.
 func tryWriter(raw syscall.RawConn) func([]byte) (int, error) {
 	a := &attempt{}
 	a.call = func(fd uintptr) bool {
 		for {
 			a.n, a.err = syscall.Write(int(fd), a.p)
 			if !errors.Is(a.err, syscall.EINTR) {
-				return true // also if it would block: this function never waits
+				return true // even if it would block: this function never waits
 			}
 		}
 	}
@@ -50,8 +49,8 @@ func tryWriter(raw syscall.RawConn) func([]byte) (int, error) {
 	}
 }
 
-// waitReader returns a function that waits until there is something to read and only then
-// asks for the buffer. It is called by one goroutine at a time, and allocates nothing.
+// waitReader returns a function that waits until there is something to read and only then asks for the buffer. It
+// allocates nothing. Only one goroutine may call it at a time.
 func waitReader(raw syscall.RawConn) func(Room) (int, error) {
 	var room Room
 	a := &attempt{}
@@ -63,7 +62,7 @@ func waitReader(raw syscall.RawConn) func(Room) (int, error) {
 			case errors.Is(a.err, syscall.EINTR):
 			case errors.Is(a.err, syscall.EAGAIN):
 				room.GiveBack()
-				return false // it is called again when data has arrived
+				return false // the runtime calls again when data has arrived
 			default:
 				return true
 			}

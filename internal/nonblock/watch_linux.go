@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch lets one of the connection's loops watch it; it returns nil, and has changed nothing,
-// if that is impossible. c.mu must be held.
+// watch makes one of the connection's loops watch it. It returns nil and changes nothing if that is impossible. The
+// caller must hold c.mu.
 func watch(c *Conn, f func()) ear {
 	if c.loops == nil {
 		return nil
@@ -35,7 +35,7 @@ func watch(c *Conn, f func()) ear {
 	return w
 }
 
-// own returns a separate descriptor of a socket, which Go's poller does not watch.
+// own returns a new descriptor of a socket, which Go's poller does not watch.
 func own(conn net.Conn) (int, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -51,12 +51,12 @@ func own(conn net.Conn) (int, error) {
 	return fd, errors.Join(err, os.NewSyscallError("fcntl", dup))
 }
 
-// elsewhere replaces the stream of a connection that a loop watches: its bytes bypass it. One serves all.
+// elsewhere replaces the stream of a watched connection, whose bytes bypass it.
 type elsewhere struct{}
 
 var besides net.Conn = standIn{elsewhere{}}
 
-var errWatched = errors.New("nonblock: a connection that a loop watches is not waited for")
+var errWatched = errors.New("nonblock: cannot wait for a connection that a loop watches")
 
 func (elsewhere) Read([]byte) (int, error)  { return 0, errWatched }
 func (elsewhere) Write([]byte) (int, error) { return 0, errWatched }
@@ -73,22 +73,22 @@ type watched struct {
 	caught  time.Time // see Conn.CaughtUp
 	drained bool      // the last turn left nothing unread
 	dry     bool      // the kernel had no more
-	told    bool      // it began after Close
+	told    bool      // the turn began after Close
 	// Written within the turn too, with Conn.mu held.
-	paused bool // nothing more is read
-	broken bool // the kernel has reported it
+	paused bool // reading is over
+	broken bool // the kernel has reported a broken connection
 
 	// Guarded by Conn.mu.
 	loop   *loop
 	slot   int32
-	round  uint64 // the loop's wait in which the last turn was
+	round  uint64 // the loop's round of the last turn
 	inTurn bool   // notify runs
-	left   bool   // the turn has left something: it has requested another one
+	left   bool   // the turn has requested another one
 	over   bool   // fd is closed
 }
 
-// local and remote return the addresses of the socket, which are not kept; nil if no loop watches it, or
-// they are not of TCP. Conn.mu must be held.
+// local and remote ask the kernel for the socket's addresses; nil if no loop watches it, or for other protocols than
+// TCP. The caller must hold Conn.mu.
 func (w *watched) local() net.Addr  { return w.address(unix.Getsockname) }
 func (w *watched) remote() net.Addr { return w.address(unix.Getpeername) }
 
@@ -138,7 +138,7 @@ func (w *watched) turn(l *loop, t turn) {
 	}
 	w.round = l.round
 	if w.drained && l.seen.After(w.caught) {
-		w.caught = l.seen // nothing was there then, or that wait would have returned it
+		w.caught = l.seen // that wait would have returned earlier data
 	}
 	w.left = false
 	w.broken = w.broken || t.events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
@@ -154,13 +154,13 @@ func (w *watched) turn(l *loop, t turn) {
 		w.caught = l.woken
 	}
 	if c.closed {
-		_ = unix.Close(w.fd) // it is closed whatever the error says
+		_ = unix.Close(w.fd) // closes even with an error
 		w.loop.detach(w.slot)
 		w.over, c.pending = true, nil
 	}
 }
 
-// move lets another loop watch the connection, and reports whether it does.
+// move makes another loop watch the connection, and reports whether it does.
 func (w *watched) move(from, to *loop) bool {
 	c := w.c
 	c.mu.Lock()
@@ -172,16 +172,16 @@ func (w *watched) move(from, to *loop) bool {
 	if err != nil {
 		return false
 	}
-	// Turns that from may still have for the connection no longer count.
+	// Due turns of from no longer count.
 	_ = unix.EpollCtl(from.poll, unix.EPOLL_CTL_DEL, w.fd, nil)
 	from.detach(w.slot)
 	w.loop, w.slot, w.round = to, slot, 0
-	w.drained = false // the waits of the other loop have not reported whether data is waiting
-	to.nudge(w)       // pending events are reported again
+	w.drained = false // the earlier waits of to did not cover this connection
+	to.nudge(w)       // the kernel reports pending events again
 	return true
 }
 
-// write writes what the kernel accepts now. Conn.mu must be held.
+// write writes as much as the kernel accepts now. The caller must hold Conn.mu.
 func (w *watched) write(p []byte) (int, error) {
 	if w.c.closed {
 		return 0, net.ErrClosed
@@ -200,7 +200,7 @@ func (w *watched) write(p []byte) (int, error) {
 	}
 }
 
-// flush writes the pending bytes as far as possible. Conn.mu must be held.
+// flush writes as many pending bytes as possible. The caller must hold Conn.mu.
 func (w *watched) flush() {
 	c := w.c
 	if !c.draining {
@@ -215,7 +215,7 @@ func (w *watched) flush() {
 	if len(c.pending) == 0 || c.err != nil {
 		c.pending, c.draining = nil, false
 		c.room.Broadcast()
-		_ = w.loop.want(w, !w.paused, false) // otherwise the kernel would report it once more, for nothing
+		_ = w.loop.want(w, !w.paused, false) // avoids a useless report by the kernel
 		return
 	}
 	if n > 0 {
@@ -223,7 +223,7 @@ func (w *watched) flush() {
 	}
 }
 
-// writes implements ear: the loop flushes the pending bytes when the kernel accepts them.
+// writes implements ear. The loop flushes the pending bytes when the kernel accepts them.
 func (w *watched) writes() bool {
 	c := w.c
 	c.draining = true
@@ -233,14 +233,14 @@ func (w *watched) writes() bool {
 	return true
 }
 
-// close implements ear: it begins to close, and the last turn finishes.
+// close implements ear. It begins to close, and the last turn finishes.
 func (w *watched) close() error {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	if w.over {
-		return nil // a turn has seen that the connection is closed, and was the last one
+		return nil // the last turn is over
 	}
-	_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // the other side learns of it at once, if it is reachable
+	_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // informs the peer at once
 	if !w.inTurn {
 		w.loop.nudge(w)
 	}
@@ -255,7 +255,7 @@ func (w *watched) pause() {
 		return
 	}
 	w.paused = true
-	_ = w.loop.want(w, false, w.c.draining) // otherwise there would be turns in which nothing is read
+	_ = w.loop.want(w, false, w.c.draining) // avoids turns without reading
 }
 
 // read implements ear. Within a turn the descriptor stays open.

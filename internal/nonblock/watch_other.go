@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Loops watch nothing on this platform: they work only on Linux. Each connection has its own
-// goroutine.
+// Loops watch nothing on this platform, only on Linux. Each connection has its own goroutine.
 type Loops struct {
 	Changed func(Lateness)
 	Clock   func() time.Time

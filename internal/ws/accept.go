@@ -12,8 +12,8 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Accept upgrades a request. On failure it has answered the request. The loops of a
-// [nonblock.Listener] may watch its connections; other connections have a goroutine each.
+// Accept upgrades a request. On failure it has answered the request. The loops of a [nonblock.Listener] may watch its
+// connections; each other connection has a goroutine.
 func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptions, opts Options) (*Conn, error) {
 	h := &hijacker{ResponseWriter: w}
 	library, err := websocket.Accept(h, r, shake)
@@ -27,7 +27,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 	}
 	c := newConn(stream, under, false, opts)
 	c.in.put(h.early)
-	_ = library.CloseNow() // it does not close the connection, and releases what it holds
+	_ = library.CloseNow() // frees the library's buffers; the connection is uncloseable
 	return c, nil
 }
 
@@ -35,7 +35,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 type hijacker struct {
 	http.ResponseWriter
 	conn  net.Conn
-	early []byte // what arrived before the upgrade was answered
+	early []byte // data that arrived before the answer
 }
 
 // Unwrap is for http.ResponseController.

@@ -7,9 +7,8 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Adopt returns the server's side of a connection whose handshake another process has made: from
-// now on, stream carries the client's frames. early is what has been read from stream already, at
-// most 4 KiB. A stream that is a *nonblock.Conn may be watched by its loops.
+// Adopt returns the server's side of a connection whose handshake another process has made. stream carries the client's
+// frames, and early is data already read from it, at most 4 KiB. If stream is a *nonblock.Conn, its loops may watch it.
 func Adopt(stream net.Conn, early []byte, opts Options) *Conn {
 	under := nonblock.Under(stream)
 	if under == nil {
@@ -21,13 +20,12 @@ func Adopt(stream net.Conn, early []byte, opts Options) *Conn {
 	return c
 }
 
-// Release gives the connection away, without a close frame: it returns the stream, and what has
-// been read from it after the last message. It may be called only before Notify, between two
-// calls of Read; then the Conn must not be used any more.
+// Release ends the Conn without a close frame. It returns the stream, and the data read from it after the last message.
+// It may be called only before Notify and not during Read; the Conn must not be used afterwards.
 func (c *Conn) Release() (stream io.ReadWriteCloser, unread []byte) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	c.writing.Lock() // a pong that is being written is written whole
+	c.writing.Lock() // waits for a pong
 	defer c.writing.Unlock()
 	unread = append([]byte(nil), c.in.unread()...)
 	c.in.free()

@@ -20,49 +20,48 @@ type Conn struct {
 	// Fixed after the handshake.
 	stream io.ReadWriteCloser
 	under  *nonblock.Conn // stream itself, or the connection at the bottom of it
-	direct bool           // stream is under: it can be read without holding a buffer meanwhile
+	direct bool           // stream is under: reading it needs no buffer while it waits
 	client bool
 	limit  int64
 	onPong func()
 
 	share share // owned by the turn
 
-	reading sync.Mutex // guards the fields below; held while a message is read
+	reading sync.Mutex // guards the fields below; held while reading a message
 	in      input
 	at      progress
 	purse   purse
-	records int      // over TLS, those read since a frame began
+	records int      // of TLS, since the start of the frame
 	long    *Message // the buffer of the last long message; nil for a message within a block
 	failed  error    // the error that ended the reading; final
 
 	writing   sync.Mutex // guards the field below, and keeps frames whole
 	closeSent bool
 
-	// owed is an answer that the next writer must write: the reading goroutine must not wait
-	// for a writing one. See answer.
+	// owed is an answer for the next writer, because the reading goroutine must not wait for a
+	// writing one. See answer.
 	owed atomic.Pointer[Message]
 
 	heard   atomic.Bool // Notify was called
-	flooded atomic.Bool // nothing more is read; see ErrFlood
+	flooded atomic.Bool // reading is over; see ErrFlood
 	closed  atomic.Bool
 	watch   watch
-	gone    atomic.Pointer[chan struct{}] // closed with the connection, for a Close that waits; nil if none does
+	gone    atomic.Pointer[chan struct{}] // closed with the connection, for a waiting Close; nil without one
 }
 
 // Options are common to both sides.
 type Options struct {
-	// Limit is the longest message that is read, in bytes; a longer one ends the
+	// Limit is the length of the longest message to read, in bytes; a longer one ends the
 	// connection with 1009. Zero means 32 KiB.
 	Limit int64
-	// OnPong is called when a pong has arrived, by the goroutine that reads. It may be nil.
+	// The reading goroutine calls OnPong for each pong. It may be nil.
 	OnPong func()
-	// Budget bounds what the other side may send; the zero value means no bound.
-	Budget Budget
+	Budget Budget // of the other side
 }
 
 const defaultLimit = 32 << 10
 
-// newConn returns a connection over stream; under is the connection at its bottom.
+// newConn returns a connection over stream, whose bottom is under.
 func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts Options) *Conn {
 	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
 	c.direct = stream == io.ReadWriteCloser(under)
@@ -72,8 +71,7 @@ func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts 
 	return c
 }
 
-// Ready reports that a write of a few KB will most likely not wait for the other side: earlier
-// writes have left.
+// Ready reports whether a write of a few KB will probably not wait for the other side, as no earlier one is pending.
 func (c *Conn) Ready() bool { return c.under.Ready() }
 
 // Gone reports whether the other side has closed or reset the connection; see [nonblock.Conn.Gone].
@@ -87,11 +85,10 @@ func (c *Conn) LocalAddr() string {
 	return ""
 }
 
-// Read returns the next message, valid until the next Read. It holds a buffer only
-// once a part of the message has arrived. An error is final: websocket.CloseStatus extracts the
-// other side's close code, and the error wraps websocket.ErrMessageTooBig for a message over
-// the limit and net.ErrClosed after Close and CloseNow. Only after ErrFlood the connection
-// stays open, so that Close can send the reason; nothing more is read from it.
+// Read returns the next message, valid until the next Read. It holds no buffer before a part of the message has
+// arrived. An error is final: websocket.CloseStatus extracts the other side's close code, and the error wraps
+// websocket.ErrMessageTooBig for a message over the limit and net.ErrClosed after Close and CloseNow. Every error
+// except ErrFlood closes the connection; after ErrFlood Close can send the reason.
 func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -106,7 +103,7 @@ func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	return typ, p, nil
 }
 
-// message waits for the next message. c.reading must be held.
+// message waits for the next message. The caller must hold c.reading.
 func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	if !c.at.inside {
 		c.freeLong()
@@ -124,27 +121,26 @@ func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	}
 }
 
-// CaughtUp is that of [nonblock.Conn]. Call it only within the function of Notify.
+// CaughtUp is [nonblock.Conn.CaughtUp]. Call it only within the function of Notify.
 func (c *Conn) CaughtUp() time.Time { return c.under.CaughtUp() }
 
-// Notify makes f be called when there may be a message to read, and one last time after the
-// connection is closed, as [nonblock.Conn.Notify] describes. From then on use TryRead instead
-// of Read. f must call TryRead until it returns no message, which happens after at most 64
-// frames or 64 KiB.
+// Notify sets the function f to call when there may be a message to read, and one last time after the connection is
+// closed; see [nonblock.Conn.Notify]. f must use TryRead instead of Read, and call it until it returns no message,
+// which happens after at most 64 frames or 64 KiB.
 func (c *Conn) Notify(f func()) {
 	c.heard.Store(true) // before the first turn
 	if !c.direct {
-		_ = c.under.MakeRoom(0) // the first turn reports a connection that is broken
+		_ = c.under.MakeRoom(0) // the first turn reports an error
 	}
 	c.under.Notify(func() { c.giveTurn(f) })
-	c.under.Nudge() // something may have been read already
+	c.under.Nudge() // c.in may already have data
 }
 
-// Nudge makes the function of Notify be called soon. It may be called at any time.
+// Nudge requests a call of Notify's function. It may be called at any time.
 func (c *Conn) Nudge() { c.under.Nudge() }
 
-// TryRead is Read without waiting; ok is false if there is no message yet, or the turn
-// is over. Call it only within the function of Notify.
+// TryRead is Read without waiting; ok is false if there is no message yet, or the turn is over. Call it only within the
+// function of Notify.
 func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -174,8 +170,8 @@ func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err erro
 	}
 }
 
-// fail ends the reading, and with it the connection, except after a flood: then the other
-// side is to get the reason. c.reading must be held.
+// fail ends the reading and the connection, except after a flood, when Close still sends the reason. The caller must
+// hold c.reading.
 func (c *Conn) fail(err error) {
 	if c.closed.Load() && !errors.As(err, new(websocket.CloseError)) {
 		err = net.ErrClosed
@@ -188,7 +184,7 @@ func (c *Conn) fail(err error) {
 		c.under.Pause()
 		return
 	}
-	_ = c.CloseNow() // the error only says that the connection was already closed
+	_ = c.CloseNow() // it may already be closed
 }
 
 func (c *Conn) freeLong() {
@@ -205,7 +201,7 @@ func (c *Conn) Write(typ websocket.MessageType, p []byte) error {
 	return c.Send(typ, m)
 }
 
-// Send sends m, which it takes over, in one write.
+// Send sends m in one write and frees it.
 func (c *Conn) Send(typ websocket.MessageType, m *Message) error {
 	defer m.free()
 	if err := c.writeFrame(byte(typ), m); err != nil {
@@ -222,17 +218,14 @@ func (c *Conn) Ping() error {
 	return nil
 }
 
-// closeTime is how long Close waits for the other side, and floodTime how long it waits after a
-// flood, when the other side's close frame is not read.
 const (
-	closeTime = 5 * time.Second
-	floodTime = time.Second
+	closeTime = 5 * time.Second // for which Close waits for the other side
+	floodTime = time.Second     // the same after a flood, when it does not read the other side's close frame
 )
 
-// Close sends a close frame with a code and a reason of at most 123 bytes, waits a few seconds
-// for the other side's, and closes the connection. Messages that arrive in between are
-// dropped if no goroutine reads them; after ErrFlood it waits for at most a second, and reads
-// nothing. A waiting Read or Write returns an error then.
+// Close sends a close frame with a code and a reason of at most 123 bytes, waits up to 5 s for the other side's close
+// frame, and closes the connection. If no goroutine reads, it drops messages that arrive before. After ErrFlood it
+// reads nothing and waits for at most a second. A waiting Read or Write then returns an error.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if c.closed.Load() {
 		return fmt.Errorf("close: %w", net.ErrClosed)
@@ -259,7 +252,7 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	return nil
 }
 
-// hearOut reads until the other side has sent its close frame or the connection is closed.
+// hearOut reads until the other side's close frame or the end of the connection.
 func (c *Conn) hearOut() {
 	c.reading.Lock() // a waiting Read has precedence
 	defer c.reading.Unlock()
@@ -275,30 +268,29 @@ func (c *Conn) hearOut() {
 	}
 }
 
-// awaitGone waits until the connection is closed: the function of Notify closes it when the
-// other side has sent its close frame.
+// awaitGone waits until the connection is closed: the function of Notify closes it after the other side's close frame.
 func (c *Conn) awaitGone() {
-	gone := make(chan struct{}) // by CloseNow
+	gone := make(chan struct{}) // closed by CloseNow
 	c.gone.Store(&gone)
 	if !c.closed.Load() {
 		<-gone
 	}
 }
 
-// Reset is CloseNow, but the other side gets RST where the connection is one of TCP.
+// Reset is CloseNow, but sends RST if the connection is TCP.
 func (c *Conn) Reset() error {
 	c.under.Linger(0)
 	return c.CloseNow()
 }
 
-// CloseNow closes the connection without a close frame. Read and Write return errors then. Only
-// the first call of CloseNow or Close has an effect; the others return net.ErrClosed.
+// CloseNow closes the connection without a close frame. Read and Write then return errors. Only the first call of
+// CloseNow or Close has an effect; later ones return net.ErrClosed.
 func (c *Conn) CloseNow() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
 	if !c.under.Ready() {
-		_ = c.under.Close() // TLS would wait until its closing alert is accepted
+		_ = c.under.Close() // otherwise TLS would wait for room for its closing alert
 	}
 	err := c.stream.Close()
 	if gone := c.gone.Swap(nil); gone != nil {

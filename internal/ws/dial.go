@@ -17,14 +17,13 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Dial connects to a server at url (ws, wss, http or https). ctx bounds only the opening;
-// when Dial has returned an error, every connection that it has opened is closed. The
-// response is as with websocket.Dial, which makes the handshake. Its head, its body and its
-// duration are bounded; no redirect is followed.
+// Dial connects to a server at url (ws, wss, http or https). ctx bounds only the handshake. websocket.Dial makes it and
+// the response; the head, the body and the duration are bounded, and redirects are errors. If Dial returns an error, it
+// has closed all connections that it opened.
 //
-// An http.Transport of shake.HTTPClient is copied: each handshake has its own, so that no
-// connection of another handshake can answer it. Another kind of RoundTripper is used as it
-// is. The loops of a [nonblock.Client] may watch the connection; any other has a goroutine.
+// Each handshake has its own copy of an http.Transport in shake.HTTPClient, so that no connection of another handshake
+// can answer it. Other kinds of RoundTripper are not copied. The loops of a [nonblock.Client] may watch the connection;
+// any other connection has a goroutine.
 func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Options) (*Conn, *http.Response, error) {
 	own := websocket.DialOptions{}
 	if shake != nil {
@@ -38,41 +37,39 @@ func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Op
 	within := bounded.Over(h, bounded.Limits{Service: "the WebSocket handshake"})
 	client.Transport = within.Transport
 	if client.CheckRedirect == nil {
-		client.CheckRedirect = within.CheckRedirect // the library would follow redirects without end
+		client.CheckRedirect = within.CheckRedirect // the library does not bound redirects
 	}
 	own.HTTPClient = &client
 	library, resp, err := websocket.Dial(ctx, url, &own)
 	if err != nil {
 		h.end(nil)
 		if h.stream != nil {
-			_ = h.stream.Close() // end has closed it already if it is ours
+			_ = h.stream.Close() // end may have closed it already
 		}
 		return nil, resp, err
 	}
-	_ = library.CloseNow() // it does not close the connection, and releases what it holds
+	_ = library.CloseNow() // frees the library's buffers; it never had the connection
 	return h.take(opts), resp, nil
 }
 
-// handshake is the http.RoundTripper of one call of Dial. It owns the connections that are
-// opened for it until it ends.
+// handshake is the http.RoundTripper of one call of Dial. It owns the connections that it opens until it ends.
 type handshake struct {
 	// Fixed after newHandshake.
 	next http.RoundTripper
-	own  *http.Transport // next, if we made it; otherwise nil
+	own  *http.Transport // next, if it is our copy; otherwise nil
 
 	// Owned by the goroutine of RoundTrip.
 	answering net.Conn           // the connection over which own has sent the request; nil if unknown
-	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if there was no body
+	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil without one
 
-	sealed *atomic.Bool // nothing more is read from any connection
+	sealed *atomic.Bool // no connection may be read any more
 
 	mu     sync.Mutex // guards the fields below
 	over   bool
 	opened []*dialled
 }
 
-// handshakeBuffer holds most requests and answers, in bytes; a longer one takes several writes or
-// reads.
+// handshakeBuffer is the size for most requests and answers, in bytes; a longer one takes several writes or reads.
 const handshakeBuffer = 1 << 10
 
 func newHandshake(base http.RoundTripper) *handshake {
@@ -87,10 +84,9 @@ func newHandshake(base http.RoundTripper) *handshake {
 	h.next = h.own
 	h.own.DisableKeepAlives = true // no request follows this one
 	h.own.MaxResponseHeaderBytes = bounded.MaxHeader
-	// The buffers are garbage after one request and one answer. Data that is read ahead fits into
-	// a block; see take.
+	// The buffers are garbage after one request and one answer. Data read ahead fits into a block; see take.
 	h.own.ReadBufferSize, h.own.WriteBufferSize = handshakeBuffer, handshakeBuffer
-	// An upgrade is HTTP/1.1, so HTTP/2 need not be set up.
+	// An upgrade is HTTP/1.1 and does not need HTTP/2.
 	h.own.ForceAttemptHTTP2, h.own.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	dial := nonblock.DialOf(h.own)
 	h.own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -103,10 +99,10 @@ func newHandshake(base http.RoundTripper) *handshake {
 	return h
 }
 
-// errSealed is returned by a connection's Read after the handshake has stopped reading.
-var errSealed = errors.New("ws: the handshake reads no more")
+// errSealed is the error of a connection's Read after the end of the handshake.
+var errSealed = errors.New("ws: the handshake is over")
 
-// dialled is a connection that was opened for a handshake.
+// dialled is a connection of a handshake.
 type dialled struct {
 	*nonblock.Conn
 	sealed *atomic.Bool // the handshake's
@@ -123,8 +119,8 @@ func (d *dialled) Read(p []byte) (int, error) {
 	return d.Conn.Read(p)
 }
 
-// open records a new connection. net/http goes on dialling after its caller has given up; a
-// connection that is opened after the end is closed at once.
+// open records a new connection, or closes it if the handshake is over: net/http continues to dial after its caller has
+// given up.
 func (h *handshake) open(c net.Conn) (net.Conn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,9 +139,8 @@ func (h *handshake) open(c net.Conn) (net.Conn, error) {
 // RoundTrip implements http.RoundTripper, and keeps the connection that answers an upgrade.
 func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.own != nil {
-		// A request has its connection before it is written, and gets another one only when it is
-		// tried again: the last one is the one that answers. http.Transport reports it on the
-		// goroutine that called it.
+		// A request has its connection before it is written, and gets another one only for a retry, so the last one
+		// answers. http.Transport reports it on the goroutine that called it.
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 			GotConn: func(got httptrace.GotConnInfo) { h.answering = got.Conn },
 		}))
@@ -161,15 +156,15 @@ func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// kept is passed to the library instead of the connection. The library reads the body of an
-// upgrade that it does not accept, which would wait for the other side.
+// kept replaces the connection in the library, which reads the body of an upgrade that it does not accept; that would
+// wait for the other side.
 type kept struct{}
 
 func (kept) Read([]byte) (int, error)    { return 0, io.EOF }
 func (kept) Write(p []byte) (int, error) { return len(p), nil }
 func (kept) Close() error                { return nil }
 
-// take makes a Conn of the connection that has answered, and ends the handshake.
+// take makes a Conn of the answering connection, and ends the handshake.
 func (h *handshake) take(opts Options) *Conn {
 	under := nonblock.Under(h.answering)
 	h.end(under)
@@ -181,8 +176,8 @@ func (h *handshake) take(opts Options) *Conn {
 	if _, ok := h.answering.(*dialled); !ok {
 		return c
 	}
-	// The connection is read bypassing net/http, after what net/http has read ahead. As every
-	// connection is sealed, this never waits, whichever of them the stream reads from.
+	// From here on the Conn bypasses net/http, after taking the data that net/http has read ahead. Because all
+	// connections are sealed, ReadAll never waits.
 	h.sealed.Store(true)
 	early, err := io.ReadAll(h.stream)
 	if errors.Is(err, errSealed) {
@@ -192,9 +187,8 @@ func (h *handshake) take(opts Options) *Conn {
 	return c
 }
 
-// end closes every connection except kept, which may be nil, and cancels the dials in progress.
-// net/http alone would leave some open: a dial continues without its request, and an upgrade
-// that is answered while its context ends has no owner.
+// end closes every connection except kept, which may be nil, and cancels the dials in progress. net/http alone would
+// leave some open: a dial continues without its request, and an upgrade answered while its context ends has no owner.
 func (h *handshake) end(kept *nonblock.Conn) {
 	h.mu.Lock()
 	opened := h.opened
@@ -206,6 +200,6 @@ func (h *handshake) end(kept *nonblock.Conn) {
 		}
 	}
 	if h.own != nil {
-		h.own.CloseIdleConnections() // this cancels dials, too
+		h.own.CloseIdleConnections() // also cancels dials
 	}
 }

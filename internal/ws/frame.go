@@ -44,8 +44,8 @@ type header struct {
 	size   int    // size of the header itself, in bytes
 }
 
-// parseHeader reads the header at the beginning of p. need is how many bytes of p it needs
-// to continue; zero if the header is complete.
+// parseHeader reads the header at the beginning of p. need is the number of bytes of p that it needs to continue; zero
+// if the header is complete.
 func parseHeader(p []byte) (h header, need int) {
 	if len(p) < 2 {
 		return h, 2
@@ -77,19 +77,18 @@ func parseHeader(p []byte) (h header, need int) {
 	return h, 0
 }
 
-// check reports how a header violates the protocol. first is its first byte; inside says
-// whether a message has begun and is not complete.
+// check returns an error if a header violates the protocol. first is its first byte; inside means within a message.
 func (c *Conn) check(h header, first byte, inside bool) error {
 	known := h.opcode == opContinuation || h.opcode == opText || h.opcode == opBinary
 	switch {
 	case first&rsvBits != 0:
 		return violation("a frame has reserved bits set")
 	case h.masked == c.client:
-		return violation("a frame is masked from the server's side, or is not from the client's")
+		return violation("a server's frame is masked, or a client's frame is not")
 	case h.opcode&controls != 0 && h.opcode > opPong, h.opcode&controls == 0 && !known:
-		return violation(fmt.Sprintf("the opcode %d is not known", h.opcode))
+		return violation(fmt.Sprintf("the opcode %d is unknown", h.opcode))
 	case h.opcode&controls != 0 && (!h.fin || h.length > maxControl):
-		return violation("a control frame is long, or not whole")
+		return violation("a control frame is too long, or fragmented")
 	case h.opcode == opContinuation && !inside:
 		return violation("a message begins with a continuation")
 	case known && h.opcode != opContinuation && inside:
@@ -115,7 +114,7 @@ func (c *Conn) writeFrame(opcode byte, m *Message) error {
 	return err
 }
 
-// put writes a frame. c.writing must be held.
+// put writes a frame. The caller must hold c.writing.
 func (c *Conn) put(opcode byte, frame []byte) error {
 	if c.closeSent || c.closed.Load() {
 		return net.ErrClosed
@@ -123,7 +122,7 @@ func (c *Conn) put(opcode byte, frame []byte) error {
 	c.closeSent = opcode == opClose
 	var err error
 	if !c.direct {
-		err = c.under.MakeRoom(len(frame)) // here, and not in TLS: see there
+		err = c.under.MakeRoom(len(frame)) // so that TLS does not wait
 	}
 	if err == nil {
 		c.watch.spoke()
@@ -155,7 +154,7 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 		n = 10
 	}
 	if c.client {
-		key := rand.Uint32() // a ChaCha8 that the runtime seeds: it is unpredictable
+		key := rand.Uint32() // unpredictable: a ChaCha8 seeded by the runtime
 		h[1] |= maskBit
 		binary.LittleEndian.PutUint32(h[n:], key)
 		n += 4
@@ -165,13 +164,12 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 	return m.B[headroom-n:]
 }
 
-// answer writes a control frame from where messages are read. Within a turn it must not wait:
-// neither until another goroutine has written, which may be waiting for the network, nor for
-// the network itself. One answer is kept for the next writer: the other side needs a pong only
-// for its last ping, and nothing follows a close frame.
+// answer writes a control frame for the reading goroutine. Within a turn it must not wait for the network, nor for
+// another goroutine that may wait for it. It keeps only one answer for the next writer: the other side needs a pong
+// only for its last ping, and nothing follows a close frame.
 func (c *Conn) answer(opcode byte, payload []byte) {
 	if !c.heard.Load() {
-		_ = c.control(opcode, payload) // the next read returns the reason why it cannot be written
+		_ = c.control(opcode, payload) // the next read returns the error
 		return
 	}
 	m := NewMessage()
@@ -184,14 +182,13 @@ func (c *Conn) answer(opcode byte, payload []byte) {
 	c.settle()
 }
 
-// settle writes the owed answer, if there is one and no goroutine is writing. A writing
-// goroutine calls it afterwards.
+// settle writes an owed answer unless another goroutine is writing, which calls settle afterwards.
 func (c *Conn) settle() {
 	for c.owed.Load() != nil && c.writing.TryLock() {
 		if m := c.owed.Swap(nil); m != nil {
-			// With so much pending, the other side is not reading.
+			// If it is full, the other side is not reading.
 			if !c.under.Full() {
-				_ = c.put(m.B[0]&opBits, m.B) // the next read returns the reason why it cannot be written
+				_ = c.put(m.B[0]&opBits, m.B) // the next read returns the error
 			}
 			m.free()
 		}
@@ -199,7 +196,6 @@ func (c *Conn) settle() {
 	}
 }
 
-// control writes a control frame.
 func (c *Conn) control(opcode byte, payload []byte) error {
 	m := NewMessage()
 	defer m.free()
@@ -207,9 +203,8 @@ func (c *Conn) control(opcode byte, payload []byte) error {
 	return c.writeFrame(opcode, m)
 }
 
-var errCloseReason = errors.New("a close reason has at most 123 bytes, and a code is one that may be sent")
+var errCloseReason = errors.New("a close needs a code that may be sent and a reason of at most 123 bytes")
 
-// closePayload returns the payload of a close frame.
 func closePayload(code websocket.StatusCode, reason string) ([]byte, error) {
 	if code == websocket.StatusNoStatusRcvd {
 		return nil, nil
@@ -230,7 +225,7 @@ func parseClose(p []byte) (e websocket.CloseError, err error) {
 	}
 	e = websocket.CloseError{Code: websocket.StatusCode(binary.BigEndian.Uint16(p)), Reason: string(p[2:])}
 	if !mayBeSent(e.Code) || !utf8.ValidString(e.Reason) {
-		return e, violation(fmt.Sprintf("a close frame has the code %d, or a reason that is no UTF-8", e.Code))
+		return e, violation(fmt.Sprintf("a close frame has the code %d, or a reason that is not UTF-8", e.Code))
 	}
 	return e, nil
 }

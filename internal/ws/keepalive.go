@@ -2,20 +2,21 @@ package ws
 
 import "sync/atomic"
 
-// watch counts the calls of KeepAlive during which a connection was silent. It counts calls and
-// not time, so that a process that was stopped for a minute takes no client for silent.
+// watch counts the calls of KeepAlive during which a connection was silent. It does not measure time, so that clients
+// are not silent because this process was stopped for a minute.
 type watch struct {
 	sent, came atomic.Bool // bytes were written, or read, since the last call
 
 	// Used only by KeepAlive.
-	quiet, silent uint8 // calls in a row without anything written, or read
-	asked         bool  // since it fell silent, the other side has had a ping to answer
+	quiet, silent uint8 // calls in a row without written, or read, bytes
+	asked         bool  // this side has sent a ping since the other side fell silent
 }
 
-// spoke and heard note that bytes are written, and that bytes have been read. They run for each
-// frame, and a load is cheaper than a store.
+// spoke records that bytes are written, heard that bytes were read.
 func (w *watch) spoke() { note(&w.sent) }
 func (w *watch) heard() { note(&w.came) }
+
+// note runs for each frame, and a load is cheaper than a store.
 
 func note(b *atomic.Bool) {
 	if !b.Load() {
@@ -23,17 +24,17 @@ func note(b *atomic.Bool) {
 	}
 }
 
-// KeepAlive pings the other side (RFC 6455, section 5.5.2) if nothing was written, or nothing has
-// come, during pingAfter calls. It reports false if nothing has come during lostAfter calls although
-// the other side had something to answer or to acknowledge. Every byte counts, and a connection
-// is alive while pending bytes leave it, however slowly. Both limits are below 256.
+// KeepAlive pings the other side (RFC 6455, section 5.5.2) if pingAfter calls saw no bytes written, or none read. It
+// reports false if lostAfter calls saw no bytes read although the other side had a ping to answer or data to
+// acknowledge. Every byte counts, and a connection is alive while the kernel accepts pending bytes, even slowly. Both
+// limits must be below 256.
 //
-// The caller calls it at a fixed interval, from one goroutine at a time. It does not wait, and sends
-// no ping while bytes are pending or another goroutine writes: the ping would arrive after them.
+// The caller must call it at a fixed interval, from one goroutine at a time. It does not wait, and sends no ping while
+// bytes are pending or another goroutine writes, because the ping would arrive after them.
 func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	w := &c.watch
 	ready := c.under.Ready()
-	// Where the drainer writes every byte, a ping leaves that way too: it counts only if more is pending.
+	// A drainer may write the pings too, so moved bytes count only if more are pending.
 	slow := c.under.Moved() && !ready
 	if w.came.Swap(false) || slow {
 		w.silent, w.asked = 0, false
@@ -49,7 +50,7 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 		return false
 	}
 	if (int(w.quiet) >= pingAfter || int(w.silent) >= pingAfter && !w.asked) && c.tryPing() {
-		w.sent.Store(false) // the next ping is due after as many calls as this one
+		w.sent.Store(false) // a ping itself does not count
 		w.quiet, w.asked = 0, true
 	}
 	return true
@@ -62,8 +63,8 @@ func (c *Conn) tryPing() bool {
 	}
 	m := NewMessage()
 	defer m.free()
-	// Asked while no other goroutine can write: after this, put cannot wait for room.
-	sent := c.under.Ready() && c.put(opPing, c.seal(opPing, m)) == nil // reading returns the reason of an error
+	// No other goroutine can write now, so put does not wait for room after Ready.
+	sent := c.under.Ready() && c.put(opPing, c.seal(opPing, m)) == nil // the next read returns the error
 	c.writing.Unlock()
 	c.settle()
 	return sent

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// mask masks p, or unmasks it (RFC 6455, section 5.3), with the key as it appears on the
-// wire, read as little-endian. It returns the key for the bytes after p.
+// mask masks or unmasks p (RFC 6455, section 5.3) with the key on the wire, read as little-endian. It returns the key
+// for the bytes after p.
 func mask(p []byte, key uint32) uint32 {
 	long := uint64(key)<<32 | uint64(key)
 	for len(p) >= 32 {

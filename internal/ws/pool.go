@@ -2,26 +2,25 @@ package ws
 
 import "sync"
 
-// blockSize is how much is read at once: 200 ms of a model's speech in base64.
+// blockSize is the size of a read: 200 ms of a model's speech in base64.
 const blockSize = 16 << 10
 
 // block is a read buffer.
 type block struct{ b [blockSize]byte }
 
-// blocks are shared by all connections: one is taken when there is something to read, and
-// given back when all of it has been processed.
+// blocks are shared by all connections. A connection holds one only while it has unprocessed data.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// headroom is the longest header: that much space is kept free before a payload.
+// headroom is the length of the longest header, and of the space before a payload.
 const headroom = 14
 
-// Message is a message that is being built. Append its payload to B, whose first bytes are
-// reserved for the header and must stay, and pass it to [Conn.Send].
+// Message is a message to send. Append its payload to B, whose first bytes are reserved for the header and must stay,
+// and pass it to [Conn.Send].
 type Message struct{ B []byte }
 
 const (
 	messageRoom = 2 << 10  // the usual size of a message: 60 ms of speech in base64
-	maxPooled   = 64 << 10 // a larger buffer is not kept
+	maxPooled   = 64 << 10 // the largest buffer to keep
 )
 
 // messages are shared by all connections. They also hold the parts of long messages.
@@ -34,7 +33,7 @@ func NewMessage() *Message {
 	return m
 }
 
-// Payload returns what has been appended so far.
+// Payload returns the bytes appended so far.
 func (m *Message) Payload() []byte { return m.B[headroom:] }
 
 func (m *Message) free() {

@@ -8,7 +8,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// input is data that has been read and not yet processed.
+// input is unprocessed data.
 type input struct {
 	block *block // nil if there is no data
 	r, w  int    // the data is block.b[r:w]
@@ -30,23 +30,22 @@ func (in *input) free() {
 	in.block, in.r, in.w = nil, 0, 0
 }
 
-// abandon leaves the block to the receiver that still has a message in it, and moves unread
-// data to another block.
+// abandon leaves the block to the receiver of the last message in it, and moves unread data to another block.
 func (in *input) abandon() {
 	rest := in.unread()
 	in.block, in.r, in.w = nil, 0, 0
 	in.put(rest)
 }
 
-// put adds data that was read elsewhere and is known to fit.
+// put adds data, which must fit.
 func (in *input) put(p []byte) {
 	if len(p) > 0 {
 		in.w += copy(in.take(), p)
 	}
 }
 
-// take returns the space after the unread data, moving the data to the front if there is no
-// space. It is never empty unless the whole block is unread.
+// take moves the unread data to the front of the block and returns the space after it, which is empty only if the whole
+// block is unread.
 func (in *input) take() []byte {
 	if in.block == nil {
 		in.block = blocks.Get().(*block)
@@ -58,7 +57,7 @@ func (in *input) take() []byte {
 	return in.block.b[in.w:]
 }
 
-// Room implements nonblock.Room: a block is taken only when there is something to read.
+// Room implements nonblock.Room.
 func (in *input) Room() []byte { return in.take() }
 
 // GiveBack implements nonblock.Room.
@@ -68,7 +67,7 @@ func (in *input) GiveBack() {
 	}
 }
 
-// fill reads more of what the other side sends, at least one byte, and waits for it.
+// fill waits for at least one more byte.
 func (c *Conn) fill() error {
 	in := &c.in
 	switch {
@@ -77,7 +76,7 @@ func (c *Conn) fill() error {
 		in.w += n
 		return c.ended(n, err)
 	case in.block == nil:
-		// Nothing is there: wait for the first bytes with as small a buffer as possible.
+		// There is no data: wait for the first bytes with the smallest possible buffer.
 		n, err := c.readRecord(in.tiny[:])
 		in.put(in.tiny[:max(n, 0)])
 		return c.ended(n, err)
@@ -87,9 +86,8 @@ func (c *Conn) fill() error {
 	return c.ended(n, err)
 }
 
-// readRecord reads from TLS: at most what one record holds. A record costs the other side as much
-// as a frame if no frame begins in it or before its end: whoever sends each byte in a record of its
-// own makes much work with few bytes.
+// readRecord reads from TLS, at most one record. A record in which no frame begins costs the other side as much as a
+// frame, because a sender of one-byte records makes much work with few bytes.
 func (c *Conn) readRecord(p []byte) (int, error) {
 	n, err := c.stream.Read(p)
 	if n > 0 {
@@ -100,8 +98,7 @@ func (c *Conn) readRecord(p []byte) (int, error) {
 	return n, err
 }
 
-// tryFill is fill within a turn: it does not wait, but returns
-// nonblock.ErrWouldBlock, and errTurnOver when it has read enough.
+// tryFill is fill within a turn: it returns nonblock.ErrWouldBlock instead of waiting, and errTurnOver at a bound.
 func (c *Conn) tryFill() (err error) {
 	in := &c.in
 	if c.share.bytes >= turnBytes || c.share.records >= turnRecords {
@@ -123,12 +120,12 @@ func (c *Conn) tryFill() (err error) {
 	return c.ended(n, err)
 }
 
-// ended notes that n bytes have come, and returns the error of the read that got them.
+// ended handles the result of a read.
 func (c *Conn) ended(n int, err error) error {
 	switch {
 	case n > 0:
 		c.watch.heard()
-		return nil // the error will be returned again
+		return nil // the next read returns the error again
 	case err == nil || errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF // the end is unexpected without a close frame
 	}
@@ -137,18 +134,17 @@ func (c *Conn) ended(n int, err error) error {
 
 // progress is the state of reading a message.
 type progress struct {
-	inside bool // a message has begun, and its parts are joined in Conn.long
+	inside bool // within a message, whose parts are joined in Conn.long
 	typ    websocket.MessageType
 	framed bool // h is the header of the current frame
 	h      header
-	left   uint64 // the rest of its payload; for parts of long messages
+	left   uint64 // the length of the rest of its payload; for parts of long messages
 	key    uint32 // the masking key for the rest
 }
 
-// advance takes a message out of the data read, and answers control frames. It returns
-// false if there is too little data; then need bytes must be unread before it can continue, at
-// most a block's. Within a turn, errTurnOver says that enough has been taken for now.
-// c.reading must be held.
+// advance takes a message out of the unread data, and answers control frames. If need is not 0, it needs that many
+// unread bytes to continue, at most a block. Within a turn it returns errTurnOver after enough frames. The caller must
+// hold c.reading.
 func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err error) {
 	at := &c.at
 	for {
@@ -185,8 +181,7 @@ func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err err
 	}
 }
 
-// header takes a header, and checks it. If everything before it has been processed,
-// the block is given back first.
+// header takes a header and checks it. It first gives an empty block back.
 func (c *Conn) header() (need int, err error) {
 	if c.in.r == c.in.w {
 		c.in.free()
@@ -218,7 +213,7 @@ func (c *Conn) refuse(code websocket.StatusCode, why error) {
 	}
 }
 
-// whole takes the payload of a frame without copying it. It fits into a block.
+// whole takes the payload of a frame, which must fit into a block, without copying it.
 func (c *Conn) whole() (p []byte, need int, err error) {
 	h := c.at.h
 	if h.length > uint64(c.limit) {
@@ -237,8 +232,7 @@ func (c *Conn) whole() (p []byte, need int, err error) {
 	return p, 0, nil
 }
 
-// part appends the available part of a frame's payload to c.long, so that no more memory is
-// used than has arrived.
+// part appends the available part of a frame's payload to c.long, so that the length in a header allocates no memory.
 func (c *Conn) part() (need int, err error) {
 	at := &c.at
 	if !at.inside {
@@ -269,7 +263,7 @@ func (c *Conn) tooBig() error {
 	return err
 }
 
-// takeControl answers a control frame; a close frame is the error that ends the reading.
+// takeControl answers a control frame. It returns a close frame as the error that ends the reading.
 func (c *Conn) takeControl(opcode byte, p []byte) error {
 	switch opcode {
 	case opPing:
