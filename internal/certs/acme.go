@@ -48,7 +48,7 @@ func (a *ACME) check() (problems Problems) {
 		if err == nil || len(host) > 253 || !hostName.MatchString(normal(host)) {
 			problems = append(problems,
 				Problem{"acme.hosts",
-					fmt.Sprintf("no certificate can be ordered for %q; write a full host name such as voice.example.com, "+
+					fmt.Sprintf("cannot order a certificate for %q; write a full host name such as voice.example.com, "+
 						"without a scheme, port or *.",
 						host)})
 		}
@@ -108,7 +108,7 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	context.AfterFunc(ends, func() { cancel(context.Cause(ends)) })
 	resp, err := e.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it stands for next
+		return nil, err //nolint:wrapcheck // as next does
 	}
 	return resp, e.manager.listen(resp)
 }

@@ -92,7 +92,7 @@ func readFile(name string) (data []byte, wrong string) {
 		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 		err = errors.Join(err, f.Close())
 		if err == nil && len(data) > maxFile {
-			return nil, fmt.Sprintf("The file %s exceeds %d bytes and is no certificate.", name, maxFile)
+			return nil, fmt.Sprintf("The file %s exceeds %d bytes and is not a certificate.", name, maxFile)
 		}
 		if err == nil {
 			return data, ""
@@ -143,9 +143,9 @@ func names(leaf *x509.Certificate) []string {
 	return all
 }
 
-// pick returns the certificate for a client; nil if there is none. Of several for one name, such as ECDSA and RSA, it
-// returns the first that the client supports. A client without a server name, or with an unknown one, gets the first
-// certificate, as with other servers.
+// pick returns the certificate for a client, or nil. Among several for one name, such as ECDSA and RSA, it returns the
+// first that the client supports. A client without a server name, or with an unknown one, gets the first certificate,
+// as with other servers.
 func (f *files) pick(hello *tls.ClientHelloInfo) *tls.Certificate {
 	list := f.of(normal(hello.ServerName))
 	if hello.ServerName == "" && hello.Conn != nil {

@@ -59,18 +59,18 @@ func reasonIn(body []byte) (host, why string) {
 	return normal(host), strings.Join(reasons, "; ")
 }
 
-// listen records why the authority refuses a host. autocert discards the reason: it tries the next challenge and then
-// reports only that none is left.
+// listen records why the authority refuses a host. autocert discards the reason: it tries the next challenge, and its
+// error is only that no challenge is left.
 func (m *manager) listen(resp *http.Response) error {
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return nil
 	}
 	body, err := io.ReadAll(resp.Body) // already bounded
 	if err := resp.Body.Close(); err != nil {
-		return err //nolint:wrapcheck // RoundTrip stands for the transport
+		return err //nolint:wrapcheck // an error of the transport
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // RoundTrip stands for the transport
+		return err //nolint:wrapcheck // an error of the transport
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	if host, why := reasonIn(body); why != "" {

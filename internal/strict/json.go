@@ -10,15 +10,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// JSON is Document for JSON, which is no subset of YAML as its parser reads it: "\ud83d\ude00" is one
-// character in the one and an error in the other. The nodes are those that YAML would give.
+// JSON is Document for JSON and returns the nodes of the same YAML. The YAML parser cannot read all JSON: it reports an
+// error for "\ud83d\ude00", which is one character.
 func (r *Reader) JSON(data []byte) *yaml.Node {
 	switch {
 	case len(data) > MaxBytes:
 		r.Problem(nil, "the file has %d bytes; at most %d are read", len(data), MaxBytes)
 		return nil
 	case !utf8.Valid(data):
-		r.Problem(nil, "this is not JSON: it is not UTF-8")
+		r.Problem(nil, "this is not JSON, because it is not UTF-8")
 		return nil
 	}
 	j := &jsonReader{data: data, line: 1, Decoder: json.NewDecoder(bytes.NewReader(data))}
@@ -41,7 +41,7 @@ func (r *Reader) JSON(data []byte) *yaml.Node {
 type jsonReader struct {
 	*json.Decoder
 	data []byte
-	from int // up to where lines are counted
+	from int // the offset up to which line counts
 	line int
 }
 
@@ -87,7 +87,7 @@ func (j *jsonReader) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// contents reads what a mapping or list holds, and its end.
+// contents reads the values of a mapping or list, and its end.
 func (j *jsonReader) contents(n *yaml.Node, depth int) error {
 	for j.More() {
 		c, err := j.value(depth + 1)

@@ -1,6 +1,5 @@
-// Package strict reads the gateway's own kinds of YAML files without guessing: an unknown
-// key, an invalid value or an alias is a problem with a line, and all problems are
-// collected before any is reported.
+// Package strict reads the gateway's YAML and JSON files without guessing: an unknown key, an invalid value or an alias
+// is a problem with a line. It reports all problems together.
 package strict
 
 import (
@@ -19,24 +18,21 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// MaxBytes is the largest file that is read.
+// MaxBytes bounds the size of a file.
 const MaxBytes = 1 << 20
 
 // maxDepth bounds the nesting of a file.
 const maxDepth = 40
 
-// Problem is one thing wrong with a file.
+// Problem is one error in a file.
 type Problem struct {
-	// Line is the line of the problem, from 1; 0 means the whole file.
-	Line int
-	// Text says what is wrong and how to fix it.
-	Text string
+	Line int    // from 1; 0 means the whole file
+	Text string // the error and its fix
 }
 
-// Error lists everything that is wrong with a file.
+// Error lists all problems of a file.
 type Error struct {
-	// Name is the file's name as it was given.
-	Name     string
+	Name     string // of the file
 	Problems []Problem
 }
 
@@ -56,9 +52,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Reader collects the problems of one file during a walk. Only one goroutine may use it.
-// A nil node is a key that is missing: the methods that read a value return its zero value and
-// false for it, which is no problem.
+// Reader collects the problems of one file. Only one goroutine may use it. A nil node is a missing key and no problem:
+// for it the methods that read a value return zero and false.
 type Reader struct {
 	name     string
 	problems []Problem
@@ -86,7 +81,7 @@ func (r *Reader) Err() error {
 	return &Error{Name: r.name, Problems: ps}
 }
 
-// Document parses data and returns its top node, or nil if a problem was recorded.
+// Document parses data and returns its top node, or nil after recording a problem.
 func (r *Reader) Document(data []byte) *yaml.Node {
 	if len(data) > MaxBytes {
 		r.Problem(nil, "the file has %d bytes; at most %d are read", len(data), MaxBytes)
@@ -136,15 +131,14 @@ func (r *Reader) syntax(err error) {
 	r.problems = append(r.problems, Problem{Line: line, Text: "this is not YAML: " + text})
 }
 
-// plain refuses aliases, anchors, tags and deep nesting, so that later code need not
-// handle them.
+// plain records a problem for anchors, aliases and deep nesting.
 func (r *Reader) plain(n *yaml.Node, depth int) bool {
 	if depth > maxDepth {
 		r.Problem(n, "nested more than %d deep", maxDepth)
 		return false
 	}
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		r.Problem(n, "anchors and aliases are not read here; write it out")
+		r.Problem(n, "anchors and aliases are not supported; write the value out")
 		return false
 	}
 	ok := true
@@ -170,8 +164,8 @@ func (m Map) Has(key string) bool { return m.values[key] != nil }
 // Keys returns the known keys that are present, in the order of the file.
 func (m Map) Keys() []string { return m.order }
 
-// Map reads n as a mapping with no other keys than those given. what names the
-// mapping in problems. If no keys are given, any key is allowed.
+// Map reads n as a mapping that may have only the given keys, or any key if none is given. what names the mapping in
+// problems.
 func (r *Reader) Map(n *yaml.Node, what string, keys ...string) (Map, bool) {
 	if n.Kind != yaml.MappingNode {
 		if len(keys) > 0 {
@@ -199,7 +193,7 @@ func (r *Reader) Map(n *yaml.Node, what string, keys ...string) (Map, bool) {
 	return m, true
 }
 
-// List reads n as a sequence. An empty one is a problem.
+// List reads n as a sequence, which must not be empty.
 func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		r.Problem(n, "%s must be a list, each entry on its own line after \"- \", not %s", what, Kind(n))
@@ -211,7 +205,7 @@ func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
 	return n.Content
 }
 
-// Text reads a scalar as it is written, whatever its type.
+// Text reads a scalar of any type as it is written.
 func (r *Reader) Text(n *yaml.Node, what string) (string, bool) {
 	if n == nil {
 		return "", false
@@ -274,8 +268,7 @@ func (r *Reader) Bool(n *yaml.Node, what string) (value, ok bool) {
 	return value, true
 }
 
-// Duration reads a time such as 500ms or 1.5s, or a whole number of ms, from 0
-// to longest.
+// Duration reads a duration such as 500ms or 1.5s, or a whole number of ms, from 0 to longest.
 func (r *Reader) Duration(n *yaml.Node, what string, longest time.Duration) (time.Duration, bool) {
 	var d time.Duration
 	ok := false

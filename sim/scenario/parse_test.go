@@ -115,7 +115,7 @@ func TestInvalidFiles(t *testing.T) {
 		"a: b: c":                        "this is not YAML",
 		"rules: []":                      "1: rules is an empty list",
 		"---\nname: x\n---\n":            "there is a second document",
-		"name: &a x\nstart: *a":          "anchors and aliases are not read here",
+		"name: &a x\nstart: *a":          "anchors and aliases are not supported",
 		"rules: {a: {when: 1}}":          "rules must be a list",
 		"otherwise: perhaps":             "otherwise (or the word auto, or nothing) must be a list",
 		"name: x\nname: y":               `a scenario has the key "name" twice`,
