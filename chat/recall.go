@@ -43,7 +43,7 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 		}
 		for _, c := range e.Calls {
 			reference, ends := question(c)
-			if reference == "" || t.conv.Told(reference) || t.confirms(c.Question) {
+			if reference == "" || t.conv.HasOutcome(reference) || t.confirms(c.Question) {
 				continue
 			}
 			switch t.a.opts.Executor.QuestionState(ctx, c.Question) {

@@ -194,7 +194,7 @@ func (t *turn) begin(ctx context.Context) (open pending, err error) {
 			}
 		}
 		untold := func(reference string) bool {
-			return !t.conv.Told(reference) && !conversation.Told(t.rec.Lead, reference)
+			return !t.conv.HasOutcome(reference) && !conversation.HasOutcome(t.rec.Lead, reference)
 		}
 		open.approvals = slices.DeleteFunc(open.approvals, func(a store.Approval) bool { return untold(a.Reference) })
 		open.jobs = slices.DeleteFunc(open.jobs, func(j store.Job) bool { return untold(j.ID) })
@@ -219,12 +219,12 @@ func (t *turn) begin(ctx context.Context) (open pending, err error) {
 
 func (t *turn) reportPending(open pending) {
 	for _, a := range open.approvals {
-		if !t.conv.Told(a.Reference) {
+		if !t.conv.HasOutcome(a.Reference) {
 			t.noted(t.approvalNotice(a))
 		}
 	}
 	for _, j := range open.jobs {
-		if !t.conv.Told(j.ID) {
+		if !t.conv.HasOutcome(j.ID) {
 			t.noted(t.jobNotice(j))
 		}
 	}

@@ -157,7 +157,8 @@ func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error)
 }
 
 // OpenIn returns a conversation's approvals that its model may not know: those of Open, and unsettled ones with a
-// Result, of any process. Another goroutine may be informing the model now; Conversation.Told reports whether it did.
+// Result, of any process. Another goroutine may be informing the model now; Conversation.HasOutcome reports whether it
+// did.
 func (a *Approvals) OpenIn(ctx context.Context, conversation string, now time.Time) ([]Approval, error) {
 	return a.open(ctx, keyOf(conversation)+".>", now)
 }

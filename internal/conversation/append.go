@@ -27,7 +27,7 @@ func ValidID(id string) bool {
 }
 
 // Append adds entries in the given order, truncates long texts and drops the oldest entries beyond the limits.
-// Confirmation tokens are always removed, whoever wrote them.
+// It removes all confirmation tokens.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
 	c.add(entries)
 	c.UpdatedAt = now.UTC()
@@ -46,8 +46,8 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	c.Merge(now, entries...)
 }
 
-// Retell replaces the entries of a voice session with its current ones, or joins them the first time. Entries already
-// dropped as too old stay dropped.
+// Retell replaces the entries of a voice session with its current ones, or joins them the first time. It skips entries
+// that were dropped as too old.
 func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
 	told := func(e Entry) bool { return e.SessionID == session }
 	if session == "" || !slices.ContainsFunc(c.Entries, told) {
@@ -100,7 +100,7 @@ func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 // repeats reports whether an entry is the outcome of a confirmation already recorded.
 func (c *Conversation) repeats(e Entry) bool {
 	about := referenceIn.FindStringSubmatch(e.Text)
-	return e.Role == RoleNotice && e.System && about != nil && c.Told(about[1])
+	return e.Role == RoleNotice && e.System && about != nil && c.HasOutcome(about[1])
 }
 
 func (c *Conversation) add(entries []Entry) {
@@ -122,7 +122,7 @@ func (c *Conversation) bound() {
 	sizes := make([]int, len(c.Entries))
 	total := 0
 	for i, e := range c.Entries {
-		raw, _ := json.Marshal(e) // cannot fail: plain values and JSON decoded earlier
+		raw, _ := json.Marshal(e) // cannot fail: plain values and valid JSON
 		sizes[i] = len(raw)
 		total += sizes[i]
 	}

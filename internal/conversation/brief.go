@@ -12,8 +12,8 @@ import (
 // maxLine is the longest line of a brief in characters.
 const maxLine = 400
 
-// Brief returns the conversation as lines, newest last, for an agent that takes over: at most most characters, the
-// oldest lines left out first. It is empty for an empty conversation.
+// Brief returns the conversation as lines, newest last, for an agent that takes over. It leaves out the oldest lines to
+// return at most most characters.
 func (c *Conversation) Brief(most int) string {
 	var lines []string
 	left := most

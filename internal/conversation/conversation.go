@@ -24,7 +24,8 @@ type Role string
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
-	// RoleNotice is a message from the gateway to the model: a confirmation's outcome, or the start or end of a session.
+	// RoleNotice is a message from the gateway to the model: a confirmation's outcome, or the start or end of a
+	// session.
 	RoleNotice Role = "notice"
 	// RoleContext is text that the user's page sent the model in a voice session; the user did not say it.
 	RoleContext Role = "context"
@@ -109,13 +110,13 @@ type Conversation struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// Told reports whether a gateway notice has the outcome of the confirmation with this reference.
-func (c *Conversation) Told(reference string) bool { return Told(c.Entries, reference) }
+// HasOutcome reports whether a gateway notice has the outcome of the confirmation or job with this reference.
+func (c *Conversation) HasOutcome(reference string) bool { return HasOutcome(c.Entries, reference) }
 
 var referenceIn = regexp.MustCompile(`\(reference ([^()\s]+)\)`)
 
-// Told is Conversation.Told for a list of entries.
-func Told(entries []Entry, reference string) bool {
+// HasOutcome is Conversation.HasOutcome for a list of entries.
+func HasOutcome(entries []Entry, reference string) bool {
 	return slices.ContainsFunc(entries, func(e Entry) bool {
 		return e.Role == RoleNotice && e.System && strings.Contains(e.Text, "(reference "+reference+")")
 	})

@@ -22,7 +22,7 @@ type Digest struct {
 	ID    string `json:"id"`
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
-	// Title is the start of the user's first words, on one line; empty if there are none.
+	// Title is the start of the user's first words, on one line; empty without any.
 	Title string `json:"title,omitempty"`
 	Turns int    `json:"turns"`
 	// Modes are the media used: text, voice or both, in this order.

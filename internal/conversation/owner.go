@@ -20,12 +20,11 @@ func May(u user.User, id string) bool {
 	return !u.Anonymous() || u.Local() || len(id) >= MinSecret
 }
 
-// OwnedBy reports whether u owns the conversation: it was started under u's name in any form the name was stored in. An
-// unnamed conversation belongs to unnamed users who know its ID, if May allows it; on the loopback address, to all local
-// users.
+// OwnedBy reports whether u owns the conversation: its user is u, in any stored form of the name. An unnamed
+// conversation belongs to unnamed users who know its ID, if May allows it; on the loopback address, to all local users.
 func (c *Conversation) OwnedBy(u user.User) bool { return Owned(c.User, c.ID, u) }
 
-// Owned is OwnedBy for a conversation ID and the identity it was started under.
+// Owned is OwnedBy for a conversation's user and ID.
 func Owned(identity, id string, u user.User) bool {
 	if identity == "" {
 		return true

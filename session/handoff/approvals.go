@@ -49,12 +49,12 @@ func (d *Handoffs) deliverNotices(ctx context.Context, id string, who user.User)
 				Role: conversation.RoleNotice, Text: text, System: true})
 		}
 		for _, j := range ended {
-			if !c.Told(j.ID) {
+			if !c.HasOutcome(j.ID) {
 				note(prompts.JobNotice(j.Name, j.Tool, j.ID, j.Result))
 			}
 		}
 		for _, a := range open {
-			if c.Told(a.Reference) {
+			if c.HasOutcome(a.Reference) {
 				continue
 			}
 			text := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
@@ -108,7 +108,7 @@ func (d *Handoffs) Decided(ctx context.Context, c store.Confirmation, result jso
 			if err := owned(talk, who); err != nil {
 				return err
 			}
-			if talk.Told(c.Reference) {
+			if talk.HasOutcome(c.Reference) {
 				return nil // an unacknowledged earlier try wrote it
 			}
 			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)

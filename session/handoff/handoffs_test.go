@@ -272,7 +272,7 @@ func TestDecided(t *testing.T) {
 	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
 		t.Error(err)
 	}
-	if c, err := d.Conversation(t.Context(), "c-2"); err != nil || c.User != "ada" || len(c.Entries) != 1 || !c.Told("AAAAAA") {
+	if c, err := d.Conversation(t.Context(), "c-2"); err != nil || c.User != "ada" || len(c.Entries) != 1 || !c.HasOutcome("AAAAAA") {
 		t.Errorf("%v, %+v", err, c)
 	}
 }

@@ -126,7 +126,7 @@ func TestStoryHasWhatThePageTold(t *testing.T) {
 	}
 	c := conversation.New("c-1", "ada", "", noon)
 	c.Append(noon, l.SoFar(cost.Amount{}).Entries...)
-	if brief := c.Brief(1000); !strings.Contains(brief, "Page: order 42") || c.Told("ABC234") || c.Turns != 1 {
+	if brief := c.Brief(1000); !strings.Contains(brief, "Page: order 42") || c.HasOutcome("ABC234") || c.Turns != 1 {
 		t.Errorf("told in %d turns: %s", c.Turns, brief)
 	}
 }
