@@ -138,7 +138,7 @@ func parseUser(name string) (user.User, error) {
 		return user.User{}, nil
 	}
 	if strings.HasPrefix(name, "key:") {
-		return user.User{}, fmt.Errorf("must not begin with \"key:\", which stands for keys without a user")
+		return user.User{}, fmt.Errorf("must not begin with \"key:\", which is for keys without a user")
 	}
 	return user.Parse(name)
 }
@@ -164,7 +164,7 @@ func (l *loader) validateAuth() {
 		k := l.config.Auth.Keys[name]
 		l.validateKey(authKeysPrefix+name+".", k)
 		if other, twice := ids[k.ID]; twice && k.ID != "" {
-			l.bad(authKeysPrefix+name+".id", "%s%s.id is that of the key %s, too; make another key with voicegw keys new.",
+			l.bad(authKeysPrefix+name+".id", "%s%s.id is also the id of the key %s; make another key with voicegw keys new.",
 				authKeysPrefix, name, other)
 		}
 		ids[k.ID] = name
@@ -180,7 +180,7 @@ func (l *loader) validateAuth() {
 
 func (l *loader) validateKey(prefix string, k *AuthKey) {
 	if !auth.ValidKeyID(k.ID) {
-		l.wrong(prefix+"id", "must be the 8 characters of the key behind vgk_; voicegw keys new and voicegw keys hash print them")
+		l.wrong(prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw keys hash print them")
 	}
 	if _, err := auth.ParseKeyHash(k.SHA256); err != nil {
 		l.wrong(prefix+"sha256", err.Error())
@@ -193,27 +193,27 @@ func (l *loader) validateKey(prefix string, k *AuthKey) {
 	case err != nil:
 		l.wrong(prefix+"expires", err.Error())
 	case !end.IsZero() && time.Now().After(end):
-		l.warnings = append(l.warnings, prefix+"expires is over: the key opens nothing any more.")
+		l.warnings = append(l.warnings, prefix+"expires is in the past, so the key is no longer valid.")
 	}
 	l.validateLimits(prefix+"limits.", k.Limits)
 }
 
 func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
 	if i.Issuer == "" {
-		l.wrong(prefix+"issuer", "is missing; it is what the claim iss of its tokens says")
+		l.wrong(prefix+"issuer", "is missing; set it to the claim iss of its tokens")
 	}
 	if len(i.Audience) == 0 || slices.Contains(i.Audience, "") {
 		is := "is missing"
 		if len(i.Audience) > 0 {
 			is = "has an empty entry"
 		}
-		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that a token for another "+
-			"service opens nothing here")
+		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that tokens for other services "+
+			"are not valid here")
 	}
 	l.validateKeySource(prefix, i)
 	l.validateScopes(prefix+"scopes", i.Scopes)
 	if i.Claims.User == "" {
-		l.wrong(prefix+"claims.user", "is empty; name the claim that says who the user is, such as sub")
+		l.wrong(prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
 	}
 	if i.UserPrefix != "" {
 		if _, err := parseUser(i.UserPrefix + "x"); err != nil {
@@ -239,8 +239,8 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		if len(given) > 0 {
 			has = strings.Join(given, " and ")
 		}
-		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens "+
-			"are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
+		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has %s.",
+			strings.TrimSuffix(prefix, "."), has)
 	}
 	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
 		l.wrong(prefix+"jwks_url", wrong)
@@ -273,7 +273,7 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 func (l *loader) validateApart(name, other string) {
 	a, b := l.config.Auth.JWT[name], l.config.Auth.JWT[other]
 	if a.Issuer != "" && a.Issuer == b.Issuer {
-		l.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is that of %s, too; an issuer stands once.", authJWTPrefix, name, other)
+		l.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is also the issuer of %s; list an issuer only once.", authJWTPrefix, name, other)
 	}
 	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
 		l.bad(authJWTPrefix+name+".user_prefix",
@@ -291,7 +291,7 @@ func (l *loader) validateScopes(key string, names []string) {
 		if len(names) > 0 {
 			is = "holds only scopes for tools, which open no endpoint"
 		}
-		l.wrong(key, is+"; name what it opens, of "+strings.Join(auth.ScopeNames(), ", "))
+		l.wrong(key, is+"; choose from "+strings.Join(auth.ScopeNames(), ", "))
 	}
 }
 
@@ -306,5 +306,5 @@ func (l *loader) validateLimits(prefix string, a AuthLimits) {
 	}
 }
 
-// wrong adds a problem of a setting; what completes a sentence that starts with its key.
+// wrong adds a problem of a setting. what completes a sentence that starts with the key.
 func (l *loader) wrong(key, what string) { l.bad(key, "%s %s.", key, what) }

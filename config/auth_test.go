@@ -23,7 +23,7 @@ var authProblems = []wrong{
 	{"a key without anything", "auth:\n  keys:\n    web: {}\n", nil, nil, []string{
 		`VOICEGW_AUTH_KEYS_WEB_ID: auth.keys.web.id must be the 8 characters`,
 		`VOICEGW_AUTH_KEYS_WEB_SHA256: auth.keys.web.sha256 must be the SHA-256 of a key`,
-		`VOICEGW_AUTH_KEYS_WEB_SCOPES: auth.keys.web.scopes is missing; name what it opens, of voice, chat,`,
+		`VOICEGW_AUTH_KEYS_WEB_SCOPES: auth.keys.web.scopes is missing; choose from voice, chat,`,
 	}},
 	{"a key that is all wrong", "auth:\n  keys:\n    web:\n      id: WEB\n      sha256: vgk_0123abcd_secret\n      scopes: [voice, all]\n      user: 'key:x'\n      expires: tomorrow\n      limits:\n        sessions: -1\n        new_per_second: -0.5\n        cost_per_day: .inf\n", nil, nil, []string{
 		`dir/voicegw.yaml:12: auth.keys.web.limits.cost_per_day must be a number`,
@@ -36,16 +36,16 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:10: auth.keys.web.limits.sessions must be from 0`,
 	}},
 	{"one id twice", "auth:\n  keys:\n    a: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n    b: {id: 0123abcd, sha256: " + aHash + ", scopes: [voice]}\n", nil, nil, []string{
-		`dir/voicegw.yaml:4: auth.keys.b.id is that of the key a, too`,
+		`dir/voicegw.yaml:4: auth.keys.b.id is also the id of the key a;`,
 	}},
 	{"an issuer without anything", "auth:\n  jwt:\n    idp: {}\n", nil, nil, []string{
 		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp.issuer is missing`,
 		`VOICEGW_AUTH_JWT_IDP_AUDIENCE: auth.jwt.idp.audience is missing`,
-		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has none of them.`,
+		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has none of them.`,
 	}},
 	{"an issuer that is all wrong", "auth:\n  jwt:\n    idp:\n      issuer: http://id.example\n      audience: ['']\n      discovery: true\n      jwks_url: http://id.example/keys\n      hs_secret: short\n      algs: [HS256, RS256, none]\n      claims: {user: ''}\n      scopes: []\n      leeway: 1h\n", nil, nil, []string{
 		`dir/voicegw.yaml:5: auth.jwt.idp.audience has an empty entry`,
-		`dir/voicegw.yaml:4: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has jwks_url and discovery and hs_secret.`,
+		`dir/voicegw.yaml:4: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has jwks_url and discovery and hs_secret.`,
 		`dir/voicegw.yaml:7: auth.jwt.idp.jwks_url must begin with https://`,
 		`dir/voicegw.yaml:4: auth.jwt.idp.issuer must begin with https://`,
 		`dir/voicegw.yaml:8: auth.jwt.idp.hs_secret has 5 bytes and could be guessed`,
@@ -59,7 +59,7 @@ var authProblems = []wrong{
 		`dir/voicegw.yaml:3: auth.jwt.idp.algs holds "HS256"; with this kind of keys it may hold RS256,`,
 	}},
 	{"issuers whose users meet", "auth:\n  jwt:\n    a: {issuer: i, audience: [a], discovery: false, jwks_url: 'https://a.example/keys'}\n    b: {issuer: i, audience: [a], jwks_url: 'https://b.example/keys', user_prefix: 'b:'}\n", nil, nil, []string{
-		`dir/voicegw.yaml:4: auth.jwt.b.issuer is that of a, too`,
+		`dir/voicegw.yaml:4: auth.jwt.b.issuer is also the issuer of a;`,
 		`dir/voicegw.yaml:4: auth.jwt.b.user_prefix is "b:", and that of a is "": a user of one could be taken for a user of the other`,
 	}},
 	{"a file that holds no keys", "auth:\n  jwt:\n    idp: {issuer: i, audience: [a], keys_file: core.md}\n", nil, nil, []string{
@@ -134,7 +134,7 @@ auth:
 // TestAKeyThatIsOver gives a warning: the gateway goes on.
 func TestAKeyThatIsOver(t *testing.T) {
 	_, warnings, err := load(t, "auth:\n  keys:\n    old: {id: 0123abcd, sha256: "+aHash+", scopes: [voice], expires: 2020-01-01}\n", nil)
-	if err != nil || !slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "auth.keys.old.expires is over") }) {
+	if err != nil || !slices.ContainsFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "auth.keys.old.expires is in the past") }) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 }

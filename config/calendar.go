@@ -28,7 +28,7 @@ func (l *loader) validateCalendar() {
 	l.calendarFolders()
 }
 
-// calendarBackend checks that one backend is chosen and configured.
+// calendarBackend checks the choice of a backend and its configuration.
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
 	auto := c.Backend == CalendarAuto

@@ -28,7 +28,7 @@ func (l *loader) validateFeatures() {
 			l.bad("features", "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may "+
 				"name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
 		case m[1] != "" && m[3] == "":
-			l.bad("features", "features holds %s, and a feature that is not named is off anyway; leave it out, or name the "+
+			l.bad("features", "features holds %s, but a feature that is not listed is off anyway; leave it out, or name the "+
 				"agent for which it is off: !%s@desk.", quote(entry), m[2])
 		case slices.Contains(l.config.Features[:i], entry):
 			l.bad("features", "features holds %s twice; leave one.", quote(entry))

@@ -24,7 +24,7 @@ func TestFeaturesRefused(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{`"Sale"; a feature has`, `"!beta", and a feature that is not named is off anyway`, `"a" twice`, `"b" is both on and off for "desk"`, `"c d"; a feature has`} {
+	for _, want := range []string{`"Sale"; a feature has`, `"!beta", but a feature that is not listed is off anyway`, `"a" twice`, `"b" is both on and off for "desk"`, `"c d"; a feature has`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
 		}

@@ -34,7 +34,7 @@ func (l *loader) parseFile(name string, data []byte) {
 			l.syntax(name, err)
 			return
 		}
-		l.problems.add(at(name, line), "The file holds a second document (after ---); put all settings into one.")
+		l.problems.add(at(name, line), "The file has a second document (after ---); put all settings into one.")
 	}
 	w := walker{loader: l, name: name}
 	w.section("", document.Content[0])
@@ -77,7 +77,7 @@ func (w walker) section(prefix string, n *yaml.Node) {
 			what = strings.TrimSuffix(prefix, ".")
 			w.loader.unusable[what] = true
 		}
-		w.problem(n, "%s must hold settings, one to a line as \"name: value\", not %s.", what, kindName(n))
+		w.problem(n, "%s must have settings, one per line as \"name: value\", not %s.", what, kindName(n))
 		return
 	}
 	names := w.loader.children(prefix)
@@ -92,7 +92,7 @@ func (w walker) section(prefix string, n *yaml.Node) {
 		case isNew || key.Kind != yaml.ScalarNode:
 			w.unknown(prefix, key, names)
 		case twice:
-			w.problem(key, "%s stands here for the second time (first in line %d); remove one.", prefix+key.Value, first)
+			w.problem(key, "%s is set twice (first in line %d); remove one.", prefix+key.Value, first)
 		case len(w.loader.children(prefix+key.Value+".")) > 0, namedAt(prefix+key.Value+".") != nil:
 			w.section(prefix+key.Value+".", value)
 		default:
@@ -130,7 +130,7 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		hint = " The name of a " + in.what + " has letters from a to z, digits and hyphens, and its settings follow in a section."
 	}
 	if hint == "" {
-		hint = " Here stand: " + strings.Join(names, ", ") + "."
+		hint = " The names here are: " + strings.Join(names, ", ") + "."
 	}
 	w.problem(key, "There is no setting %s.%s", quote(prefix+key.Value), hint)
 }

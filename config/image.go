@@ -36,14 +36,13 @@ type Image struct {
 	BaseURL string         `key:"base_url" is:"url"`
 	APIKey  setting.Secret `key:"api_key"`
 	Model   string         `key:"model"`
-	// Dir is the folder in which images are kept; empty means the folder images below the data
-	// folder.
+	// Dir is the folder for images; empty means the folder images below the data folder.
 	Dir setting.Path `key:"dir"`
-	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound how many are kept.
+	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound the images kept.
 	Life     time.Duration `key:"life" from:"1m" to:"720h"`
 	MaxCount int           `key:"max_count" from:"1" to:"100000"`
 	MaxMB    int           `key:"max_mb" from:"20" to:"1000000"`
 }
 
-// ImageAuto is the Image.Provider that means the provider that is configured.
+// ImageAuto means the configured provider in Image.Provider.
 const ImageAuto = "auto"

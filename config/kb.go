@@ -12,8 +12,8 @@ type KB struct {
 	Synonyms   setting.Path `key:"synonyms"`
 	Embeddings Embeddings   `key:"embeddings"`
 	Qdrant     Qdrant       `key:"qdrant"`
-	// Namespaces say who may read which namespace. Studio and Public are open to everybody
-	// unless they have grants; Personal is closed unless it has grants.
+	// Namespaces lists the readers of namespaces. Everyone may read Studio and Public unless they have grants. Personal
+	// needs grants.
 	Namespaces Namespaces `key:"namespaces"`
 }
 
@@ -24,8 +24,7 @@ type Namespaces struct {
 	Public   Grant `key:"public"`
 }
 
-// Grant lists who may read a namespace: being in one of the lists is enough, and "*" means
-// everybody.
+// Grant lists the readers of a namespace: one list is enough, and "*" means everyone.
 type Grant struct {
 	Users  []string `key:"users"`
 	Agents []string `key:"agents"`

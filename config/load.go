@@ -165,13 +165,13 @@ func (l *loader) read(name string) ([]byte, error) {
 	var pe *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("does not exist; mend the path or leave it out")
+		return nil, fmt.Errorf("does not exist; correct the path or leave it out")
 	case errors.As(err, &pe):
 		return nil, fmt.Errorf("cannot be read: %w", pe.Err)
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case len(data) > maxFileBytes:
-		return nil, fmt.Errorf("has %d bytes; at most %d are read", len(data), maxFileBytes)
+		return nil, fmt.Errorf("has %d bytes, but may have at most %d", len(data), maxFileBytes)
 	}
 	return data, nil
 }
@@ -192,7 +192,7 @@ func (l *loader) readEnv() {
 		name := env(key)
 		value, ok := vars[name]
 		if ok && known[name] {
-			l.problems.add(name, "The variable is that of two settings, one of them %s; rename one of them.", key)
+			l.problems.add(name, "The variable belongs to two settings, one of them %s; rename one of them.", key)
 		} else if ok {
 			l.set(name, key, value)
 		}
@@ -215,7 +215,7 @@ func (l *loader) readEnv() {
 
 // removed are settings of earlier versions, with replacements.
 var removed = map[string]string{
-	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as " +
+	"limits.count_loopback": "is gone, because the limits now apply to loopback addresses too. Remove it; to exempt them as " +
 		"before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
 

@@ -14,20 +14,18 @@ import (
 // Providers holds the settings of each provider by its name.
 type Providers map[string]*Provider
 
-// Provider says how to reach one provider: its own key, address and model. Several providers
-// may use the same wire.
+// Provider configures one provider: its key, address and model. Several providers may use the same wire.
 type Provider struct {
-	// Wire is the provider's protocol: the name of a row of [Wires]. If it is not set and
-	// the provider's own name is a wire's, Load sets it to that name.
+	// Wire is the provider's protocol: the name of a row of [Wires]. If it is empty and the provider has the name of a
+	// wire, Load sets it to that name.
 	Wire    string         `key:"wire"`
 	APIKey  setting.Secret `key:"api_key"`
 	BaseURL string         `key:"base_url"` // empty means the provider's own address
 	Model   string         `key:"model"`    // empty means the adapter's default
 	Voice   string         `key:"voice"`    // empty means the provider's default
-	// Interrupt says that the model is told when the user presses stop, if the wire can do so.
+	// Interrupt informs the model when the user presses stop, if the wire supports that.
 	Interrupt bool `key:"interrupt"`
-	// Settings are those that the wire has in addition, by name. A setting without a value is
-	// missing.
+	// Settings are the wire's additional settings, by name. A setting without a value is missing.
 	Settings map[string]string
 }
 
@@ -50,7 +48,7 @@ func newProvider(wire string) *Provider {
 // Service is a provider that is offered to clients.
 type Service struct {
 	Name string
-	// Simulated says that the simulator in the process replaces it.
+	// Simulated means that the simulator in the process replaces it.
 	Simulated bool
 }
 
@@ -72,8 +70,8 @@ func (c *Config) Services() []Service {
 	return real
 }
 
-// ProviderNames returns the names of all providers: the default one, those that are named
-// after their wire, and the others in alphabetical order.
+// ProviderNames returns the names of all providers: the default one, those with the name of their wire, and the others
+// in alphabetical order.
 func (c *Config) ProviderNames() []string {
 	names := make([]string, 0, len(c.Providers))
 	for _, name := range append([]string{c.Provider}, c.wireNames()...) {
@@ -153,9 +151,8 @@ func (l *loader) wireSettings() []string {
 	return slices.Compact(names)
 }
 
-// readKeyVariables reads the keys in the variables that the providers' own clients use, for
-// the provider that is named after its wire. A provider of that name that uses another wire
-// is a different one and must not get the key.
+// readKeyVariables reads the keys in the variables of the providers' own clients, for a provider with the name of its
+// wire. A provider of that name with another wire is a different one and must not get the key.
 func (l *loader) readKeyVariables(vars map[string]string) {
 	for _, w := range l.config.wires {
 		key := providersPrefix + w.Name + ".wire"
@@ -189,7 +186,7 @@ func (l *loader) settleProviders() {
 		case l.refused(prefix + "wire"):
 			continue
 		case p.Wire == "":
-			l.problems.add(l.atProvider(name), "%swire is missing; it says what %s speaks: %s.%s",
+			l.problems.add(l.atProvider(name), "%swire is missing; it is the protocol of %s: %s.%s",
 				prefix, name, strings.Join(known, " or "), didYouMean(nearestProvider(name, known)))
 			continue
 		case w == nil:
@@ -210,7 +207,7 @@ func (l *loader) settleProviders() {
 	}
 }
 
-// nearestProvider returns the setting that was probably meant by a provider's name.
+// nearestProvider returns the setting that the user probably meant by a provider's name.
 func nearestProvider(name string, known []string) string {
 	if meant := textutil.Nearest(name, known); meant != "" {
 		return providersPrefix + meant
@@ -218,7 +215,7 @@ func nearestProvider(name string, known []string) string {
 	return ""
 }
 
-// atProvider says where the first setting of a provider was set.
+// atProvider returns where the first setting of a provider was set.
 func (l *loader) atProvider(name string) string {
 	prefix := providersPrefix + name + "."
 	for _, key := range l.keys {
@@ -241,11 +238,11 @@ func (l *loader) validateProviders() {
 		for _, s := range services {
 			names = append(names, s.Name)
 		}
-		l.bad("providers.fallback", "providers.fallback is %s, which clients are not offered; choose one of %s, or give that "+
+		l.bad("providers.fallback", "providers.fallback is %s, which the gateway does not offer; choose one of %s, or give that "+
 			"provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
-	case l.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // which of them can be reached is not known
+	case l.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // the configured providers are unknown
 	case len(services) == 0 && c.Sim.Use == useNever:
 		l.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.",
 			strings.Join(c.keyVariables(), " or "))
@@ -260,7 +257,7 @@ func (l *loader) validateProviders() {
 	}
 	for _, name := range c.ProviderNames() {
 		if !slices.Contains(c.wireNames(), name) && !slices.ContainsFunc(services, func(s Service) bool { return s.Name == name }) {
-			l.warnings = append(l.warnings, "providers."+name+" has neither api_key nor base_url, so clients are not offered it.")
+			l.warnings = append(l.warnings, "providers."+name+" has neither api_key nor base_url, so the gateway does not offer it.")
 		}
 	}
 }
@@ -282,7 +279,8 @@ func (c *Config) keyVariables() []string {
 	return names
 }
 
-// Wires returns one row per wire; docs/providers.md describes how to add one. The first is that of the default provider.
+// Wires returns one row per wire; docs/providers.md describes how to add one. The first is that of the default
+// provider.
 func Wires() []transport.Wire {
 	return []transport.Wire{
 		gemini.Wire(),

@@ -87,8 +87,8 @@ var providerProblems = []wrong{
 		`dir/voicegw.yaml:4: providers.azure-eu.wire must be one of gemini, openai, not "azure".`,
 	}},
 	{"no wire", "providers:\n  geminy:\n    api_key: hush\n  azure-eu: {voice: x}\n", nil, []Flag{{"--set", "providers.third.model", "m"}}, []string{
-		`dir/voicegw.yaml:4: providers.azure-eu.wire is missing; it says what azure-eu speaks: gemini or openai.`,
-		`dir/voicegw.yaml:3: providers.geminy.wire is missing; it says what geminy speaks: gemini or openai. Did you mean providers.gemini?`,
+		`dir/voicegw.yaml:4: providers.azure-eu.wire is missing; it is the protocol of azure-eu: gemini or openai.`,
+		`dir/voicegw.yaml:3: providers.geminy.wire is missing; it is the protocol of geminy: gemini or openai. Did you mean providers.gemini?`,
 		`--set: providers.third.wire is missing`,
 	}},
 	{"a setting of another wire", "providers:\n  gemini: {reasoning: low}\n", []string{"VOICEGW_PROVIDERS_OPENAI_THINKING=low"}, nil, []string{
@@ -108,7 +108,7 @@ var providerProblems = []wrong{
 		`dir/voicegw.yaml:1: provider must be one of gemini, openai, azure-eu, not "azur-eu".`,
 	}},
 	{"one variable of two settings", "providers: {x: {wire: openai}, x-transcription: {wire: openai}}\n", []string{"VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL=m"}, nil, []string{
-		`VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL: The variable is that of two settings`,
+		`VOICEGW_PROVIDERS_X_TRANSCRIPTION_MODEL: The variable belongs to two settings`,
 	}},
 }
 

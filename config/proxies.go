@@ -25,7 +25,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 		addr, err := netip.ParseAddr(text)
 		if err != nil || addr.Zone() != "" || addr.IsUnspecified() {
 			return netip.Prefix{}, fmt.Errorf(
-				"which is no IP address and no network; write for example 127.0.0.1, 10.0.0.0/8 or 2001:db8::/32")
+				"which is not an IP address or a network; write for example 127.0.0.1, 10.0.0.0/8 or 2001:db8::/32")
 		}
 		addr = addr.Unmap()
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
@@ -38,7 +38,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 	case p.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("which is IPv4 in the form of IPv6; write it as IPv4")
 	case p.Bits() == 0:
-		return netip.Prefix{}, fmt.Errorf("which is every address: each client could say that it has any other; name the proxies alone")
+		return netip.Prefix{}, fmt.Errorf("which is every address: each client could claim any address; name only the proxies")
 	case p.Masked() != p:
 		return netip.Prefix{}, fmt.Errorf("whose address has bits beyond its prefix; write %s", p.Masked())
 	}

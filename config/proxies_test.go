@@ -30,9 +30,9 @@ func TestTrustedProxies(t *testing.T) {
 		t.Error("an IPv4 address in IPv6's form does not count as IPv4")
 	}
 	for text, word := range map[string]string{
-		"proxy.example": "no IP address", "10.0.0.0/33": "not a network", "10.0.0.1/8": "write 10.0.0.0/8",
-		"0.0.0.0/0": "every address", "::/0": "every address", "0.0.0.0": "no IP address", "fe80::1%eth0": "no IP address",
-		"127.0.0.1:8080": "no IP address", "::ffff:10.0.0.0/104": "write it as IPv4",
+		"proxy.example": "not an IP address", "10.0.0.0/33": "not a network", "10.0.0.1/8": "write 10.0.0.0/8",
+		"0.0.0.0/0": "every address", "::/0": "every address", "0.0.0.0": "not an IP address", "fe80::1%eth0": "not an IP address",
+		"127.0.0.1:8080": "not an IP address", "::ffff:10.0.0.0/104": "write it as IPv4",
 	} {
 		if _, err := load(text); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "trusted_proxies") {
 			t.Errorf("%s: %v, which does not hold %q", text, err, word)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// reloads says which settings a gateway takes over while it runs. A row that ends in a dot stands for
-// all settings that begin with it; of several rows the longest counts. What no row names counts from
-// the next start. docs/configuration.md has the same table.
+// reloads lists the settings that a running gateway applies. A row that ends in a dot is for all settings that begin
+// with it; the longest matching row counts. Settings without a row need a restart. docs/configuration.md has the same
+// table.
 var reloads = map[string]bool{
 	"agents.path":              true,
 	"api_key":                  true,
@@ -19,8 +19,8 @@ var reloads = map[string]bool{
 	"hosts":                    true,
 	"origins":                  true,
 	"limits.":                  true,
-	"limits.message_bytes":     false, // gateways that carry each other's clients agree about it
-	"limits.resume_grace":      false, // clients were told it, and other gateways keep it
+	"limits.message_bytes":     false, // gateways that carry each other's clients must agree
+	"limits.resume_grace":      false, // clients and other gateways already have it
 	"prices.day_budget":        true,
 	"prices.file":              true,
 	"providers.<name>.api_key": true,
@@ -29,7 +29,7 @@ var reloads = map[string]bool{
 	"webhooks.":                true,
 }
 
-// Reloads reports whether a gateway takes a setting over while it runs.
+// Reloads reports whether a running gateway applies a change of a setting.
 func Reloads(key string) bool {
 	if rest, ok := strings.CutPrefix(key, providersPrefix); ok {
 		if _, setting, ok := strings.Cut(rest, "."); ok {
@@ -45,20 +45,19 @@ func Reloads(key string) bool {
 	return is
 }
 
-// Takeover is what becomes of a configuration that was read while a gateway runs with another one.
+// Takeover is the result of reading a new configuration in a running gateway.
 type Takeover struct {
-	// Next is the configuration to run with: what can be taken over is that of the one that was read,
-	// everything else that of the start.
+	// Next is the configuration to run with. It has the new values of settings that reload, and the old values of the
+	// others.
 	Next *Config
-	// Changed are the keys of settings that Next takes over, Restart those that count from the next start;
-	// an API key, an issuer, a webhook and a new provider are named as a whole. Both are sorted, and never hold values.
+	// Changed are the keys of settings that Next has changed, Restart those that need a restart. An API key, an issuer,
+	// a webhook and a new provider are one key. Both are sorted and have no values.
 	Changed, Restart []string
 }
 
-// TakeOver compares a configuration that was read with the one that the gateway runs with now. None of
-// the configurations is changed, and Next shares parts with both. The error is Problems: Next breaks a rule
-// of Load, which the configuration that was read may keep with values that need a restart, or Next lets in
-// clients without credentials that had to show some until now.
+// TakeOver compares a new configuration with the present one. It changes neither, and Next shares parts with both. The
+// error is Problems: Next breaks a rule of Load, which the new configuration keeps only with values that need a
+// restart, or Next would no longer require credentials.
 func TakeOver(now, read *Config) (Takeover, error) {
 	next := *now
 	next.Auth, next.Webhooks, next.Tools = read.Auth, read.Webhooks, read.Tools
@@ -86,7 +85,7 @@ func TakeOver(now, read *Config) (Takeover, error) {
 			t.Restart = append(t.Restart, told(key, now, read))
 			next.where[key] = cmp.Or(now.where[key], "default") + ", at the start"
 		default:
-			// What Next shares with the configuration that was read is there already.
+			// Next already shares the other fields with the new configuration.
 			if f, ok := into[key]; ok && is.IsValid() && f.value.Addr().Pointer() != is.Addr().Pointer() {
 				f.value.Set(is)
 			}
@@ -111,8 +110,7 @@ func (t *Takeover) broken(all []field) Problems {
 	return problems
 }
 
-// opened returns why a reload must not replace one configuration with the next: clients that had to show
-// credentials would need none. Only a restart does that.
+// opened returns a problem if clients would no longer need credentials: only a restart may do that.
 func opened(now, next *Config) (problems Problems) {
 	if now.Auth.Enabled() && !next.Auth.Enabled() {
 		problems.add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it "+
@@ -127,7 +125,7 @@ func opened(now, next *Config) (problems Problems) {
 	return problems
 }
 
-// check applies the rules of Load to a configuration that several loads have made. all are its fields.
+// check applies the rules of Load to a configuration made of several. all are its fields.
 func (c *Config) check(all []field) Problems {
 	l := &loader{config: c, fields: byKey(all), where: c.where}
 	for _, f := range all {
@@ -137,8 +135,8 @@ func (c *Config) check(all []field) Problems {
 	return l.problems
 }
 
-// told returns how a setting is named to an operator: an API key, an issuer and a webhook as a whole, and also a
-// provider that only one of two configurations has.
+// told returns the name of a setting for an operator. An API key, an issuer, a webhook, and a provider that only one of
+// two configurations has are one setting.
 func told(key string, one, other *Config) string {
 	if rest, ok := strings.CutPrefix(key, providersPrefix); ok {
 		if name, _, ok := strings.Cut(rest, "."); ok && (one.Providers[name] == nil) != (other.Providers[name] == nil) {
@@ -187,6 +185,5 @@ func byKey(all []field) map[string]field {
 	return fields
 }
 
-// sameServices reports whether two configurations offer the same providers, so that only their keys
-// differ.
+// sameServices reports whether two configurations offer the same providers, so that only their keys may differ.
 func sameServices(a, b *Config) bool { return slices.Equal(a.Services(), b.Services()) }

@@ -11,8 +11,8 @@ import (
 // secretFileSuffix makes the key of a secret the key of the setting that names a file with the secret.
 const secretFileSuffix = "_file"
 
-// knowSecretFiles adds, for each secret of a list, the setting that names a file with it. A setting of a tool
-// that has this name already stays what it is.
+// knowSecretFiles adds, for each secret of a list, a setting that names a file with it, unless a tool already has a
+// setting of this name.
 func (l *loader) knowSecretFiles(list []field) {
 	for _, f := range list {
 		key := f.key + secretFileSuffix
@@ -24,8 +24,7 @@ func (l *loader) knowSecretFiles(list []field) {
 	}
 }
 
-// readSecret reads the secret from the file that the setting with that key names. It does nothing for settings
-// that name no secret's file.
+// readSecret reads the secret from the file that the setting names. It does nothing for other settings.
 func (l *loader) readSecret(key string) {
 	secret, is := l.secretFiles[key]
 	if !is {
@@ -41,7 +40,7 @@ func (l *loader) readSecret(key string) {
 	}
 }
 
-// takeSecret sets a secret from the file at path, which the setting key names. It returns what is wrong.
+// takeSecret sets a secret from the file at path, which the setting key names. It returns a problem, or "".
 func (l *loader) takeSecret(key, secret, path string) (wrong string) {
 	if l.where[secret] != "" {
 		return fmt.Sprintf("%s and %s are both set (%s); remove one of them.", key, secret, l.where[secret])

@@ -9,36 +9,35 @@ import (
 	"voicegw/config/setting"
 )
 
-// TLS says how the gateway speaks TLS with its clients. Without certificates and hosts it speaks none.
+// TLS configures TLS with clients. Without certificates and hosts the gateway uses no TLS.
 type TLS struct {
 	Certificates Certificates `key:"certificates"`
 	ACME         ACME         `key:"acme"`
 }
 
-// Enabled reports whether the gateway speaks TLS with its clients.
+// Enabled reports whether the gateway uses TLS with its clients.
 func (t TLS) Enabled() bool { return len(t.Certificates)+len(t.ACME.Hosts) > 0 }
 
 // Certificate is a certificate with its chain, and its key, both PEM files. Load does not read them.
 type Certificate struct{ Cert, Key setting.Path }
 
-// Certificates are several, in the order of the file. In a variable or a flag each is written as
-// cert.pem=key.pem, with commas between them.
+// Certificates are in the order of the file. In a variable or a flag they are written as cert.pem=key.pem, with commas
+// between them.
 type Certificates []Certificate
 
 // ACME orders certificates from an authority (RFC 8555).
 type ACME struct {
 	// Hosts are the names to order certificates for.
 	Hosts []string `key:"hosts"`
-	// Email is where the authority writes about problems; it may be empty.
+	// Email is for the authority's messages about problems; it may be empty.
 	Email string `key:"email"`
 	// Directory is the authority's address; empty means Let's Encrypt.
 	Directory string `key:"directory" is:"url"`
-	// Cache is the folder for what was ordered; empty means certificates below the data folder.
+	// Cache is the folder for keys and certificates; empty means certificates below the data folder.
 	Cache setting.Path `key:"cache"`
 }
 
-// parseCertificates reads certificates as they are written in a variable or a flag. The error is the
-// end of a sentence.
+// parseCertificates reads certificates from a variable or a flag. The error is the end of a sentence.
 func parseCertificates(text string) (Certificates, error) {
 	var list Certificates
 	for _, one := range splitList(text) {
@@ -70,7 +69,7 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 			case field == nil:
 				w.problem(name, "An entry of %s has cert and key, not %s.", key, quote(name.Value))
 			case *field != "":
-				w.problem(name, "%s stands here for the second time; remove one.", name.Value)
+				w.problem(name, "%s is set twice; remove one.", name.Value)
 			case value.Kind != yaml.ScalarNode || value.Tag == "!!null" || value.Value == "":
 				w.problem(value, "%s must be the name of a file, not %s.", name.Value, kindName(value))
 			default:
@@ -86,7 +85,7 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 	w.loader.where[key] = at(w.name, n.Line)
 }
 
-// validateTLS checks what needs no file; package certs checks the rest.
+// validateTLS checks the settings; package certs checks the files.
 func (l *loader) validateTLS() {
 	t := l.config.TLS
 	for _, c := range t.Certificates {
@@ -99,7 +98,7 @@ func (l *loader) validateTLS() {
 			"settings of tls.acme.")
 	}
 	if strings.HasPrefix(t.ACME.Directory, "http://") {
-		l.bad("tls.acme.directory", "tls.acme.directory must begin with https://: what the authority says must not be changed on its way.")
+		l.bad("tls.acme.directory", "tls.acme.directory must begin with https://, so that nobody can change the authority's answers.")
 	}
 	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
 		l.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))

@@ -36,7 +36,7 @@ tls:
 	for text, want := range map[string]string{
 		"certificates: [{cert: a}]":                                    "needs both cert and key",
 		"certificates: [{cert: a, key: b, chain: c}]":                  "has cert and key, not \"chain\"",
-		"certificates: [{cert: a, cert: b, key: c}]":                   "second time",
+		"certificates: [{cert: a, cert: b, key: c}]":                   "cert is set twice",
 		"certificates: [{cert: [a], key: b}]":                          "must be the name of a file, not a list",
 		"certificates: [{cert: , key: b}]":                             "must be the name of a file, not empty",
 		"certificates: [a.pem]":                                        "this entry is the value \"a.pem\"",

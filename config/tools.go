@@ -9,36 +9,36 @@ import (
 	"voicegw/config/setting"
 )
 
-// ToolDeclaration is a tool of the program, with the settings that it declares for itself.
+// ToolDeclaration is a tool of the program, with its own settings.
 type ToolDeclaration struct {
 	// ID is its toolId.
 	ID string
-	// VariantOf is the tool of which it is another version; empty for a tool of its own.
+	// VariantOf is the tool whose other version it is; empty for a tool that is not a version.
 	VariantOf string
-	// Settings are its own, in the order in which problems name them.
+	// Settings are in the order in which problems name them.
 	Settings []ToolSetting
 }
 
 // ToolSetting is one setting of a tool's own. Its key is tools.<id>.<name>.
 type ToolSetting struct {
 	Name string
-	// Type is that of its values: a nil pointer to a string, setting.Secret, int, float64, bool,
+	// Type is the type of its values: a nil pointer to a string, setting.Secret, int, float64, bool,
 	// time.Duration or []string.
 	Type any
-	// Default is of that type; nil means that the tool is off until the operator gives a value.
+	// Default has that type; nil means that the tool is off until the operator sets a value.
 	Default any
-	// Description says in a sentence what it is for.
+	// Description is a sentence about its purpose.
 	Description string
 }
 
 // Tools are the settings of each tool by its id.
 type Tools map[string]*Tool
 
-// Tool is what the configuration says of one tool.
+// Tool is the configuration of one tool.
 type Tool struct {
-	// Enabled is false for a tool that the operator has switched off.
+	// Enabled is false if the operator has switched the tool off.
 	Enabled bool `key:"enabled"`
-	// Share is how many of 100 users get the tool, if it is a version of another one.
+	// Share is the percentage of users who get the tool, if it is a version of another one.
 	Share int `key:"share"`
 
 	variantOf string
@@ -49,13 +49,13 @@ type Tool struct {
 type ownSetting struct {
 	field
 	name string
-	has  bool // it has a value: a default, or one that was given
+	has  bool // it has a value, or a default
 }
 
 const toolsPrefix = "tools."
 
-// Values returns the values of the tool's own settings by name, with the types that they were declared
-// with. It lacks those that have neither a value nor a default.
+// Values returns the values of the tool's own settings by name, with their declared types. It leaves out settings with
+// neither a value nor a default.
 func (t *Tool) Values() map[string]any {
 	values := map[string]any{}
 	for _, s := range t.own {
@@ -95,8 +95,8 @@ func (l *loader) knowTools() {
 	}
 }
 
-// settleTools notes which settings of tools have a value. A setting that a tool lacks is no problem of the
-// configuration: the registry leaves that tool out and the others work.
+// settleTools records which settings of tools have a value. A missing one is no problem of the configuration: the
+// registry leaves that tool out, and the others work.
 func (l *loader) settleTools() {
 	l.settleShares()
 	for _, t := range l.config.Tools {
@@ -107,7 +107,7 @@ func (l *loader) settleTools() {
 	}
 }
 
-// settleShares reports shares of versions that cannot be given.
+// settleShares reports invalid shares of versions.
 func (l *loader) settleShares() {
 	sums := map[string]int{}
 	for _, d := range l.source.Tools {
@@ -116,7 +116,7 @@ func (l *loader) settleShares() {
 			continue
 		}
 		if t.Share < 0 || t.Share > 100 {
-			l.bad(key, "%s is %d; it is how many of 100 users get this version of %s, 0 to 100.", key, t.Share, d.VariantOf)
+			l.bad(key, "%s is %d; it must be the percentage of users who get this version of %s, 0 to 100.", key, t.Share, d.VariantOf)
 			continue
 		}
 		if before := sums[d.VariantOf]; t.Enabled && t.Share > 0 && before+t.Share > 100 {

@@ -181,7 +181,7 @@ func TestToolShares(t *testing.T) {
 		"all":                      {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 40}\n", ""},
 		"one that is switched off": {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 60, enabled: false}\n", ""},
 		"too much together":        {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 41}\n", "voicegw.yaml:3: tools.kb_search_c.share is 41, and other versions of kb_search have 60 already"},
-		"too much":                 {"tools:\n  kb_search_b: {share: 101}\n", "voicegw.yaml:2: tools.kb_search_b.share is 101; it is how many of 100 users get this version of kb_search, 0 to 100."},
+		"too much":                 {"tools:\n  kb_search_b: {share: 101}\n", "voicegw.yaml:2: tools.kb_search_b.share is 101; it must be the percentage of users who get this version of kb_search, 0 to 100."},
 		"less than nothing":        {"tools:\n  kb_search_b: {share: -1}\n", "tools.kb_search_b.share is -1"},
 		"no number":                {"tools:\n  kb_search_b: {share: half}\n", "tools.kb_search_b.share must be a whole number"},
 		"an unknown version":       {"tools:\n  kb_serch_b: {share: 10}\n", `There is no setting "tools.kb_serch_b". Did you mean tools.kb_search_b?`},

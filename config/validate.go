@@ -15,8 +15,8 @@ import (
 	"voicegw/internal/origin"
 )
 
-// validate checks the settled configuration. A value that could not be parsed has been
-// reported already; its default is used in its place and is valid.
+// validate checks the settled configuration. For a value that could not be parsed, it checks the default, which is
+// valid.
 func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
@@ -84,13 +84,12 @@ func (l *loader) validateMetrics() {
 func (l *loader) validateTraces() {
 	t := l.config.Traces
 	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
-		l.bad("traces.endpoint", "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as "+
+		l.bad("traces.endpoint", "traces.endpoint has a path, which gRPC does not support; give a scheme, a host and a port, such as "+
 			"http://localhost:4317.")
 	}
 }
 
-// CheckListen says what is wrong with an address to listen on, as the end of a
-// sentence; "" if it is valid.
+// CheckListen returns the problem of an address to listen on, as the end of a sentence; "" if it is valid.
 func CheckListen(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -182,12 +181,12 @@ func (l *loader) validateStore() {
 		}
 		return
 	}
-	// The URL is not repeated, because it may contain a password.
+	// The messages do not repeat the URL, because it may contain a password.
 	for one := range strings.SplitSeq(s.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
 		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
-			l.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or several with commas between them.")
+			l.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or a comma-separated list of them.")
 		case u.User != nil:
 			l.bad("store.url", "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
 		}
@@ -248,7 +247,7 @@ func (l *loader) validateOrigins() {
 				"pages' origins, or give --insecure as well.", quote(text))
 		case bare:
 			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
-				"so, or with http:// where the page comes by that.", quote(text), text))
+				"that, or with http:// if the page uses it.", quote(text), text))
 		}
 	}
 }
@@ -275,8 +274,7 @@ func (l *loader) validateTags() {
 	}
 }
 
-// between checks the bounds of a number or a duration. least and most are written as in a
-// configuration.
+// between checks the bounds of a number or a duration. least and most have the form of a configuration.
 func (l *loader) between(key, least, most string) {
 	value := l.fields[key].value
 	low, high := reflect.New(value.Type()).Elem(), reflect.New(value.Type()).Elem()

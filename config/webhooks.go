@@ -18,19 +18,19 @@ type Webhooks map[string]*Webhook
 
 // Webhook is a receiver of events.
 type Webhook struct {
-	// URL is where events are sent. It may hold a secret, and is not printed.
+	// URL is the receiver's address. It may contain a secret and is not printed.
 	URL setting.Secret `key:"url"`
-	// Secret signs what is sent, and OldSecret too, while receivers change from one to the other.
+	// Secret signs events. So does OldSecret while receivers change from one to the other.
 	Secret    setting.Secret `key:"secret"`
 	OldSecret setting.Secret `key:"old_secret"`
-	// Events are the types that are sent.
+	// Events are the types to send.
 	Events []string `key:"events"`
 	// Private allows addresses of this machine and of private networks, and http.
 	Private bool          `key:"private"`
 	Timeout time.Duration `key:"timeout" from:"1s" to:"30s"`
 }
 
-// mostReceivers bounds the webhooks: each has metrics of its own.
+// mostReceivers bounds the webhooks, because each has its own metrics.
 const mostReceivers = 20
 
 const webhooksPrefix = "webhooks."
@@ -42,7 +42,7 @@ func (l *loader) introduceWebhook(name string) []field {
 	return fieldsOf(webhooksPrefix+name+".", w)
 }
 
-// Secrets returns what signs for the webhook. Load has checked them.
+// Secrets returns the secrets that sign for the webhook. Load has checked them.
 func (w *Webhook) Secrets() []webhook.Secret {
 	var all []webhook.Secret
 	for _, text := range []setting.Secret{w.Secret, w.OldSecret} {
@@ -82,21 +82,20 @@ func (l *loader) validateWebhooks() {
 	}
 }
 
-// checkReceiver returns what is wrong with the URL of a webhook as the end of a sentence; empty if nothing
-// is. It does not repeat the URL.
+// checkReceiver returns the problem of a webhook's URL as the end of a sentence, or "". It does not repeat the URL.
 func checkReceiver(text string, private bool) string {
 	u, err := url.Parse(text)
 	switch {
 	case text == "":
-		return "is missing; it says where events are sent"
+		return "is missing; set it to the receiver's address"
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return "must be a whole URL that begins with https:// and names a host"
 	case u.User != nil || u.Fragment != "":
-		return "holds a user, a password or a fragment; what is sent is signed instead"
+		return "has a user, a password or a fragment; remove it, because the gateway signs events instead"
 	case private:
 		return ""
 	case u.Scheme == "http":
-		return "must begin with https://, because what is sent names users; http is for private networks, with private: true"
+		return "must begin with https://, because events name users; http is for private networks, with private: true"
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	if strings.EqualFold(u.Hostname(), "localhost") || err == nil &&

@@ -19,7 +19,7 @@ func TestWebhooks(t *testing.T) {
 		"http outside":       {hook(`url: "http://hidden.example", secret: "` + hookSecret + `"`), "webhooks.a.url must begin with https://"},
 		"this machine":       {hook(`url: "https://127.0.0.1/hidden", secret: "` + hookSecret + `"`), "webhooks.a.url names this machine"},
 		"a private network":  {hook(`url: "https://10.1.2.3/hidden", secret: "` + hookSecret + `"`), "webhooks.a.url names this machine"},
-		"a password":         {hook(`url: "https://u:hidden@h.example", secret: "` + hookSecret + `"`), "webhooks.a.url holds a user"},
+		"a password":         {hook(`url: "https://u:hidden@h.example", secret: "` + hookSecret + `"`), "webhooks.a.url has a user"},
 		"no URL":             {hook(`url: "hidden", secret: "` + hookSecret + `"`), "webhooks.a.url must be a whole URL"},
 		"a short secret":     {hook(`url: "https://h.example", secret: "whsec_aGlkZGVu"`), "webhooks.a.secret has 6 bytes"},
 		"a wrong old secret": {hook(`url: "https://h.example", secret: "` + hookSecret + `", old_secret: hidden`), "webhooks.a.old_secret must begin with whsec_"},
