@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"voicegw/protocol"
 )
 
 // Drain drains this gateway. It must be safe for concurrent use.
@@ -11,25 +13,7 @@ type Drain interface {
 	// Begin starts the drain, which ends everything after limit; zero means the configured limit. During a drain,
 	// Begin can only shorten the limit.
 	Begin(limit time.Duration)
-	Progress() DrainProgress
-}
-
-// DrainProgress is the response of GET and POST /v1/drain.
-type DrainProgress struct {
-	// Draining means that the drain has begun, Done that nothing is left.
-	Draining bool `json:"draining"`
-	Done     bool `json:"done"`
-	// Until is when the drain ends the rest; zero before the drain.
-	Until time.Time `json:"until,omitzero"`
-	// Sessions is the number of local voice sessions, and Away those with a disconnected client.
-	Sessions int `json:"sessions"`
-	Away     int `json:"away"`
-	// Moved is the number of sessions released to other gateways since the drain began.
-	Moved int `json:"moved"`
-	// Carried is the number of clients that this gateway relays to other gateways' sessions.
-	Carried int `json:"carried"`
-	// Messages is the number of text messages being answered.
-	Messages int `json:"messages"`
+	Progress() protocol.DrainProgress
 }
 
 // maxDrainMS limits a drain to a day, like drain_timeout.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/protocol"
 )
 
 // fakeDrain notes with which limits it was begun.
 type fakeDrain struct {
 	begun []time.Duration
-	at    DrainProgress
+	at    protocol.DrainProgress
 }
 
 func (d *fakeDrain) Begin(limit time.Duration) {
@@ -21,12 +23,12 @@ func (d *fakeDrain) Begin(limit time.Duration) {
 	d.at.Draining = true
 }
 
-func (d *fakeDrain) Progress() DrainProgress { return d.at }
+func (d *fakeDrain) Progress() protocol.DrainProgress { return d.at }
 
 // TestDrainByAnOperator: an operator begins the drain with a time or without one, and asks how far
 // it is. What is asked wrongly begins nothing, and nobody else may ask.
 func TestDrainByAnOperator(t *testing.T) {
-	d := &fakeDrain{at: DrainProgress{Sessions: 3, Away: 1, Moved: 4, Carried: 2, Messages: 5, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	d := &fakeDrain{at: protocol.DrainProgress{Sessions: 3, Away: 1, Moved: 4, Carried: 2, Messages: 5, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Drain, o.Auth = d, operators(testKey) })
 	key := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+testKey) }
 	for _, body := range []string{`{"timeout_ms":-1}`, `{"timeout_ms":86400001}`, `{"timeout":1}`, `{"timeout_ms":"1s"}`, `[]`, `{`} {

@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/operator"
-	"voicegw/gateway"
 	"voicegw/internal/textutil"
+	"voicegw/protocol"
 )
 
 // operatorDrain is a drain that an operator starts. It implements gateway.Drain.
@@ -48,11 +48,11 @@ func (d *operatorDrain) Begin(limit time.Duration) {
 	})
 }
 
-func (d *operatorDrain) Progress() gateway.DrainProgress {
+func (d *operatorDrain) Progress() protocol.DrainProgress {
 	at := d.s.sessions.DrainState()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return gateway.DrainProgress{
+	return protocol.DrainProgress{
 		Draining: at.Draining, Done: d.done, Until: d.until,
 		Sessions: at.Sessions, Away: at.Away, Moved: at.Moved, Carried: at.Carried, Messages: d.s.texts.Answering(),
 	}
@@ -96,7 +96,7 @@ func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 }
 
 // watchDrain shows the progress of a drain until it is done.
-func (p Process) watchDrain(ctx context.Context, o *operator.Client, at operator.DrainProgress) error {
+func (p Process) watchDrain(ctx context.Context, o *operator.Client, at protocol.DrainProgress) error {
 	show := newDrainShow(p.Stderr)
 	every := time.NewTicker(drainEvery)
 	defer every.Stop()
@@ -138,7 +138,7 @@ func newDrainShow(w io.Writer) *drainShow {
 	return s
 }
 
-func (s *drainShow) at(p operator.DrainProgress) {
+func (s *drainShow) at(p protocol.DrainProgress) {
 	text := p.String()
 	if s.live != nil {
 		s.live.Show(fmt.Sprintf("%s, %s left", text, max(0, time.Until(p.Until)).Round(time.Second)))

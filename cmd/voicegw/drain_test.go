@@ -11,7 +11,6 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/client/operator"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
@@ -220,7 +219,7 @@ func TestDrainCommand(t *testing.T) {
 
 // TestDrainProgressInWords: what is left is named; a kind of which nothing is left is not.
 func TestDrainProgressInWords(t *testing.T) {
-	for want, p := range map[string]operator.DrainProgress{
+	for want, p := range map[string]protocol.DrainProgress{
 		"not draining": {},
 		"draining: 12 sessions moved, 3 sessions (1 without a client), 2 clients of other gateways, 1 text message left": {
 			Draining: true, Moved: 12, Sessions: 3, Away: 1, Carried: 2, Messages: 1},
@@ -233,7 +232,7 @@ func TestDrainProgressInWords(t *testing.T) {
 	var b bytes.Buffer
 	s := newDrainShow(&b)
 	for _, n := range []int{2, 2, 1} {
-		s.at(operator.DrainProgress{Draining: true, Sessions: n, Until: time.Now()})
+		s.at(protocol.DrainProgress{Draining: true, Sessions: n, Until: time.Now()})
 	}
 	s.clear()
 	if want := "draining: 0 sessions moved, 2 sessions left\ndraining: 0 sessions moved, 1 session left\n"; b.String() != want {
