@@ -199,7 +199,7 @@ func (m *speechControl) responseDone(ev transport.ResponseDone) {
 	case m.failed(t, ev):
 		return
 	case ev.Status == transport.ResponseInterrupted && m.user.voice == muted:
-		t.cut = uncut // the user hears the farewell, as far as it has come, to its end
+		t.cut = uncut // the user hears the whole farewell that has arrived
 	case ev.Status == transport.ResponseInterrupted && (t.cut != uncut || m.stopped(t)):
 		if t.cut == uncut {
 			t.cut = cutOff

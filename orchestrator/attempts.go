@@ -50,7 +50,7 @@ type Attempts struct {
 	made    uint8   // attempts in this row
 	failed  uint8   // failures of the current provider in this row
 	moved   bool    // the other provider was tried in this row
-	refuses [2]bool // the current and the other provider have refused for good in this row
+	refuses [2]bool // the current and the other provider have refused permanently in this row
 
 	// In nanoseconds since the Unix epoch, zero for none.
 	since  int64 // start of this row; zero without one

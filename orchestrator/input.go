@@ -23,7 +23,7 @@ type Began struct {
 	// Context is the earlier conversation, in lines. The model gets it with its first turn; the client does not see it.
 	// With a Context or a PendingRequest, the model does not greet.
 	Context string
-	// Greeting tells the model how to open the conversation. If empty, the model waits.
+	// Greeting asks the model to open the conversation. If empty, the model waits.
 	Greeting string
 }
 

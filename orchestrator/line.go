@@ -87,8 +87,8 @@ func newest[T any](all []T, one T, most int) []T {
 	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
 }
 
-// report applies the client's report on an item, limited to what was sent and not less than its earlier report. Hearing
-// any of an item implies having heard all earlier ones.
+// report applies the client's report on an item, limited to the sent audio and not less than its earlier report. If the
+// client has heard any of an item, it has heard all earlier ones.
 func (l *line) report(in Played, at time.Time) (known bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -316,7 +316,7 @@ type SpokenItem struct {
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// Received describes what a returning client has.
+// Received describes the state of a returning client.
 type Received struct {
 	// Item is its newest item with audio, and MS the received part; may be empty.
 	Item string
@@ -325,7 +325,7 @@ type Received struct {
 	Seq int64
 }
 
-// Unheard is an item of which the client has only the first HasMS of MS.
+// Unheard is an item. The client has only the first HasMS of its MS.
 type Unheard struct {
 	Item      string
 	HasMS, MS int64
@@ -379,10 +379,10 @@ func (has Received) received(all []SpokenItem, i, newest int) int64 {
 		return 0
 	case it.Seq != 0 && it.Seq <= has.Seq:
 		// It has begun the item. If it names no audio, that was lost with a page, as on any
-		// connection; otherwise it has come to a newer item than this one.
+		// connection; otherwise it has reached a newer item.
 		return it.MS
 	case has.Item != "" && it.Seq == 0:
-		return it.MS // the item that it names is newer than everything that is remembered
+		return it.MS // the client names an item that is newer than all known ones
 	}
 	return 0
 }
@@ -397,9 +397,9 @@ func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
 	return s.line.heard(i, now), true
 }
 
-// Heard returns the memory adjusted to what the client has received. If a part of the last answer is missing, its turn
-// counts as open: the model must answer again or continue from there. unheard are the items that the client has only in
-// part. If nothing is missing, the turn counts as answered.
+// Heard returns the memory adjusted to the audio that the client has received. If a part of the last answer is missing,
+// its turn counts as open: the model must answer again or continue from there. unheard are the items that the client
+// has only in part. If nothing is missing, the turn counts as answered.
 func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
 	t := m.Open
 	if t == nil {

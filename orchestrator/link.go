@@ -9,16 +9,16 @@ import (
 // linkControl closes the connection to the model and plans its replacements.
 type linkControl struct{ turnControl }
 
-// LinkReason says why the connection to the model is replaced.
+// LinkReason is the reason for replacing the connection to the model.
 type LinkReason string
 
-// LinkHow says what the model knows on its new connection.
+// LinkHow is the model's knowledge on its new connection.
 type LinkHow string
 
 // link is the state of the connection to the model.
 type link struct {
 	lostAt time.Time // when the connection was lost; zero while it is open
-	awayAt time.Time // when the previous one was closed; zero for the first
+	awayAt time.Time // when the previous connection was closed; zero for the first
 	reason LinkReason
 	count  int // connections closed so far
 

@@ -30,7 +30,7 @@ type Memory struct {
 	// Unanswered means that the user has spoken and no turn has begun; Worded that the words are known.
 	Unanswered bool `json:"unanswered,omitempty"`
 	Worded     bool `json:"worded,omitempty"`
-	// Request is what the user said or typed in the last turn or, with Worded, after it.
+	// Request has the user's words in the last turn or, with Worded, after it.
 	Request       string   `json:"request,omitempty"`
 	AudioOff      bool     `json:"audio_off,omitempty"`
 	TranscriptOff bool     `json:"transcript_off,omitempty"`

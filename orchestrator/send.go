@@ -170,8 +170,8 @@ func (m *sender) repeats(t *turn, request string) string {
 	return m.marked(before) + "\n" + request
 }
 
-// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model has
-// not been told.
+// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model does
+// not know.
 func (m *sender) mayCall(t *turn, words ...string) []string {
 	if t.toolsOff && !m.caps.ToolsOff {
 		words = append(words, prompts.WithoutTools)

@@ -11,7 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// speechControl handles what the user and the model say.
+// speechControl handles the speech of the user and the model.
 type speechControl struct{ callControl }
 
 // minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
@@ -388,7 +388,7 @@ func (s State) Settled(now int64) int64 {
 // wanted returns the position from which speech that begins at ms must be heard.
 func (s settled) wanted(ms int64) int64 { return max(s.upTo, ms-leadTime) }
 
-// wording is what the user said or typed in a turn, to repeat it on a new connection. It is immutable.
+// wording has the user's words of a turn, to repeat them on a new connection. It is immutable.
 type wording struct {
 	turn  int
 	parts []utteredText // in the order of their beginning

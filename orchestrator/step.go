@@ -1,9 +1,9 @@
-// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
-// what the model is told, and what becomes of a tool call.
+// Package orchestrator decides the course of a voice session: the start and end of turns, the effects of an
+// interruption, the messages to the model, and the outcome of tool calls.
 //
 // [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
-// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
-// become table rows, and conversations golden files.
+// clock, starts no goroutine and moves no audio; the session calls it and carries the actions out. So a test of a bug
+// is a table row, and a test of a conversation a golden file.
 package orchestrator
 
 import (

@@ -188,7 +188,7 @@ func (t *turn) latency() *Latency {
 	if end.After(t.knownAt) {
 		end = t.knownAt // a model may be wrong about where speech ended
 	}
-	// Each part begins where the one before it ends.
+	// Each part begins at the end of the previous part.
 	return &Latency{
 		Total: t.clientAt.Sub(end), Detection: t.knownAt.Sub(end),
 		Provider: t.modelAt.Sub(t.knownAt), Gateway: t.clientAt.Sub(t.modelAt),

@@ -16,7 +16,7 @@ import (
 )
 
 // accept continues with damaged data at the operator's request: lost ledger entries count as started and unfinished, and
-// the loss admits nobody. It changes only the streams and may be repeated after an interruption.
+// the loss gives no user access. It changes only the streams and may be repeated after an interruption.
 //   - ledger: lost entries are recorded as in doubt until they expire. If the lost entries are unknown, every missing
 //     key is in doubt for one ledger life.
 //   - confirmations, tickets: lost and outdated records are removed, so users are asked again. If they are unknown, all are removed.

@@ -220,7 +220,7 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 	}
 }
 
-// last returns the number of the newest message; 0 if it is older than since or there is none. It asks the leader,
+// last returns the number of the newest message; 0 without one, or if it is older than since. It asks the leader,
 // because a follower may be behind.
 func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error) {
 	info, err := a.stream.Info(ctx)

@@ -80,7 +80,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 			b.see(key, copied[block]{value: old, revision: h.revision})
 			return nil
 		}
-		// An unreadable record blocks nobody and is overwritten.
+		// An unreadable record blocks no user and is overwritten.
 		if h, err = b.replace(ctx, key, data, h.revision, until.Sub(now)); errors.Is(err, errNone) {
 			h, err = b.bucket.create(ctx, key, data, until.Sub(now))
 		}

@@ -36,7 +36,7 @@ type Checkpoint struct {
 	// the provider remembers everything up to now.
 	Handle      string `json:"handle,omitempty"`
 	HandleFresh bool   `json:"handle_fresh,omitempty"`
-	// History is the transcript, oldest first; Earlier summarises what came before.
+	// History is the transcript, oldest first; Earlier summarises the conversation before it.
 	History []conversation.Entry `json:"history,omitempty"`
 	Earlier string               `json:"earlier,omitempty"`
 	// Dropped counts the oldest entries left out for lack of room.

@@ -77,7 +77,7 @@ func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
 }
 
 // Create stores a confirmation durably. ErrUsed means the token exists. The other errors wrap ErrUnavailable or
-// ErrTooBig, or name what is missing.
+// ErrTooBig, or name a missing field.
 func (c *Confirmations) Create(ctx context.Context, question Confirmation) error {
 	if question.CreatedAt.IsZero() {
 		question.CreatedAt = time.Now()

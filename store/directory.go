@@ -191,8 +191,8 @@ func (s *Store) openDirectory(ctx context.Context) (*Directory, error) {
 var errNoNode = errors.New("store: this process is not a node; call Nodes.Join first")
 
 // Enter records a new session of this node durably, setting Node, Epoch and a missing State. ErrUsed means that the ID
-// exists. The other errors wrap ErrUnavailable or ErrTooBig, or name what is missing; after ErrUnavailable Enter can be
-// called again.
+// exists. The other errors wrap ErrUnavailable or ErrTooBig, or name a missing field; after ErrUnavailable the caller
+// can try again.
 func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) {
 	if r.Node = d.nodes.own(); r.Node == "" {
 		return nil, errNoNode

@@ -149,7 +149,7 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	l.revision = revision
-	if l.fence.Stop() { // otherwise the lease is lost for good
+	if l.fence.Stop() { // otherwise the lease is lost
 		l.fence.Reset(l.left(asked))
 	}
 	return nil

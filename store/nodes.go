@@ -120,10 +120,10 @@ func (n *Nodes) Find(ctx context.Context, id string) (Node, error) {
 	return decodeNode(h.data)
 }
 
-// Gone reports whether a node has ended. It pings the node, so that a process's death is noticed at once; a node that
-// can't be pinged, or whose machine is gone, counts as alive for its 6 s. A live node wrongly reported as gone, because
-// it lost its connection, learns from the fences what was taken. An empty ID is never gone. For 6 s after this process
-// itself could not reach the store, no node is, because others may not have reached it either. The error wraps
+// Gone reports whether a node has ended. It pings the node, so that it notices a process's death at once; a node that
+// it can't ping, or whose machine is gone, counts as alive for its 6 s. A live node wrongly reported as gone, because
+// it lost its connection, learns of its losses from the fences. An empty ID is never gone. For 6 s after this process
+// itself could not reach the store, no node is gone, because others may not have reached it either. The error wraps
 // ErrUnavailable.
 func (n *Nodes) Gone(ctx context.Context, id string) (bool, error) {
 	if id == "" || id == n.own() {

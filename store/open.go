@@ -83,7 +83,7 @@ type Store struct {
 	closed bool         // guarded by mu
 }
 
-// Open opens a store, creating missing buckets and streams. Errors say what is wrong, where, and what to do. Its
+// Open opens a store, creating missing buckets and streams. Errors name the problem, its place and the fix. The store's
 // goroutines end with Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.complete()

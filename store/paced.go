@@ -48,7 +48,7 @@ type pacedSession struct {
 	busy     bool        // a goroutine of run is writing it
 	pending  *Checkpoint // nil removes the checkpoint
 	next     time.Time   // when a write is due at an even pace; a burst may be earlier
-	revision uint64      // of the stored checkpoint, as far as known
+	revision uint64      // of the stored checkpoint, if known
 	epoch    uint64      // of that revision
 }
 
@@ -137,8 +137,8 @@ func (p *paced) again(id string, of *Checkpoint) {
 	}
 }
 
-// newest writes and returns the pending checkpoint. If there is none, another goroutine has written it, and newest
-// returns that result. The caller must hold s.writing.
+// newest writes and returns the pending checkpoint. Without one, another goroutine has written it, and newest returns
+// that result. The caller must hold s.writing.
 func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkpoint, error) {
 	p.mu.Lock()
 	waits, of := s.waits, s.pending

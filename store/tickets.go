@@ -63,8 +63,8 @@ func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
 	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }
 
-// Create stores a ticket durably and returns its secret, of letters, digits, - and _, of which only the SHA-256 is
-// stored. The errors wrap ErrFull, ErrUnavailable or ErrTooBig, or describe what is wrong with the ticket.
+// Create stores a ticket durably and returns its secret, of letters, digits, - and _. It stores only the secret's
+// SHA-256. The errors wrap ErrFull, ErrUnavailable or ErrTooBig, or name the ticket's problem.
 func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err error) {
 	now := time.Now().UTC()
 	if ticket.ExpiresAt.IsZero() {

@@ -117,7 +117,7 @@ func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation s
 
 // Adopt continues another node's session here, at the given epoch of the [Directory], which begins at 1, without waiting
 // for the previous lease, whose holder is notified of the loss. Among all nodes the highest epoch holds the lease. The
-// conversation's revision changes, so that the previous holder can't save what it loaded.
+// conversation's revision changes, so that the previous holder can't save its copy.
 //
 // ErrFenced: the session runs at this epoch or a later one. ErrVoiceActive: another session of the conversation runs.
 // The other errors wrap ErrUnavailable.

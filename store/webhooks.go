@@ -113,8 +113,8 @@ func decodeWebhook(data []byte) (Webhook, error) {
 	return r.Webhook, nil
 }
 
-// Add stores an event for a receiver. Repeats of an ID within two minutes are ignored. The errors wrap ErrFull,
-// ErrTooBig or ErrUnavailable, or describe what is wrong.
+// Add stores an event for a receiver. It ignores repeats of an ID within two minutes. The errors wrap ErrFull,
+// ErrTooBig or ErrUnavailable, or name the invalid part.
 func (w *Webhooks) Add(ctx context.Context, receiver string, e Webhook) error {
 	if !validReceiver.MatchString(receiver) {
 		return fmt.Errorf("store: %.80q is not a valid webhook name", receiver)

@@ -1,10 +1,8 @@
-// Package web serves the console, the gateway's own page: talk, type, approve, and watch
-// all that happens.
+// Package web serves the console, a page on which a person talks, types, approves calls and watches the gateway.
 //
-// Beside the Go code lie the sources of what runs in browsers: client (the library
-// @voicegw/client), react (its hooks), console, and browser (their tests in Chromium).
-// The built console is in dist, committed and embedded in the binary. `make web` builds
-// it; a test fails when it is stale.
+// The folder also has the sources of browser code: client (the library @voicegw/client), react (its hooks), console,
+// and browser (their tests in Chromium). `make web` builds the console into dist, which is committed and embedded in
+// the binary; a test fails when it is stale.
 package web
 
 import (
@@ -22,11 +20,9 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// contentSecurityPolicy lets the page load its own files and talk to its own
-// gateway, and nothing else: no inline script or style, no other origin, no
-// frame. 'self' in connect-src covers ws and wss of the same host (CSP Level
-// 3, section 6.7.2.8); the audio worklets and the worker that draws come under
-// script-src.
+// contentSecurityPolicy lets the page load its own files and talk to its own gateway, and nothing else: no inline
+// script or style, no other origin, no frame. 'self' in connect-src covers ws and wss of the same host (CSP Level 3,
+// section 6.7.2.8); script-src covers the audio worklets and the drawing worker.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -35,7 +31,6 @@ const permissionsPolicy = "microphone=(self), camera=(), geolocation=(), display
 
 const notFound = "There is nothing at this address. The console is at /.\n"
 
-// file is one file of the page, ready to be served.
 type file struct {
 	content     []byte
 	contentType string
@@ -43,16 +38,12 @@ type file struct {
 	etag        string
 }
 
-// Handler serves the console at /: index.html, and the files it refers to, whose
-// names hold the hash of their content. Everything else is a 404 in plain
-// words, methods other than GET and HEAD a 405. Put it behind more special
-// routes of the same mux, at the pattern "/". It is safe for concurrent use.
+// Handler serves the console at the pattern "/" of a mux: index.html, and its assets, whose names have the hash of
+// their content. Other paths get a 404 in plain text, and methods other than GET and HEAD a 405.
 func Handler() http.Handler {
 	files, err := load(dist)
 	if err != nil {
-		// The embedded files are part of the binary and a test loads them:
-		// this is a broken build, not something that happens at run time.
-		panic(err)
+		panic(err) // a broken build: the files are embedded, and a test loads them
 	}
 	return handler(files)
 }
@@ -68,7 +59,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		header.Set("Allow", "GET, HEAD")
-		plain(w, r, http.StatusMethodNotAllowed, "This address can only be read (GET or HEAD).\n")
+		plain(w, r, http.StatusMethodNotAllowed, "Use GET or HEAD at this address.\n")
 		return
 	}
 	f, ok := h[r.URL.Path]
@@ -98,8 +89,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	// A failing write means the reader has gone; there is nobody to tell.
-	_, _ = w.Write(body)
+	_, _ = w.Write(body) // fails only if the client has gone
 }
 
 // matches compares an If-None-Match list, weakly (RFC 9110, section 13.1.2).
@@ -113,7 +103,7 @@ func matches(list, etag string) bool {
 	return false
 }
 
-// load reads the built page into the paths it is served at.
+// load reads the built page, by URL path.
 func load(built fs.FS) (handler, error) {
 	files := handler{}
 	err := fs.WalkDir(built, "dist", func(name string, entry fs.DirEntry, err error) error {
@@ -126,7 +116,7 @@ func load(built fs.FS) (handler, error) {
 		}
 		contentType, ok := contentTypes[path.Ext(name)]
 		if !ok {
-			return fmt.Errorf("web: %s: no content type is known for this kind of file", name)
+			return fmt.Errorf("web: %s: unknown file type; add it to contentTypes", name)
 		}
 		sum := sha256.Sum256(content)
 		f := file{
@@ -137,7 +127,7 @@ func load(built fs.FS) (handler, error) {
 		}
 		served := strings.TrimPrefix(name, "dist")
 		if strings.HasPrefix(served, "/assets/") {
-			// Another content has another name, so a copy is good for ever.
+			// Another content has another name, so a copy never expires.
 			f.cache = "public, max-age=31536000, immutable"
 		}
 		files[served] = f
@@ -148,15 +138,14 @@ func load(built fs.FS) (handler, error) {
 	}
 	index, ok := files["/index.html"]
 	if !ok {
-		return nil, fmt.Errorf("web: dist holds no index.html; run `make web` and build again")
+		return nil, fmt.Errorf("web: dist has no index.html; run `make web` and build again")
 	}
 	delete(files, "/index.html")
 	files["/"] = index
 	return files, nil
 }
 
-// contentTypes are fixed: what the system's own table says differs between
-// machines, and a browser refuses a script that comes as text/plain.
+// contentTypes are fixed because the tables of systems differ, and a browser refuses a script of type text/plain.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",

@@ -50,7 +50,7 @@ type Book struct {
 
 	account Account
 	stored  []Stored // oldest first
-	// unapproved are the questions that nobody has approved, oldest first.
+	// unapproved are the questions without an approval, oldest first.
 	unapproved []unapproved
 	switches   switches
 }

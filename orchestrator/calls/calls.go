@@ -106,7 +106,7 @@ func (c *Calls) ClientCall(at time.Time, in Called) (name string, record audit.R
 		a.OverBudget = true
 		return k.id, record, append(started, a)
 	}
-	var object map[string]json.RawMessage // only the client can check what is inside
+	var object map[string]json.RawMessage // only the client can check its values
 	if len(in.Args) > 0 && (json.Unmarshal(in.Args, &object) != nil || object == nil) {
 		return k.id, record, append(started, c.refuse(k, registry.NewError(registry.ErrorValidation, prompts.NotAnObject(k.tool)))...)
 	}

@@ -38,7 +38,7 @@ func (c *Calls) Progressed(in Progressed) {
 // tool runs.
 func (k *call) wantsProgress() bool { return k.state == running && k.reader == byCall && k.model != "" }
 
-// modelProgressAt returns when the model may get the call's progress; zero if there is none.
+// modelProgressAt returns when the model may get the call's progress; zero without any.
 func (k *call) modelProgressAt() (at time.Time) {
 	if !k.wantsProgress() || k.progress.text == "" || k.progress.sent {
 		return at
@@ -49,7 +49,7 @@ func (k *call) modelProgressAt() (at time.Time) {
 	return k.progress.sentAt.Add(progressInterval)
 }
 
-// ProgressAt returns when the model may get the progress of a call; zero if there is none.
+// ProgressAt returns when the model may get the progress of a call; zero without any.
 func (c *Calls) ProgressAt() (first time.Time) {
 	for i := range c.open {
 		if at := c.open[i].modelProgressAt(); !at.IsZero() && (first.IsZero() || at.Before(first)) {

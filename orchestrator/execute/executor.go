@@ -65,8 +65,8 @@ func (e *Executor) Running() []Running {
 	return all
 }
 
-// Close waits up to Options.Grace for running activities and for those that start meanwhile; then it cancels these
-// and all later ones. A ledger or tool that ignores cancellation blocks Close; Running lists them. Close may be
+// Close waits up to Options.Grace for running activities and for those that start during the wait; then it cancels
+// these and all later ones. A ledger or tool that ignores cancellation blocks Close; Running lists them. Close may be
 // called more than once.
 func (e *Executor) Close() {
 	e.mu.Lock()

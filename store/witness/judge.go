@@ -122,7 +122,7 @@ const (
 	Missing Kind = "missing"
 	// Older: records are in a state before a later acknowledged write.
 	Older Kind = "older"
-	// Changed: records differ from what was written.
+	// Changed: records differ from the written ones.
 	Changed Kind = "changed"
 	// Replaced: the stream is a different one, or new and empty.
 	Replaced Kind = "replaced"

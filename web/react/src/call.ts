@@ -15,7 +15,7 @@ export interface VoiceCall {
   microphone: LocalEvents["microphone"] | null;
   /** Whether the microphone is muted. */
   muted: boolean;
-  /** What the agent does. `speaking` means that its voice plays here. */
+  /** The agent's activity. `speaking` means that its voice plays here. */
   agentState: AgentState;
   /** How the conversation ended; undefined before. */
   disconnected: Disconnected | undefined;

@@ -57,8 +57,8 @@ export function useConfirmations(session: VoiceSession | null): readonly Confirm
   return useStore(confirmationsOf(session));
 }
 
-// Bidirectional controls and invisible characters. The text comes from a model, which must not be able to
-// disguise what is approved.
+// Bidirectional controls and invisible characters. The text comes from a model, which could otherwise disguise
+// the action.
 const UNSEEN = /[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** Escapes the invisible characters, as JSON does. */
