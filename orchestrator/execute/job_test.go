@@ -181,6 +181,7 @@ func TestNoJobWithoutReport(t *testing.T) {
 		f := newFixture(t, Options{Jobs: jobs})
 		f.withJobs()
 		for conversation, want := range map[string]int{"": 0, "conv": 1} {
+			jobs.jobs = nil
 			stored := f.stored(`{}`)
 			stored.Conversation, stored.Reference = conversation, "REF"+conversation
 			if env, _ := f.e.RunStored(t.Context(), "call_1", f.tools, stored, Conversation{}); env.OK != (want == 1) || len(jobs.jobs) != want {
