@@ -14,7 +14,7 @@ type Args struct {
 	// Email addresses to invite. Omit it for an event without guests. Never guess an
 	// address. 1 to 50 items. Nil if absent.
 	Attendees []string `json:"attendees,omitzero"`
-	// What the event is about, for the guests. At most 2000 characters. Nil if absent.
+	// The subject of the event, for the guests. At most 2000 characters. Nil if absent.
 	Description *string `json:"description,omitzero"`
 	// True requests a video link from the service that the calendar uses. Default: false.
 	IncludeZoomLink bool `json:"include_zoom_link"`

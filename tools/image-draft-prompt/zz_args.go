@@ -4,7 +4,7 @@ package imagedraftprompt
 
 // Args are the arguments of a call.
 type Args struct {
-	// What the image shows, in the user's words. 1 to 500 characters.
+	// The content of the image, in the user's words. 1 to 500 characters.
 	Idea string `json:"idea"`
 	// The style of all variants. If omitted, each variant has a different style. Nil if
 	// absent.

@@ -4,7 +4,7 @@ package imagegenerate
 
 // Args are the arguments of a call.
 type Args struct {
-	// What the image shows and how it looks: a prompt from image_draft_prompt, or the user's
+	// The content and look of the image: a prompt from image_draft_prompt, or the user's
 	// words. 1 to 2000 characters.
 	Prompt string `json:"prompt"`
 	// Width and height in pixels: square, landscape or portrait. Default: "1024x1024".

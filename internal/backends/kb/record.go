@@ -288,7 +288,8 @@ func checkValue(v any, depth int, bad func(string, ...any)) {
 	case json.Number:
 		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
 		if e, err := strconv.Atoi(cmp.Or(exponent, "0")); err != nil || max(e, -e) > maxNumberExponent || len(v) > maxNumberBytes {
-			bad("metadata contains the number %.20s…; at most %d digits and an exponent of at most %d", v, maxNumberBytes, maxNumberExponent)
+			bad("metadata contains the number %.20s…; at most %d digits and an exponent of at most %d",
+				v, maxNumberBytes, maxNumberExponent)
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
