@@ -196,8 +196,8 @@ func spellings(w *kb.Asked) []string {
 	return []string{w.Surfaces[0], shortest}
 }
 
-// beginnings adds words that share a long beginning with one that no record contains: the
-// longest word with which it begins, and those that differ at the end.
+// beginnings adds words that share a long beginning with a word that no record contains: the longest word at its
+// beginning, and words with another end.
 func (v *vocabulary) beginnings(g *group, word string) {
 	if len(word) < 8 || !lettersOnly(word) {
 		return

@@ -7,15 +7,13 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// maxVisits bounds the postings that one search reads, over all its wordings. The words of a
-// question are looked up rarest first, and the remaining visits are shared among the remaining
-// words. A word with more postings than its share is looked up only in the best documents
-// that are known by then (the limited accumulators of Moffat and Zobel,
-// "Self-Indexing Inverted Files for Fast Text Retrieval", TOIS 1996): a record that
-// contains only common words does not rank above one with the rare ones.
+// maxVisits bounds the postings that a search reads, over all its wordings. A search looks up rare words first and
+// shares the remaining visits among the remaining words. It looks up a word with more postings than its share only in
+// the best documents so far (the limited accumulators of Moffat and Zobel, "Self-Indexing Inverted Files for Fast Text
+// Retrieval", TOIS 1996), because a record with only common words does not rank above a record with rare ones.
 const maxVisits = 60_000
 
-// leastCandidates is how many documents must be known before common words add no others.
+// leastCandidates is the number of documents after which common words add no others.
 const leastCandidates = 4 * kb.Depth
 
 // lookUp is the cost in visits of looking up one document in a word's postings.

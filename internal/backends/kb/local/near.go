@@ -227,7 +227,7 @@ func (v *vocabulary) split(word string) []string {
 	if len(word) < 2*leastPart || len(word) > maxNear || !lettersOnly(word) {
 		return nil
 	}
-	// The longest head first: it names the thing itself.
+	// Try the longest head first, because the head is the subject of a compound.
 	for cut := leastPart; cut <= len(word)-leastPart; cut++ {
 		if head := word[cut:]; v.has(head) {
 			if first := v.without(word[:cut]); first != "" {

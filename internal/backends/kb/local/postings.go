@@ -86,7 +86,7 @@ func (p *postings) add(number int, found recordWords) {
 	}
 }
 
-// forget counts a record no longer. Its places stay.
+// forget subtracts a record from the counts of its lists. The lists still contain it.
 func (p *postings) forget(found recordWords) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,8 +120,8 @@ func (p *postings) find(part int, term string) list {
 	return list{}
 }
 
-// renumbered returns the postings of the records that have a new number; -1 means that a record
-// is gone. New numbers are in the order of the old ones. p stays as it is.
+// renumbered returns new postings with the new numbers of records, in the order of the old ones. It omits records with
+// the number -1.
 func (p *postings) renumbered(numbers []int) *postings {
 	next := newPostings()
 	for i, lists := range p.lists {

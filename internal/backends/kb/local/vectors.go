@@ -55,8 +55,7 @@ func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]
 	return kb.Best(slices.Concat(best...)), nil
 }
 
-// scan returns the kb.Depth nearest rows, the nearest first. Rows come in the order of their ids,
-// so among equals the first ones stay.
+// scan returns the kb.Depth nearest rows, nearest first, equal ones in the order of rows, which is that of ids.
 func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []kb.Ranked {
 	best := make([]kb.Ranked, 0, kb.Depth+1)
 	for i, e := range rows {

@@ -180,8 +180,7 @@ func (s *scores) endGroup(share float64) {
 }
 
 // top returns the kb.Depth best records, best first. whole is the sum of the shares of all words.
-// All documents with the last score are considered, so that ids decide between them and not the
-// order in which records were added.
+// Among equal scores ids decide, not the order of insertion.
 func (s *scores) top(whole float64) []kb.Ranked {
 	least := 0.0
 	if len(s.touched) > kb.Depth {
