@@ -60,7 +60,10 @@ func agentLineOf(e *agent.Entry) agentLine {
 	return l
 }
 
-func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
+// agentAPI has the handlers of agents.
+type agentAPI struct{ *Server }
+
+func (s agentAPI) listAgents(w http.ResponseWriter, _ *http.Request) {
 	now := s.opts.Agents.Snapshot()
 	lines := make([]agentLine, 0, len(now.All()))
 	for _, e := range now.All() {
@@ -69,7 +72,7 @@ func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"version": now.Version(), "default": now.Default(), "agents": lines})
 }
 
-func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) showAgent(w http.ResponseWriter, r *http.Request) {
 	e, ok := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
 	if !ok {
 		s.agentRefused(w, r, agent.ErrUnknown)
@@ -90,7 +93,7 @@ func answerAgent(w http.ResponseWriter, status int, e *agent.Entry) {
 
 func tagHeader(e *agent.Entry) string { return strconv.Quote(e.Tag()) }
 
-func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) createAgent(w http.ResponseWriter, r *http.Request) {
 	data, name, ok := readDocument(w, r)
 	if !ok {
 		return
@@ -99,7 +102,7 @@ func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // replaceAgent replaces an agent's document.
-func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) replaceAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, true)
 	if !ok {
 		return
@@ -112,7 +115,7 @@ func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
 }
 
 // patchAgent applies a JSON merge patch (RFC 7396) to an agent's document.
-func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) patchAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, false)
 	if !ok {
 		return
@@ -177,7 +180,7 @@ func merged(target, patch map[string]any) map[string]any {
 }
 
 // putAgent saves an edit and answers with the result.
-func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) {
+func (s agentAPI) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) {
 	e.By = auth.From(r.Context()).ID
 	entry, created, err := s.opts.Agents.Put(r.Context(), e)
 	if err != nil {
@@ -195,7 +198,7 @@ func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e agent.Edit) 
 }
 
 // deleteAgent removes an agent's edit.
-func (s *Server) deleteAgent(w http.ResponseWriter, r *http.Request) {
+func (s agentAPI) deleteAgent(w http.ResponseWriter, r *http.Request) {
 	seen, ok := s.seen(w, r, false)
 	if !ok {
 		return
@@ -232,7 +235,7 @@ func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name str
 
 // seen returns the conditions of a change (RFC 9110, sections 13.1.1 and 13.1.2). A change without a condition is
 // refused (RFC 6585, section 3), to prevent lost updates.
-func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (agent.Seen, bool) {
+func (s agentAPI) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (agent.Seen, bool) {
 	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
 	if len(none) > 0 && len(match) == 0 && mayCreate {
 		if _, any, ok := tagsOf(none, true); ok && any {
@@ -288,7 +291,7 @@ func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
 }
 
 // agentRefused answers a failed request.
-func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
+func (s agentAPI) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *strict.Error
 	var used *agent.UsedError
 	id := strconv.Quote(clip(r.PathValue("id")))

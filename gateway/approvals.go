@@ -24,7 +24,7 @@ type approvalsAnswer struct {
 }
 
 // approvals lists the approved actions with unknown outcomes.
-func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) approvals(w http.ResponseWriter, r *http.Request) {
 	list, err := s.opts.Approvals.Open(r.Context(), time.Now())
 	if err != nil {
 		s.storeFailed(w, "listing open approvals failed", err)

@@ -27,7 +27,7 @@ type blockLine struct {
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 // blocks lists the blocked users.
-func (s *Server) blocks(w http.ResponseWriter, _ *http.Request) {
+func (s operatorAPI) blocks(w http.ResponseWriter, _ *http.Request) {
 	list := s.opts.Blocks.List()
 	lines := make([]blockLine, 0, len(list))
 	for _, b := range list {
@@ -36,7 +36,7 @@ func (s *Server) blocks(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"blocks": lines})
 }
 
-func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) unblock(w http.ResponseWriter, r *http.Request) {
 	who, err := user.Stored(r.PathValue("user"))
 	if err != nil {
 		problem(w, http.StatusBadRequest, "invalid_message", "The user in the path "+err.Error()+".")

@@ -59,8 +59,11 @@ type chatConfirmation struct {
 // maxChatMessages limits the messages of a request.
 const maxChatMessages = 500
 
+// chatAPI has the handlers of the text agent.
+type chatAPI struct{ *Server }
+
 // chat answers a turn of a text conversation with server-sent events.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+func (s chatAPI) chat(w http.ResponseWriter, r *http.Request) {
 	body, done, ok := s.readChat(w, r)
 	defer done()
 	if !ok {
@@ -124,14 +127,14 @@ func (s *Server) leaveVoice(r *http.Request, conversationID string, who user.Use
 }
 
 // reachable adds the URL of the voice endpoint to an invitation without one.
-func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
+func (s chatAPI) reachable(r *http.Request, m protocol.ServerMessage) {
 	if offer, ok := m.(*protocol.VoiceSessionStart); ok && offer.URL == "" {
 		offer.URL = s.voiceURL(r)
 	}
 }
 
 // chatRequest converts a body to a turn, or returns the problem.
-func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
+func (s chatAPI) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
 	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires,
 		Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r),
@@ -250,7 +253,7 @@ func refuse(w http.ResponseWriter, shape errorShape, status int, code, message s
 }
 
 // chatRefused answers a turn that did not begin.
-func (s *Server) chatRefused(w http.ResponseWriter, err error) {
+func (s chatAPI) chatRefused(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, chat.ErrBusy):
 		retryAfter(w, time.Second)

@@ -17,7 +17,7 @@ const completionsPath = "/v1/chat/completions"
 
 // completions implements Chat Completions, so that any client of that API can use the agent with its tools. The
 // client keeps the conversation.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+func (s chatAPI) completions(w http.ResponseWriter, r *http.Request) {
 	q, req, done, ok := s.askedCompletion(w, r)
 	defer done()
 	if !ok {
@@ -65,7 +65,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 
 // askedCompletion reads and checks a request; if ok is false, it has been answered. The caller must call done, which
 // releases the body's slot.
-func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *completionsQuery, req chat.Request, done func(), ok bool) {
+func (s chatAPI) askedCompletion(w http.ResponseWriter, r *http.Request) (q *completionsQuery, req chat.Request, done func(), ok bool) {
 	var body map[string]json.RawMessage
 	if done, ok = s.readTurn(w, r, &body, false, openaiError); !ok {
 		return q, req, done, false
@@ -102,16 +102,16 @@ func openaiError(status int, code, message string) map[string]any {
 }
 
 // modelShape describes the agent as a model of Chat Completions.
-func (s *Server) modelShape() map[string]any {
+func (s chatAPI) modelShape() map[string]any {
 	return map[string]any{"id": s.opts.Chat.Name(), "object": "model", "created": 0, "owned_by": "voicegw"}
 }
 
 // models lists the agent, for clients that list models first.
-func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+func (s chatAPI) models(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.modelShape()}})
 }
 
-func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+func (s chatAPI) model(w http.ResponseWriter, r *http.Request) {
 	if id := r.PathValue("id"); id != s.opts.Chat.Name() {
 		e := openaiError(http.StatusNotFound, "model_not_found", "There is no model "+strconv.Quote(clip(id))+
 			" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")

@@ -307,7 +307,7 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 }
 
 // completionsRequest converts a request to a turn, or returns the problem.
-func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
+func (s chatAPI) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
 	who, known, name := s.speaker(r, q.user)
 	if name != nil {
 		return chat.Request{}, &wrongField{"user", name.code, name.message}

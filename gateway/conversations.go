@@ -25,7 +25,7 @@ type conversationLine struct {
 }
 
 // listConversations returns a page of the stored conversations, most recently used first.
-func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) listConversations(w http.ResponseWriter, r *http.Request) {
 	q, wrong := conversationQuery(r.URL.Query())
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)

@@ -24,7 +24,7 @@ type drainBody struct {
 }
 
 // beginDrain starts the drain for an operator.
-func (s *Server) beginDrain(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) beginDrain(w http.ResponseWriter, r *http.Request) {
 	var body drainBody
 	if r.ContentLength != 0 && !s.readBody(w, r, &body, true, plainError) {
 		return
@@ -40,6 +40,6 @@ func (s *Server) beginDrain(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusAccepted, s.opts.Drain.Progress())
 }
 
-func (s *Server) showDrain(w http.ResponseWriter, _ *http.Request) {
+func (s operatorAPI) showDrain(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, s.opts.Drain.Progress())
 }

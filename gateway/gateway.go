@@ -134,10 +134,11 @@ func New(opts Options) *Server {
 		s.handle("GET /v1/tools/{id}", s.tool)
 	}
 	if opts.Chat != nil {
-		s.forPages("POST", "/v1/chat", s.chat)
-		s.forPages("POST", completionsPath, s.completions)
-		s.forPages("GET", modelsPath, s.models)
-		s.forPages("GET", modelsPath+"/{id...}", s.model)
+		agent := chatAPI{s}
+		s.forPages("POST", "/v1/chat", agent.chat)
+		s.forPages("POST", completionsPath, agent.completions)
+		s.forPages("GET", modelsPath, agent.models)
+		s.forPages("GET", modelsPath+"/{id...}", agent.model)
 	}
 	if opts.Images != nil {
 		s.handle("GET /v1/images/{id}", s.image)
@@ -145,14 +146,7 @@ func New(opts Options) *Server {
 	s.handleOperators()
 	if opts.Voice != nil {
 		s.forPages("POST", sessionsPath, s.makeSession)
-		s.handle("GET "+conversationsPath, s.listConversations)
-		s.handle("GET "+conversationsPath+"/{id}", s.showConversation)
 	}
-	s.handle("GET /v1/sessions", s.listSessions)
-	s.handle("GET /v1/sessions/{id}", s.showSession)
-	s.handle("GET /v1/sessions/{id}/prompt", s.showPrompt)
-	s.handle("DELETE /v1/sessions/{id}", s.endSession)
-	s.handle("POST /v1/sessions/{id}/agent", s.switchAgent)
 	s.handle("POST /v1/console/codes", s.consoleCode)
 	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.confirm)
@@ -168,42 +162,54 @@ func New(opts Options) *Server {
 	return s
 }
 
-// handleOperators adds the operators' optional routes.
+// operatorAPI has the handlers for operators.
+type operatorAPI struct{ *Server }
+
+// handleOperators adds the operators' routes.
 func (s *Server) handleOperators() {
-	opts := s.opts
+	opts, agents, operators := s.opts, agentAPI{s}, operatorAPI{s}
+	s.handle("GET /v1/sessions", operators.listSessions)
+	s.handle("GET /v1/sessions/{id}", operators.showSession)
+	s.handle("GET /v1/sessions/{id}/prompt", operators.showPrompt)
+	s.handle("DELETE /v1/sessions/{id}", operators.endSession)
+	s.handle("POST /v1/sessions/{id}/agent", operators.switchAgent)
+	if opts.Voice != nil {
+		s.handle("GET "+conversationsPath, operators.listConversations)
+		s.handle("GET "+conversationsPath+"/{id}", operators.showConversation)
+	}
 	if opts.Approvals != nil {
-		s.handle("GET /v1/approvals", s.approvals)
+		s.handle("GET /v1/approvals", operators.approvals)
 	}
 	if opts.Blocks != nil {
-		s.handle("GET /v1/blocks", s.blocks)
-		s.handle("DELETE /v1/blocks/{user}", s.unblock)
+		s.handle("GET /v1/blocks", operators.blocks)
+		s.handle("DELETE /v1/blocks/{user}", operators.unblock)
 	}
 	if opts.Agents != nil {
-		s.handle("GET "+agentsPath, s.listAgents)
-		s.handle("GET "+agentsPath+"/{id}", s.showAgent)
-		s.handle("POST "+agentsPath, s.createAgent)
-		s.handle("PUT "+agentsPath+"/{id}", s.replaceAgent)
-		s.handle("PATCH "+agentsPath+"/{id}", s.patchAgent)
-		s.handle("DELETE "+agentsPath+"/{id}", s.deleteAgent)
+		s.handle("GET "+agentsPath, agents.listAgents)
+		s.handle("GET "+agentsPath+"/{id}", agents.showAgent)
+		s.handle("POST "+agentsPath, agents.createAgent)
+		s.handle("PUT "+agentsPath+"/{id}", agents.replaceAgent)
+		s.handle("PATCH "+agentsPath+"/{id}", agents.patchAgent)
+		s.handle("DELETE "+agentsPath+"/{id}", agents.deleteAgent)
 	}
 	if opts.Jobs != nil {
-		s.handle("GET "+jobsPath, s.listJobs)
-		s.handle("GET "+jobsPath+"/{id}", s.showJob)
-		s.handle("DELETE "+jobsPath+"/{id}", s.cancelJob)
+		s.handle("GET "+jobsPath, operators.listJobs)
+		s.handle("GET "+jobsPath+"/{id}", operators.showJob)
+		s.handle("DELETE "+jobsPath+"/{id}", operators.cancelJob)
 	}
 	if opts.Usage != nil {
-		s.handle("GET /v1/usage", s.showUsage)
+		s.handle("GET /v1/usage", operators.showUsage)
 	}
 	if opts.Simulator != nil {
-		s.handle("GET /v1/simulator", s.listFaults)
-		s.handle("POST /v1/simulator/faults", s.commitFault)
+		s.handle("GET /v1/simulator", operators.listFaults)
+		s.handle("POST /v1/simulator/faults", operators.commitFault)
 	}
 	if opts.Drain != nil {
-		s.handle("POST /v1/drain", s.beginDrain)
-		s.handle("GET /v1/drain", s.showDrain)
+		s.handle("POST /v1/drain", operators.beginDrain)
+		s.handle("GET /v1/drain", operators.showDrain)
 	}
 	if opts.Reload != nil {
-		s.handle("POST /v1/admin/reload", s.reload)
+		s.handle("POST /v1/admin/reload", operators.reload)
 	}
 	if opts.Metrics != nil {
 		s.handle(metricsPattern, opts.Metrics.ServeHTTP)

@@ -81,7 +81,7 @@ func jobsOf(w http.ResponseWriter, r *http.Request, all auth.Scopes) (who string
 }
 
 // listJobs lists the caller's jobs, or those of ?user= and ?conversation_id=.
-func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) listJobs(w http.ResponseWriter, r *http.Request) {
 	only, ok := jobsOf(w, r, auth.ScopeInspect)
 	if !ok {
 		return
@@ -103,7 +103,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 }
 
 // job returns the request's job, or answers. Another user's job is reported as unknown.
-func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j store.Job, ok bool) {
+func (s operatorAPI) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j store.Job, ok bool) {
 	only, ok := jobsOf(w, r, all)
 	if !ok {
 		return j, false
@@ -122,13 +122,13 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j
 	return j, true
 }
 
-func (s *Server) showJob(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showJob(w http.ResponseWriter, r *http.Request) {
 	if j, ok := s.job(w, r, auth.ScopeInspect); ok {
 		answer(w, http.StatusOK, jobLineOf(j))
 	}
 }
 
-func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) cancelJob(w http.ResponseWriter, r *http.Request) {
 	j, ok := s.job(w, r, auth.ScopeAdmin)
 	if !ok {
 		return

@@ -82,7 +82,7 @@ type nodeLine struct {
 const othersTime = 5 * time.Second
 
 // others returns the sessions of other gateways, and all gateways.
-func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLine, err error) {
+func (s operatorAPI) others(ctx context.Context) (lines []otherLine, nodes []nodeLine, err error) {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return nil, nil, nil
 	}
@@ -114,7 +114,7 @@ func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLin
 }
 
 // endSession ends a voice session on any gateway.
-func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) endSession(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if s.opts.Sessions.End(id) {
 		s.opts.Logger.Info("a session was ended by an operator", "session_id", id)
@@ -130,7 +130,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // elsewhereFailed answers a failed request for another gateway's session. is is "is" or "runs".
-func (s *Server) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
+func (s operatorAPI) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
 	var elsewhere *elsewhereError
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, session.ErrNoSession):
@@ -150,7 +150,7 @@ type elsewhereError struct{ node string }
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
 // elsewhere calls do for a running session of another gateway. The error wraps store.ErrUnknown if there is none.
-func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
+func (s operatorAPI) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return store.ErrUnknown
 	}
@@ -167,7 +167,7 @@ func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Conte
 }
 
 // endThere asks a session's gateway to end it or, if that gateway is gone, takes the session over and ends it.
-func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error {
+func (s operatorAPI) endThere(ctx context.Context, found store.SessionRecord) error {
 	gone, err := s.opts.Nodes.Gone(ctx, found.Node)
 	if err != nil {
 		return err
@@ -179,7 +179,7 @@ func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error 
 }
 
 // atNode sends a request to a gateway. The error is an elsewhereError if it is unreachable.
-func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) error) error {
+func (s operatorAPI) atNode(ctx context.Context, id string, ask func(store.Node) error) error {
 	all, err := s.opts.Nodes.List(ctx)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) err
 
 // showThere describes another gateway's session, as reported by that gateway or, if that fails or the session is
 // over, by the store.
-func (s *Server) showThere(ctx context.Context, id string) (line any, err error) {
+func (s operatorAPI) showThere(ctx context.Context, id string) (line any, err error) {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return nil, store.ErrUnknown
 	}

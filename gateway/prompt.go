@@ -31,7 +31,7 @@ type promptTool struct {
 }
 
 // showPrompt shows the prompt and tools of a session on any gateway.
-func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showPrompt(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	p, err := s.prompt(r.Context(), id)
 	switch {
@@ -46,7 +46,7 @@ func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
 
 // prompt returns the current prompt of a session that the caller may see. The error wraps store.ErrUnknown or
 // session.ErrNoModel, or is an elsewhereError.
-func (s *Server) prompt(ctx context.Context, id string) (p session.Prompt, err error) {
+func (s operatorAPI) prompt(ctx context.Context, id string) (p session.Prompt, err error) {
 	if running, here := s.opts.Sessions.Session(id); here {
 		if !sees(ctx, running.User) {
 			return p, store.ErrUnknown

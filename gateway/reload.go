@@ -32,7 +32,7 @@ func (e *ReloadError) Error() string {
 	return "invalid configuration: " + e.Problems[0].Where + ": " + e.Problems[0].Message
 }
 
-func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) reload(w http.ResponseWriter, r *http.Request) {
 	done, err := s.opts.Reload()
 	if wrong, ok := errors.AsType[*ReloadError](err); ok {
 		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{

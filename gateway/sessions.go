@@ -268,7 +268,7 @@ func lineOf(r session.Running) runningLine {
 }
 
 // listSessions lists the local sessions, and then those of other gateways.
-func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) listSessions(w http.ResponseWriter, r *http.Request) {
 	lines := []any{}
 	for _, running := range s.opts.Sessions.Sessions() {
 		if sees(r.Context(), running.User) {
@@ -293,7 +293,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 }
 
 // showSession shows a running session of any gateway, or one that ended within the last minutes.
-func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showSession(w http.ResponseWriter, r *http.Request) {
 	var line any
 	var err error
 	running, here := s.opts.Sessions.Session(r.PathValue("id"))
@@ -313,7 +313,7 @@ func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // showConversation shows a conversation's text and voice entries.
-func (s *Server) showConversation(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showConversation(w http.ResponseWriter, r *http.Request) {
 	c, err := s.opts.Voice.Conversation(r.Context(), r.PathValue("id"))
 	switch {
 	case errors.Is(err, store.ErrUnknown), err == nil && !sees(r.Context(), c.User):

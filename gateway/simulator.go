@@ -70,7 +70,7 @@ type faultLine struct {
 	When  FaultMoment `json:"when"`
 }
 
-func (s *Server) listFaults(w http.ResponseWriter, _ *http.Request) {
+func (s operatorAPI) listFaults(w http.ResponseWriter, _ *http.Request) {
 	lines := []faultLine{}
 	for _, f := range s.opts.Simulator.Faults() {
 		lines = append(lines, faultLine{f.Do, f.Label, f.For > 0, f.For.Milliseconds(), f.When})
@@ -89,7 +89,7 @@ type faultBody struct {
 const maxFaultMS = 24 * 60 * 60 * 1000
 
 // commitFault causes a fault on a session's connection to its model.
-func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) commitFault(w http.ResponseWriter, r *http.Request) {
 	var body faultBody
 	if !s.readBody(w, r, &body, true, plainError) {
 		return
@@ -122,7 +122,7 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 }
 
 // faultRefused answers why no fault was caused.
-func (s *Server) faultRefused(w http.ResponseWriter, err error) {
+func (s operatorAPI) faultRefused(w http.ResponseWriter, err error) {
 	var wrong *FaultError
 	switch {
 	case errors.As(err, &wrong):

@@ -15,7 +15,7 @@ type switchBody struct {
 }
 
 // switchAgent switches a voice session on any gateway to another agent.
-func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) switchAgent(w http.ResponseWriter, r *http.Request) {
 	var body switchBody
 	if !s.readBody(w, r, &body, true, plainError) {
 		return

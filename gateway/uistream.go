@@ -246,7 +246,7 @@ func (u *uiStream) done() {
 }
 
 // imageType returns the media type of one of the gateway's images, by URL.
-func (s *Server) imageType(address string) string {
+func (s chatAPI) imageType(address string) string {
 	if s.opts.Images != nil {
 		if img, err := s.opts.Images.Open(path.Base(address)); err == nil {
 			defer func() { _ = img.Close() }() // only read
@@ -257,7 +257,7 @@ func (s *Server) imageType(address string) string {
 }
 
 // readChat reads a request at /v1/chat in either format. done is that of readTurn.
-func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
+func (s chatAPI) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
 	if !wantsUI(r) {
 		done, ok = s.readTurn(w, r, &body, true, plainError)
 		return body, done, ok
@@ -274,7 +274,7 @@ func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody
 }
 
 // taker returns the writer of a turn at /v1/chat.
-func (s *Server) taker(r *http.Request, out *eventWriter) chat.Emit {
+func (s chatAPI) taker(r *http.Request, out *eventWriter) chat.Emit {
 	if !wantsUI(r) {
 		return (&eventStream{out: out}).send
 	}

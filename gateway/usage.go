@@ -86,7 +86,7 @@ const (
 )
 
 // showUsage reports the usage by day, of all or of a user or key.
-func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
+func (s operatorAPI) showUsage(w http.ResponseWriter, r *http.Request) {
 	f, wrong := usageFilter(r.URL.Query(), time.Now())
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
