@@ -33,7 +33,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			continue
 		}
 		in := calls.Called{Turn: t.number, Model: a.ID, Provider: a.ID, Tool: a.Name, Args: a.Args}
-		if t.isClients(a.Name) {
+		if t.req.isClients(a.Name) {
 			t.hand(in)
 			continue
 		}
@@ -226,8 +226,8 @@ func keptExtra(reply Reply) json.RawMessage {
 }
 
 // mostKept returns the limit for envelopes: higher if the turn continues after the client's tools.
-func (t *turn) mostKept() int {
-	if len(t.req.Tools) > 0 {
+func (r *Request) mostKept() int {
+	if len(r.Tools) > 0 {
 		return 8 * maxKept
 	}
 	return maxKept
@@ -262,7 +262,7 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK, Asked: env.AsksUser()}
-		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= t.mostKept() && env.Meta.Tool != "" {
+		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= t.req.mostKept() && env.Meta.Tool != "" {
 			kept.Args, kept.Envelope, kept.Extra = asked.Args, encoded, asked.Extra
 			if e := env.Error; e != nil && e.ConfirmationRequest != nil && e.ConfirmationRequest.Token != "" {
 				kept.Question = store.QuestionName(e.ConfirmationRequest.Token)

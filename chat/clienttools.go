@@ -65,8 +65,8 @@ func (a *Agent) checkTools(req Request) error {
 	return nil
 }
 
-func (t *turn) isClients(name string) bool {
-	return slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == name })
+func (r *Request) isClients(name string) bool {
+	return slices.ContainsFunc(r.Tools, func(tool Tool) bool { return tool.Name == name })
 }
 
 // hand records a call that the client must run. handOver sends it once the gateway's own calls of the round are done.

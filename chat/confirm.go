@@ -91,14 +91,14 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	return t.answers[id]
 }
 
-func (t *turn) capabilities() []any {
-	return []any{registry.Inviter(client{t}), registry.Gallery(client{t})}
+func (c client) capabilities() []any {
+	return []any{registry.Inviter(c), registry.Gallery(c)}
 }
 
 func (t *turn) conversation() execute.Conversation {
 	return execute.Conversation{
 		Session:      t.session(),
-		Capabilities: t.capabilities(),
+		Capabilities: client{t}.capabilities(),
 		Ephemeral:    t.req.History != nil,
 		Trace:        t.follower.Span,
 		Tell:         t.emit,

@@ -33,8 +33,8 @@ func (t *turn) owedJobs(ctx context.Context) []store.Job {
 	return slices.DeleteFunc(all, func(j store.Job) bool { return !conversation.Owned(j.User, t.conv.ID, t.req.User) })
 }
 
-func (t *turn) jobNotice(j store.Job) string {
-	return prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result))
+func jobNotice(mark prompts.Mark, j store.Job) string {
+	return prompts.JobNotice(j.Name, j.Tool, j.ID, mark.JSON(j.Result))
 }
 
 // markJobs marks jobs as reported, even if the client has left.
@@ -61,13 +61,13 @@ func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 		return nil
 	}
 	return slices.DeleteFunc(all, func(a store.Approval) bool {
-		return a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) || t.confirms(a.Question())
+		return a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) || t.req.confirms(a.Question())
 	})
 }
 
-func (t *turn) approvalNotice(a store.Approval) string {
+func approvalNotice(mark prompts.Mark, a store.Approval) string {
 	if a.Result != nil {
-		return prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
+		return prompts.ApprovedNotice(a.Tool, a.Reference, mark.JSON(a.Result))
 	}
 	return prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 }

@@ -29,7 +29,7 @@ func (t *turn) prompt() Prompt {
 		before = t.earlier
 	}
 	for _, m := range slices.Concat(before, t.messages) {
-		p.Messages = append(p.Messages, t.marked(m))
+		p.Messages = append(p.Messages, marked(t.mark, m))
 	}
 	if t.tools != nil {
 		for _, tool := range t.tools.Tools(spec.ModeText) {
@@ -49,23 +49,23 @@ func (t *turn) prompt() Prompt {
 }
 
 // marked adds the mark to the gateway's own messages and removes it from all other text.
-func (t *turn) marked(m Message) Message {
+func marked(mark prompts.Mark, m Message) Message {
 	switch {
 	case m.notice:
-		m.Text = t.mark.Notice(m.Text)
+		m.Text = mark.Notice(m.Text)
 	case m.Role == RoleTool:
-		m.Text = string(t.mark.JSON(json.RawMessage(m.Text)))
+		m.Text = string(mark.JSON(json.RawMessage(m.Text)))
 	default:
-		m.Text = t.mark.Foreign(m.Text)
+		m.Text = mark.Foreign(m.Text)
 		m.Parts = slices.Clone(m.Parts)
 		for i := range m.Parts {
-			m.Parts[i].Text = t.mark.Foreign(m.Parts[i].Text)
+			m.Parts[i].Text = mark.Foreign(m.Parts[i].Text)
 		}
 	}
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
 		c := &m.Calls[i]
-		c.Name, c.Args = nameInHistory(c.Name), t.mark.JSON(registry.Decode(c.Args).Object())
+		c.Name, c.Args = nameInHistory(c.Name), mark.JSON(registry.Decode(c.Args).Object())
 	}
 	return m
 }

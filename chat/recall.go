@@ -43,7 +43,7 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 		}
 		for _, c := range e.Calls {
 			reference, ends := question(c)
-			if reference == "" || t.conv.HasOutcome(reference) || t.confirms(c.Question) {
+			if reference == "" || t.conv.HasOutcome(reference) || t.req.confirms(c.Question) {
 				continue
 			}
 			switch t.a.opts.Executor.QuestionState(ctx, c.Question) {
@@ -61,8 +61,8 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 }
 
 // confirms reports whether the message answers the approval request with that name.
-func (t *turn) confirms(name string) bool {
-	return t.req.Confirmation != nil && store.QuestionName(t.req.Confirmation.Token) == name
+func (r *Request) confirms(name string) bool {
+	return r.Confirmation != nil && store.QuestionName(r.Confirmation.Token) == name
 }
 
 // question returns the reference and expiry of a call's approval request; an empty reference if it made none.

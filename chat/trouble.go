@@ -30,7 +30,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	t.a.opts.Logger.Log(ctx, row.Level, "the chat model failed", "conversation_id", t.conv.ID, "kind", row.Name, "error", err)
 	// Provider messages may contain keys, accounts and addresses, so they go only to the log.
 	failure := protocol.Error{Code: row.Code, Message: row.Words, Retryable: row.Later, RetryAfterMS: failed.RetryAfter.Milliseconds()}
-	if name := t.settingOf(failed); name != "" {
+	if name := t.req.settingOf(failed); name != "" {
 		failure = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model rejects the value of " + name +
 			" in the request.", Ref: name}
 	}
@@ -44,11 +44,11 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 
 // settingOf returns the client's setting that the model rejected, or an empty string. If the provider names no field,
 // it searches the error message.
-func (t *turn) settingOf(failed *ModelError) string {
+func (r *Request) settingOf(failed *ModelError) string {
 	if failed.Kind != transport.KindInvalid {
 		return ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.req.Settings)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Settings)) {
 		root, _, _ := strings.Cut(failed.Param, ".")
 		if root == name || failed.Param == "" && strings.Contains(failed.Err.Error(), name) {
 			return name

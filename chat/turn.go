@@ -220,12 +220,12 @@ func (t *turn) begin(ctx context.Context) (open pending, err error) {
 func (t *turn) reportPending(open pending) {
 	for _, a := range open.approvals {
 		if !t.conv.HasOutcome(a.Reference) {
-			t.noted(t.approvalNotice(a))
+			t.noted(approvalNotice(t.mark, a))
 		}
 	}
 	for _, j := range open.jobs {
 		if !t.conv.HasOutcome(j.ID) {
-			t.noted(t.jobNotice(j))
+			t.noted(jobNotice(t.mark, j))
 		}
 	}
 }

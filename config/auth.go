@@ -158,79 +158,79 @@ func parseEnd(text string) (time.Time, error) {
 	return end.UTC(), nil
 }
 
-func (l *loader) validateAuth() {
+func (v validator) validateAuth() {
 	ids := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(l.config.Auth.Keys)) {
-		k := l.config.Auth.Keys[name]
-		l.validateKey(authKeysPrefix+name+".", k)
+	for _, name := range slices.Sorted(maps.Keys(v.config.Auth.Keys)) {
+		k := v.config.Auth.Keys[name]
+		v.validateKey(authKeysPrefix+name+".", k)
 		if other, twice := ids[k.ID]; twice && k.ID != "" {
-			l.bad(authKeysPrefix+name+".id", "%s%s.id is also the id of the key %s; make another key with voicegw keys new.",
+			v.bad(authKeysPrefix+name+".id", "%s%s.id is also the id of the key %s; make another key with voicegw keys new.",
 				authKeysPrefix, name, other)
 		}
 		ids[k.ID] = name
 	}
-	names := slices.Sorted(maps.Keys(l.config.Auth.JWT))
+	names := slices.Sorted(maps.Keys(v.config.Auth.JWT))
 	for at, name := range names {
-		l.validateIssuer(authJWTPrefix+name+".", l.config.Auth.JWT[name])
+		v.validateIssuer(authJWTPrefix+name+".", v.config.Auth.JWT[name])
 		for _, other := range names[:at] {
-			l.validateApart(name, other)
+			v.validateApart(name, other)
 		}
 	}
 }
 
-func (l *loader) validateKey(prefix string, k *AuthKey) {
+func (v validator) validateKey(prefix string, k *AuthKey) {
 	if !auth.ValidKeyID(k.ID) {
-		l.wrong(prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw keys hash print them")
+		v.wrong(prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw keys hash print them")
 	}
 	if _, err := auth.ParseKeyHash(k.SHA256); err != nil {
-		l.wrong(prefix+"sha256", err.Error())
+		v.wrong(prefix+"sha256", err.Error())
 	}
-	l.validateScopes(prefix+"scopes", k.Scopes)
+	v.validateScopes(prefix+"scopes", k.Scopes)
 	if _, err := parseUser(k.User); err != nil {
-		l.wrong(prefix+"user", err.Error())
+		v.wrong(prefix+"user", err.Error())
 	}
 	switch end, err := parseEnd(k.Expires); {
 	case err != nil:
-		l.wrong(prefix+"expires", err.Error())
+		v.wrong(prefix+"expires", err.Error())
 	case !end.IsZero() && time.Now().After(end):
-		l.warnings = append(l.warnings, prefix+"expires is in the past, so the key is no longer valid.")
+		v.warnings = append(v.warnings, prefix+"expires is in the past, so the key is no longer valid.")
 	}
-	l.validateLimits(prefix+"limits.", k.Limits)
+	v.validateLimits(prefix+"limits.", k.Limits)
 }
 
-func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
+func (v validator) validateIssuer(prefix string, i *AuthIssuer) {
 	if i.Issuer == "" {
-		l.wrong(prefix+"issuer", "is missing; set it to the claim iss of its tokens")
+		v.wrong(prefix+"issuer", "is missing; set it to the claim iss of its tokens")
 	}
 	if len(i.Audience) == 0 || slices.Contains(i.Audience, "") {
 		is := "is missing"
 		if len(i.Audience) > 0 {
 			is = "has an empty entry"
 		}
-		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that tokens for other services "+
+		v.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that tokens for other services "+
 			"are not valid here")
 	}
-	l.validateKeySource(prefix, i)
-	l.validateScopes(prefix+"scopes", i.Scopes)
+	v.validateKeySource(prefix, i)
+	v.validateScopes(prefix+"scopes", i.Scopes)
 	if i.Claims.User == "" {
-		l.wrong(prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
+		v.wrong(prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
 	}
 	if i.UserPrefix != "" {
 		if _, err := parseUser(i.UserPrefix + "x"); err != nil {
-			l.wrong(prefix+"user_prefix", err.Error())
+			v.wrong(prefix+"user_prefix", err.Error())
 		}
 	}
-	l.validateLimits(prefix+"limits.", i.Limits)
+	v.validateLimits(prefix+"limits.", i.Limits)
 }
 
 // validateKeySource checks the source of an issuer's keys.
-func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
+func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 	var given []string
 	for _, source := range []struct {
 		name string
 		set  bool
 	}{{"jwks_url", i.JWKSURL != ""}, {"discovery", i.Discovery}, {"keys_file", i.KeysFile.Path != ""}, {"hs_secret", i.HSSecret.IsSet()}} {
-		if source.set || l.refused(prefix+source.name) {
+		if source.set || v.refused(prefix+source.name) {
 			given = append(given, source.name)
 		}
 	}
@@ -239,72 +239,72 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		if len(given) > 0 {
 			has = strings.Join(given, " and ")
 		}
-		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has %s.",
+		v.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret to check its tokens; it has %s.",
 			strings.TrimSuffix(prefix, "."), has)
 	}
 	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
-		l.wrong(prefix+"jwks_url", wrong)
+		v.wrong(prefix+"jwks_url", wrong)
 	}
 	if wrong := auth.CheckURL(i.Issuer); i.Discovery && i.Issuer != "" && wrong != "" {
-		l.wrong(prefix+"issuer", wrong+" for discovery")
+		v.wrong(prefix+"issuer", wrong+" for discovery")
 	}
 	if i.KeysFile.Path != "" {
 		if err := auth.CheckKeyFile(i.KeysFile.Data); err != nil {
-			l.bad(prefix+"keys_file", "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
+			v.bad(prefix+"keys_file", "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
 		}
 	}
 	allowed := auth.PublicAlgorithms
 	if i.HSSecret.IsSet() {
 		allowed = auth.SecretAlgorithms
 		if n := len(i.HSSecret.Reveal()); n < auth.MinSecret {
-			l.wrong(prefix+"hs_secret", fmt.Sprintf(
+			v.wrong(prefix+"hs_secret", fmt.Sprintf(
 				"has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32", n, auth.MinSecret))
 		}
 	}
 	for _, alg := range i.Algs {
 		if !slices.Contains(allowed, alg) {
-			l.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared "+
+			v.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared "+
 				"secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", ")))
 		}
 	}
 }
 
 // validateApart checks that users of two issuers cannot be confused.
-func (l *loader) validateApart(name, other string) {
-	a, b := l.config.Auth.JWT[name], l.config.Auth.JWT[other]
+func (v validator) validateApart(name, other string) {
+	a, b := v.config.Auth.JWT[name], v.config.Auth.JWT[other]
 	if a.Issuer != "" && a.Issuer == b.Issuer {
-		l.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is also the issuer of %s; list an issuer only once.", authJWTPrefix, name, other)
+		v.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is also the issuer of %s; list an issuer only once.", authJWTPrefix, name, other)
 	}
 	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
-		l.bad(authJWTPrefix+name+".user_prefix",
+		v.bad(authJWTPrefix+name+".user_prefix",
 			"%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each "+
 				"issuer a prefix that does not begin with another's, such as %s:.",
 			authJWTPrefix, name, quote(a.UserPrefix), other, quote(b.UserPrefix), name)
 	}
 }
 
-func (l *loader) validateScopes(key string, names []string) {
+func (v validator) validateScopes(key string, names []string) {
 	if scopes, _, err := auth.ParseAccess(names); err != nil {
-		l.bad(key, "%s: %v.", key, err)
+		v.bad(key, "%s: %v.", key, err)
 	} else if scopes == 0 {
 		is := "is missing"
 		if len(names) > 0 {
 			is = "holds only scopes for tools, which open no endpoint"
 		}
-		l.wrong(key, is+"; choose from "+strings.Join(auth.ScopeNames(), ", "))
+		v.wrong(key, is+"; choose from "+strings.Join(auth.ScopeNames(), ", "))
 	}
 }
 
-func (l *loader) validateLimits(prefix string, a AuthLimits) {
+func (v validator) validateLimits(prefix string, a AuthLimits) {
 	for _, limit := range []struct {
 		name string
 		most float64
 	}{{"new_per_second", a.NewPerSecond}, {"minutes_per_day", a.MinutesPerDay}, {"cost_per_day", a.CostPerDay}} {
 		if limit.most < 0 || math.IsNaN(limit.most) || math.IsInf(limit.most, 0) {
-			l.wrong(prefix+limit.name, fmt.Sprintf("must be 0 for no limit, or more, not %v", limit.most))
+			v.wrong(prefix+limit.name, fmt.Sprintf("must be 0 for no limit, or more, not %v", limit.most))
 		}
 	}
 }
 
 // wrong adds a problem of a setting. what completes a sentence that starts with the key.
-func (l *loader) wrong(key, what string) { l.bad(key, "%s %s.", key, what) }
+func (v validator) wrong(key, what string) { v.bad(key, "%s %s.", key, what) }

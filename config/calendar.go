@@ -10,8 +10,8 @@ import (
 	"voicegw/internal/user"
 )
 
-func (l *loader) validateCalendar() {
-	c := l.config.Calendar
+func (v validator) validateCalendar() {
+	c := v.config.Calendar
 	for _, need := range []struct{ has, key, value string }{
 		{c.CalDAV.User, "calendar.caldav.url", c.CalDAV.URL},
 		{c.CalDAV.Password.Reveal(), "calendar.caldav.url", c.CalDAV.URL},
@@ -20,60 +20,60 @@ func (l *loader) validateCalendar() {
 		{c.Google.BaseURL, "calendar.google.credentials", string(c.Google.Credentials)},
 	} {
 		if need.has != "" && need.value == "" {
-			l.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
+			v.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
 		}
 	}
-	l.calendarBackend()
-	l.calendarDetails()
-	l.calendarFolders()
+	v.calendarBackend()
+	v.calendarDetails()
+	v.calendarFolders()
 }
 
 // calendarBackend checks the choice of a backend and its configuration.
-func (l *loader) calendarBackend() {
-	c := l.config.Calendar
+func (v validator) calendarBackend() {
+	c := v.config.Calendar
 	auto := c.Backend == CalendarAuto
 	switch {
 	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
-		l.bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
+		v.bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
 	case c.Backend == CalendarGoogle && c.Google.Credentials == "":
-		l.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
+		v.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
-		l.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with "+
+		v.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with "+
 			"calendar.backend, or remove one.")
 	case auto && c.Folder != "" && c.Kind() != CalendarFolder:
-		l.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with "+
+		v.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with "+
 			"calendar.backend, or remove one.", c.Kind())
 	}
 }
 
 // calendarDetails checks the settings that every backend uses.
-func (l *loader) calendarDetails() {
-	c := l.config.Calendar
+func (v validator) calendarDetails() {
+	c := v.config.Calendar
 	if _, err := user.LoadZone(c.TimeZone); err != nil {
-		l.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
+		v.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
 	}
 	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {
-		l.bad("calendar.email", "calendar.email must be an e-mail address alone, such as ada@example.com, not %s.", quote(c.Email))
+		v.bad("calendar.email", "calendar.email must be an e-mail address alone, such as ada@example.com, not %s.", quote(c.Email))
 	}
 	if c.MeetingURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.MeetingURL, "{id}", "id"))
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil ||
 			strings.ContainsAny(c.MeetingURL, " \r\n") {
-			l.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no "+
+			v.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no "+
 				"password in it, such as https://meet.example.com/{id}.")
 		}
 	}
 }
 
 // calendarFolders checks calendar names that are also the names of folders.
-func (l *loader) calendarFolders() {
-	c := l.config.Calendar
+func (v validator) calendarFolders() {
+	c := v.config.Calendar
 	if c.Kind() != CalendarFolder {
 		return
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {
 		if name != "" && (name == "." || name != path.Base(filepath.ToSlash(name)) || !filepath.IsLocal(name)) {
-			l.bad(key, "%s must be the name of a folder below the calendars' folder, not %s.", key, quote(name))
+			v.bad(key, "%s must be the name of a folder below the calendars' folder, not %s.", key, quote(name))
 		}
 	}
 }

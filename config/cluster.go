@@ -24,36 +24,36 @@ func (c Cluster) Enabled() bool { return c.Listen != "" }
 // minClusterSecret is the minimum length in bytes; see cluster.MinSecret.
 const minClusterSecret = 32
 
-func (l *loader) validateCluster() {
-	c := l.config.Cluster
+func (v validator) validateCluster() {
+	c := v.config.Cluster
 	if !c.Enabled() {
 		if c.URL != "" {
-			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or "+
+			v.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or "+
 				"remove cluster.url.")
 		} else if c.Secret.IsSet() {
 			// A single gateway may later become part of a cluster and keep its secret.
-			l.warnings = append(l.warnings, "cluster.secret is not used without cluster.listen.")
+			v.warnings = append(v.warnings, "cluster.secret is not used without cluster.listen.")
 		}
 		return
 	}
 	if text := CheckListen(c.Listen); text != "" {
-		l.bad("cluster.listen", "cluster.listen %s", text)
+		v.bad("cluster.listen", "cluster.listen %s", text)
 	}
-	l.config.Cluster.URL = bracketed(c.URL)
-	l.httpURL("cluster.url", l.config.Cluster.URL)
+	v.config.Cluster.URL = bracketed(c.URL)
+	v.httpURL("cluster.url", v.config.Cluster.URL)
 	if c.URL == "" {
-		l.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for "+
+		v.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for "+
 			"example http://10.0.0.1:8090.")
 	}
 	switch n := len(c.Secret.Reveal()); {
 	case n == 0:
-		l.bad("cluster.secret", "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
+		v.bad("cluster.secret", "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
 	case n < minClusterSecret:
-		l.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: "+
+		v.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: "+
 			"openssl rand -hex 32.", n, minClusterSecret)
 	}
-	if l.config.Store.URL == "" {
-		l.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")
+	if v.config.Store.URL == "" {
+		v.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")
 	}
 }
 

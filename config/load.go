@@ -77,11 +77,11 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	l.readFlags()
 	if source.Client {
 		l.readSecret("api_key" + secretFileSuffix)
-		l.validateAddress()
-		l.validateAPIKey()
+		validator{l}.validateAddress()
+		validator{l}.validateAPIKey()
 	} else {
 		l.settle()
-		l.validate()
+		validator{l}.validate()
 	}
 	if len(l.problems) > 0 {
 		return nil, l.warnings, l.problems

@@ -226,11 +226,11 @@ func (l *loader) atProvider(name string) string {
 	return l.at(prefix + "wire")
 }
 
-func (l *loader) validateProviders() {
-	c := l.config
-	l.oneOf("provider", c.Provider, c.ProviderNames()...)
+func (v validator) validateProviders() {
+	c := v.config
+	v.oneOf("provider", c.Provider, c.ProviderNames()...)
 	for _, name := range c.ProviderNames() {
-		l.baseURL(providersPrefix+name+".base_url", c.Providers[name].BaseURL)
+		v.baseURL(providersPrefix+name+".base_url", c.Providers[name].BaseURL)
 	}
 	services := c.Services()
 	if !slices.ContainsFunc(services, func(s Service) bool { return s.Name == c.Fallback }) && c.Fallback != "" {
@@ -238,26 +238,26 @@ func (l *loader) validateProviders() {
 		for _, s := range services {
 			names = append(names, s.Name)
 		}
-		l.bad("providers.fallback", "providers.fallback is %s, which the gateway does not offer; choose one of %s, or give that "+
+		v.bad("providers.fallback", "providers.fallback is %s, which the gateway does not offer; choose one of %s, or give that "+
 			"provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
-	case l.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // the configured providers are unknown
+	case v.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // the configured providers are unknown
 	case len(services) == 0 && c.Sim.Use == useNever:
-		l.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.",
+		v.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.",
 			strings.Join(c.keyVariables(), " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
-		l.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose "+
+		v.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose "+
 			"another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
 	default:
-		l.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, "+
+		v.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, "+
 			"or use the simulator for both with sim.use: always.",
 			c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider, services[0].Name)
 	}
 	for _, name := range c.ProviderNames() {
 		if !slices.Contains(c.wireNames(), name) && !slices.ContainsFunc(services, func(s Service) bool { return s.Name == name }) {
-			l.warnings = append(l.warnings, "providers."+name+" has neither api_key nor base_url, so the gateway does not offer it.")
+			v.warnings = append(v.warnings, "providers."+name+" has neither api_key nor base_url, so the gateway does not offer it.")
 		}
 	}
 }

@@ -45,10 +45,10 @@ func parseProxy(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-func (l *loader) validateProxies() {
-	for _, text := range l.config.TrustedProxies {
+func (v validator) validateProxies() {
+	for _, text := range v.config.TrustedProxies {
 		if _, err := parseProxy(text); err != nil {
-			l.bad("trusted_proxies", "trusted_proxies holds %s, %v.", quote(text), err)
+			v.bad("trusted_proxies", "trusted_proxies holds %s, %v.", quote(text), err)
 		}
 	}
 }

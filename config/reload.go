@@ -131,7 +131,7 @@ func (c *Config) check(all []field) Problems {
 	for _, f := range all {
 		l.keys = append(l.keys, f.key)
 	}
-	l.validate()
+	validator{l}.validate()
 	return l.problems
 }
 

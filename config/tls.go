@@ -86,21 +86,21 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 }
 
 // validateTLS checks the settings; package certs checks the files.
-func (l *loader) validateTLS() {
-	t := l.config.TLS
+func (v validator) validateTLS() {
+	t := v.config.TLS
 	for _, c := range t.Certificates {
 		for _, p := range []setting.Path{c.Cert, c.Key} {
-			l.validatePath("tls.certificates", p)
+			v.validatePath("tls.certificates", p)
 		}
 	}
 	if len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != "") {
-		l.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other "+
+		v.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other "+
 			"settings of tls.acme.")
 	}
 	if strings.HasPrefix(t.ACME.Directory, "http://") {
-		l.bad("tls.acme.directory", "tls.acme.directory must begin with https://, so that nobody can change the authority's answers.")
+		v.bad("tls.acme.directory", "tls.acme.directory must begin with https://, so that nobody can change the authority's answers.")
 	}
 	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
-		l.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
+		v.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
 	}
 }

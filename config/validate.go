@@ -15,56 +15,59 @@ import (
 	"voicegw/internal/origin"
 )
 
+// validator reports the invalid values of a loaded configuration.
+type validator struct{ *loader }
+
 // validate checks the settled configuration. For a value that could not be parsed, it checks the default, which is
 // valid.
-func (l *loader) validate() {
-	l.validateListen()
-	l.validateProviders()
-	l.validateKB()
-	l.validateCalendar()
-	l.validateImage()
-	l.validateChat()
-	l.validateStore()
-	l.validateCluster()
-	l.validateMetrics()
-	l.validateTraces()
-	l.validatePaths()
-	l.validateAPIKey()
-	l.validateAuth()
-	l.validateWebhooks()
-	l.validateOrigins()
-	l.validateHosts()
-	l.validateFeatures()
-	l.validateTLS()
-	l.validateProxies()
-	l.validateTags()
-	if strings.TrimSpace(l.config.Agent.Name) == "" {
-		l.bad("agent.name", "agent.name is empty; give a name, or leave it out for \"default\".")
+func (v validator) validate() {
+	v.validateListen()
+	v.validateProviders()
+	v.validateKB()
+	v.validateCalendar()
+	v.validateImage()
+	v.validateChat()
+	v.validateStore()
+	v.validateCluster()
+	v.validateMetrics()
+	v.validateTraces()
+	v.validatePaths()
+	v.validateAPIKey()
+	v.validateAuth()
+	v.validateWebhooks()
+	v.validateOrigins()
+	v.validateHosts()
+	v.validateFeatures()
+	v.validateTLS()
+	v.validateProxies()
+	v.validateTags()
+	if strings.TrimSpace(v.config.Agent.Name) == "" {
+		v.bad("agent.name", "agent.name is empty; give a name, or leave it out for \"default\".")
 	}
 }
 
-func (l *loader) oneOf(key, value string, allowed ...string) {
+func (v validator) oneOf(key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		l.bad(key, "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
+		v.bad(key, "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
 	}
 }
 
 // validateAddress reports whether there is an address to listen on.
-func (l *loader) validateAddress() bool {
-	err := CheckListen(l.config.Listen)
+func (v validator) validateAddress() bool {
+	err := CheckListen(v.config.Listen)
 	if err != "" {
-		l.bad("listen", "listen %s", err)
+		v.bad("listen", "listen %s", err)
 	}
 	return err == ""
 }
 
-func (l *loader) validateListen() {
-	c := l.config
-	if !l.validateAddress() {
+func (v validator) validateListen() {
+	c := v.config
+	if !v.validateAddress() {
 		return
 	}
-	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !l.refusedBelow("auth") && !l.refused("insecure") {
-		l.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
+	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") && !v.refused("insecure") {
+		v.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
 			"provider's key. "+
 			"Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or "+
 			"name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
@@ -73,18 +76,18 @@ func (l *loader) validateListen() {
 	}
 }
 
-func (l *loader) validateMetrics() {
-	if at := l.config.Metrics.Listen; at != "" {
+func (v validator) validateMetrics() {
+	if at := v.config.Metrics.Listen; at != "" {
 		if text := CheckListen(at); text != "" {
-			l.bad("metrics.listen", "metrics.listen %s", text)
+			v.bad("metrics.listen", "metrics.listen %s", text)
 		}
 	}
 }
 
-func (l *loader) validateTraces() {
-	t := l.config.Traces
+func (v validator) validateTraces() {
+	t := v.config.Traces
 	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
-		l.bad("traces.endpoint", "traces.endpoint has a path, which gRPC does not support; give a scheme, a host and a port, such as "+
+		v.bad("traces.endpoint", "traces.endpoint has a path, which gRPC does not support; give a scheme, a host and a port, such as "+
 			"http://localhost:4317.")
 	}
 }
@@ -105,25 +108,25 @@ func CheckListen(address string) string {
 }
 
 // baseURL does not repeat the URL, because it may contain a password.
-func (l *loader) baseURL(key, text string) {
+func (v validator) baseURL(key, text string) {
 	if text == "" {
 		return
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		l.bad(key, "%s is not a URL; write for example https://proxy.example.com/v1.", key)
+		v.bad(key, "%s is not a URL; write for example https://proxy.example.com/v1.", key)
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "":
-		l.bad(key, "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
+		v.bad(key, "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
 	case u.User != nil:
-		l.bad(key, "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
+		v.bad(key, "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
 	case u.Fragment != "":
-		l.bad(key, "%s has a fragment (#…); remove it.", key)
+		v.bad(key, "%s has a fragment (#…); remove it.", key)
 	}
 }
 
-func (l *loader) validateKB() {
-	e, q := l.config.KB.Embeddings, l.config.KB.Qdrant
+func (v validator) validateKB() {
+	e, q := v.config.KB.Embeddings, v.config.KB.Qdrant
 	for _, need := range []struct{ has, key, value string }{
 		{e.BaseURL, "kb.embeddings.model", e.Model},
 		{e.Model, "kb.embeddings.base_url", e.BaseURL},
@@ -133,50 +136,50 @@ func (l *loader) validateKB() {
 		{q.URL, "kb.qdrant.collection", q.Collection},
 	} {
 		if need.has != "" && need.value == "" {
-			l.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
+			v.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
 		}
 	}
 }
 
-func (l *loader) validateChat() {
-	c := l.config.Chat
+func (v validator) validateChat() {
+	c := v.config.Chat
 	if c.Vision != "" {
-		l.oneOf("chat.vision", c.Vision, "true", "false")
+		v.oneOf("chat.vision", c.Vision, "true", "false")
 	}
 	if c.BaseURL != "" && c.Model == "" {
-		l.bad("chat.model", "chat.model is missing; chat.base_url needs it.")
+		v.bad("chat.model", "chat.model is missing; chat.base_url needs it.")
 	}
-	if c.APIKey.IsSet() && c.BaseURL == "" && !l.refused("chat.base_url") {
-		l.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own "+
+	if c.APIKey.IsSet() && c.BaseURL == "" && !v.refused("chat.base_url") {
+		v.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own "+
 			"endpoint takes the provider's key.")
 	}
 }
 
 // httpURL does not repeat the URL, because it may contain a password.
-func (l *loader) httpURL(key, text string) {
+func (v validator) httpURL(key, text string) {
 	if text == "" {
 		return
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		l.bad(key, "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
+		v.bad(key, "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
 	case u.User != nil:
-		l.bad(key, "%s holds a user or a password; a key belongs into the section's api_key.", key)
+		v.bad(key, "%s holds a user or a password; a key belongs into the section's api_key.", key)
 	}
 }
 
-func (l *loader) validateStore() {
-	s := l.config.Store
-	if l.refused("store.url") {
+func (v validator) validateStore() {
+	s := v.config.Store
+	if v.refused("store.url") {
 		return
 	}
 	if s.URL == "" {
 		if s.Credentials != "" {
-			l.bad("store.url", "store.url is missing; store.credentials are for a server of its own.")
+			v.bad("store.url", "store.url is missing; store.credentials are for a server of its own.")
 		}
 		if s.Replicas > 1 {
-			l.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name "+
+			v.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name "+
 				"a cluster, or leave it at 1.", s.Replicas)
 		}
 		return
@@ -186,97 +189,97 @@ func (l *loader) validateStore() {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
 		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
-			l.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or a comma-separated list of them.")
+			v.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or a comma-separated list of them.")
 		case u.User != nil:
-			l.bad("store.url", "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
+			v.bad("store.url", "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
 		}
 	}
 }
 
 // validatePaths refuses paths that would create a folder called "~".
-func (l *loader) validatePaths() {
-	for _, key := range l.keys {
-		if p, ok := l.fields[key].value.Addr().Interface().(*setting.Path); ok {
-			l.validatePath(key, *p)
+func (v validator) validatePaths() {
+	for _, key := range v.keys {
+		if p, ok := v.fields[key].value.Addr().Interface().(*setting.Path); ok {
+			v.validatePath(key, *p)
 		}
 	}
 }
 
-func (l *loader) validatePath(key string, p setting.Path) {
+func (v validator) validatePath(key string, p setting.Path) {
 	switch {
 	case p == setting.Stdout && key != "audit.file":
-		l.bad(key, "%s is \"-\"; name a file or a folder.", key)
+		v.bad(key, "%s is \"-\"; name a file or a folder.", key)
 	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
-		l.bad(key, "%s holds ~, which only a shell understands; write the whole path.", key)
+		v.bad(key, "%s holds ~, which only a shell understands; write the whole path.", key)
 	}
 }
 
 // minAPIKey is the minimum length of a key that cannot be guessed.
 const minAPIKey = 16
 
-func (l *loader) validateAPIKey() {
-	if n := len(l.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
-		l.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: "+
+func (v validator) validateAPIKey() {
+	if n := len(v.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
+		v.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: "+
 			"openssl rand -hex 32.", n, minAPIKey)
 	}
 }
 
-func (l *loader) validateHosts() {
-	for _, text := range l.config.Hosts {
+func (v validator) validateHosts() {
+	for _, text := range v.config.Hosts {
 		p, err := origin.ParseHostPattern(text)
 		switch {
 		case strings.Contains(text, "/"):
-			l.bad("hosts", "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
+			v.bad("hosts", "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
 		case err != nil:
-			l.bad("hosts", "hosts holds %s, which %v.", quote(text), err)
-		case p.Every() && !l.config.Insecure:
-			l.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS "+
+			v.bad("hosts", "hosts holds %s, which %v.", quote(text), err)
+		case p.Every() && !v.config.Insecure:
+			v.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS "+
 				"rebinding). Name the hosts, or give --insecure as well.", quote(text))
 		}
 	}
 }
 
-func (l *loader) validateOrigins() {
-	for _, text := range l.config.Origins {
+func (v validator) validateOrigins() {
+	for _, text := range v.config.Origins {
 		p, bare, err := origin.ParsePattern(text)
 		switch {
 		case err != nil:
-			l.bad("origins", "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
-		case p.Every() && !l.config.Insecure:
-			l.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the "+
+			v.bad("origins", "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
+		case p.Every() && !v.config.Insecure:
+			v.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the "+
 				"pages' origins, or give --insecure as well.", quote(text))
 		case bare:
-			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
+			v.warnings = append(v.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it "+
 				"that, or with http:// if the page uses it.", quote(text), text))
 		}
 	}
 }
 
 // validateTags checks each setting against the tags of its field.
-func (l *loader) validateTags() {
-	for _, key := range l.keys {
-		f := l.fields[key]
+func (v validator) validateTags() {
+	for _, key := range v.keys {
+		f := v.fields[key]
 		if least, bounded := f.tag.Lookup("from"); bounded {
 			if strings.HasPrefix(key, "agent.budget.") {
 				least = "0" // the common budget counts
 			}
-			l.between(key, least, f.tag.Get("to"))
+			v.between(key, least, f.tag.Get("to"))
 		}
 		if words, few := f.tag.Lookup("words"); few {
-			l.oneOf(key, f.value.String(), strings.Split(words, ",")...)
+			v.oneOf(key, f.value.String(), strings.Split(words, ",")...)
 		}
 		if f.tag.Get("is") == "url" {
-			l.httpURL(key, f.value.String())
+			v.httpURL(key, f.value.String())
 		}
 	}
-	if s := l.config.Sim.Speed; s != s || s < -1 || s > 1000 {
-		l.bad("sim.speed", "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
+	if s := v.config.Sim.Speed; s != s || s < -1 || s > 1000 {
+		v.bad("sim.speed", "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
 	}
 }
 
 // between checks the bounds of a number or a duration. least and most have the form of a configuration.
-func (l *loader) between(key, least, most string) {
-	value := l.fields[key].value
+func (v validator) between(key, least, most string) {
+	value := v.fields[key].value
 	low, high := reflect.New(value.Type()).Elem(), reflect.New(value.Type()).Elem()
 	if err := errors.Join(field{value: low}.set(least), field{value: high}.set(most)); err != nil {
 		panic("config: the tags of " + key + ": " + err.Error())
@@ -286,6 +289,6 @@ func (l *loader) between(key, least, most string) {
 		inside = func() bool { return value.Float() >= low.Float() && value.Float() <= high.Float() }
 	}
 	if !inside() {
-		l.bad(key, "%s must be from %v to %v, not %v.", key, low, high, value)
+		v.bad(key, "%s must be from %v to %v, not %v.", key, low, high, value)
 	}
 }

@@ -53,30 +53,30 @@ func (w *Webhook) Secrets() []webhook.Secret {
 	return all
 }
 
-func (l *loader) validateWebhooks() {
-	names := slices.Sorted(maps.Keys(l.config.Webhooks))
+func (v validator) validateWebhooks() {
+	names := slices.Sorted(maps.Keys(v.config.Webhooks))
 	if len(names) > mostReceivers {
-		l.bad(webhooksPrefix+names[mostReceivers]+".url", "There are %d webhooks; at most %d are allowed.", len(names), mostReceivers)
+		v.bad(webhooksPrefix+names[mostReceivers]+".url", "There are %d webhooks; at most %d are allowed.", len(names), mostReceivers)
 	}
 	for _, name := range names {
-		w, prefix := l.config.Webhooks[name], webhooksPrefix+name+"."
+		w, prefix := v.config.Webhooks[name], webhooksPrefix+name+"."
 		if wrong := checkReceiver(w.URL.Reveal(), w.Private); wrong != "" {
-			l.wrong(prefix+"url", wrong)
+			v.wrong(prefix+"url", wrong)
 		}
 		if !w.Secret.IsSet() {
-			l.wrong(prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it to the receiver, too")
+			v.wrong(prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it to the receiver, too")
 		}
 		for key, s := range map[string]setting.Secret{"secret": w.Secret, "old_secret": w.OldSecret} {
 			if _, err := webhook.ParseSecret(s.Reveal()); s.IsSet() && err != nil {
-				l.wrong(prefix+key, err.Error())
+				v.wrong(prefix+key, err.Error())
 			}
 		}
 		if len(w.Events) == 0 {
-			l.wrong(prefix+"events", "is empty; name some of "+strings.Join(webhook.Types(), ", "))
+			v.wrong(prefix+"events", "is empty; name some of "+strings.Join(webhook.Types(), ", "))
 		}
 		for _, kind := range w.Events {
 			if !slices.Contains(webhook.Types(), kind) {
-				l.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(webhook.Types(), ", "))
+				v.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(webhook.Types(), ", "))
 			}
 		}
 	}

@@ -51,7 +51,7 @@ type Agents struct {
 	generation atomic.Uint64
 }
 
-func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
+func (s opener) openAgents(ctx context.Context) (*Agents, error) {
 	bucket, err := s.openBucket(ctx, witness.Agents, "voicegw: agents that were edited, and what the edits have replaced")
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type Answers struct {
 	bucket *bucket
 }
 
-func (s *Store) openAnswers(ctx context.Context) (*Answers, error) {
+func (s opener) openAnswers(ctx context.Context) (*Answers, error) {
 	b, err := s.openBounded(ctx, witness.Answers, "voicegw: what became of messages that may be sent again", s.o.AnswerBytes)
 	return &Answers{bucket: b}, err
 }

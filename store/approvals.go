@@ -73,7 +73,7 @@ type Approvals struct {
 	alone     bool   // no other process uses the store
 }
 
-func (s *Store) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
+func (s opener) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
 	b, err := s.openBucket(ctx, witness.Approvals, "voicegw: approved actions whose outcome is not known")
 	return &Approvals{
 		bucket: b, ledger: s.ledger.bucket, questions: questions, life: s.o.LedgerLife, process: newMark(), alone: s.embedded != nil,

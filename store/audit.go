@@ -41,13 +41,13 @@ type appended struct {
 	stored chan error
 }
 
-func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
+func (s opener) openAudit(ctx context.Context) (*AuditStream, error) {
 	storage := jetstream.FileStorage
 	if s.o.Memory {
 		storage = jetstream.MemoryStorage
 	}
 	a := &AuditStream{
-		store: s, subject: s.o.Prefix + ".audit",
+		store: s.Store, subject: s.o.Prefix + ".audit",
 		queue: make(chan appended, waitingAppends), ended: make(chan struct{}),
 	}
 	var err error

@@ -40,7 +40,7 @@ type block struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
+func (s opener) openBlocks(ctx context.Context) (*Blocks, error) {
 	bucket, err := s.openBucket(ctx, witness.Blocks, "voicegw: users that are shut out, and until when")
 	if err != nil {
 		return nil, err

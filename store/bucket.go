@@ -63,29 +63,29 @@ type held struct {
 // own.
 func newMark() string { return rand.Text() }
 
-func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
+func (s opener) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
 	return s.openBounded(ctx, part, about, 0)
 }
 
 // openBounded is openBucket with a total size limit, beyond which the oldest values are removed. Zero means no limit.
-func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
+func (s opener) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + part.String()
-	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + ".", noteLife: removedLife}
+	b := &bucket{store: s.Store, part: part, name: full, before: "$KV." + full + ".", noteLife: removedLife}
 	err := s.openKeys(ctx, b, about, most)
 	return b, err
 }
 
 // openPassing opens a bucket whose records are meaningless after their writer has ended. The embedded server keeps it in
 // memory, because this process is its only writer.
-func (s *Store) openPassing(ctx context.Context, name, about string) (*bucket, error) {
+func (s opener) openPassing(ctx context.Context, name, about string) (*bucket, error) {
 	full := s.o.Prefix + "_" + name
-	b := &bucket{store: s, name: full, before: "$KV." + full + ".", passing: true, noteLife: removedLife}
+	b := &bucket{store: s.Store, name: full, before: "$KV." + full + ".", passing: true, noteLife: removedLife}
 	err := s.openKeys(ctx, b, about, 0)
 	return b, err
 }
 
 // openKeys creates a bucket's stream.
-func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int64) (err error) {
+func (s opener) openKeys(ctx context.Context, b *bucket, about string, most int64) (err error) {
 	storage := jetstream.FileStorage
 	if s.o.Memory || b.passing && s.embedded != nil {
 		storage = jetstream.MemoryStorage
@@ -112,7 +112,7 @@ func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int6
 
 // openStream creates a part's stream, or updates an existing one's configuration. part is zero for a stream without a
 // witness.
-func (s *Store) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+func (s opener) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
 		var err error
 		stream, err = s.js.CreateOrUpdateStream(ctx, config)

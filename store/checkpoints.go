@@ -118,7 +118,7 @@ type Checkpoints struct {
 	queue     *paced
 }
 
-func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
+func (s opener) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
 	most := int64(checkpointBytes)
 	if s.o.Memory {
 		most = memoryCheckpoints

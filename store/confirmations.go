@@ -67,7 +67,7 @@ type Confirmations struct {
 	approvals *Approvals
 }
 
-func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
+func (s opener) openConfirmations(ctx context.Context) (*Confirmations, error) {
 	b, err := s.openBucket(ctx, witness.Confirmations, "voicegw: questions put to users, and their answers")
 	if err != nil {
 		return nil, err

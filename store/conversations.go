@@ -26,7 +26,7 @@ type Conversations struct {
 	listing *listing
 }
 
-func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
+func (s opener) openConversations(ctx context.Context) (*Conversations, error) {
 	b, err := s.openBounded(ctx, witness.Conversations, "voicegw: what was said, by text and by voice", s.o.ConversationBytes)
 	if err != nil {
 		return nil, err

@@ -182,7 +182,7 @@ type Directory struct {
 	own map[string]*Owned
 }
 
-func (s *Store) openDirectory(ctx context.Context) (*Directory, error) {
+func (s opener) openDirectory(ctx context.Context) (*Directory, error) {
 	b, err := s.openBucket(ctx, witness.Sessions, "voicegw: which node runs which voice session")
 	return &Directory{bucket: b, nodes: s.nodes, own: map[string]*Owned{}}, err
 }

@@ -117,7 +117,7 @@ var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
 // ValidJobID reports whether text has the form of a job ID.
 func ValidJobID(text string) bool { return jobID.MatchString(text) }
 
-func (s *Store) openJobs(ctx context.Context) (*Jobs, error) {
+func (s opener) openJobs(ctx context.Context) (*Jobs, error) {
 	bucket, err := s.openBucket(ctx, witness.Jobs, "voicegw: long work that calls have begun")
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ type Ledger struct {
 	life   time.Duration
 }
 
-func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
+func (s opener) openLedger(ctx context.Context) (*Ledger, error) {
 	b, err := s.openBucket(ctx, witness.Ledger, "voicegw: side effects, before and after they are done")
 	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
 }

@@ -57,7 +57,7 @@ type Nodes struct {
 	bucket *bucket
 }
 
-func (s *Store) openNodes(ctx context.Context) (*Nodes, error) {
+func (s opener) openNodes(ctx context.Context) (*Nodes, error) {
 	b, err := s.openPassing(ctx, "nodes", "voicegw: the gateways that share this store")
 	return &Nodes{bucket: b}, err
 }

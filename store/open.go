@@ -216,7 +216,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, open := range s.opens() {
+	for _, open := range (opener{s}).opens() {
 		if err := open(ctx); err != nil {
 			return err
 		}
@@ -236,8 +236,11 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
+// opener opens the parts of a store.
+type opener struct{ *Store }
+
 // opens returns the functions that open each part, in order of dependency.
-func (s *Store) opens() []func(context.Context) error {
+func (s opener) opens() []func(context.Context) error {
 	return []func(context.Context) error{
 		func(ctx context.Context) (err error) { s.nodes, err = s.openNodes(ctx); return err },
 		func(ctx context.Context) (err error) { s.directory, err = s.openDirectory(ctx); return err },

@@ -58,7 +58,7 @@ type Tickets struct {
 	most   uint64
 }
 
-func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
+func (s opener) openTickets(ctx context.Context) (*Tickets, error) {
 	b, err := s.openBucket(ctx, witness.Tickets, "voicegw: tickets for voice sessions, by the hash of their secret")
 	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }

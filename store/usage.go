@@ -47,7 +47,7 @@ type Usage struct {
 	bucket *bucket
 }
 
-func (s *Store) openUsage(ctx context.Context) (*Usage, error) {
+func (s opener) openUsage(ctx context.Context) (*Usage, error) {
 	most := int64(usageBytes)
 	if s.o.Memory {
 		most = memoryUsage

@@ -33,7 +33,7 @@ type voiceState struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 }
 
-func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
+func (s opener) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
 	b, err := s.openBucket(ctx, witness.Voice, "voicegw: conversations that are in voice")
 	return &VoiceSessions{bucket: b, tickets: s.tickets, nodes: s.nodes}, err
 }

@@ -61,8 +61,8 @@ type Webhooks struct {
 // validReceiver matches receiver names.
 var validReceiver = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
-	w := &Webhooks{store: s, subject: s.o.Prefix + ".webhooks.", consumers: map[string]jetstream.Consumer{}}
+func (s opener) openWebhooks(ctx context.Context) (*Webhooks, error) {
+	w := &Webhooks{store: s.Store, subject: s.o.Prefix + ".webhooks.", consumers: map[string]jetstream.Consumer{}}
 	storage, most := jetstream.FileStorage, int64(webhookBytes)
 	if s.o.Memory {
 		storage, most = jetstream.MemoryStorage, memoryWebhooks

@@ -74,11 +74,11 @@ func (k *call) run() Run {
 }
 
 // find returns the open call with that name, or nil.
-func (c *Calls) find(id string) *call {
+func (c *openCalls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
 
-func (c *Calls) first(is func(*call) bool) *call {
+func (c *openCalls) first(is func(*call) bool) *call {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			return &c.open[i]
@@ -88,7 +88,7 @@ func (c *Calls) first(is func(*call) bool) *call {
 }
 
 // remove removes the open call with that name and returns it.
-func (c *Calls) remove(id string) (k call) {
+func (c *openCalls) remove(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
 			k = o
@@ -99,7 +99,7 @@ func (c *Calls) remove(id string) (k call) {
 }
 
 // UnderWay returns the number of open calls without questions.
-func (c *Calls) UnderWay() (n int) {
+func (c *openCalls) UnderWay() (n int) {
 	for i := range c.open {
 		if !c.open[i].wasAsked() {
 			n++
@@ -109,12 +109,12 @@ func (c *Calls) UnderWay() (n int) {
 }
 
 // Owed reports whether the model waits for the answer to a call of that turn.
-func (c *Calls) Owed(turn int) bool {
+func (c *openCalls) Owed(turn int) bool {
 	return c.first(func(k *call) bool { return k.turn == turn && !k.wasAsked() && k.reader.wants() }) != nil
 }
 
 // Awaited returns the number of calls whose answer the model waits for.
-func (c *Calls) Awaited() (n int) {
+func (c *openCalls) Awaited() (n int) {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader.wants() {
 			n++
@@ -124,10 +124,10 @@ func (c *Calls) Awaited() (n int) {
 }
 
 // Questions returns the number of open questions.
-func (c *Calls) Questions() int { return len(c.open) - c.UnderWay() }
+func (c *openCalls) Questions() int { return len(c.open) - c.UnderWay() }
 
 // wanted reports whether the model waits for the answer to a call or to one that joined it.
-func (c *Calls) wanted(id string) bool {
+func (c *openCalls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 

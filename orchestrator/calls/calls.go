@@ -45,13 +45,18 @@ const (
 type Calls struct {
 	rules *Rules // fixed after New
 
+	openCalls
 	book     Book
-	open     []call     // in the order of the model's calls; questions in the order they were asked
 	resolved []resolved // answered questions, oldest first
 	lost     []OpenCall // another process's writing calls; see Restore. Immutable after it
 	count    int        // names given so far
 	prefix   string     // prefix of the next names
 	strayed  bool       // see Strayed
+}
+
+// openCalls has the calls without a final result.
+type openCalls struct {
+	open []call // in the order of the model's calls; questions in the order they were asked
 }
 
 type resolved struct {

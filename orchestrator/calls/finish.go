@@ -149,7 +149,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 
 // Unlinked records the loss of the model's connection: the model gets the results of its open calls in a separate
 // turn.
-func (c *Calls) Unlinked() {
+func (c *openCalls) Unlinked() {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			k.reader, k.model, k.unlinked = byNotice, "", true

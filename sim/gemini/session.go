@@ -151,7 +151,7 @@ func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	case m.toolResponse != nil:
 		return s.handleResponses(now, m.toolResponse)
 	case m.contextUpdate != nil:
-		return s.handleUpdate(m.contextUpdate)
+		return s.cfg.update(m.contextUpdate)
 	}
 	return nil
 }
@@ -160,17 +160,17 @@ func (s *session) handle(now time.Time, m clientMessage) *closeError {
 // Only 3.8 takes it (Google's page "Update system instructions and tools during a session with
 // Gemini 3.8 Live", read 2026-11-24); older models close, as they do over any other input that
 // they do not know (livekit/agents PR 5332 and #5496, for updates in mid-call).
-func (s *session) handleUpdate(m *contextUpdateMessage) *closeError {
-	if s.cfg.habits.gen != gen38 {
+func (c *config) update(m *contextUpdateMessage) *closeError {
+	if c.habits.gen != gen38 {
 		return invalid(reasonInvalidArgument)
 	}
 	if m.SystemInstruction != nil {
-		s.cfg.instructions = m.SystemInstruction.text()
+		c.instructions = m.SystemInstruction.text()
 	}
 	if m.Tools == nil {
 		return nil
 	}
-	return s.cfg.setTools(m.Tools.Tools, "context_update.tools.tools")
+	return c.setTools(m.Tools.Tools, "context_update.tools.tools")
 }
 
 // handleContent handles turns of text. They interrupt the model.
@@ -184,7 +184,7 @@ func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 		}
 	}
 	for i := range m.Turns {
-		s.remember(&m.Turns[i])
+		s.conv.rememberContent(&m.Turns[i])
 	}
 	if !m.TurnComplete {
 		return nil
@@ -219,17 +219,17 @@ func (s *session) handleEarly(now time.Time) *closeError {
 	return nil
 }
 
-func (s *session) remember(c *content) {
+func (v *conversation) rememberContent(c *content) {
 	text := c.text()
-	s.conv.usage.text += wire.TextTokens(text)
-	s.conv.usage.images += c.images()
+	v.usage.text += wire.TextTokens(text)
+	v.usage.images += c.images()
 	if c.Role == "model" {
-		s.conv.takeUnanswered()
-		s.conv.remember("model", text)
+		v.takeUnanswered()
+		v.remember("model", text)
 		return
 	}
 	if text != "" {
-		s.conv.unanswered = append(s.conv.unanswered, text)
+		v.unanswered = append(v.unanswered, text)
 	}
 }
 

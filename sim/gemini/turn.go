@@ -93,7 +93,7 @@ func (s *session) open(t *turn) {
 	if h.gen == gen31 && t.spoken && len(s.cfg.tools) == 0 && !t.called {
 		// Prompt counts came here in a recorded spoken turn, but neither in typed
 		// turns nor in sessions with tools.
-		f.UsageMetadata = h.report(s.conv.usage, s.instructionTokens(), spent{})
+		f.UsageMetadata = h.report(s.conv.usage, s.cfg.instructionTokens(), spent{})
 	}
 	s.send(f)
 }
@@ -145,7 +145,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	if s.cfg.thoughts && !t.thought && !t.called && say.Text != "" {
 		t.thought = true
 		t.spent.thoughts = 24 + len(say.Text)%16
-		s.content(serverContent{ModelTurn: s.modelTurn(part{Text: thought(say.Text), Thought: true})})
+		s.content(serverContent{ModelTurn: s.cfg.modelTurn(part{Text: thought(say.Text), Thought: true})})
 	}
 	o := s.pace()
 	if t.began {
@@ -204,7 +204,7 @@ func group(words []voice.Word, n int) []voice.Word {
 func (s *session) deliver(now time.Time, t *turn) bool {
 	due, ok := t.line.Due()
 	if !ok {
-		s.endLine(t)
+		s.cfg.endLine(t)
 		return true
 	}
 	if t.lineBegan.Add(due).After(now) {
@@ -236,9 +236,9 @@ func (s *session) played(d time.Duration) time.Duration {
 }
 
 // endLine cuts a line after the sent part, which is the part that the model remembers.
-func (s *session) endLine(t *turn) {
+func (c *config) endLine(t *turn) {
 	text := t.line.Text(t.line.Sent())
-	if s.cfg.text {
+	if c.text {
 		text = t.line.SentText()
 		t.spent.text += wire.TextTokens(text)
 	}
@@ -252,7 +252,7 @@ func (s *session) sendPart(t *turn, p voice.Part) {
 	h := s.cfg.habits
 	if s.cfg.text {
 		for _, w := range p.Words {
-			s.content(serverContent{ModelTurn: s.modelTurn(part{Text: w.Text})})
+			s.content(serverContent{ModelTurn: s.cfg.modelTurn(part{Text: w.Text})})
 		}
 		return
 	}
@@ -280,7 +280,7 @@ func (s *session) sendPart(t *turn, p voice.Part) {
 		s.send(serverFrame{})
 	}
 	blob := part{InlineData: &inlineData{MIMEType: h.audioMIME, Data: audioMark}}
-	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.modelTurn(blob), OutputTranscription: words}}, p.Audio)
+	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.cfg.modelTurn(blob), OutputTranscription: words}}, p.Audio)
 }
 
 // openTranscription is Vertex's announcement of a transcript, both before speech and
@@ -292,9 +292,9 @@ func (s *session) openTranscription(t *turn) {
 	}
 }
 
-func (s *session) modelTurn(p part) *modelTurn {
+func (c *config) modelTurn(p part) *modelTurn {
 	m := &modelTurn{Parts: []part{p}}
-	if s.cfg.habits.role {
+	if c.habits.role {
 		m.Role = "model"
 	}
 	return m
@@ -346,10 +346,10 @@ func (s *session) interrupt(now time.Time) {
 // endTurn sends turnComplete and the usage.
 func (s *session) endTurn(now time.Time, t *turn, interrupted bool) {
 	if t.line != nil {
-		s.endLine(t)
+		s.cfg.endLine(t)
 	}
 	h := s.cfg.habits
-	u := h.report(s.conv.usage, s.instructionTokens(), t.spent)
+	u := h.report(s.conv.usage, s.cfg.instructionTokens(), t.spent)
 	if interrupted && h.emptyInterruptedUsage {
 		u = &usageMetadata{}
 	}
@@ -367,9 +367,9 @@ func (s *session) endTurn(now time.Time, t *turn, interrupted bool) {
 	s.sendState(now)
 }
 
-func (s *session) instructionTokens() int {
-	n := wire.TextTokens(s.cfg.instructions)
-	for _, t := range s.cfg.tools {
+func (c *config) instructionTokens() int {
+	n := wire.TextTokens(c.instructions)
+	for _, t := range c.tools {
 		n += wire.TextTokens(t.Name) + wire.TextTokens(t.Description) + len(t.Parameters)/8
 	}
 	return n

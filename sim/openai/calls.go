@@ -90,7 +90,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 	index := len(r.obj.Output)
 	c.openItem(r, it)
 	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", id}
-	arguments := c.style(call.Args)
+	arguments := c.model.style(call.Args)
 	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
 			return
@@ -110,9 +110,9 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 
 // style writes arguments as the model does: compact, or with the spaces
 // and new lines that were recorded with gpt-realtime.
-func (c *conn) style(args json.RawMessage) string {
+func (m model) style(args json.RawMessage) string {
 	var b bytes.Buffer
-	if !c.model.spaced {
+	if !m.spaced {
 		if json.Compact(&b, args) != nil {
 			return string(args)
 		}

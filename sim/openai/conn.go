@@ -21,7 +21,7 @@ type conn struct {
 	log   *slog.Logger
 	lines *voice.Cache
 	w     *wire.Conn
-	ids   *wire.IDs
+	names
 	model model
 	azure bool
 	quota bool // the quota is exhausted: every response fails
@@ -32,15 +32,28 @@ type conn struct {
 	conv     conversation
 	dialogue *scenario.Dialogue
 	in       input
-	running  []*response // at most one is not aside
-	turn     int         // responses begun
-	calls    int         // tool calls made
-	used     int         // tokens
-	cached   int         // tokens that the next response finds in the cache
-	inputOf  map[string]inputTokens
-	agenda   []task
-	due      []fault.Action // faults of the events already sent, for settle
-	idle     int            // incremented whenever a pending idle timeout becomes void
+	tasks
+	turn  int // responses begun
+	calls int // tool calls made
+	spending
+	due  []fault.Action // faults of the events already sent, for settle
+	idle int            // incremented whenever a pending idle timeout becomes void
+}
+
+// names makes ids.
+type names struct{ ids *wire.IDs }
+
+// spending counts tokens.
+type spending struct {
+	used    int
+	cached  int // the next response finds these in the cache
+	inputOf map[string]inputTokens
+}
+
+// tasks has the responses in progress, and the tasks in the order of their times.
+type tasks struct {
+	running []*response // at most one is not aside
+	agenda  []task
 }
 
 // task is an action at a time.
@@ -49,15 +62,15 @@ type task struct {
 	do func()
 }
 
-func (c *conn) after(d time.Duration, do func()) {
+func (q *tasks) after(d time.Duration, do func()) {
 	t := task{time.Now().Add(d), do}
-	i, _ := slices.BinarySearchFunc(c.agenda, t, func(a, b task) int {
+	i, _ := slices.BinarySearchFunc(q.agenda, t, func(a, b task) int {
 		if a.at.After(b.at) {
 			return 1
 		}
 		return -1 // equal times keep their order
 	})
-	c.agenda = slices.Insert(c.agenda, i, t)
+	q.agenda = slices.Insert(q.agenda, i, t)
 }
 
 // run is the session, from session.created to the end.
@@ -108,14 +121,14 @@ func (c *conn) settle() {
 }
 
 // wait is the time until the next task.
-func (c *conn) wait() time.Duration {
+func (q *tasks) wait() time.Duration {
 	d := time.Hour
 	now := time.Now()
-	for _, r := range c.running {
+	for _, r := range q.running {
 		d = min(d, r.next.Sub(now))
 	}
-	if len(c.agenda) > 0 {
-		d = min(d, c.agenda[0].at.Sub(now))
+	if len(q.agenda) > 0 {
+		d = min(d, q.agenda[0].at.Sub(now))
 	}
 	return max(d, 0)
 }
@@ -180,8 +193,8 @@ func (c *conn) failQuota(r *response) {
 }
 
 // active returns the conversation's running response, or nil.
-func (c *conn) active() *response {
-	for _, r := range c.running {
+func (q *tasks) active() *response {
+	for _, r := range q.running {
 		if !r.aside {
 			return r
 		}
@@ -190,11 +203,11 @@ func (c *conn) active() *response {
 }
 
 // forget removes a response from the list of running responses.
-func (c *conn) forget(r *response) {
-	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
+func (q *tasks) forget(r *response) {
+	q.running = slices.DeleteFunc(q.running, func(x *response) bool { return x == r })
 }
 
-func (c *conn) itemID() string { return "item_" + c.ids.Base62(21) }
+func (n names) itemID() string { return "item_" + n.ids.Base62(21) }
 
 type clientEvent struct {
 	Type     string          `json:"type"`

@@ -20,7 +20,7 @@ func (c *conn) emit(event string, members ...any) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-func (c *conn) eventID() string { return "event_" + c.ids.Base62(21) }
+func (n names) eventID() string { return "event_" + n.ids.Base62(21) }
 
 // emitItem sends an event about an item and its predecessor.
 func (c *conn) emitItem(event string, previous *string, it *item) {
@@ -53,6 +53,6 @@ func (c *conn) fail(err *apiError, id string) {
 }
 
 // obfuscation pads a delta to a multiple of 16 characters, as recorded.
-func (c *conn) obfuscation(delta string) string {
-	return c.ids.Base62(16 - len(delta)%16)
+func (n names) obfuscation(delta string) string {
+	return n.ids.Base62(16 - len(delta)%16)
 }

@@ -125,10 +125,10 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 	if len(said) > 0 {
 		fresh = append(fresh, said[len(said)-1])
 	}
-	ctx.Memory = c.memory(q, fresh)
+	ctx.Memory = c.conv.memory(q, fresh)
 	var turn scenario.Turn
 	if len(results) > 0 {
-		turn = d.Results(c.results(results), ctx)
+		turn = d.Results(c.conv.results(results), ctx)
 	}
 	switch {
 	case len(said) > 0 && callsIn(turn):
@@ -149,8 +149,8 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 }
 
 // memory returns the conversation, or the request's own input, without the items to answer now.
-func (c *conn) memory(q *request, fresh []*item) []scenario.Memory {
-	items := c.conv.items
+func (c *conversation) memory(q *request, fresh []*item) []scenario.Memory {
+	items := c.items
 	if q.given {
 		items = q.input
 	}
@@ -163,7 +163,7 @@ func (c *conn) memory(q *request, fresh []*item) []scenario.Memory {
 		if slices.Contains(fresh, it) {
 			continue
 		}
-		if m, ok := it.memory(cmp.Or(names[it.callID], c.conv.callName(it.callID))); ok {
+		if m, ok := it.memory(cmp.Or(names[it.callID], c.callName(it.callID))); ok {
 			known = append(known, m)
 		}
 	}
@@ -189,10 +189,10 @@ func hear(it *item) scenario.Heard {
 	return scenario.Heard{Text: it.words()}
 }
 
-func (c *conn) results(items []*item) []scenario.Result {
+func (c *conversation) results(items []*item) []scenario.Result {
 	out := make([]scenario.Result, len(items))
 	for i, it := range items {
-		out[i] = scenario.Result{Name: c.conv.callName(it.callID), Output: it.output}
+		out[i] = scenario.Result{Name: c.callName(it.callID), Output: it.output}
 	}
 	return out
 }

@@ -141,11 +141,11 @@ func (c *conn) say(r *response, s scenario.Say) {
 		line.Words[0].Text = " " + line.Words[0].Text
 	}
 	r.line, r.began, r.spoke = voice.NewDelivery(line, o), r.next, true
-	c.schedule(r)
+	r.schedule()
 }
 
 // schedule sets when the response continues: at the next part of its line.
-func (c *conn) schedule(r *response) {
+func (r *response) schedule() {
 	due, ok := r.line.Due()
 	if !ok {
 		if r.msg != nil {
@@ -182,7 +182,7 @@ func (c *conn) deliver(r *response) {
 	case r.reached():
 		c.finish(r, incomplete, &statusDetails{Type: incomplete, Reason: "max_output_tokens"})
 	default:
-		c.schedule(r)
+		r.schedule()
 	}
 }
 
@@ -248,18 +248,18 @@ func (c *conn) openItem(r *response, it *item) {
 func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	it.status = status
 	if !r.aside {
-		c.emitItem("done", c.beforeDone(it), it)
+		c.emitItem("done", c.conv.beforeDone(it), it)
 	}
 	c.emit("response.output_item.done", "response_id", r.obj.ID, "output_index", index, "item", it)
 }
 
 // beforeDone is the previous_item_id of conversation.item.done: it is also null for the
 // second item of a conversation, as recorded.
-func (c *conn) beforeDone(it *item) *string {
-	if _, i := c.conv.find(it.id); i == 1 {
+func (c *conversation) beforeDone(it *item) *string {
+	if _, i := c.find(it.id); i == 1 {
 		return nil
 	}
-	return c.conv.before(it)
+	return c.before(it)
 }
 
 // part is the body of a content_part event; its types differ from those of items.

@@ -104,10 +104,10 @@ func countTools(tools []tool) int {
 const cacheStep = 64
 
 // account fills in the usage of a response and updates the cached tokens for the next one.
-func (c *conn) account(r *response) {
-	in := c.inputOf[r.obj.ID]
-	delete(c.inputOf, r.obj.ID)
-	cached := min(c.cached, in.total()) / cacheStep * cacheStep
+func (n *spending) account(r *response) {
+	in := n.inputOf[r.obj.ID]
+	delete(n.inputOf, r.obj.ID)
+	cached := min(n.cached, in.total()) / cacheStep * cacheStep
 	cachedAudio := 0
 	if cached > in.text {
 		cachedAudio = cached - in.text
@@ -127,9 +127,9 @@ func (c *conn) account(r *response) {
 	}
 	u.Total = u.Input + u.Output
 	r.obj.Usage = u
-	c.used += u.Total
+	n.used += u.Total
 	if !r.aside {
-		c.cached = in.total()
+		n.cached = in.total()
 	}
 }
 
