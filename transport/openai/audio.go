@@ -24,6 +24,19 @@ func appendAudio(dst, pcm []byte) []byte {
 	return append(dst, appendSuffix...)
 }
 
+// sentAudio counts bytes of the user's speech.
+type sentAudio struct {
+	total      int64
+	buffered   int64 // since the provider's buffer was last emptied
+	sincePause int64
+}
+
+func (s *sentAudio) add(n int) {
+	s.total += int64(n)
+	s.buffered += int64(n)
+	s.sincePause += int64(n)
+}
+
 // sendAudio sends a piece of the user's speech. It allocates nothing.
 func (c *conn) sendAudio(pcm []byte) error {
 	for len(pcm) > 0 {
@@ -33,27 +46,18 @@ func (c *conn) sendAudio(pcm []byte) error {
 		if err := c.ws.Send(websocket.MessageText, m); err != nil {
 			return err
 		}
-		c.upBytes += int64(n)
-		c.sentBytes += int64(n)
-		c.sincePause += int64(n)
+		c.sent.add(n)
 		pcm = pcm[n:]
 	}
 	return nil
 }
 
-// oddByte is the half sample at the end of a piece of audio: it belongs to the next
-// piece of the same item.
-type oddByte struct {
-	of   *spokenItem // nil between items
-	half byte
-}
-
-// fastAudio decodes a frame into c.audio if v and s show that it is plainly an audio event.
+// fastAudio decodes a frame if v and s show that it is plainly an audio event.
 // Otherwise the frame is unchanged and the typed path must decode it. The
 // event is nil if there is nothing to play.
 func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
 	if delta, ok := c.like.match(frame); ok {
-		if ev, ok := c.takeAudio(c.like.it, delta); ok {
+		if ev, ok := c.speech.decode(c.like.it, delta); ok {
 			return ev, s, scanAudio
 		}
 		return nil, s, scanUnsure
@@ -66,7 +70,7 @@ func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict
 		it = c.newSpoken(string(s.item), string(s.response))
 	}
 	c.like.learn(it, frame, &s)
-	ev, ok := c.takeAudio(it, s.delta)
+	ev, ok := c.speech.decode(it, s.delta)
 	if !ok {
 		v = scanUnsure
 	}
@@ -78,7 +82,7 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	c.mu.Lock()
 	it := c.items.add(id, response)
 	c.mu.Unlock()
-	if c.isMuted(response) {
+	if c.response.isMuted(response) {
 		it.closed = true
 		return it
 	}
@@ -87,41 +91,6 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	}
 	c.openAudio = append(c.openAudio, it)
 	return it
-}
-
-// takeAudio decodes delta into a buffer of its own, so that the frame is unchanged if delta
-// is not base64 (ok is then false). The event is nil if there is nothing to play: no whole
-// sample, or an item that has ended.
-func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok bool) {
-	if c.decoded == nil {
-		c.decoded = pcmPool.Get().(*pcmBuf)
-	}
-	dst := c.decoded.b[:0]
-	if c.carry.of == it {
-		dst = append(dst, c.carry.half)
-	}
-	pcm, err := audio.AppendFromBase64(dst, delta)
-	if err != nil {
-		return nil, false
-	}
-	c.decoded.b = pcm
-	if it.closed {
-		return nil, true
-	}
-	c.carry.of = nil
-	if len(pcm)%2 != 0 {
-		c.carry = oddByte{it, pcm[len(pcm)-1]}
-		pcm = pcm[:len(pcm)-1]
-	}
-	if len(pcm) == 0 {
-		return nil, true
-	}
-	it.bytes.Add(int64(len(pcm)) * sampleRate / int64(c.outRate))
-	c.audio = transport.AudioOut{Item: it.id, PCM: pcm}
-	if c.outRate != c.info.OutputRate {
-		c.audio.Rate = c.outRate
-	}
-	return &c.audio, true
 }
 
 // endAudio emits the AudioDone of an item, once.
@@ -136,5 +105,5 @@ func (c *conn) endAudio(it *spokenItem) {
 			break
 		}
 	}
-	c.give(transport.AudioDone{Item: it.id})
+	c.events.add(transport.AudioDone{Item: it.id})
 }

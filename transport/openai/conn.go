@@ -28,35 +28,23 @@ type conn struct {
 	silenceMS int64 // the silence included in speech_stopped; zero if unknown
 
 	// Owned by Recv.
-	decoded   *pcmBuf // the audio of the current frame; nil for a frame without audio
-	audio     transport.AudioOut
-	like      likeness // the item of the last audio
-	carry     oddByte
+	speech    pcmDecoder
+	like      likeness      // the item of the last audio
 	openAudio []*spokenItem // items whose AudioDone has not been sent
-	pending   []transport.Event
-	given     int // how many of pending were delivered
-	outRate   int // of the model's speech, in Hz
+	events    eventQueue
 	texts     texts
 	seenCalls callBook
 	unknown   map[string]struct{} // types already logged
-	lastDone  string              // the response that ended last
-	thinks    bool                // the response has an item of reasoning, and nothing newer
-	answering string              // the response that was reported as started and not yet as done
-	unnamed   int                 // responses to which the provider gave no id
-	muted     []string            // responses whose later events are hidden from the caller, oldest first
+	response  responseState
 
 	// Owned by Send.
-	upBytes    int64 // bytes of audio since the buffer was last emptied
-	sentBytes  int64 // bytes of audio since the connection was opened
-	sincePause int64 // bytes of audio since the last pause
-	upEvents   int   // numbers the client events of Send
+	sent     sentAudio
+	upEvents int // numbers the client events of Send
 
 	// Used by both.
-	malformed, unknowns, slow atomic.Int64
-	signs                     atomic.Int64 // signs of life; see keepalive.go
-	progress                  atomic.Int64 // events of responses
-	notified                  atomic.Bool  // Notify was called: incoming frames are read
-	truncates                 atomic.Int64 // truncations without an answer
+	counters
+	progress  atomic.Int64 // events of responses
+	truncates atomic.Int64 // truncations without an answer
 
 	awaited atomic.Pointer[string] // the event that the setup waits for
 	ready   atomic.Bool            // the provider has accepted the setup
@@ -93,7 +81,8 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 			InputRate: sampleRate, OutputRate: sampleRate,
 			Capabilities: t.capabilities(row),
 		},
-		manual: setup.ManualActivity, silenceMS: row.silenceMS, outRate: sampleRate,
+		manual: setup.ManualActivity, silenceMS: row.silenceMS,
+		speech: pcmDecoder{rate: sampleRate, announced: sampleRate},
 	}
 	if setup.SilenceMS > 0 {
 		c.silenceMS = int64(setup.SilenceMS)
@@ -103,13 +92,6 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 
 // Info implements transport.Conn.
 func (c *conn) Info() transport.Info { return c.info }
-
-// Stats implements transport.Conn.
-func (c *conn) Stats() transport.Stats {
-	return transport.Stats{
-		UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
-	}
-}
 
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
@@ -215,29 +197,10 @@ func (c *conn) providerText(kind, message, param string) error {
 	return errors.New(c.t.redact.text(s))
 }
 
-// pcmBuf holds the audio of one frame.
-type pcmBuf struct{ b []byte }
-
-const pcmBufKeep = 256 << 10 // larger buffers are not kept, in bytes
-
-// pcmPool is shared by all connections: a buffer is taken only for a frame with audio.
-var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
-
-// releaseFrame returns the audio buffer of the current frame to the pool.
-func (c *conn) releaseFrame() {
-	if c.decoded == nil {
-		return
-	}
-	if cap(c.decoded.b) <= pcmBufKeep {
-		pcmPool.Put(c.decoded)
-	}
-	c.decoded = nil
-}
-
 // readFrame waits for the next data frame, text or binary. The frame is valid until the next
 // readFrame. It may be called only before Notify.
 func (c *conn) readFrame() ([]byte, error) {
-	c.releaseFrame()
+	c.speech.release()
 	_, frame, err := c.ws.Read()
 	return frame, err
 }

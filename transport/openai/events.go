@@ -157,35 +157,26 @@ func (c *conn) onError(ev *event) *transport.Error {
 	case fatal:
 		return err
 	case updating:
-		c.give(transport.Reconfigured{Err: err})
+		c.events.add(transport.Reconfigured{Err: err})
 	default:
-		c.give(transport.Problem{Err: err})
+		c.events.add(transport.Problem{Err: err})
 	}
 	return nil
 }
 
 func (c *conn) onSpeechStarted(ev *event) *transport.Error {
-	c.give(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
+	c.events.add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
 	return nil
 }
 
 func (c *conn) onSpeechStopped(ev *event) *transport.Error {
 	c.changed()
-	c.give(transport.SpeechStopped{
+	c.events.add(transport.SpeechStopped{
 		Item:    ev.ItemID,
 		AudioMS: c.callerClock(ev.AudioEndMS),
 		EndMS:   c.callerClock(max(ev.AudioEndMS-c.silenceMS, 0)),
 	})
 	return nil
-}
-
-// responseOr returns the id of a response, or, if the event has none, the id of the
-// active response.
-func (c *conn) responseOr(id string) string {
-	if id == "" {
-		return c.answering
-	}
-	return id
 }
 
 // itemOr returns the id of a spoken item, or, if the event has none, the id of the item of
@@ -218,7 +209,7 @@ func (c *conn) callerClock(ms int64) int64 {
 
 func (c *conn) onCommitted(ev *event) *transport.Error {
 	c.changed()
-	c.give(transport.InputCommitted{Item: ev.ItemID})
+	c.events.add(transport.InputCommitted{Item: ev.ItemID})
 	return nil
 }
 
@@ -231,7 +222,7 @@ func (c *conn) truncated() {
 
 func (c *conn) onTruncated(ev *event) *transport.Error {
 	c.truncated()
-	c.give(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
+	c.events.add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 	return nil
 }
 
@@ -250,8 +241,8 @@ func (c *conn) onUserDone(ev *event) *transport.Error {
 // onUserFailed makes the item's text so far final, so that nothing waits for
 // the rest.
 func (c *conn) onUserFailed(ev *event) *transport.Error {
-	c.give(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
-	c.give(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
+	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
+	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
 		c.providerText("transcription", ev.Error.Message, ev.Error.Param))})
 	return nil
 }
@@ -270,8 +261,8 @@ func (c *conn) onAssistantDone(ev *event) *transport.Error {
 // speak is transcribe for the model's words, unless its response is hidden from
 // the caller.
 func (c *conn) speak(response, item string, part int64, text string, final bool) {
-	response = c.responseOr(response)
-	if !c.isMuted(response) {
+	response = cmp.Or(response, c.response.answering)
+	if !c.response.isMuted(response) {
 		c.transcribe(c.itemOr(item, response), transport.RoleAssistant, part, text, final)
 	}
 }
@@ -290,32 +281,32 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 		c.malformed.Add(1)
 		return
 	}
-	c.give(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
+	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
 // onAudioDelta is the slow path of audio: for frames in a form that
 // the scanner does not handle.
 func (c *conn) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
-	response := c.responseOr(ev.ResponseID)
+	response := cmp.Or(ev.ResponseID, c.response.answering)
 	item := c.itemOr(ev.ItemID, response)
 	it := c.items.byID[item]
 	if it == nil {
 		it = c.newSpoken(item, response)
 	}
-	out, ok := c.takeAudio(it, []byte(ev.Delta))
+	out, ok := c.speech.decode(it, []byte(ev.Delta))
 	if !ok {
 		c.malformed.Add(1)
 		return nil
 	}
 	if out != nil {
-		c.give(out)
+		c.events.add(out)
 	}
 	return nil
 }
 
 func (c *conn) onAudioDone(ev *event) *transport.Error {
-	if it := c.items.byID[c.itemOr(ev.ItemID, c.responseOr(ev.ResponseID))]; it != nil {
+	if it := c.items.byID[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
 		c.endAudio(it)
 	}
 	return nil

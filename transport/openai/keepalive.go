@@ -2,20 +2,23 @@ package openai
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"voicegw/transport"
 )
 
-// keepalive sends pings and ends the connection if nothing arrives for pongTimeout: conn.signs counts frames and pongs.
-// Before Notify no goroutine reads, so silence means nothing. It is a timer rather than a goroutine, because there are
-// many silent connections.
+// keepalive sends pings and ends the connection if nothing arrives for pongTimeout. Before Notify no
+// goroutine reads, so silence means nothing. It is a timer rather than a goroutine, because there are many silent
+// connections.
 type keepalive struct {
-	c *conn // never changes after start
+	c        *conn        // never changes after start
+	signs    atomic.Int64 // frames and pongs
+	notified atomic.Bool  // Notify was called: incoming frames are read
 
 	mu    sync.Mutex // guards the following fields; held while a turn runs
 	timer *time.Timer
-	heard int64     // conn.signs at its last change
+	heard int64     // signs at its last change
 	at    time.Time // time of that change
 }
 
@@ -24,7 +27,7 @@ func (k *keepalive) start(c *conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.c = c
-	k.heard, k.at = c.signs.Load(), time.Now()
+	k.heard, k.at = k.signs.Load(), time.Now()
 	k.timer = time.AfterFunc(pingInterval, k.turn)
 }
 
@@ -44,15 +47,15 @@ func (k *keepalive) turn() {
 	if k.c.ended() != nil {
 		return
 	}
-	signs := k.c.signs.Load()
-	if signs != k.heard || !k.c.notified.Load() {
+	signs := k.signs.Load()
+	if signs != k.heard || !k.notified.Load() {
 		k.heard, k.at = signs, time.Now()
 	}
 	if time.Since(k.at) >= pongTimeout {
 		k.c.end(k.c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
 		return
 	}
-	// conn.signs shows whether an answer comes; the result of this ping does not matter.
+	// signs shows whether an answer comes; the result of this ping does not matter.
 	_ = k.c.ws.Ping()
 	k.timer.Reset(pingInterval)
 }

@@ -50,17 +50,17 @@ func (p *padList) caller(ms int64) int64 {
 // clock, so it detects the end of a phrase only in the silence
 // after it, which a muted microphone does not send.
 func (c *conn) pause() error {
-	if c.manual || c.sincePause == 0 {
+	if c.manual || c.sent.sincePause == 0 {
 		return nil
 	}
 	silence := c.silenceMS
 	silence = cmp.Or(silence, unknownSilenceMS)
 	silence += pauseMarginMS
-	at := audio.MS(c.info.InputRate, int(c.sentBytes))
+	at := audio.MS(c.info.InputRate, int(c.sent.total))
 	c.mu.Lock()
 	c.pads.add(at, silence)
 	c.mu.Unlock()
 	err := c.sendAudio(make([]byte, audio.Bytes(c.info.InputRate, time.Duration(silence)*time.Millisecond)))
-	c.sincePause = 0
+	c.sent.sincePause = 0
 	return err
 }

@@ -70,14 +70,14 @@ func (c *conn) expectUpdate(event string) {
 // names none. It takes over the rate of the model's speech; the rate of the user's cannot change while the
 // connection is open.
 func (c *conn) onSessionUpdated(ev *sessionEvent) *transport.Error {
-	in, out, err := ev.rates(c.info.InputRate, c.outRate)
+	in, out, err := ev.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {
 		err = fmt.Errorf("%w: its input has changed to %d Hz", errFormat, in)
 	}
 	if err != nil {
 		return c.fault("recv", transport.KindRetry, codeAudioFormat, err)
 	}
-	c.outRate = out
+	c.speech.rate = out
 	c.mu.Lock()
 	waited := len(c.updates) > 0
 	if waited {
@@ -85,7 +85,7 @@ func (c *conn) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	}
 	c.mu.Unlock()
 	if waited {
-		c.give(transport.Reconfigured{})
+		c.events.add(transport.Reconfigured{})
 	}
 	return nil
 }

@@ -25,25 +25,25 @@ func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	if final := c.dispatch(frame, &s, v); final != nil {
 		return nil, final
 	}
-	if len(c.pending)-c.given > maxEvents {
+	if c.events.len() > maxEvents {
 		return nil, c.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
 	}
-	return c.nextPending(), nil
+	return c.events.next(), nil
 }
 
 // Notify implements transport.Conn.
 func (c *conn) Notify(f func()) {
-	c.notified.Store(true)
+	c.keepalive.notified.Store(true)
 	c.ws.Notify(f)
 }
 
 // Recv implements transport.Conn.
 func (c *conn) Recv() (transport.Event, error) {
 	for {
-		if ev := c.nextPending(); ev != nil {
+		if ev := c.events.next(); ev != nil {
 			return ev, nil
 		}
-		c.releaseFrame()
+		c.speech.release()
 		_, frame, ok, err := c.ws.TryRead()
 		var final *transport.Error
 		var ev transport.Event
@@ -53,7 +53,7 @@ func (c *conn) Recv() (transport.Event, error) {
 		case !ok:
 			return nil, nil
 		default:
-			c.signs.Add(1)
+			c.keepalive.signs.Add(1)
 			ev, final = c.take(frame)
 		}
 		if final != nil {
@@ -131,23 +131,6 @@ func (c *conn) slowType(frame []byte) string {
 		return ""
 	}
 	return ev.Type
-}
-
-// give queues an event for Recv. One frame produces few.
-func (c *conn) give(ev transport.Event) { c.pending = append(c.pending, ev) }
-
-// nextPending returns the next queued event, or nil.
-func (c *conn) nextPending() transport.Event {
-	if c.given == len(c.pending) {
-		if c.given > 0 {
-			clear(c.pending)
-			c.pending, c.given = c.pending[:0], 0
-		}
-		return nil
-	}
-	ev := c.pending[c.given]
-	c.given++
-	return ev
 }
 
 // release sends a response.create that the sequencer returned; it ignores nil.

@@ -3,9 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"voicegw/transport"
@@ -40,7 +37,7 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	var stale bool
 	var over []string
 	c.mu.Lock()
-	again := c.seq.busy && c.seq.active == id && id != "" || c.isMuted(id)
+	again := c.seq.busy && c.seq.active == id && id != "" || c.response.isMuted(id)
 	if !again {
 		stale = c.seq.created(id, ev.label(), time.Now())
 		if !stale {
@@ -61,35 +58,12 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	default:
 		for _, lost := range over {
 			c.mute(lost)
-			c.give(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
+			c.events.add(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
 		}
 		c.thought()
-		if id == "" {
-			c.unnamed++
-			id = unnamedPrefix + strconv.Itoa(c.unnamed)
-		}
-		c.answering = id
-		c.give(transport.ResponseStarted{ID: id})
+		c.events.add(transport.ResponseStarted{ID: c.response.start(id)})
 	}
 	return nil
-}
-
-// unnamedPrefix is the prefix of made-up ids, for responses without a readable id from the
-// provider.
-const unnamedPrefix = "unnamed_"
-
-// endOf returns the response that a response.done ends: its id for the caller, and the id
-// that the provider used when it began. An unreadable id, here or there,
-// means the active response.
-func (c *conn) endOf(id string) (told, began string) {
-	switch unnamed := strings.HasPrefix(c.answering, unnamedPrefix); {
-	case unnamed:
-		return c.answering, ""
-	case id == "":
-		return c.answering, c.answering
-	default:
-		return id, id
-	}
 }
 
 // mute hides the later events of a response from the caller, because another response has
@@ -103,22 +77,15 @@ func (c *conn) mute(response string) {
 			c.endAudio(it)
 		}
 	}
-	if len(c.muted) == maxMuted {
-		c.muted = slices.Delete(c.muted, 0, 1)
-	}
-	c.muted = append(c.muted, response)
-}
-
-func (c *conn) isMuted(response string) bool {
-	return len(c.muted) > 0 && slices.Contains(c.muted, response)
+	c.response.mute(response)
 }
 
 // onOutputItemAdded reports that the model thinks, until its response is over or has something to say. Of any
 // other item, its done says the same and more.
 func (c *conn) onOutputItemAdded(ev *event) *transport.Error {
-	if ev.Item.Type == itemReasoning && c.answering != "" && !c.isMuted(ev.ResponseID) {
-		c.thinks = true
-		c.give(transport.Interaction{InProgress: true})
+	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
+		c.response.thinks = true
+		c.events.add(transport.Interaction{InProgress: true})
 		return nil
 	}
 	c.thought()
@@ -127,9 +94,9 @@ func (c *conn) onOutputItemAdded(ev *event) *transport.Error {
 
 // thought reports that the model no longer thinks.
 func (c *conn) thought() {
-	if c.thinks {
-		c.thinks = false
-		c.give(transport.Interaction{})
+	if c.response.thinks {
+		c.response.thinks = false
+		c.events.add(transport.Interaction{})
 	}
 }
 
@@ -141,7 +108,7 @@ const itemReasoning = "reasoning"
 func (c *conn) onOutputItemDone(ev *event) *transport.Error {
 	call, ok := ev.Item.call()
 	switch {
-	case !ok || c.isMuted(ev.ResponseID):
+	case !ok || c.response.isMuted(ev.ResponseID):
 	case call.whole():
 		c.giveCall(call)
 	default:
@@ -153,7 +120,7 @@ func (c *conn) onOutputItemDone(ev *event) *transport.Error {
 // onArgumentsDone keeps the call for servers that never send output_item.done: it is then
 // decided at the response's end.
 func (c *conn) onArgumentsDone(ev *event) *transport.Error {
-	if ev.Name != "" && !c.isMuted(ev.ResponseID) {
+	if ev.Name != "" && !c.response.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
 	}
 	return nil
@@ -172,21 +139,21 @@ func (c *conn) giveCall(call finishedCall) {
 	if call.args != "" {
 		args = json.RawMessage(call.args)
 	}
-	c.give(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
+	c.events.add(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
 }
 
 // onResponseDone emits the rest of the response, then its usage, then its
 // end; then it sends the request that waited for this response.
 func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	r := &ev.Response
-	if r.ID == c.lastDone && r.ID != "" {
+	if r.ID == c.response.lastDone && r.ID != "" {
 		return nil // a repeated event
 	}
-	c.lastDone = r.ID
-	told, began := c.endOf(r.ID)
-	r.ID = told
-	if told == c.answering {
-		c.answering = ""
+	c.response.lastDone = r.ID
+	reported, began := c.response.endOf(r.ID)
+	r.ID = reported
+	if reported == c.response.answering {
+		c.response.answering = ""
 		c.thought()
 	}
 	for i := len(c.openAudio) - 1; i >= 0; i-- {
@@ -195,7 +162,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		}
 	}
 	status, err := c.responseEnd(ev)
-	muted := c.isMuted(r.ID) || r.ID == "" // no response was active
+	muted := c.response.isMuted(r.ID) || r.ID == "" // no response was active
 	if status == transport.ResponseCompleted && !muted {
 		c.giveOwedCalls(r.Output)
 	}
@@ -204,10 +171,10 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		r.Usage = ev.Usage
 	}
 	if tokens := tokensOf(r.Usage); tokens != (transport.Tokens{}) {
-		c.give(transport.Usage{Tokens: tokens})
+		c.events.add(transport.Usage{Tokens: tokens})
 	}
 	if !muted {
-		c.give(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
+		c.events.add(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
 	}
 
 	bySpeech := r.StatusDetails.Reason == reasonSpeech

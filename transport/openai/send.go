@@ -107,7 +107,7 @@ func (c *conn) startActivity() error {
 	if err := c.cancel(); err != nil {
 		return err
 	}
-	c.upBytes = 0
+	c.sent.buffered = 0
 	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
 }
 
@@ -117,8 +117,8 @@ func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 	if !c.manual {
 		return nil
 	}
-	enough := audio.MS(c.info.InputRate, int(c.upBytes)) >= minCommitMS
-	c.upBytes = 0
+	enough := audio.MS(c.info.InputRate, int(c.sent.buffered)) >= minCommitMS
+	c.sent.buffered = 0
 	if cmd.Empty || !enough {
 		return c.writeFrame(clearFrame(c.eventID(opBuffer)))
 	}

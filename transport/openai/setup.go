@@ -66,7 +66,8 @@ func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	if err != nil {
 		return c.fault("setup", transport.KindInvalid, codeAudioFormat, err)
 	}
-	c.info.InputRate, c.info.OutputRate, c.outRate = in, out, out
+	c.info.InputRate, c.info.OutputRate = in, out
+	c.speech.rate, c.speech.announced = out, out
 	return nil
 }
 
@@ -85,7 +86,7 @@ func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
 // await reads events of the types that are wanted, until one is the last that was waited for. An error event is
 // returned as the error.
 func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...string) *transport.Error {
-	defer c.releaseFrame()
+	defer c.speech.release()
 	for range maxSetupEvents {
 		frame, err := c.readFrame()
 		if err != nil {

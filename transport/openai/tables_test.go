@@ -179,7 +179,7 @@ func TestBounds(t *testing.T) {
 	if len(c.texts.byID) != maxTexts || len(c.texts.order) != maxTexts {
 		t.Errorf("%d texts are kept", len(c.texts.byID))
 	}
-	last, _ := c.pending[len(c.pending)-1].(transport.Transcript)
+	last, _ := c.events.pending[len(c.events.pending)-1].(transport.Transcript)
 	if len(last.Text) != maxTextBytes {
 		t.Errorf("a text of %d bytes is kept", len(last.Text))
 	}

@@ -149,7 +149,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
 	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst},
-		OnPong: func() { c.signs.Add(1) }})
+		OnPong: func() { c.keepalive.signs.Add(1) }})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil
