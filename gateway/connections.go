@@ -14,9 +14,9 @@ import (
 
 // ConnectionLimits limits the connections that aren't sessions. Zero numbers mean their defaults.
 type ConnectionLimits struct {
-	// AtOnce is the maximum number. Zero means defaults.Connections.
+	// AtOnce is the maximum number. Zero means setting.Connections.
 	AtOnce int
-	// PerAddress is the maximum from one address. Zero means defaults.ConnectionsPerAddress.
+	// PerAddress is the maximum from one address. Zero means setting.ConnectionsPerAddress.
 	PerAddress int
 	// ExemptLoopback exempts this machine's addresses from PerAddress. Exempt are further exceptions: proxies, which
 	// connect for many clients.

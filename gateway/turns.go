@@ -16,14 +16,14 @@ import (
 
 // TurnLimits limits the messages of text conversations. Zero fields mean their defaults.
 type TurnLimits struct {
-	// AtOnce is the maximum being answered. Zero means defaults.Turns.
+	// AtOnce is the maximum being answered. Zero means setting.Turns.
 	AtOnce int
-	// PerAddress is the maximum from one address. Zero means defaults.TurnsPerAddress.
+	// PerAddress is the maximum from one address. Zero means setting.TurnsPerAddress.
 	PerAddress int
-	// PerUser is the maximum from one user. Zero means defaults.TurnsPerUser.
+	// PerUser is the maximum from one user. Zero means setting.TurnsPerUser.
 	PerUser int
 	// NewPerSecond is the maximum that one address, and one user, may start per second. Zero means
-	// defaults.NewTurnsPerSecond.
+	// setting.NewTurnsPerSecond.
 	NewPerSecond int
 	// ExemptLoopback exempts this machine's addresses from the limits of one address.
 	ExemptLoopback bool
