@@ -197,7 +197,7 @@ func (d *Detector) Reset() {
 	d.floor.reset()
 	d.frames, d.part, d.found, d.talking = 0, d.part[:0], d.found[:0], false
 	d.recent = [maxRunFrames]frameMark{}
-	d.loudRun, d.lastEnd, d.peak = 0, 0, MinLevel
+	d.loudRun, d.lastEnd, d.peak = 0, 0, minLevel
 	d.begunAt, d.soundedAt, d.sounding, d.voiced, d.sustained = 0, 0, 0, 0, false
 }
 
@@ -272,7 +272,7 @@ func (d *Detector) decide(level float64, pitched bool) {
 // listenForStart looks back from a loud frame.
 func (d *Detector) listenForStart() {
 	window := d.need + slackFrames
-	counted, pitched, top := 0, 0, MinLevel
+	counted, pitched, top := 0, 0, minLevel
 	for i := range window {
 		m := d.ago(i)
 		if m.loud && !d.decaying(i, window) {
@@ -305,7 +305,7 @@ func (d *Detector) listenForStart() {
 	edge := d.ms(d.begunAt)
 	d.talking, d.loudRun, d.lastEnd = true, 0, d.frames
 	d.soundedAt, d.sounding, d.voiced, d.sustained = d.frames, 0, 0, false
-	d.peak = MinLevel
+	d.peak = minLevel
 	d.report(Activity{Started: true, EdgeMS: edge, ReportMS: max(edge-int64(d.opt.PrefixMS), 0)})
 	for i := range first + 1 {
 		m := d.ago(i)

@@ -34,7 +34,7 @@ func hearCut(opt audio.DetectorOptions, pcm []byte, next func() int) []audio.Act
 
 // scaled changes the level of pcm so that its rms becomes dBFS.
 func scaled(pcm []byte, dBFS float64) []byte {
-	rms, _ := audio.Level(pcm)
+	rms, _ := testutil.Level(pcm)
 	gain := math.Pow(10, (dBFS-rms)/20)
 	out := make([]byte, 0, len(pcm))
 	for i := 0; i < len(pcm); i += 2 {

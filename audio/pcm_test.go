@@ -1,13 +1,11 @@
 package audio_test
 
 import (
-	"math"
 	"strconv"
 	"testing"
 	"time"
 
 	"voicegw/audio"
-	"voicegw/internal/testutil"
 )
 
 func TestDurationAndBytes(t *testing.T) {
@@ -52,29 +50,5 @@ func TestDurationAndBytes(t *testing.T) {
 	}
 	if audio.Duration(8000, -2) != 0 || audio.Bytes(8000, -time.Second) != 0 || audio.MS(8000, -2) != 0 {
 		t.Error("a negative amount gives something")
-	}
-}
-
-func TestLevel(t *testing.T) {
-	near := func(got, want float64) bool { return math.Abs(got-want) < 0.01 }
-	rms, peak := audio.Level(testutil.Tone(16000, 1000, -20, time.Second))
-	if !near(rms, -23.01) || !near(peak, -20) {
-		t.Errorf("a sine of -20 dBFS has rms %.2f and peak %.2f", rms, peak)
-	}
-	if rms, _ := audio.Level(testutil.Noise(16000, -30, 10*time.Second, 1)); math.Abs(rms+30) > 0.1 {
-		t.Errorf("noise of -30 dBFS has rms %.2f", rms)
-	}
-	lowest := []byte{0x00, 0x80, 0x00, 0x80}
-	if rms, peak := audio.Level(lowest); !near(rms, 0) || !near(peak, 0) {
-		t.Errorf("the lowest sample gives %v and %v, want 0 dBFS", rms, peak)
-	}
-	for _, pcm := range [][]byte{nil, {7}, make([]byte, 100)} {
-		if rms, peak := audio.Level(pcm); rms != audio.MinLevel || peak != audio.MinLevel {
-			t.Errorf("%d bytes of silence give %v and %v", len(pcm), rms, peak)
-		}
-	}
-	pcm := testutil.Noise(16000, -30, 20*time.Millisecond, 1)
-	if n := testing.AllocsPerRun(100, func() { audio.Level(pcm) }); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

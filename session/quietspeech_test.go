@@ -17,7 +17,7 @@ import (
 
 // quieter returns pcm with its level, over all of it, at dBFS.
 func quieter(pcm []byte, dBFS float64) []byte {
-	level, _ := audio.Level(pcm)
+	level, _ := testutil.Level(pcm)
 	factor := math.Pow(10, (dBFS-level)/20)
 	out := make([]byte, 0, len(pcm))
 	for at := 0; at < len(pcm); at += audio.BytesPerSample {

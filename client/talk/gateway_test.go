@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -94,7 +95,7 @@ func (g *gateway) hearAudio(frame []byte) {
 	g.framesIn++
 	g.bytesIn += len(frame)
 	ms := audio.MS(g.inputRate, len(frame))
-	if _, peak := audio.Level(frame); peak < -50 {
+	if _, peak := testutil.Level(frame); peak < -50 {
 		if g.quietMS += ms; g.speech && g.quietMS >= g.silenceMS {
 			g.speech = false
 			g.beginTurn()

@@ -167,7 +167,7 @@ func wav(ts *testscript.TestScript, _ bool, args []string) {
 	if got := clip.Duration().Milliseconds(); got < int64(least) {
 		ts.Fatalf("%s lasts %d ms, want at least %d", args[0], got, least)
 	}
-	if _, peak := audio.Level(clip.PCM); peak < -30 {
+	if _, peak := testutil.Level(clip.PCM); peak < -30 {
 		ts.Fatalf("%s is silent: its peak is %.0f dBFS", args[0], peak)
 	}
 }

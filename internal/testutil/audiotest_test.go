@@ -54,3 +54,23 @@ func TestSignals(t *testing.T) {
 		t.Error("a mix beyond full scale wraps around")
 	}
 }
+
+func TestLevel(t *testing.T) {
+	near := func(got, want float64) bool { return math.Abs(got-want) < 0.01 }
+	rms, peak := testutil.Level(testutil.Tone(16000, 1000, -20, time.Second))
+	if !near(rms, -23.01) || !near(peak, -20) {
+		t.Errorf("a sine of -20 dBFS has rms %.2f and peak %.2f", rms, peak)
+	}
+	if rms, _ := testutil.Level(testutil.Noise(16000, -30, 10*time.Second, 1)); math.Abs(rms+30) > 0.1 {
+		t.Errorf("noise of -30 dBFS has rms %.2f", rms)
+	}
+	lowest := []byte{0x00, 0x80, 0x00, 0x80}
+	if rms, peak := testutil.Level(lowest); !near(rms, 0) || !near(peak, 0) {
+		t.Errorf("the lowest sample gives %v and %v, want 0 dBFS", rms, peak)
+	}
+	for _, pcm := range [][]byte{nil, {7}, make([]byte, 100)} {
+		if rms, peak := testutil.Level(pcm); rms != -120 || peak != -120 {
+			t.Errorf("%d bytes of silence give %v and %v", len(pcm), rms, peak)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -106,4 +107,16 @@ func render(n int, f func(i int) float64) []byte {
 		out = append(out, byte(v), byte(uint16(v)>>8))
 	}
 	return out
+}
+
+// Level returns the root mean square and the peak of pcm in dBFS, at least -120: 0 dBFS is a sample of magnitude 32768.
+func Level(pcm []byte) (rms, peak float64) {
+	sum, top := 0.0, 0.0
+	for i := 0; i+1 < len(pcm); i += 2 {
+		v := float64(int16(binary.LittleEndian.Uint16(pcm[i:]))) / 32768
+		sum += v * v
+		top = max(top, math.Abs(v))
+	}
+	decibel := func(power float64) float64 { return 10 * math.Log10(max(power, 1e-12)) }
+	return decibel(sum / float64(max(len(pcm)/2, 1))), decibel(top * top)
 }

@@ -78,7 +78,7 @@ func (g *gateway) WriteAudio(pcm []byte) error {
 	g.mu.Lock()
 	g.frames = append(g.frames, time.Now())
 	n := len(g.frames)
-	if rms, _ := audio.Level(pcm); rms > -60 {
+	if rms, _ := testutil.Level(pcm); rms > -60 {
 		g.loud = append(g.loud, n)
 	}
 	g.mu.Unlock()
