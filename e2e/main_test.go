@@ -11,9 +11,11 @@ import (
 	"voicegw/internal/testutil"
 )
 
+const providerKey logging.Kind = "key of a provider"
+
 // need declares what a full test run creates and writes.
 var need = testutil.Need{
-	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, logging.ProviderKey},
+	Kinds: []logging.Kind{logging.Ticket, logging.Confirmation, logging.OperatorsKey, providerKey},
 	Sinks: []testutil.Sink{testutil.Log, testutil.Audit, testutil.Conversations, testutil.Errors, testutil.Data},
 }
 

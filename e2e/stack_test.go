@@ -128,7 +128,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	if set.fallback != "" {
 		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)
 	}
-	testutil.Made(logging.ProviderKey, key)
+	testutil.Made(providerKey, key)
 	testutil.Made(logging.OperatorsKey, operatorsKey)
 	serve.Logger = opts.Logger
 	records := audit.New(audit.Options{Lines: watchedLines{testutil.Watch(testutil.Audit, set.lines), set.lines}, Arguments: audit.ArgumentsFull, Logger: opts.Logger})

@@ -13,7 +13,6 @@ const (
 	Console      Kind = "code or token of the console"
 	Image        Kind = "address of an image"
 	Resume       Kind = "token of a resume"
-	ProviderKey  Kind = "key of a provider"
 	APIKey       Kind = "API key"
 )
 
