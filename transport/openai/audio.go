@@ -52,9 +52,8 @@ func (c *conn) sendAudio(pcm []byte) error {
 	return nil
 }
 
-// fastAudio decodes a frame if v and s show that it is plainly an audio event.
-// Otherwise the frame is unchanged and the typed path must decode it. The
-// event is nil if there is nothing to play.
+// fastAudio decodes a frame if v and s show that it is plainly an audio event. Otherwise the frame is unchanged and the
+// typed path must decode it. The event is nil if there is nothing to play.
 func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
 	if delta, ok := c.like.match(frame); ok {
 		if ev, ok := c.speech.decode(c.like.it, delta); ok {

@@ -25,10 +25,9 @@ const (
 	sourceRecorded = "; session.created as recorded"
 )
 
-// modelRows lists the models of the Realtime API as of 2026-11-23; the provider recommends
-// gpt-realtime-2.1 and its mini. transport/modelend.go has the announced end dates. On Azure the
-// model is the name of a deployment: it matches these rows if it is named after its
-// model, as most deployments are.
+// modelRows lists the models of the Realtime API as of 2026-11-23; the provider recommends gpt-realtime-2.1 and its
+// mini. transport/modelend.go has the announced end dates. On Azure the model is the name of a deployment: it matches
+// these rows if it is named after its model, as most deployments are.
 var modelRows = []modelRow{
 	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
 	{"gpt-realtime-mini", 200, false, sourceDocs + sourceRecorded},
@@ -38,8 +37,7 @@ var modelRows = []modelRow{
 	{"gpt-realtime-2.1-mini", 0, true, sourceDocs + sourceReasons},
 }
 
-// rowOf returns the row of the nearest family: the longest matching prefix, or else
-// the row of DefaultModel.
+// rowOf returns the row of the nearest family: the longest matching prefix, or else the row of DefaultModel.
 func rowOf(model string) modelRow {
 	var best, fallback modelRow
 	for _, row := range modelRows {
@@ -64,8 +62,7 @@ func inFamily(model, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '-')
 }
 
-// capabilities returns the record for a row. All models of a service have the same
-// capabilities.
+// capabilities returns the record for a row. All models of a service have the same capabilities.
 func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	source := row.source
 	if d := t.ep.dialect; !d.openai {

@@ -136,8 +136,7 @@ func (c *conn) overdue() {
 	}
 }
 
-// end closes the connection for cause, unless it has ended already. It unblocks
-// the goroutines that read or write.
+// end closes the connection for cause, unless it has ended already. It unblocks the goroutines that read or write.
 func (c *conn) end(cause *transport.Error) {
 	c.mu.Lock()
 	c.cause = cmp.Or(c.cause, cause)

@@ -11,10 +11,9 @@ import (
 	"voicegw/audio"
 )
 
-// The types below hold the needed parts of the provider's events in plain fields. If a
-// compatible server sends a field as another JSON type, the field keeps its zero value and
-// the rest of the event is used (see decodeEvent). So no field may have a type that can fail
-// to decode, as the SDK's types can.
+// The types below hold the needed parts of the provider's events in plain fields. If a compatible server sends a field
+// as another JSON type, the field keeps its zero value and the rest of the event is used (see decodeEvent). So no field
+// may have a type that can fail to decode, as the SDK's types can.
 
 // event is every event except those that carry a whole response.
 type event struct {
@@ -55,8 +54,7 @@ func (e *errorValue) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// arguments are a call's arguments as JSON text, taken from a string or from
-// an object.
+// arguments are a call's arguments as JSON text, taken from a string or from an object.
 type arguments string
 
 // UnmarshalJSON accepts both forms, and reads anything else as no arguments. It never fails.
@@ -190,9 +188,8 @@ type turnDetectionValue struct {
 	SilenceMS *int64 `json:"silence_duration_ms"` // nil where the server does not say
 }
 
-// decodeEvent decodes frame into a struct of plain fields. Fields with an unexpected JSON
-// type keep their zero value; misfit names the first of them. The error means that
-// the frame is invalid JSON.
+// decodeEvent decodes frame into a struct of plain fields. Fields with an unexpected JSON type keep their zero value;
+// misfit names the first of them. The error means that the frame is invalid JSON.
 func decodeEvent(frame []byte, into any) (misfit string, err error) {
 	err = json.Unmarshal(frame, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// The errors of New. The returned error wraps one of them, names the option and
-// describes how to correct it.
+// The errors of New. The returned error wraps one of them, names the option and describes how to correct it.
 var (
 	// ErrNoKey: the public service needs a key.
 	ErrNoKey = errors.New("no API key")

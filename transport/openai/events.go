@@ -16,8 +16,7 @@ const (
 	typeItemCreated    = "conversation.item.created"
 )
 
-// eventRow describes how one type of server event is handled, or why it is
-// ignored.
+// eventRow describes how one type of server event is handled, or why it is ignored.
 type eventRow struct {
 	// handle handles an event of the row's type. Its error ends the connection.
 	handle func(c *conn, eventType string, frame []byte) *transport.Error
@@ -53,9 +52,8 @@ func (c *conn) parse(eventType string, frame []byte, into any) bool {
 
 func ignore(why string) eventRow { return eventRow{why: why} }
 
-// eventRows lists every server event of the Realtime API (openai-go v3.95, read
-// 2026-11-20), and the beta names that compatible servers still use. A type that is
-// missing here is counted and skipped.
+// eventRows lists every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
+// compatible servers still use. A type that is missing here is counted and skipped.
 var eventRows = named(map[string]eventRow{
 	typeError:          decode((*conn).onError),
 	typeSessionUpdated: decode((*conn).onSessionUpdated),
@@ -231,15 +229,13 @@ func (c *conn) onUserDelta(ev *event) *transport.Error {
 	return nil
 }
 
-// onUserDone emits the final text. Its usage belongs to another model: see the
-// package comment.
+// onUserDone emits the final text. Its usage belongs to another model: see the package comment.
 func (c *conn) onUserDone(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
-// onUserFailed makes the item's text so far final, so that nothing waits for
-// the rest.
+// onUserFailed makes the item's text so far final, so that nothing waits for the rest.
 func (c *conn) onUserFailed(ev *event) *transport.Error {
 	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
 	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
@@ -258,8 +254,7 @@ func (c *conn) onAssistantDone(ev *event) *transport.Error {
 	return nil
 }
 
-// speak is transcribe for the model's words, unless its response is hidden from
-// the caller.
+// speak is transcribe for the model's words, unless its response is hidden from the caller.
 func (c *conn) speak(response, item string, part int64, text string, final bool) {
 	response = cmp.Or(response, c.response.answering)
 	if !c.response.isMuted(response) {
@@ -267,8 +262,7 @@ func (c *conn) speak(response, item string, part int64, text string, final bool)
 	}
 }
 
-// transcribe takes a delta, or the final text of one content part, and emits the
-// whole text of the item.
+// transcribe takes a delta, or the final text of one content part, and emits the whole text of the item.
 func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	var whole string
 	var ok bool
@@ -284,8 +278,7 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 	c.events.add(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
-// onAudioDelta is the slow path of audio: for frames in a form that
-// the scanner does not handle.
+// onAudioDelta is the slow path of audio: for frames in a form that the scanner does not handle.
 func (c *conn) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)

@@ -172,8 +172,7 @@ func cancelFrame(event, response string) ([]byte, error) {
 	return json.Marshal(ev)
 }
 
-// truncateFrame encodes a conversation.item.truncate. Spoken items have one content
-// part, number 0.
+// truncateFrame encodes a conversation.item.truncate. Spoken items have one content part, number 0.
 func truncateFrame(event, item string, audioMS int64) ([]byte, error) {
 	return json.Marshal(realtime.ConversationItemTruncateEventParam{
 		EventID: param.NewOpt(event), ItemID: item, ContentIndex: 0, AudioEndMs: audioMS,

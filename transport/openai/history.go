@@ -27,11 +27,10 @@ type pastItem struct {
 	frame []byte
 }
 
-// history encodes the setup's history as a chain of items: each names the one before it, so that
-// their order does not depend on the server. An answer is text, because the provider accepts no
-// audio in a past answer; a tool call and its output are always a pair, because a call without its
-// output breaks every later response (doc comments of conversation.item.create in openai-go v3.95;
-// livekit/agents-js PR 977, read 2026-11-23).
+// history encodes the setup's history as a chain of items: each names the one before it, so that their order does not
+// depend on the server. An answer is text, because the provider accepts no audio in a past answer; a tool call and its
+// output are always a pair, because a call without its output breaks every later response (doc comments of
+// conversation.item.create in openai-go v3.95; livekit/agents-js PR 977, read 2026-11-23).
 func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	past := setup.History
 	if setup.Reanchor != "" {

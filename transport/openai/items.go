@@ -74,8 +74,7 @@ type texts struct {
 	order []string
 }
 
-// part returns the text of one content part of item, or nil for a number out of
-// range.
+// part returns the text of one content part of item, or nil for a number out of range.
 func (t *texts) part(item string, index int64) (*[maxParts]string, *string) {
 	if index < 0 || index >= maxParts {
 		return nil, nil
@@ -129,13 +128,11 @@ func whole(parts *[maxParts]string) string {
 	return s
 }
 
-// callBook lets every call through once; a call is identified by its item and the provider's
-// id. It is owned by Recv.
+// callBook lets every call through once; a call is identified by its item and the provider's id. It is owned by Recv.
 type callBook struct {
 	seen  map[string]struct{}
 	order []string
-	// unfinished calls have their arguments but have not been reported as done;
-	// in order of arrival.
+	// unfinished calls have their arguments but have not been reported as done; in order of arrival.
 	unfinished []finishedCall
 	held       int // bytes of unfinished
 	count      int
@@ -153,8 +150,7 @@ func (f finishedCall) whole() bool {
 	return f.item != "" && f.id != "" && f.name != "" && f.args != ""
 }
 
-// maybe reports whether two messages may describe the same call: no field that both have
-// differs.
+// maybe reports whether two messages may describe the same call: no field that both have differs.
 func (f finishedCall) maybe(other finishedCall) bool {
 	same := func(a, b string) bool { return a == "" || b == "" || a == b }
 	return same(f.item, other.item) && same(f.id, other.id) && same(f.name, other.name)
@@ -203,8 +199,7 @@ func (b *callBook) hold(f finishedCall) {
 	}
 }
 
-// callIDs finds the provider's id of a call that is to be answered. Recv adds and Send
-// takes, with conn.mu held.
+// callIDs finds the provider's id of a call that is to be answered. Recv adds and Send takes, with conn.mu held.
 type callIDs struct {
 	byName map[string]string
 	order  []string

@@ -8,9 +8,8 @@ import (
 	"voicegw/transport"
 )
 
-// keepalive sends pings and ends the connection if nothing arrives for pongTimeout. Before Notify no
-// goroutine reads, so silence means nothing. It is a timer rather than a goroutine, because there are many silent
-// connections.
+// keepalive sends pings and ends the connection if nothing arrives for pongTimeout. Before Notify no goroutine reads,
+// so silence means nothing. It is a timer rather than a goroutine, because there are many silent connections.
 type keepalive struct {
 	c        *conn        // never changes after start
 	signs    atomic.Int64 // frames and pongs

@@ -15,8 +15,7 @@ const (
 	maxPads          = 64
 )
 
-// pad is silence that this adapter has added to the audio, in ms on the provider's
-// clock.
+// pad is silence that this adapter has added to the audio, in ms on the provider's clock.
 type pad struct{ at, length int64 }
 
 // padList converts the provider's audio clock, which counts the added silence,
@@ -46,9 +45,8 @@ func (p *padList) caller(ms int64) int64 {
 	return max(ms-added, 0)
 }
 
-// pause ends a phrase that the user may have begun. The provider works on the audio
-// clock, so it detects the end of a phrase only in the silence
-// after it, which a muted microphone does not send.
+// pause ends a phrase that the user may have begun. The provider works on the audio clock, so it detects the end of a
+// phrase only in the silence after it, which a muted microphone does not send.
 func (c *conn) pause() error {
 	if c.manual || c.sent.sincePause == 0 {
 		return nil

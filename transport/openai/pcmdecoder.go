@@ -16,8 +16,7 @@ type pcmDecoder struct {
 	carry     oddByte
 }
 
-// oddByte is the half sample at the end of a piece of audio: it belongs to the next
-// piece of the same item.
+// oddByte is the half sample at the end of a piece of audio: it belongs to the next piece of the same item.
 type oddByte struct {
 	of   *spokenItem // nil between items
 	half byte
@@ -42,9 +41,8 @@ func (d *pcmDecoder) release() {
 	d.buf = nil
 }
 
-// decode decodes delta into a buffer of its own, so that the frame is unchanged if delta
-// is not base64 (ok is then false). The event is nil if there is nothing to play: no whole
-// sample, or an item that has ended.
+// decode decodes delta into a buffer of its own, so that the frame is unchanged if delta is not base64 (ok is then
+// false). The event is nil if there is nothing to play: no whole sample, or an item that has ended.
 func (d *pcmDecoder) decode(it *spokenItem, delta []byte) (ev transport.Event, ok bool) {
 	if d.buf == nil {
 		d.buf = pcmPool.Get().(*pcmBuf)

@@ -66,9 +66,8 @@ func (c *conn) expectUpdate(event string) {
 	c.updates = append(c.updates, event)
 }
 
-// onSessionUpdated confirms the oldest update, because the provider handles them in order and
-// names none. It takes over the rate of the model's speech; the rate of the user's cannot change while the
-// connection is open.
+// onSessionUpdated confirms the oldest update, because the provider handles them in order and names none. It takes over
+// the rate of the model's speech; the rate of the user's cannot change while the connection is open.
 func (c *conn) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	in, out, err := ev.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {
@@ -90,8 +89,7 @@ func (c *conn) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	return nil
 }
 
-// updateRefused reports whether an error with that event_id is the answer to an update, which then
-// no longer waits.
+// updateRefused reports whether an error with that event_id is the answer to an update, which then no longer waits.
 func (c *conn) updateRefused(eventID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

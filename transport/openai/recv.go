@@ -150,9 +150,8 @@ func (c *conn) aside(frame func() ([]byte, error)) {
 	}
 }
 
-// writeAside is aside for a caller that holds mu, on a connection that has not ended. A
-// failure is not returned: the next read of the same socket fails too, and also knows the
-// provider's last words before it closed.
+// writeAside is aside for a caller that holds mu, on a connection that has not ended. A failure is not returned: the
+// next read of the same socket fails too, and also knows the provider's last words before it closed.
 func (c *conn) writeAside(frame func() ([]byte, error)) {
 	c.later.Go(func() {
 		if err := c.writeFrame(frame()); err != nil {

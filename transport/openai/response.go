@@ -66,8 +66,7 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	return nil
 }
 
-// mute hides the later events of a response from the caller, because another response has
-// taken its place.
+// mute hides the later events of a response from the caller, because another response has taken its place.
 func (c *conn) mute(response string) {
 	if response == "" {
 		return
@@ -192,8 +191,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	return nil
 }
 
-// giveOwedCalls emits the calls of a completed response for which no output_item.done
-// came.
+// giveOwedCalls emits the calls of a completed response for which no output_item.done came.
 func (c *conn) giveOwedCalls(output []outputItem) {
 	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {
@@ -209,8 +207,7 @@ func (c *conn) giveOwedCalls(output []outputItem) {
 	}
 }
 
-// responseEnd maps the status; an unknown status counts as completed, because
-// nothing indicates a failure.
+// responseEnd maps the status; an unknown status counts as completed, because nothing indicates a failure.
 func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transport.Error) {
 	switch ev.Response.Status {
 	case "cancelled":

@@ -15,8 +15,7 @@ type responseState struct {
 	muted     []string // responses whose later events are hidden from the caller, oldest first
 }
 
-// unnamedPrefix is the prefix of made-up ids, for responses without a readable id from the
-// provider.
+// unnamedPrefix is the prefix of made-up ids, for responses without a readable id from the provider.
 const unnamedPrefix = "unnamed_"
 
 // start makes a response the active one and returns its id for the caller.
@@ -29,9 +28,8 @@ func (r *responseState) start(id string) string {
 	return id
 }
 
-// endOf returns the response that a response.done ends: its id for the caller, and the id
-// that the provider used when it began. An unreadable id, here or there,
-// means the active response.
+// endOf returns the response that a response.done ends: its id for the caller, and the id that the provider used when
+// it began. An unreadable id, here or there, means the active response.
 func (r *responseState) endOf(id string) (reported, began string) {
 	switch unnamed := strings.HasPrefix(r.answering, unnamedPrefix); {
 	case unnamed:

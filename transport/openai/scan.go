@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// The two names of the event with the model's speech: GA, and the beta name
-// that some compatible servers still use.
+// The two names of the event with the model's speech: GA, and the beta name that some compatible servers still use.
 const (
 	typeAudioDelta     = "response.output_audio.delta"
 	typeAudioDeltaBeta = "response.audio.delta"
@@ -40,12 +39,10 @@ type verdict uint8
 const (
 	// scanUnsure: something unusual; only the typed path can decode this frame.
 	scanUnsure verdict = iota
-	// scanAudio: a flat and well-formed audio event with all the needed members.
-	// The characters of delta are not checked: decoding does that, and if it
-	// fails the typed path must decode the frame.
+	// scanAudio: a flat and well-formed audio event with all the needed members. The characters of delta are not
+	// checked: decoding does that, and if it fails the typed path must decode the frame.
 	scanAudio
-	// scanOther: an event of the type found, which is not audio. The rest of the
-	// frame was not read.
+	// scanOther: an event of the type found, which is not audio. The rest of the frame was not read.
 	scanOther
 )
 
@@ -193,9 +190,8 @@ func plainString(b []byte, i int) ([]byte, int, bool) {
 	return nil, i, false
 }
 
-// specialBytes marks, in the top bit of each byte of w, a quote, a backslash, a
-// control character and a byte over 0x7E. Only the lowest mark is reliable: a
-// borrow runs upwards and may set wrong marks above it.
+// specialBytes marks, in the top bit of each byte of w, a quote, a backslash, a control character and a byte over 0x7E.
+// Only the lowest mark is reliable: a borrow runs upwards and may set wrong marks above it.
 func specialBytes(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ ones*'"'
@@ -207,8 +203,7 @@ func specialBytes(w uint64) uint64 {
 	return found & tops
 }
 
-// skipScalar skips a plain string, a whole number without sign or leading
-// zeros, or a literal.
+// skipScalar skips a plain string, a whole number without sign or leading zeros, or a literal.
 func skipScalar(b []byte, i int) (int, bool) {
 	if i >= len(b) {
 		return i, false

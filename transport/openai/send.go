@@ -111,8 +111,7 @@ func (c *conn) startActivity() error {
 	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
 }
 
-// endActivity commits the turn, or drops it if it is empty: the provider refuses to commit less than 100 ms of
-// audio.
+// endActivity commits the turn, or drops it if it is empty: the provider refuses to commit less than 100 ms of audio.
 func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 	if !c.manual {
 		return nil

@@ -9,13 +9,11 @@ import (
 // How long something is held back for an event from the provider that may never come.
 // Each duration is a row of the sequencer's table.
 const (
-	// createPatience: for response.created or a refusal. Both have been seen to come
-	// within half a second.
+	// createPatience: for response.created or a refusal. Both have been seen to come within half a second.
 	createPatience = 5 * time.Second
 	// cancelPatience: for the response.done of a cancelled response.
 	cancelPatience = 3 * time.Second
-	// silencePatience: for any event of an active response while a request
-	// waits for its end.
+	// silencePatience: for any event of an active response while a request waits for its end.
 	silencePatience = 5 * time.Second
 )
 
@@ -46,8 +44,7 @@ func (r request) join(other request) request {
 
 // create is one response.create that was sent.
 type create struct {
-	// event is its event_id, which an error repeats, and its label: the metadata that
-	// the response carries.
+	// event is its event_id, which an error repeats, and its label: the metadata that the response carries.
 	event string
 	request
 	at time.Time // when it was sent
@@ -114,8 +111,7 @@ type sequencer struct {
 	events    int
 }
 
-// ask takes a request and returns what to send now, if anything. progress is the number of
-// response events so far.
+// ask takes a request and returns what to send now, if anything. progress is the number of response events so far.
 func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
 	s.expire(now)
 	if s.wait != nil {
@@ -201,8 +197,7 @@ func (s *sequencer) abandon() {
 	s.busy, s.active, s.cancel, s.last = false, "", false, nil
 }
 
-// changed records that the conversation has new input: the answers to requests given up
-// before are no longer wanted.
+// changed records that the conversation has new input: the answers to requests given up before are no longer wanted.
 func (s *sequencer) changed() {
 	s.input = true
 	s.outdate()
@@ -261,8 +256,7 @@ func (s *sequencer) origin(label string) (*create, *lateCreate) {
 		return ours, nil
 	}
 	if !s.labels && len(s.late) > 0 && (!s.input || !s.late[0].stale) {
-		// The server repeats no labels. Without new input, this is the answer
-		// to the earlier request.
+		// The server repeats no labels. Without new input, this is the answer to the earlier request.
 		label = s.late[0].event
 	}
 	return nil, s.takeLate(label)
@@ -292,8 +286,7 @@ func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	return s.next(now)
 }
 
-// refused records an error event. absorbed means that it has been handled and need not be
-// reported.
+// refused records an error event. absorbed means that it has been handled and need not be reported.
 func (s *sequencer) refused(event, code string, now time.Time) (send *create, absorbed bool) {
 	s.expire(now)
 	var ours *create

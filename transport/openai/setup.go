@@ -14,8 +14,7 @@ import (
 // maxSetupEvents bounds how many events may come before the setup is answered.
 const maxSetupEvents = 1000
 
-// setUp waits for session.created, sends update and waits for session.updated. ctx
-// limits all of it.
+// setUp waits for session.created, sends update and waits for session.updated. ctx limits all of it.
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error {
 		awaited := *c.awaited.Load()

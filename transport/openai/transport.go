@@ -53,8 +53,7 @@ import (
 // readLimit bounds one frame from the provider, in bytes.
 const readLimit = 4 << 20
 
-// Transport opens Realtime connections. It is immutable after New and may be used
-// concurrently.
+// Transport opens Realtime connections. It is immutable after New and may be used concurrently.
 type Transport struct {
 	opts   Options
 	ep     endpoint
@@ -226,9 +225,8 @@ func (t *Transport) Refuses(model string) bool {
 	return t.own() && otherModels.MatchString(model) && !strings.Contains(model, "realtime")
 }
 
-// voices are the built-in voices of the Realtime API (openai-go v3.95, type
-// RealtimeAudioConfigOutputVoiceString2, read 2026-11-20), the default one first. A custom
-// voice is named by its own id.
+// voices are the built-in voices of the Realtime API (openai-go v3.95, type RealtimeAudioConfigOutputVoiceString2, read
+// 2026-11-20), the default one first. A custom voice is named by its own id.
 var voices = []string{"alloy", "ash", "ballad", "coral", "echo", "sage", "shimmer", "verse", "marin", "cedar"}
 
 // secondVoice is the default of the second generation, according to its session.created.
