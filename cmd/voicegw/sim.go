@@ -28,7 +28,7 @@ type simFlags struct {
 	TLSKey         string         `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
 	Speed          float64        `key:"sim.speed" help:"Speech per second, in s; 0: as the provider, -1: all at once." placeholder:"N"`
 	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0: as the provider." placeholder:"MS"`
-	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to first audio, in ms; 0: as the provider, -1: never." placeholder:"MS"`
+	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to first audio; 0: as the provider, -1: never." placeholder:"MS"`
 	Fault          []string       `help:"A fault like \"at: turn, n: 2, do: deaf\", or a name for every setup; repeatable." sep:"none"`
 	ConnectionLife time.Duration  `help:"Age at which connections end; 0: as the provider, -1s: never." placeholder:"TIME"`
 	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end; 0: as the model, -1s: never." placeholder:"TIME"`
