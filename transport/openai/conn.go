@@ -95,7 +95,7 @@ func (c *conn) Info() transport.Info { return c.info }
 
 // Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
-	c.end(c.fault("close", transport.KindClosed, "", errClosed))
+	c.end(c.t.fault("close", transport.KindClosed, "", errClosed))
 	c.keepalive.stop()
 	c.mu.Lock()
 	if c.late != nil {
@@ -178,22 +178,17 @@ func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 		if cause := context.Cause(ctx); !errors.Is(cause, err) {
 			err = fmt.Errorf("%w: %w", err, cause)
 		}
-		return c.fault(op, transport.KindClosed, "", err)
+		return c.t.fault(op, transport.KindClosed, "", err)
 	})
 }
 
-// fault makes a transport.Error without the key.
-func (c *conn) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
-	return c.t.fault(op, kind, code, err)
-}
-
 // providerText is the provider's error message, for the log.
-func (c *conn) providerText(kind, message, param string) error {
+func (t *Transport) providerText(kind, message, param string) error {
 	s := kind + ": " + message
 	if param != "" {
 		s += " (" + param + ")"
 	}
-	return errors.New(c.t.redact.text(s))
+	return errors.New(t.redact.text(s))
 }
 
 // readFrame waits for the next data frame, text or binary. The frame is valid until the next
@@ -235,5 +230,5 @@ func (c *conn) readError(op string, err error) *transport.Error {
 		// The provider gave the reason before; the close code only ends the connection.
 		kind, code = doom.Kind, doom.Code
 	}
-	return c.fault(op, kind, code, err)
+	return c.t.fault(op, kind, code, err)
 }

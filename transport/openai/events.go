@@ -19,14 +19,17 @@ const (
 // eventRow describes how one type of server event is handled, or why it is ignored.
 type eventRow struct {
 	// handle handles an event of the row's type. Its error ends the connection.
-	handle func(c *conn, eventType string, frame []byte) *transport.Error
+	handle func(c handler, eventType string, frame []byte) *transport.Error
 	name   string // the event's type
 	why    string
 }
 
+// handler handles the events of a connection.
+type handler struct{ *conn }
+
 // decode makes a handler from a function on a concrete event type.
-func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
-	return eventRow{handle: func(c *conn, eventType string, frame []byte) *transport.Error {
+func decode[T any](take func(handler, *T) *transport.Error) eventRow {
+	return eventRow{handle: func(c handler, eventType string, frame []byte) *transport.Error {
 		var ev T
 		if !c.parse(eventType, frame, &ev) {
 			return nil
@@ -55,35 +58,35 @@ func ignore(why string) eventRow { return eventRow{why: why} }
 // eventRows lists every server event of the Realtime API (openai-go v3.95, read 2026-11-20), and the beta names that
 // compatible servers still use. A type that is missing here is counted and skipped.
 var eventRows = named(map[string]eventRow{
-	typeError:          decode((*conn).onError),
-	typeSessionUpdated: decode((*conn).onSessionUpdated),
+	typeError:          decode(handler.onError),
+	typeSessionUpdated: decode(handler.onSessionUpdated),
 
-	"input_audio_buffer.speech_started": decode((*conn).onSpeechStarted),
-	"input_audio_buffer.speech_stopped": decode((*conn).onSpeechStopped),
-	"input_audio_buffer.committed":      decode((*conn).onCommitted),
+	"input_audio_buffer.speech_started": decode(handler.onSpeechStarted),
+	"input_audio_buffer.speech_stopped": decode(handler.onSpeechStopped),
+	"input_audio_buffer.committed":      decode(handler.onCommitted),
 
-	"conversation.item.truncated":                           decode((*conn).onTruncated),
-	"conversation.item.input_audio_transcription.delta":     decode((*conn).onUserDelta),
-	"conversation.item.input_audio_transcription.completed": decode((*conn).onUserDone),
-	"conversation.item.input_audio_transcription.failed":    decode((*conn).onUserFailed),
+	"conversation.item.truncated":                           decode(handler.onTruncated),
+	"conversation.item.input_audio_transcription.delta":     decode(handler.onUserDelta),
+	"conversation.item.input_audio_transcription.completed": decode(handler.onUserDone),
+	"conversation.item.input_audio_transcription.failed":    decode(handler.onUserFailed),
 
-	"response.created":                       decode((*conn).onResponseCreated),
-	"response.done":                          decode((*conn).onResponseDone),
-	"response.output_item.done":              decode((*conn).onOutputItemDone),
-	"response.function_call_arguments.done":  decode((*conn).onArgumentsDone),
-	typeAudioDelta:                           decode((*conn).onAudioDelta),
-	"response.output_audio.done":             decode((*conn).onAudioDone),
-	"response.output_audio_transcript.delta": decode((*conn).onAssistantDelta),
-	"response.output_audio_transcript.done":  decode((*conn).onAssistantDone),
-	"response.output_text.delta":             decode((*conn).onAssistantDelta),
-	"response.output_text.done":              decode((*conn).onAssistantDone),
+	"response.created":                       decode(handler.onResponseCreated),
+	"response.done":                          decode(handler.onResponseDone),
+	"response.output_item.done":              decode(handler.onOutputItemDone),
+	"response.function_call_arguments.done":  decode(handler.onArgumentsDone),
+	typeAudioDelta:                           decode(handler.onAudioDelta),
+	"response.output_audio.done":             decode(handler.onAudioDone),
+	"response.output_audio_transcript.delta": decode(handler.onAssistantDelta),
+	"response.output_audio_transcript.done":  decode(handler.onAssistantDone),
+	"response.output_text.delta":             decode(handler.onAssistantDelta),
+	"response.output_text.done":              decode(handler.onAssistantDone),
 
-	typeAudioDeltaBeta:                decode((*conn).onAudioDelta),
-	"response.audio.done":             decode((*conn).onAudioDone),
-	"response.audio_transcript.delta": decode((*conn).onAssistantDelta),
-	"response.audio_transcript.done":  decode((*conn).onAssistantDone),
-	"response.text.delta":             decode((*conn).onAssistantDelta),
-	"response.text.done":              decode((*conn).onAssistantDone),
+	typeAudioDeltaBeta:                decode(handler.onAudioDelta),
+	"response.audio.done":             decode(handler.onAudioDone),
+	"response.audio_transcript.delta": decode(handler.onAssistantDelta),
+	"response.audio_transcript.done":  decode(handler.onAssistantDone),
+	"response.text.delta":             decode(handler.onAssistantDelta),
+	"response.text.done":              decode(handler.onAssistantDone),
 
 	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
 	"conversation.created": ignore("beta and xAI; holds only an id"),
@@ -100,7 +103,7 @@ var eventRows = named(map[string]eventRow{
 	"conversation.item.deleted":   ignore("never asked for"),
 	"conversation.item.input_audio_transcription.segment": ignore("speakers are not told apart"),
 
-	"response.output_item.added":             decode((*conn).onOutputItemAdded),
+	"response.output_item.added":             decode(handler.onOutputItemAdded),
 	"response.content_part.added":            ignore("empty"),
 	"response.content_part.done":             ignore("the transcript's done carries the same"),
 	"response.function_call_arguments.delta": ignore("a call is given whole"),
@@ -130,7 +133,7 @@ func named(rows map[string]eventRow) map[string]eventRow {
 
 // onError handles an error event: the sequencer absorbs some, a fatal one ends the connection, and any other becomes
 // a Problem.
-func (c *conn) onError(ev *event) *transport.Error {
+func (c handler) onError(ev *event) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
 	send, absorbed := c.seq.refused(e.EventID, e.Code, time.Now())
@@ -150,7 +153,7 @@ func (c *conn) onError(ev *event) *transport.Error {
 	case op == opUpdate && !updating && !fatal:
 		kind = transport.KindIgnore // nothing waits for this update any more
 	}
-	err := c.reported(cmp.Or(op, "recv"), kind, e)
+	err := c.t.reported(cmp.Or(op, "recv"), kind, e)
 	switch {
 	case fatal:
 		return err
@@ -162,12 +165,12 @@ func (c *conn) onError(ev *event) *transport.Error {
 	return nil
 }
 
-func (c *conn) onSpeechStarted(ev *event) *transport.Error {
+func (c handler) onSpeechStarted(ev *event) *transport.Error {
 	c.events.add(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
 	return nil
 }
 
-func (c *conn) onSpeechStopped(ev *event) *transport.Error {
+func (c handler) onSpeechStopped(ev *event) *transport.Error {
 	c.changed()
 	c.events.add(transport.SpeechStopped{
 		Item:    ev.ItemID,
@@ -205,7 +208,7 @@ func (c *conn) callerClock(ms int64) int64 {
 	return c.pads.caller(ms)
 }
 
-func (c *conn) onCommitted(ev *event) *transport.Error {
+func (c handler) onCommitted(ev *event) *transport.Error {
 	c.changed()
 	c.events.add(transport.InputCommitted{Item: ev.ItemID})
 	return nil
@@ -218,44 +221,44 @@ func (c *conn) truncated() {
 	}
 }
 
-func (c *conn) onTruncated(ev *event) *transport.Error {
+func (c handler) onTruncated(ev *event) *transport.Error {
 	c.truncated()
 	c.events.add(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 	return nil
 }
 
-func (c *conn) onUserDelta(ev *event) *transport.Error {
+func (c handler) onUserDelta(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
 // onUserDone emits the final text. Its usage belongs to another model: see the package comment.
-func (c *conn) onUserDone(ev *event) *transport.Error {
+func (c handler) onUserDone(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
 // onUserFailed makes the item's text so far final, so that nothing waits for the rest.
-func (c *conn) onUserFailed(ev *event) *transport.Error {
+func (c handler) onUserFailed(ev *event) *transport.Error {
 	c.events.add(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
-	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
-		c.providerText("transcription", ev.Error.Message, ev.Error.Param))})
+	c.events.add(transport.TranscriptFailed{Item: ev.ItemID, Err: c.t.fault("recv", transport.KindRefused, ev.Error.Code,
+		c.t.providerText("transcription", ev.Error.Message, ev.Error.Param))})
 	return nil
 }
 
-func (c *conn) onAssistantDelta(ev *event) *transport.Error {
+func (c handler) onAssistantDelta(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
 // onAssistantDone handles the complete text of an answer, spoken or written.
-func (c *conn) onAssistantDone(ev *event) *transport.Error {
+func (c handler) onAssistantDone(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, cmp.Or(ev.Transcript, ev.Text), true)
 	return nil
 }
 
 // speak is transcribe for the model's words, unless its response is hidden from the caller.
-func (c *conn) speak(response, item string, part int64, text string, final bool) {
+func (c handler) speak(response, item string, part int64, text string, final bool) {
 	response = cmp.Or(response, c.response.answering)
 	if !c.response.isMuted(response) {
 		c.transcribe(c.itemOr(item, response), transport.RoleAssistant, part, text, final)
@@ -263,7 +266,7 @@ func (c *conn) speak(response, item string, part int64, text string, final bool)
 }
 
 // transcribe takes a delta, or the final text of one content part, and emits the whole text of the item.
-func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
+func (c handler) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	var whole string
 	var ok bool
 	if final {
@@ -279,7 +282,7 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 }
 
 // onAudioDelta is the slow path of audio: for frames in a form that the scanner does not handle.
-func (c *conn) onAudioDelta(ev *event) *transport.Error {
+func (c handler) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
 	response := cmp.Or(ev.ResponseID, c.response.answering)
 	item := c.itemOr(ev.ItemID, response)
@@ -298,7 +301,7 @@ func (c *conn) onAudioDelta(ev *event) *transport.Error {
 	return nil
 }
 
-func (c *conn) onAudioDone(ev *event) *transport.Error {
+func (c handler) onAudioDone(ev *event) *transport.Error {
 	if it := c.items.byID[c.itemOr(ev.ItemID, cmp.Or(ev.ResponseID, c.response.answering))]; it != nil {
 		c.endAudio(it)
 	}

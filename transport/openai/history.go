@@ -164,7 +164,7 @@ func (c *conn) remember(ctx context.Context, items []pastItem) *transport.Error 
 	ctx, cancel := context.WithTimeout(ctx, historyPatience)
 	defer cancel()
 	late := func() *transport.Error {
-		return c.fault(transport.OpHistory, contextKind(ctx), "history_unconfirmed", errHistoryLate)
+		return c.t.fault(transport.OpHistory, contextKind(ctx), "history_unconfirmed", errHistoryLate)
 	}
 	stop := c.watch(ctx, late)
 	err := c.sendHistory(items)

@@ -51,7 +51,7 @@ func (k *keepalive) turn() {
 		k.heard, k.at = signs, time.Now()
 	}
 	if time.Since(k.at) >= pongTimeout {
-		k.c.end(k.c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
+		k.c.end(k.c.t.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
 		return
 	}
 	// signs shows whether an answer comes; the result of this ping does not matter.

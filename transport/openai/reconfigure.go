@@ -68,13 +68,13 @@ func (c *conn) expectUpdate(event string) {
 
 // onSessionUpdated confirms the oldest update, because the provider handles them in order and names none. It takes over
 // the rate of the model's speech; the rate of the user's cannot change while the connection is open.
-func (c *conn) onSessionUpdated(ev *sessionEvent) *transport.Error {
+func (c handler) onSessionUpdated(ev *sessionEvent) *transport.Error {
 	in, out, err := ev.rates(c.info.InputRate, c.speech.rate)
 	if err == nil && in != c.info.InputRate {
 		err = fmt.Errorf("%w: its input has changed to %d Hz", errFormat, in)
 	}
 	if err != nil {
-		return c.fault("recv", transport.KindRetry, codeAudioFormat, err)
+		return c.t.fault("recv", transport.KindRetry, codeAudioFormat, err)
 	}
 	c.speech.rate = out
 	c.mu.Lock()

@@ -26,7 +26,7 @@ func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 		return nil, final
 	}
 	if c.events.len() > maxEvents {
-		return nil, c.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
+		return nil, c.t.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
 	}
 	return c.events.next(), nil
 }
@@ -73,7 +73,7 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	if v == scanOther {
 		row, known = eventRows[string(s.eventType)]
 	} else {
-		row, known = eventRows[c.slowType(frame)]
+		row, known = eventRows[slowType(frame)]
 	}
 	if v == scanOther && bytes.HasPrefix(s.eventType, responsePrefix) {
 		c.progress.Add(1)
@@ -82,7 +82,7 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 		c.skip(frame, known)
 		return nil
 	}
-	return row.handle(c, row.name, frame)
+	return row.handle(handler{c}, row.name, frame)
 }
 
 // skip counts a frame that is ignored.
@@ -93,7 +93,7 @@ func (c *conn) skip(frame []byte, known bool) {
 		}
 		return
 	}
-	eventType := c.slowType(frame)
+	eventType := slowType(frame)
 	if eventType == "" {
 		c.malformed.Add(1)
 		return
@@ -115,15 +115,15 @@ func (c *conn) logUnknown(eventType string) {
 }
 
 // typeOf returns the type of a frame; empty if it has none.
-func (c *conn) typeOf(frame []byte) string {
+func typeOf(frame []byte) string {
 	if s, v := scanFrame(frame); v != scanUnsure {
 		return string(s.eventType)
 	}
-	return c.slowType(frame)
+	return slowType(frame)
 }
 
 // slowType is typeOf with encoding/json; empty for a frame that it refuses.
-func (c *conn) slowType(frame []byte) string {
+func slowType(frame []byte) string {
 	var ev struct {
 		Type string `json:"type"`
 	}

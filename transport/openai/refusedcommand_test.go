@@ -37,7 +37,7 @@ func TestRefusedCommands(t *testing.T) {
 		if c.truncates {
 			c1.truncates.Add(1)
 		}
-		if err := c1.onError(&event{Error: c.err}); err != nil {
+		if err := (handler{c1}).onError(&event{Error: c.err}); err != nil {
 			t.Errorf("%s: the connection ends: %v", name, err)
 			continue
 		}

@@ -32,7 +32,7 @@ func (o *outputItem) call() (finishedCall, bool) {
 	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
 }
 
-func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
+func (c handler) onResponseCreated(ev *responseEvent) *transport.Error {
 	id := ev.Response.ID
 	var stale bool
 	var over []string
@@ -67,7 +67,7 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 }
 
 // mute hides the later events of a response from the caller, because another response has taken its place.
-func (c *conn) mute(response string) {
+func (c handler) mute(response string) {
 	if response == "" {
 		return
 	}
@@ -81,7 +81,7 @@ func (c *conn) mute(response string) {
 
 // onOutputItemAdded reports that the model thinks, until its response is over or has something to say. Of any
 // other item, its done says the same and more.
-func (c *conn) onOutputItemAdded(ev *event) *transport.Error {
+func (c handler) onOutputItemAdded(ev *event) *transport.Error {
 	if ev.Item.Type == itemReasoning && c.response.answering != "" && !c.response.isMuted(ev.ResponseID) {
 		c.response.thinks = true
 		c.events.add(transport.Interaction{InProgress: true})
@@ -92,7 +92,7 @@ func (c *conn) onOutputItemAdded(ev *event) *transport.Error {
 }
 
 // thought reports that the model no longer thinks.
-func (c *conn) thought() {
+func (c handler) thought() {
 	if c.response.thinks {
 		c.response.thinks = false
 		c.events.add(transport.Interaction{})
@@ -104,7 +104,7 @@ const itemReasoning = "reasoning"
 
 // onOutputItemDone emits a completed call. It is this event that counts and not
 // arguments.done, because only here does the provider report that the call was not cut off.
-func (c *conn) onOutputItemDone(ev *event) *transport.Error {
+func (c handler) onOutputItemDone(ev *event) *transport.Error {
 	call, ok := ev.Item.call()
 	switch {
 	case !ok || c.response.isMuted(ev.ResponseID):
@@ -118,7 +118,7 @@ func (c *conn) onOutputItemDone(ev *event) *transport.Error {
 
 // onArgumentsDone keeps the call for servers that never send output_item.done: it is then
 // decided at the response's end.
-func (c *conn) onArgumentsDone(ev *event) *transport.Error {
+func (c handler) onArgumentsDone(ev *event) *transport.Error {
 	if ev.Name != "" && !c.response.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
 	}
@@ -126,7 +126,7 @@ func (c *conn) onArgumentsDone(ev *event) *transport.Error {
 }
 
 // giveCall emits a call, unless it was emitted before.
-func (c *conn) giveCall(call finishedCall) {
+func (c handler) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
 	}
@@ -143,7 +143,7 @@ func (c *conn) giveCall(call finishedCall) {
 
 // onResponseDone emits the rest of the response, then its usage, then its
 // end; then it sends the request that waited for this response.
-func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
+func (c handler) onResponseDone(ev *responseEvent) *transport.Error {
 	r := &ev.Response
 	if r.ID == c.response.lastDone && r.ID != "" {
 		return nil // a repeated event
@@ -192,7 +192,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 }
 
 // giveOwedCalls emits the calls of a completed response for which no output_item.done came.
-func (c *conn) giveOwedCalls(output []outputItem) {
+func (c handler) giveOwedCalls(output []outputItem) {
 	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {
 			if call, ok := output[i].call(); ok && call.whole() == whole {
@@ -208,7 +208,7 @@ func (c *conn) giveOwedCalls(output []outputItem) {
 }
 
 // responseEnd maps the status; an unknown status counts as completed, because nothing indicates a failure.
-func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transport.Error) {
+func (c handler) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transport.Error) {
 	switch ev.Response.Status {
 	case "cancelled":
 		return transport.ResponseInterrupted, nil
@@ -217,17 +217,17 @@ func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transp
 		if kind == 0 {
 			kind = transport.KindRefused
 		}
-		return transport.ResponseIncomplete, c.fault("response", kind, ev.Response.StatusDetails.Reason, errIncomplete)
+		return transport.ResponseIncomplete, c.t.fault("response", kind, ev.Response.StatusDetails.Reason, errIncomplete)
 	case "failed":
 		e := &ev.Response.StatusDetails.Error
 		if *e == (errorValue{}) {
-			return transport.ResponseFailed, c.fault("response", transport.KindServer, "", errNoReason)
+			return transport.ResponseFailed, c.t.fault("response", transport.KindServer, "", errNoReason)
 		}
 		kind := transport.KindOfCode(e.Code, e.Type)
 		if kind == 0 {
 			kind = transport.KindServer // the request may succeed: the attempts are bounded
 		}
-		err := c.reported("response", kind, e)
+		err := c.t.reported("response", kind, e)
 		err.Code = cmp.Or(e.Code, e.Type)
 		return transport.ResponseFailed, err
 	default:

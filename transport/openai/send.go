@@ -29,7 +29,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, errCommand), errors.Is(err, errEncode):
-		return c.fault("send", transport.KindInvalid, "", err)
+		return c.t.fault("send", transport.KindInvalid, "", err)
 	}
 	return c.readError("send", err)
 }

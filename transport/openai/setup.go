@@ -18,7 +18,7 @@ const maxSetupEvents = 1000
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error {
 		awaited := *c.awaited.Load()
-		return c.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"),
+		return c.t.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"),
 			fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
 	}
 	c.awaits(typeSessionCreated)
@@ -63,7 +63,7 @@ const codeAudioFormat = "audio_format"
 func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
 	in, out, err := ev.rates(sampleRate, sampleRate)
 	if err != nil {
-		return c.fault("setup", transport.KindInvalid, codeAudioFormat, err)
+		return c.t.fault("setup", transport.KindInvalid, codeAudioFormat, err)
 	}
 	c.info.InputRate, c.info.OutputRate = in, out
 	c.speech.rate, c.speech.announced = out, out
@@ -91,7 +91,7 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 		if err != nil {
 			return c.readError("setup", fmt.Errorf("the connection ended before %s: %w", wanted[0], err))
 		}
-		switch eventType := c.typeOf(frame); {
+		switch eventType := typeOf(frame); {
 		case slices.Contains(wanted, eventType):
 			if last(eventType, frame) {
 				return nil
@@ -105,7 +105,7 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 			c.malformed.Add(1)
 		}
 	}
-	return c.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
+	return c.t.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"),
 		fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
 }
 
@@ -143,12 +143,12 @@ func (c *conn) setupRefused(e *errorValue) *transport.Error {
 	if kind == 0 {
 		kind = transport.KindInvalid
 	}
-	return c.reported("setup", kind, e)
+	return c.t.reported("setup", kind, e)
 }
 
 // reported makes the error that an error object of the provider describes.
-func (c *conn) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
-	err := c.fault(op, kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+func (t *Transport) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
+	err := t.fault(op, kind, e.Code, t.providerText(e.Type, e.Message, e.Param))
 	err.RetryAfter = transport.WaitIn(e.Message)
 	return err
 }

@@ -173,8 +173,8 @@ func TestPads(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := bareConn(t)
 	for i := range 3 * maxTexts {
-		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
-		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
+		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
+		handler{c}.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
 	}
 	if len(c.texts.byID) != maxTexts || len(c.texts.order) != maxTexts {
 		t.Errorf("%d texts are kept", len(c.texts.byID))
@@ -190,13 +190,13 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d spoken items are kept", len(c.items.byID))
 	}
 	for i := range 2 * maxCalls {
-		c.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
+		handler{c}.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
 	}
 	if len(c.seenCalls.seen) != maxCalls || len(c.calls.byName) != maxCalls {
 		t.Errorf("%d and %d calls are kept", len(c.seenCalls.seen), len(c.calls.byName))
 	}
-	c.transcribe("i", transport.RoleUser, -1, "x", false)
-	c.transcribe("i", transport.RoleUser, maxParts, "x", true)
+	handler{c}.transcribe("i", transport.RoleUser, -1, "x", false)
+	handler{c}.transcribe("i", transport.RoleUser, maxParts, "x", true)
 	if n := c.Stats().MalformedEvents; n != 2 {
 		t.Errorf("content parts that no item has: %d counted", n)
 	}
