@@ -219,17 +219,17 @@ func (s *session) handleEarly(now time.Time) *closeError {
 	return nil
 }
 
-func (v *conversation) rememberContent(c *content) {
-	text := c.text()
-	v.usage.text += wire.TextTokens(text)
-	v.usage.images += c.images()
-	if c.Role == "model" {
-		v.takeUnanswered()
-		v.remember("model", text)
+func (c *conversation) rememberContent(in *content) {
+	text := in.text()
+	c.usage.text += wire.TextTokens(text)
+	c.usage.images += in.images()
+	if in.Role == "model" {
+		c.takeUnanswered()
+		c.remember("model", text)
 		return
 	}
 	if text != "" {
-		v.unanswered = append(v.unanswered, text)
+		c.unanswered = append(c.unanswered, text)
 	}
 }
 
