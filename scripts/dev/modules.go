@@ -29,31 +29,45 @@ type module struct {
 
 func byPath(a, b module) int { return strings.Compare(a.Path, b.Path) }
 
-// programModules returns the modules linked into the program, by path.
+// systems are the operating systems of a release's programs, which contain different modules.
+var systems = []string{"linux", "darwin", "windows"}
+
+// programModules returns the modules linked into the program on any system, by path.
 func programModules() ([]module, error) {
-	text, err := goList("-deps", "-json=Module", program)
-	if err != nil {
-		return nil, err
-	}
 	known := make(map[string]module)
+	for _, system := range systems {
+		if err := addModules(known, system); err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(known), byPath), nil
+}
+
+// addModules adds the modules in the program for one system.
+func addModules(known map[string]module, system string) error {
+	text, err := goList(system, "-deps", "-json=Module", program)
+	if err != nil {
+		return err
+	}
 	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
 		var p struct{ Module *module }
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
+			return nil
 		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+			return fmt.Errorf("go list: %w", err)
 		}
 		// A module replaced by a folder is our own code.
 		if m := p.Module; m != nil && !m.Main && m.Replace == nil {
 			known[m.Path] = *m
 		}
 	}
-	return slices.SortedFunc(maps.Values(known), byPath), nil
 }
 
-// goList returns the output of "go list"; the error includes its error output.
-func goList(args ...string) ([]byte, error) {
-	text, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+// goList returns the output of "go list" for a system; the error includes its error output.
+func goList(system string, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Env = append(os.Environ(), "GOOS="+system)
+	text, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("go list: %w: %s", err, failed.Stderr)
 	}
