@@ -66,7 +66,7 @@ func addModules(known map[string]module, system string) error {
 // goList returns the output of "go list" for a system; the error includes its error output.
 func goList(system string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
-	cmd.Env = append(os.Environ(), "GOOS="+system)
+	cmd.Env = append(cmd.Environ(), "GOOS="+system)
 	text, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("go list: %w: %s", err, failed.Stderr)
