@@ -11,11 +11,15 @@ type gatewayTurns struct {
 }
 
 // endsAgain reports whether a message repeats the end of a turn. A gateway repeats it after a takeover if it may not
-// have arrived.
+// have arrived; its snapshot then opens the turn again.
 func (t *gatewayTurns) endsAgain(m protocol.ServerMessage) bool {
 	ended, ok := m.(*protocol.TurnEnded)
-	if !ok || ended.Turn <= t.lastEnded {
-		return ok
+	if !ok {
+		return false
+	}
+	if ended.Turn <= t.lastEnded {
+		delete(t.open, ended.Turn)
+		return true
 	}
 	t.lastEnded = ended.Turn
 	return false

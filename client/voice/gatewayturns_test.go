@@ -19,4 +19,8 @@ func TestTheEndOfATurnCountsOnce(t *testing.T) {
 	if turns.endsAgain(&protocol.TurnStarted{Header: protocol.Header{Turn: 1}}) {
 		t.Error("a turn that begins counts as one that ends again")
 	}
+	turns.open = map[int]bool{104: true} // by a snapshot
+	if !turns.endsAgain(&protocol.TurnEnded{Header: protocol.Header{Turn: 104}}) || len(turns.open) > 0 {
+		t.Errorf("after the snapshot the turns %v are open", turns.open)
+	}
 }
