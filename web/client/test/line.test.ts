@@ -1009,9 +1009,13 @@ describe("turns", () => {
   test("the end of a turn counts once: a gateway that has taken the session over may tell it again", async () => {
     const caller = await Caller.started({}, { resume_token: "t1" });
     FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed" });
-    FakeWebSocket.last.say({ type: "turn.ended", seq: 1005, turn: 1, status: "completed" });
-    FakeWebSocket.last.say({ type: "turn.ended", seq: 1006, turn: 2, status: "completed" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 1005, turn: 1 });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 1006, turn: 1, status: "completed" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 1007, turn: 2 });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 1008, turn: 2, status: "completed" });
     assert.equal(caller.messages.filter((type) => type === "turn.ended").length, 2);
+    // The agent would seem to think until the next turn.
+    assert.equal(caller.messages.filter((type) => type === "turn.started").length, 1);
   });
 });
 

@@ -297,12 +297,12 @@ export class Line {
     if (message.type === "session.started") {
       return; // a repeat from an earlier connection
     }
-    if (message.type === "turn.ended") {
+    if (message.type === "turn.started" || message.type === "turn.ended") {
       const turn = message.turn ?? 0;
       if (turn <= this.#ended) {
-        return; // after a takeover the gateway does not know that this was sent
+        return; // after a takeover the gateway does not know that the end was sent, and repeats the turn
       }
-      this.#ended = turn;
+      this.#ended = message.type === "turn.ended" ? turn : this.#ended;
     }
     this.#note(message);
     this.#handlers.message(message);
