@@ -98,7 +98,7 @@ func (v validator) validateTLS() {
 			"settings of tls.acme.")
 	}
 	if strings.HasPrefix(t.ACME.Directory, "http://") {
-		v.bad("tls.acme.directory", "tls.acme.directory must begin with https://, so that nobody can change the authority's answers.")
+		v.bad("tls.acme.directory", "tls.acme.directory must begin with https://, because others could change the authority's answers.")
 	}
 	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
 		v.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))

@@ -43,7 +43,7 @@ func (s Service) Unanswered(ctx context.Context, err error) error {
 	return Errorf(Transient, err, "%s cannot be reached.", s)
 }
 
-// BrokenOff is the error of an answer whose body ended early, or that of an ended ctx; nil if there is none.
+// BrokenOff returns the error of an answer whose body ended early, the error of an ended ctx, or nil if err is nil.
 func (s Service) BrokenOff(ctx context.Context, err error) error {
 	over, isOver := bounded.As(err)
 	switch {

@@ -129,7 +129,7 @@ var alternate = regexp.MustCompile(`[ ]?/[ ]?-?([0-9]{1,4})$`)
 // maxAlternates bounds the alternates of a number.
 const maxAlternates = 8
 
-// readAlternates reads a number and its alternates, which have as many digits; nil if there are none.
+// readAlternates reads a number and its alternates, which have as many digits. It returns nil without alternates.
 func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	var tails [][2]int // of the digits, from the last backwards
 	head := end

@@ -56,8 +56,8 @@ func (x *Extractor) webAddresses(p *page) []hit[URL] {
 // schemeBytes are the characters of schemes (RFC 3986, section 3.1).
 const schemeBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 
-// webAddress returns the end of the address at an offset, or the offset if there is none. whole is false for an address
-// that is too long.
+// webAddress returns the end of the address at an offset, or the offset itself without an address. whole is false for
+// an address that is too long.
 func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 	word := text[at:]
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
