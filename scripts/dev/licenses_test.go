@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -30,5 +31,19 @@ func TestAModuleWithAnUnknownLicenseIsRefused(t *testing.T) {
 	}
 	if spdx, err := licenseOf(dir); err == nil {
 		t.Errorf("the license is taken for %s", spdx)
+	}
+}
+
+// TestModulesOfEverySystem: the program for Windows contains a module that the others lack, and lacks one of theirs.
+func TestModulesOfEverySystem(t *testing.T) {
+	t.Chdir("../..")
+	modules, err := programModules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"github.com/google/go-tpm", "github.com/prometheus/procfs"} {
+		if !slices.ContainsFunc(modules, func(m module) bool { return m.Path == path }) {
+			t.Errorf("%s is missing", path)
+		}
 	}
 }
