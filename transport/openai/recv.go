@@ -3,7 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-
+	"sync/atomic"
 	"voicegw/transport"
 )
 
@@ -158,4 +158,38 @@ func (c *conn) writeAside(frame func() ([]byte, error)) {
 			c.log.Debug("frame_lost", "provider", c.info.Provider, "error", err)
 		}
 	})
+}
+
+// counters count the unusual frames.
+type counters struct{ malformed, unknowns, slow atomic.Int64 }
+
+// Stats implements transport.Conn.
+func (c *counters) Stats() transport.Stats {
+	return transport.Stats{
+		UnknownEvents: c.unknowns.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
+	}
+}
+
+// eventQueue holds the events of a frame until Recv returns them. One frame produces few.
+type eventQueue struct {
+	pending []transport.Event
+	given   int // number of pending that were returned
+}
+
+func (q *eventQueue) len() int { return len(q.pending) - q.given }
+
+func (q *eventQueue) add(ev transport.Event) { q.pending = append(q.pending, ev) }
+
+// next returns the next event, or nil.
+func (q *eventQueue) next() transport.Event {
+	if q.given == len(q.pending) {
+		if q.given > 0 {
+			clear(q.pending)
+			q.pending, q.given = q.pending[:0], 0
+		}
+		return nil
+	}
+	ev := q.pending[q.given]
+	q.given++
+	return ev
 }
