@@ -15,56 +15,46 @@ import (
 	"voicegw/client/voice"
 )
 
-// Options describe a run.
+// Options describe a run. The flags of voicegw load fill them; zero values have defaults.
 type Options struct {
-	// URL is the gateway's voice endpoint.
-	URL string
-	// Anywhere allows a gateway on another machine.
-	Anywhere bool
-	Plan     ScheduleOptions
-	// Wait is the longest wait for the gateway's /readyz; zero skips the check.
-	Wait time.Duration
-	// Warmup is the length of an unmeasured run before the run; zero means none.
-	Warmup time.Duration
+	URL      string `help:"Voice endpoint of the gateway (${default})." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL"`
+	Anywhere bool   `help:"Allow an address that is not this machine." name:"yes-really"`
 
-	// Script has the turns, ScriptFile its origin, ScriptDir its recordings.
-	Script     *caller.Script
-	ScriptFile string
-	ScriptDir  string
-	// Audio lists WAV files and folders of them, spoken where the script does not care. Without any, the built-in
-	// voice speaks.
-	Audio []string
+	Plan   ScheduleOptions `embed:""`
+	Wait   time.Duration   `help:"Maximum wait for the gateway to be ready." placeholder:"TIME"`
+	Warmup time.Duration   `help:"Time to run before measuring." placeholder:"TIME"`
 
-	// Provider overrides the script's provider, then the gateway's default.
-	Provider string
-	// ProviderDelay is the provider's known delay before it speaks; zero if unknown.
-	ProviderDelay time.Duration
-	// InputRate and OutputRate are in Hz; zero means 16000 and 24000.
-	InputRate, OutputRate int
-	// Frame is the audio in each sent frame, 10 to 200 ms; zero means 20 ms.
-	Frame time.Duration
-	// Drop, Reload and Roam are the intervals at which each caller loses its connection in that manner; zero means
-	// never. Away is the least outage after Drop and Reload.
-	Drop, Reload, Roam, Away time.Duration
-	// ConnectTime bounds a connection attempt, and the session's start after it; zero means 20 s.
-	ConnectTime time.Duration
-	// APIKey is needed by scripts that begin with a ticket, and by gateways that require a key.
-	APIKey string
+	Drop   time.Duration `help:"Interval for dropping each caller's connection without a close." placeholder:"TIME" name:"drop-every"`
+	Reload time.Duration `help:"Interval for leaving like a reloaded page, without buffered audio." placeholder:"TIME" name:"reload-every"`
+	Roam   time.Duration `help:"Interval for replacing each caller's open connection." placeholder:"TIME" name:"roam-every"`
+	Away   time.Duration `help:"Time without a connection after --drop-every and --reload-every." placeholder:"TIME"`
 
-	// PID is the gateway's process on this machine, to measure its resources; zero means none.
-	PID int
-	// Debug is the address of its --debug-listen, such as http://127.0.0.1:6060; may be empty.
-	Debug string
+	// ScriptFile is where Script comes from, ScriptDir the folder of its recordings.
+	ScriptFile    string         `help:"File with the conversation, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE" name:"script"`
+	Script        *caller.Script `kong:"-"`
+	ScriptDir     string         `kong:"-"`
+	Audio         []string       `help:"Speech for turns without audio (default: built-in voice); repeatable." placeholder:"FILE" sep:"none"`
+	Provider      string         `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
+	ProviderDelay time.Duration  `help:"Known delay of the provider's first audio; the report subtracts it." placeholder:"TIME"`
+	Frame         time.Duration  `help:"Audio per frame, from 10ms to 200ms (20ms)." default:"20ms" placeholder:"TIME"`
+	InputRate     int            `help:"Sample rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
+	OutputRate    int            `help:"Sample rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
+	ConnectTime   time.Duration  `help:"Time limit for connecting, and for starting the session (20s)." default:"20s" placeholder:"TIME" name:"timeout"`
+	APIKey        string         `help:"API key, if required; prefer VOICEGW_API_KEY, since other users see flags." placeholder:"KEY"`
 
-	// Audit is the gateway's audit file, compared with the calls that callers saw; may be empty.
-	Audit string
+	// DataDir is for the flag's command, which finds APIKey there.
+	DataDir string `key:"data_dir" help:"Data folder of a gateway on this machine, to read the key that it generated." placeholder:"DIR"`
+
+	PID   int    `help:"Process id of the gateway on this machine, to measure its CPU and memory (Linux)." placeholder:"N" name:"pid"`
+	Debug string `help:"Its --debug-listen, such as http://127.0.0.1:6060, to measure its heap and goroutines." placeholder:"URL"`
+	Audit string `help:"Its audit file, to check that it has the callers' tool calls." placeholder:"FILE"`
 
 	// Program is the program's name and version in the report.
-	Program string
+	Program string `kong:"-"`
 	// Progress, if set, is called every second on the goroutine of Run, also during waits.
-	Progress func(Status)
+	Progress func(Status) `kong:"-"`
 	// Dial replaces the network in tests.
-	Dial func(ctx context.Context, url string) (voice.Conn, error)
+	Dial func(ctx context.Context, url string) (voice.Conn, error) `kong:"-"`
 }
 
 // ErrOptions is wrapped by errors about Options.

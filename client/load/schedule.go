@@ -25,21 +25,17 @@ const (
 // Modes returns all modes.
 func Modes() []Mode { return []Mode{Steady, Ramp, Step, Soak} }
 
-// ScheduleOptions are the options of a schedule.
+// ScheduleOptions are the options of a schedule. Zero values have defaults.
 type ScheduleOptions struct {
-	// Mode defaults to Steady.
-	Mode Mode
-	// Sessions is the maximum number at the same time, at least 1.
-	Sessions int
-	// Ramp is the time in which the sessions begin. Zero means 50 ms for each, but at most half of Duration.
-	Ramp time.Duration
-	// Duration is the length of the run; no turn begins after it. Zero means one pass through the script, in Steady
-	// only.
-	Duration time.Duration
-	// Steps is the number of groups of Step. Zero means 5.
-	Steps int
-	// Call and Rest are the call and rest times of a Soak caller. Zero means 30 s and 2 s.
-	Call, Rest time.Duration
+	Sessions int  `help:"Number of concurrent sessions (10)." default:"10" placeholder:"N" short:"n"`
+	Mode     Mode `help:"Shape of the run: steady, ramp, step or soak (steady)." default:"steady" enum:"steady,ramp,step,soak"`
+	// Without a Duration, Steady is one pass through the script. No turn begins after it.
+	Duration time.Duration `help:"Duration; without it each session runs the script once (steady only)." placeholder:"TIME" short:"d"`
+	// Ramp is at most half of Duration unless set.
+	Ramp  time.Duration `help:"Time over which the sessions start (default: 50 ms each)." placeholder:"TIME"`
+	Steps int           `help:"Steps of --mode step (5)." default:"5" placeholder:"N"`
+	Call  time.Duration `help:"Length of a call in --mode soak (30s)." default:"30s" placeholder:"TIME"`
+	Rest  time.Duration `help:"Pause between calls in --mode soak (2s)." default:"2s" placeholder:"TIME"`
 }
 
 const (
