@@ -1,8 +1,10 @@
 package load_test
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,13 +57,9 @@ func TestThePagesExamples(t *testing.T) {
 // scripts.
 func TestEverythingIsDocumented(t *testing.T) {
 	doc := page(t)
-	names := append([]string(nil), report.OtherNames()...)
-	for _, f := range report.Figures() {
-		names = append(names, f.Definition().Name)
-	}
-	for _, c := range report.Counters() {
-		names = append(names, c.Definition().Name)
-	}
+	var r report.Report
+	r.Measured(report.New(), 0)
+	names := slices.AppendSeq(report.OtherNames(), maps.Keys(r.Definitions))
 	for _, name := range append(names, load.ExampleNames()...) {
 		if !strings.Contains(doc, "`"+name+"`") {
 			t.Errorf("%s is not in docs/load.md", name)

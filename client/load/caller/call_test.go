@@ -103,8 +103,8 @@ func TestLateFramesAreHeard(t *testing.T) {
 			gap time.Duration
 		}{{1, 150 * ms1}, {1, 70 * ms1}, {0, 0}}
 		for i, w := range want {
-			if n, gap := s.c.Underruns(i); n != w.n || gap != w.gap {
-				s.Errorf("with %d ms: %d underruns of %v, want %d of %v", report.Buffers()[i], n, gap, w.n, w.gap)
+			if got := s.report().Sound[i]; got.Underruns != w.n || got.GlitchMS != float64(w.gap.Milliseconds()) {
+				s.Errorf("underruns: %+v, want %d of %v", got, w.n, w.gap)
 			}
 		}
 		s.took(report.BufferNeeded, 150)
@@ -131,9 +131,9 @@ func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
 		g.ends(m, turn)
 	})
 	play(t, "{microphone: false, turns: [{type: hello}, {type: hello again}]}", g, func(s *scene, outcome Outcome) {
-		for i := range 3 {
-			if n, gap := s.c.Underruns(i); n != 0 || gap != 0 {
-				s.Errorf("buffer %d: %d underruns of %v", i, n, gap)
+		for _, sound := range s.report().Sound {
+			if sound.Underruns != 0 || sound.GlitchMS != 0 {
+				s.Errorf("%+v", sound)
 			}
 		}
 		if outcome != Done {
@@ -236,7 +236,7 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 		if got := s.problems(); got != want {
 			s.Errorf("got %s", got)
 		}
-		kept, _, _ := s.c.Problems()
+		kept := s.report().Problems
 		if kept[0].ID != "voice-1" || kept[0].Session != 7 {
 			s.Errorf("it is %+v", kept[0])
 		}
@@ -497,9 +497,9 @@ func TestTheTimeIsUp(t *testing.T) {
 			s.Errorf("outcome %d: said %s\n%s", outcome, got, s.problems())
 		}
 		// The silence between two answers is not a gap in the audio.
-		for i := range 3 {
-			if n, _ := s.c.Underruns(i); n != 0 {
-				s.Errorf("%d underruns", n)
+		for _, sound := range s.report().Sound {
+			if sound.Underruns != 0 {
+				s.Errorf("%+v", sound)
 			}
 		}
 	})
@@ -617,8 +617,8 @@ func TestFailedTurns(t *testing.T) {
 	play(t, "{microphone: false, turns: [{type: hello}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
 		s.ended(outcome, Done, "turn 1: error: no_answer: Say it again. (line 1 of the script)", "turn 1: failed: the turn failed: no_answer: Say it again. (line 1 of the script)")
 		s.counts(map[report.Counter]int64{report.Failed: 1, report.Errors: 1, report.Answered: 0})
-		if s.c.Codes()["no_answer"] != 1 {
-			s.Errorf("codes %v", s.c.Codes())
+		if s.report().Errors["no_answer"] != 1 {
+			s.Errorf("codes %v", s.report().Errors)
 		}
 	})
 	play(t, "{microphone: false, turns: [{type: hello, expect: {error: no_answer}}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
@@ -664,7 +664,7 @@ func TestExpectations(t *testing.T) {
 			s.Error(s.problems())
 		}
 		s.counts(map[report.Counter]int64{report.Expectations: 6, report.Unmet: 0, report.ToolCalls: 2, report.ToolFailures: 1})
-		if got := s.c.Tools(); len(got) != 2 || got[0].Tool != "kb_get" || got[0].Failed != 1 || got[1].Run.Max != 30 {
+		if got := s.report().Tools; len(got) != 2 || got[0].Tool != "kb_get" || got[0].Failed != 1 || got[1].Run.Max != 30 {
 			s.Errorf("tools %+v", got)
 		}
 	})

@@ -294,11 +294,17 @@ func libraryOf(t *testing.T) *voice.Library {
 	return l
 }
 
+// report is the report so far.
+func (s *scene) report() *report.Report {
+	r := &report.Report{}
+	r.Measured(s.c, 0)
+	return r
+}
+
 // problems lists the problems, one per line.
 func (s *scene) problems() string {
-	kept, _, _ := s.c.Problems()
 	var out []string
-	for _, p := range kept {
+	for _, p := range s.report().Problems {
 		if p.Session != 7 || p.Call != 1 {
 			s.Errorf("a problem of somebody else: %+v", p)
 		}

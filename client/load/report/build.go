@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -10,29 +12,29 @@ import (
 func (r *Report) Measured(c *Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
 	r.Figures, r.Counters, r.Definitions = map[string]Summary{}, map[string]int64{}, map[string]string{}
-	for _, f := range Figures() {
-		d := f.Definition()
-		r.Figures[d.Name] = c.Summary(f)
+	for f, d := range figureDefinitions {
+		r.Figures[d.Name] = c.Summary(Figure(f))
 		r.Definitions[d.Name] = d.Meaning
 	}
-	for _, counter := range Counters() {
-		d := counter.Definition()
-		r.Counters[d.Name] = c.Count(counter)
+	for counter, d := range counterDefinitions {
+		r.Counters[d.Name] = c.Count(Counter(counter))
 		r.Definitions[d.Name] = d.Meaning
 	}
 	played := c.Count(PlayedMS)
 	r.Sound = nil
 	for i, buffer := range Buffers() {
-		n, glitch := c.Underruns(i)
-		s := Sound{BufferMS: buffer, Underruns: n, GlitchMS: round(float64(glitch) / float64(time.Millisecond))}
+		n := c.underruns[i].Load()
+		s := Sound{BufferMS: buffer, Underruns: n, GlitchMS: round(float64(c.glitchUS[i].Load()) / 1000)}
 		if played > 0 {
 			s.PerMinute = round(float64(n) * 60_000 / float64(played))
 		}
 		r.Sound = append(r.Sound, s)
 	}
-	r.Tools, r.Errors = c.Tools(), c.Codes()
-	r.Problems, r.MoreProblems, r.Kinds = c.Problems()
-	r.Series, r.Segments = c.Series(), c.Segments(sinceStart)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Tools, r.Errors = c.byUse(), maps.Clone(c.codes)
+	r.Problems, r.MoreProblems, r.Kinds = slices.Clone(c.problems), c.found-int64(len(c.problems)), maps.Clone(c.kinds)
+	r.Series, r.Segments = slices.Clone(c.series), c.steps(sinceStart)
 	r.Invalid = append(r.Invalid, invalid(r.Figures)...)
 }
 

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,20 +25,20 @@ type Collector struct {
 
 	mu       sync.Mutex // guards the following fields
 	codes    map[string]int64
-	problems []Problem
-	more     int64 // problems beyond maxProblems
+	problems []Problem // at most maxProblems
+	found    int64     // all problems
 	kinds    map[Kind]int64
 	tools    map[string]*toolCount
 	series   []Point
-	last     point
+	last     Point // the totals at the last Sample
 	segments []*segment
 }
 
 var bufferSizes = Buffers()
 
 type toolCount struct {
-	calls, failed, repeated int64
-	run                     *histogram
+	ToolSummary
+	run *histogram
 }
 
 // maxTools bounds the tools with their own statistics.
@@ -51,10 +50,10 @@ func New() *Collector {
 		lagNow: newHistogram(), firstNow: newHistogram(),
 		codes: map[string]int64{}, kinds: map[Kind]int64{}, tools: map[string]*toolCount{},
 	}
-	for range Figures() {
+	for range figureDefinitions {
 		c.figures = append(c.figures, newHistogram())
 	}
-	c.counters = make([]atomic.Int64, len(Counters()))
+	c.counters = make([]atomic.Int64, len(counterDefinitions))
 	c.segments = []*segment{{first: newHistogram()}}
 	return c
 }
@@ -89,11 +88,6 @@ func (c *Collector) Underrun(i int, gap time.Duration) {
 	c.glitchUS[i].Add(gap.Microseconds())
 }
 
-// Underruns returns the number and total length of the gaps with buffer i.
-func (c *Collector) Underruns(i int) (n int64, glitch time.Duration) {
-	return c.underruns[i].Load(), time.Duration(c.glitchUS[i].Load()) * time.Microsecond
-}
-
 // Live changes the number of sessions in progress by n.
 func (c *Collector) Live(n int64) { c.live.Add(n) }
 
@@ -117,15 +111,15 @@ func (c *Collector) Tool(name string, ok, repeated bool, run time.Duration) {
 		if len(c.tools) == maxTools {
 			return
 		}
-		t = &toolCount{run: newHistogram()}
+		t = &toolCount{ToolSummary{Tool: name}, newHistogram()}
 		c.tools[name] = t
 	}
-	t.calls++
+	t.Calls++
 	switch {
 	case repeated:
-		t.repeated++
+		t.Repeated++
 	case !ok:
-		t.failed++
+		t.Failed++
 	default:
 		t.run.record(run)
 	}
@@ -141,27 +135,18 @@ type ToolSummary struct {
 	Run Summary `json:"run"`
 }
 
-// Tools returns the calls by tool, the most frequent first.
-func (c *Collector) Tools() []ToolSummary {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// byUse returns the calls by tool, the most frequent first.
+func (c *Collector) byUse() []ToolSummary {
 	var out []ToolSummary
-	for name, t := range c.tools {
-		run := t.run.summary()
-		run.Curve = nil
-		out = append(out, ToolSummary{Tool: name, Calls: t.calls, Failed: t.failed, Repeated: t.repeated, Run: run})
+	for _, t := range c.tools {
+		t.Run = t.run.summary()
+		t.Run.Curve = nil
+		out = append(out, t.ToolSummary)
 	}
 	slices.SortFunc(out, func(a, b ToolSummary) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Tool, b.Tool))
 	})
 	return out
-}
-
-// Codes returns the errors by code.
-func (c *Collector) Codes() map[string]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.codes)
 }
 
 // Buffers returns the jitter buffers for which underruns are counted, in ms.

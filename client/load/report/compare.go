@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"voicegw/internal/textutil"
 )
@@ -51,13 +50,13 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 	}
 	for _, g := range Groups() {
 		group := comparedGroup{Name: g}
-		for _, f := range Figures() {
-			if d := f.Definition(); d.Group == g && !(a.repeats(f) && b.repeats(f)) {
+		for f, d := range figureDefinitions {
+			if d.Group == g && !(a.repeats(Figure(f)) && b.repeats(Figure(f))) {
 				group.Rows = append(group.Rows, compareFigure(d, a.Figures[d.Name], b.Figures[d.Name])...)
 			}
 		}
-		for _, counter := range Counters() {
-			if d := counter.Definition(); d.Group == g && !slices.Contains(quietly, d.Name) {
+		for _, d := range counterDefinitions {
+			if d.Group == g && d.Name != quiet {
 				group.Rows = append(group.Rows, compareCount(d, a.Counters[d.Name], b.Counters[d.Name])...)
 			}
 		}

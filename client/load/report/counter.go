@@ -95,12 +95,3 @@ var (
 
 // Definition returns the counter's definition.
 func (c Counter) Definition() Definition { return counterDefinitions[c] }
-
-// Counters returns all counters in report order.
-func Counters() []Counter {
-	var out []Counter
-	for c := range counterDefinitions {
-		out = append(out, Counter(c))
-	}
-	return out
-}

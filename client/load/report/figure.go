@@ -113,15 +113,6 @@ var (
 // Definition returns the figure's definition.
 func (f Figure) Definition() Definition { return figureDefinitions[f] }
 
-// Figures returns all figures in report order.
-func Figures() []Figure {
-	var out []Figure
-	for f := range figureDefinitions {
-		out = append(out, Figure(f))
-	}
-	return out
-}
-
 // Groups returns the groups in report order.
 func Groups() []Group {
 	return []Group{GroupAnswers, GroupGateway, GroupBargeIn, GroupSound, GroupTools, GroupLosses, GroupSessions,

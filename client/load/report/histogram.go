@@ -107,7 +107,7 @@ func (h *histogram) at(q float64) float64 {
 	if q <= 0 {
 		return milliseconds(h.min)
 	}
-	return min(ms(h.h.ValueAtPercentile(q*100)), milliseconds(h.max))
+	return min(round(float64(h.h.ValueAtPercentile(q*100))/1000), milliseconds(h.max))
 }
 
 // interval returns the 95 % confidence interval of a quantile, between two order statistics by the normal
@@ -118,7 +118,5 @@ func (h *histogram) interval(q float64) Interval {
 	rank := func(r float64) float64 { return h.at(min(max(r, 1), n) / n) }
 	return Interval{Low: rank(math.Floor(n*q - spread)), High: rank(math.Ceil(n*q+spread) + 1)}
 }
-
-func ms(us int64) float64 { return round(float64(us) / 1000) }
 
 func milliseconds(d time.Duration) float64 { return round(float64(d) / float64(time.Millisecond)) }

@@ -13,6 +13,13 @@ import (
 
 const ms1 = time.Millisecond
 
+// measured is the report of a collector after that time.
+func measured(c *Collector, took time.Duration) *Report {
+	r := &Report{}
+	r.Measured(c, took)
+	return r
+}
+
 // TestEveryFigureIsDefined checks for one definition in a group, with a start and an end.
 func TestEveryFigureIsDefined(t *testing.T) {
 	seen := map[string]bool{}
@@ -28,12 +35,12 @@ func TestEveryFigureIsDefined(t *testing.T) {
 		}
 		seen[d.Name] = true
 	}
-	for _, f := range Figures() {
-		check(f.Definition())
+	for _, d := range figureDefinitions {
+		check(d)
 	}
 	group = 0
-	for _, c := range Counters() {
-		check(c.Definition())
+	for _, d := range counterDefinitions {
+		check(d)
 	}
 }
 
@@ -119,7 +126,8 @@ func TestProblemsAreBounded(t *testing.T) {
 	for i := range maxProblems + 10 {
 		c.Problem(Problem{Session: i, Kind: KindLost, What: strings.Repeat("é", maxWhat)})
 	}
-	kept, more, kinds := c.Problems()
+	r := measured(c, 0)
+	kept, more, kinds := r.Problems, r.MoreProblems, r.Kinds
 	if len(kept) != maxProblems || more != 10 || kinds[KindLost] != maxProblems+10 || c.ProblemCount() != maxProblems+10 {
 		t.Errorf("%d kept, %d more, %v", len(kept), more, kinds)
 	}
@@ -136,7 +144,7 @@ func TestToolsAreTold(t *testing.T) {
 	for i := range 2 * maxTools {
 		c.Tool(fmt.Sprint("t", i), true, false, ms1)
 	}
-	tools := c.Tools()
+	tools := measured(c, 0).Tools
 	if len(tools) != maxTools || tools[0].Tool != "b" || tools[0].Calls != 2 || tools[0].Repeated != 1 || tools[0].Run.Count != 1 || tools[1].Tool != "a" || tools[1].Failed != 1 {
 		t.Errorf("%d tools: %+v", len(tools), tools[:2])
 	}
@@ -157,7 +165,7 @@ func TestTheSeries(t *testing.T) {
 	c.Problem(Problem{Kind: KindLost})
 	c.Error("x")
 	c.Sample(2*time.Second, 0, 0)
-	got := c.Series()
+	got := measured(c, 0).Series
 	if len(got) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -183,7 +191,7 @@ func TestSegments(t *testing.T) {
 	c.Record(FirstAudio, 300*ms1)
 	c.Record(FirstAudio, 300*ms1)
 	c.Problem(Problem{Kind: KindStuck})
-	got := c.Segments(3 * time.Second)
+	got := measured(c, 3*time.Second).Segments
 	if len(got) != 2 || got[0].First.Count != 1 || got[0].Sessions != 5 || got[0].ToMS != 1000 || got[0].Problems != 0 ||
 		got[1].First.Count != 2 || got[1].First.P50 < 299 || got[1].Sessions != 10 || got[1].FromMS != 1000 || got[1].ToMS != 3000 || got[1].Problems != 1 {
 		t.Errorf("%+v", got)
@@ -209,12 +217,12 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n, gap := c.Underruns(0)
-	if c.Summary(FirstAudio).Count != 4000 || c.Count(FramesUp) != 4000 || c.Codes()["x"] != 4000 || n != 4000 || gap != 4*time.Second || c.Tools()[0].Calls != 4000 || c.ProblemCount() != 4000 {
+	r := measured(c, 2*time.Second)
+	if c.Summary(FirstAudio).Count != 4000 || c.Count(FramesUp) != 4000 || r.Errors["x"] != 4000 || r.Sound[0].Underruns != 4000 || r.Sound[0].GlitchMS != 4000 || r.Tools[0].Calls != 4000 || c.ProblemCount() != 4000 {
 		t.Error("something was lost")
 	}
 	total := int64(0)
-	for _, s := range c.Segments(2 * time.Second) {
+	for _, s := range r.Segments {
 		total += s.First.Count
 	}
 	if total != 4000 {

@@ -31,8 +31,7 @@ func scriptHash() string {
 }
 
 // pageTemplate is the page of a report and of a comparison.
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
+var pageTemplate = template.Must(template.New("page").Funcs(textFuncs).Funcs(template.FuncMap{
 	"script":    func() template.JS { return template.JS(script) },
 	"plotStyle": func() template.CSS { return template.CSS(uPlotStyle) }, "scriptHash": scriptHash,
 }).Parse(pageText))

@@ -1,11 +1,6 @@
 package report
 
-import (
-	"maps"
-	"slices"
-
-	"voicegw/internal/textutil"
-)
+import "voicegw/internal/textutil"
 
 // Kind is a kind of problem.
 type Kind string
@@ -55,23 +50,15 @@ func (c *Collector) Problem(p Problem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kinds[p.Kind]++
-	if len(c.problems) == maxProblems {
-		c.more++
-		return
+	c.found++
+	if len(c.problems) < maxProblems {
+		c.problems = append(c.problems, p)
 	}
-	c.problems = append(c.problems, p)
-}
-
-// Problems returns the problems in order; more counts those not kept.
-func (c *Collector) Problems() (kept []Problem, more int64, byKind map[Kind]int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.problems), c.more, maps.Clone(c.kinds)
 }
 
 // ProblemCount returns the number of problems so far, kept or not.
 func (c *Collector) ProblemCount() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.problemCount()
+	return c.found
 }

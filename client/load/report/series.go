@@ -1,9 +1,6 @@
 package report
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Point has the measurements of one interval.
 type Point struct {
@@ -26,9 +23,6 @@ type Point struct {
 	RSSMB float64 `json:"rss_mb,omitempty"`
 }
 
-// point has the totals at the last Sample.
-type point struct{ answers, problems, tools int64 }
-
 // Sample ends an interval. cpu (percent) and rss (MB) are the target's, or zero.
 func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	first, lag := c.firstNow.summary(), c.lagNow.summary()
@@ -38,21 +32,14 @@ func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	defer c.mu.Unlock()
 	running := c.segments[len(c.segments)-1]
 	running.Sessions = max(running.Sessions, c.LiveNow())
-	now := point{answers: c.Count(Answered) + c.Count(Interrupted), tools: c.Count(ToolCalls), problems: c.problemCount()}
+	now := Point{Answers: c.Count(Answered) + c.Count(Interrupted), Tools: c.Count(ToolCalls), Problems: c.found}
 	c.series = append(c.series, Point{
 		AtMS: sinceStart.Milliseconds(), Sessions: c.LiveNow(),
-		Answers: now.answers - c.last.answers, Problems: now.problems - c.last.problems, Tools: now.tools - c.last.tools,
+		Answers: now.Answers - c.last.Answers, Problems: now.Problems - c.last.Problems, Tools: now.Tools - c.last.Tools,
 		P50: first.P50, P95: first.P95, Max: first.Max, LagP99: lag.P99, LagMax: lag.Max,
 		CPU: round(cpu), RSSMB: round(rss),
 	})
 	c.last = now
-}
-
-// Series returns the samples in order.
-func (c *Collector) Series() []Point {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.series)
 }
 
 // Segment has the results of one step of a run.
@@ -86,29 +73,18 @@ func (c *Collector) NextSegment(sinceStart time.Duration) {
 	defer c.mu.Unlock()
 	c.endSegment(sinceStart)
 	c.segments = append(c.segments, &segment{
-		Segment: Segment{FromMS: sinceStart.Milliseconds()}, before: c.problemCount(), first: newHistogram(),
+		Segment: Segment{FromMS: sinceStart.Milliseconds()}, before: c.found, first: newHistogram(),
 	})
 }
 
 // endSegment records the running segment; the caller holds the mutex.
 func (c *Collector) endSegment(sinceStart time.Duration) {
 	s := c.segments[len(c.segments)-1]
-	s.ToMS, s.Problems = sinceStart.Milliseconds(), c.problemCount()-s.before
+	s.ToMS, s.Problems = sinceStart.Milliseconds(), c.found-s.before
 }
 
-// problemCount counts all problems; the caller holds the mutex.
-func (c *Collector) problemCount() int64 {
-	n := int64(0)
-	for _, count := range c.kinds {
-		n += count
-	}
-	return n
-}
-
-// Segments ends the running segment and returns all of them in order.
-func (c *Collector) Segments(sinceStart time.Duration) []Segment {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// steps ends the running segment and returns all of them in order.
+func (c *Collector) steps(sinceStart time.Duration) []Segment {
 	c.endSegment(sinceStart)
 	var out []Segment
 	for _, s := range c.segments {

@@ -36,8 +36,12 @@ func ParseThreshold(text string) (Threshold, error) {
 	t := Threshold{Text: strings.TrimSpace(text), op: parts[2]}
 	var ok bool
 	if t.value, ok = valueOf(parts[1]); !ok {
+		hint := ""
+		if n := textutil.Nearest(parts[1], names()); n != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", n)
+		}
 		return Threshold{}, fmt.Errorf("%w: %q: %s is not measured%s; docs/load.md lists all values", ErrThreshold, text,
-			parts[1], near(parts[1]))
+			parts[1], hint)
 	}
 	number, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil || math.IsInf(number, 0) {
@@ -51,13 +55,6 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
-func near(name string) string {
-	if n := textutil.Nearest(name, names()); n != "" {
-		return fmt.Sprintf(" (did you mean %s?)", n)
-	}
-	return ""
-}
-
 // suffixes are the suffixes of each unit, with their factors.
 var suffixes = map[unit]map[string]float64{
 	unitMS:        {"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
@@ -69,14 +66,12 @@ var suffixes = map[unit]map[string]float64{
 
 // factor returns the factor of a suffix.
 func (u unit) factor(suffix string) (float64, error) {
-	key := suffix
-	if u == unitMB {
-		key = strings.ToLower(suffix)
-	}
-	if factor, ok := suffixes[u][key]; ok {
-		return factor, nil
-	}
+	factor, ok := suffixes[u][suffix]
 	switch {
+	case ok:
+		return factor, nil
+	case u == unitMB && strings.EqualFold(suffix, "mb"):
+		return 1, nil
 	case u == unitMS && suffix == "":
 		return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
 	case u == unitMS:
@@ -92,11 +87,11 @@ func (u unit) factor(suffix string) (float64, error) {
 
 // Check compares a report with the threshold.
 func (t Threshold) Check(r *Report) Check {
-	m := t.value.get(r)
-	if !m.ok {
+	v, ok := t.value.get(r)
+	if !ok {
 		return Check{FailIf: t.Text, Got: "nothing was measured", Failed: true}
 	}
-	v, l := m.value, t.limit
+	l := t.limit
 	failed := map[string]bool{"<": v < l, "<=": v <= l, ">": v > l, ">=": v >= l, "==": v == l, "!=": v != l}[t.op]
 	return Check{FailIf: t.Text, Got: t.value.unit.inWords(v), Failed: failed}
 }
@@ -129,11 +124,11 @@ func DefaultThresholds() []Threshold {
 func aboveZero(names ...string) []Threshold {
 	var out []Threshold
 	for _, name := range names {
-		v, ok := valueOf(name)
-		if !ok {
-			panic("report: there is no value " + name)
+		t, err := ParseThreshold(name + ">0")
+		if err != nil {
+			panic(err)
 		}
-		out = append(out, Threshold{Text: name + ">0", value: v, op: ">"})
+		out = append(out, t)
 	}
 	return out
 }

@@ -29,36 +29,25 @@ var stats = map[string]func(Summary) float64{
 	"mean": func(s Summary) float64 { return s.Mean },
 }
 
-// statCount is the only one that is not a time.
-const statCount = "count"
-
-// errorPrefix begins names of errors by code: error_no_answer.
-const errorPrefix = "error_"
-
-// measured is a value of a report; ok is false if it is missing.
-type measured struct {
-	value float64
-	ok    bool
-}
-
-// value is a value for thresholds.
+// value is a value for thresholds; get's result is false if it is missing.
 type value struct {
 	unit unit
-	get  func(*Report) measured
+	get  func(*Report) (float64, bool)
+}
+
+func counted(get func(*Report) int64) value {
+	return value{unitCount, func(r *Report) (float64, bool) { return float64(get(r)), true }}
 }
 
 // other has the values that are neither figures nor counters.
 var other = map[string]value{
-	"problems": {unitCount, func(r *Report) measured {
-		n := r.MoreProblems + int64(len(r.Problems))
-		return measured{float64(n), true}
-	}},
-	"answered_share": {unitPercent, func(r *Report) measured {
+	"problems": counted(func(r *Report) int64 { return r.MoreProblems + int64(len(r.Problems)) }),
+	"answered_share": {unitPercent, func(r *Report) (float64, bool) {
 		good, turns := r.Counters["answered"]+r.Counters["interrupted"], r.Counters["turns"]-r.Counters["cut"]
-		return measured{100 * ratio(float64(good), float64(turns)), turns > 0}
+		return 100 * ratio(float64(good), float64(turns)), turns > 0
 	}},
-	"cpu":                ofResources(unitPercent, func(x *Resources) float64 { return x.CPU }),
-	"rss":                ofResources(unitMB, func(x *Resources) float64 { return x.RSSMB }),
+	"cpu":                ofResources(unitPercent, func(x *Resources) (float64, bool) { return x.CPU, true }),
+	"rss":                ofResources(unitMB, func(x *Resources) (float64, bool) { return x.RSSMB, true }),
 	"rss_growth":         ofGrowth(func(s State) float64 { return s.RSSMB }),
 	"heap_growth":        ofGrowth(func(s State) float64 { return s.HeapMB }),
 	"goroutine_growth":   ofGrowth(func(s State) float64 { return float64(s.Goroutines) }),
@@ -68,30 +57,27 @@ var other = map[string]value{
 }
 
 func ofAudit(get func(*Audit) int64) value {
-	return value{unitCount, func(r *Report) measured {
+	return value{unitCount, func(r *Report) (float64, bool) {
 		if r.Audit == nil || r.Audit.Problem != "" {
-			return measured{}
+			return 0, false
 		}
-		return measured{float64(get(r.Audit)), true}
+		return float64(get(r.Audit)), true
 	}}
 }
 
-func ofResources(u unit, get func(*Resources) float64) value {
-	return value{u, func(r *Report) measured {
+func ofResources(u unit, get func(*Resources) (float64, bool)) value {
+	return value{u, func(r *Report) (float64, bool) {
 		if r.Resources == nil {
-			return measured{}
+			return 0, false
 		}
-		return measured{get(r.Resources), true}
+		return get(r.Resources)
 	}}
 }
 
 func ofGrowth(get func(State) float64) value {
-	return value{unitPercent, func(r *Report) measured {
-		if r.Resources == nil || get(r.Resources.Start) == 0 {
-			return measured{}
-		}
-		return measured{growth(get(r.Resources.Start), get(r.Resources.End)), true}
-	}}
+	return ofResources(unitPercent, func(x *Resources) (float64, bool) {
+		return growth(get(x.Start), get(x.End)), get(x.Start) != 0
+	})
 }
 
 // soundNames returns underruns_60_per_min and the like.
@@ -108,48 +94,44 @@ func valueOf(name string) (v value, ok bool) {
 	if v, ok := other[name]; ok {
 		return v, true
 	}
-	if at := strings.LastIndexByte(name, '_'); at >= 0 && isFigure(name[:at]) {
+	if at := strings.LastIndexByte(name, '_'); at >= 0 && defines(figureDefinitions, name[:at]) {
 		figure, stat := name[:at], name[at+1:] // first_audio and p95
-		if stat == statCount {
-			return value{unitCount, func(r *Report) measured { return measured{float64(r.Figures[figure].Count), true} }}, true
+		if stat == "count" {
+			return counted(func(r *Report) int64 { return r.Figures[figure].Count }), true
 		}
 		if get := stats[stat]; get != nil {
-			return value{unitMS, func(r *Report) measured { return measured{get(r.Figures[figure]), r.Figures[figure].Count > 0} }}, true
+			return value{unitMS, func(r *Report) (float64, bool) { return get(r.Figures[figure]), r.Figures[figure].Count > 0 }}, true
 		}
 	}
 	if i := slices.Index(soundNames(), name); i >= 0 {
-		return value{unitPerMinute, func(r *Report) measured {
+		return value{unitPerMinute, func(r *Report) (float64, bool) {
 			if i >= len(r.Sound) {
-				return measured{}
+				return 0, false
 			}
-			return measured{r.Sound[i].PerMinute, r.Counters["played_ms"] > 0}
+			return r.Sound[i].PerMinute, r.Counters["played_ms"] > 0
 		}}, true
 	}
-	if isCounter(name) {
-		return value{unitCount, func(r *Report) measured { return measured{float64(r.Counters[name]), true} }}, true
+	if defines(counterDefinitions, name) {
+		return counted(func(r *Report) int64 { return r.Counters[name] }), true
 	}
-	code, ok := strings.CutPrefix(name, errorPrefix)
-	return value{unitCount, func(r *Report) measured { return measured{float64(r.Errors[code]), true} }}, ok && code != ""
+	code, ok := strings.CutPrefix(name, "error_") // error_no_answer
+	return counted(func(r *Report) int64 { return r.Errors[code] }), ok && code != ""
 }
 
-func isFigure(name string) bool {
-	return slices.ContainsFunc(Figures(), func(f Figure) bool { return f.Definition().Name == name })
-}
-
-func isCounter(name string) bool {
-	return slices.ContainsFunc(Counters(), func(c Counter) bool { return c.Definition().Name == name })
+func defines(all []Definition, name string) bool {
+	return slices.ContainsFunc(all, func(d Definition) bool { return d.Name == name })
 }
 
 // names lists all threshold names for a message.
 func names() []string {
 	var out []string
-	for _, f := range Figures() {
+	for _, d := range figureDefinitions {
 		for _, stat := range []string{"p50", "p95", "p99", "max"} {
-			out = append(out, f.Definition().Name+"_"+stat)
+			out = append(out, d.Name+"_"+stat)
 		}
 	}
-	for _, c := range Counters() {
-		out = append(out, c.Definition().Name)
+	for _, d := range counterDefinitions {
+		out = append(out, d.Name)
 	}
 	out = append(out, OtherNames()...)
 	slices.Sort(out)

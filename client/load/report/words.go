@@ -147,9 +147,8 @@ type row struct {
 // rows returns the figures of a group that have values.
 func (r *Report) rows(g Group) []row {
 	var out []row
-	for _, f := range Figures() {
-		d := f.Definition()
-		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(f) {
+	for f, d := range figureDefinitions {
+		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(Figure(f)) {
 			out = append(out, row{d, s})
 		}
 	}
@@ -178,8 +177,8 @@ var mustBeZero = []string{
 
 func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 
-// quietly lists counters for the JSON form only.
-var quietly = []string{"played_ms"}
+// quiet is a counter for the JSON form only.
+const quiet = "played_ms"
 
 // lostAny reports whether any connection was lost or replaced.
 func (r *Report) lostAny() bool {
@@ -190,11 +189,10 @@ func (r *Report) lostAny() bool {
 // counts returns the counters of a group worth showing.
 func (r *Report) counts(g Group) []count {
 	var out []count
-	for _, c := range Counters() {
-		d := c.Definition()
+	for _, d := range counterDefinitions {
 		n := r.Counters[d.Name]
 		zero := isBad(d.Name) && (d.Group != GroupLosses || r.lostAny())
-		if d.Group != g || slices.Contains(quietly, d.Name) || n == 0 && !zero {
+		if d.Group != g || d.Name == quiet || n == 0 && !zero {
 			continue
 		}
 		out = append(out, count{d, n, zero && n > 0})
