@@ -90,25 +90,11 @@ const (
 	authJWTPrefix  = "auth.jwt."
 )
 
-// introduceKey adds the settings of an API key.
-func (l *loader) introduceKey(name string) []field {
-	k := &AuthKey{}
-	l.config.Auth.Keys[name] = k
-	return fieldsOf(authKeysPrefix+name+".", k)
-}
-
-// introduceIssuer adds the settings of an issuer.
-func (l *loader) introduceIssuer(name string) []field {
-	i := newIssuer()
-	l.config.Auth.JWT[name] = i
-	return fieldsOf(authJWTPrefix+name+".", i)
-}
-
 // Options returns the validated keys and issuers for package auth.
 func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		k := a.Keys[name]
-		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
+		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: auth.Limits(k.Limits)}
 		out.Hash, _ = auth.ParseKeyHash(k.SHA256)
 		out.Scopes, out.Grants, _ = auth.ParseAccess(k.Scopes)
 		out.User, _ = parseUser(k.User)
@@ -122,14 +108,10 @@ func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 			Name: name, Issuer: i.Issuer, Audience: i.Audience, Algorithms: i.Algs,
 			JWKS: i.JWKSURL, Discover: i.Discovery, KeySet: i.KeysFile.Data, Secret: []byte(i.HSSecret.Reveal()),
 			Type: i.Type, UserClaim: i.Claims.User, UserPrefix: i.UserPrefix, ScopesClaim: i.Claims.Scopes,
-			Scopes: scopes, Grants: grants, Leeway: i.Leeway, Limits: i.Limits.options(), Owner: i.Owner,
+			Scopes: scopes, Grants: grants, Leeway: i.Leeway, Limits: auth.Limits(i.Limits), Owner: i.Owner,
 		})
 	}
 	return keys, issuers
-}
-
-func (l AuthLimits) options() auth.Limits {
-	return auth.Limits{Sessions: l.Sessions, NewPerSecond: l.NewPerSecond, MinutesPerDay: l.MinutesPerDay, CostPerDay: l.CostPerDay}
 }
 
 // parseUser parses the user of an API key; zero for an empty name.

@@ -12,17 +12,13 @@ import (
 
 func (v validator) validateCalendar() {
 	c := v.config.Calendar
-	for _, need := range []struct{ has, key, value string }{
+	v.needs([]need{
 		{c.CalDAV.User, "calendar.caldav.url", c.CalDAV.URL},
 		{c.CalDAV.Password.Reveal(), "calendar.caldav.url", c.CalDAV.URL},
 		{c.CalDAV.Password.Reveal(), "calendar.caldav.user", c.CalDAV.User},
 		{c.Google.Subject, "calendar.google.credentials", string(c.Google.Credentials)},
 		{c.Google.BaseURL, "calendar.google.credentials", string(c.Google.Credentials)},
-	} {
-		if need.has != "" && need.value == "" {
-			v.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
-		}
-	}
+	})
 	v.calendarBackend()
 	v.calendarDetails()
 	v.calendarFolders()

@@ -36,9 +36,7 @@ func (v validator) validateCluster() {
 		}
 		return
 	}
-	if text := CheckListen(c.Listen); text != "" {
-		v.bad("cluster.listen", "cluster.listen %s", text)
-	}
+	v.listen("cluster.listen", c.Listen)
 	v.config.Cluster.URL = bracketed(c.URL)
 	v.httpURL("cluster.url", v.config.Cluster.URL)
 	if c.URL == "" {

@@ -325,7 +325,7 @@ func defaultFor(all []transport.Wire) *Config {
 		Agent:        Agent{Name: setting.AgentName},
 		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
 		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
-		Image:        defaultImage(),
+		Image:        Image{Provider: ImageAuto, Life: setting.ImageLife, MaxCount: setting.Images, MaxMB: setting.ImageMB},
 		Budget: Budgets{
 			Voice: Budget{Retrieval: setting.VoiceRetrievals, Total: setting.VoiceCalls, TopK: setting.VoiceTopK,
 				ToolTime: setting.VoiceToolTime},
@@ -364,12 +364,13 @@ func defaultFor(all []transport.Wire) *Config {
 // AgentBudget returns the agent's budget, with defaults from the common one.
 func (c *Config) AgentBudget() Budgets {
 	return Budgets{
-		Voice: c.Agent.Budget.Voice.or(c.Budget.Voice),
-		Text:  c.Agent.Budget.Text.or(c.Budget.Text),
+		Voice: c.Agent.Budget.Voice.Or(c.Budget.Voice),
+		Text:  c.Agent.Budget.Text.Or(c.Budget.Text),
 	}
 }
 
-func (b Budget) or(common Budget) Budget {
+// Or returns the budget, with missing fields from common.
+func (b Budget) Or(common Budget) Budget {
 	return Budget{
 		Retrieval: cmp.Or(b.Retrieval, common.Retrieval),
 		Total:     cmp.Or(b.Total, common.Total),

@@ -38,7 +38,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 	var keys []string
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
 	for _, key := range l.keys {

@@ -110,10 +110,6 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
 		return
 	}
-	if text := removed[prefix+key.Value]; text != "" {
-		w.problem(key, "%s %s", prefix+key.Value, text)
-		return
-	}
 	meant := textutil.Nearest(key.Value, names)
 	if meant != "" {
 		meant = prefix + meant
@@ -212,7 +208,7 @@ func (l *loader) children(prefix string) []string {
 	for _, key := range l.keys {
 		add(key)
 	}
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		add(in.prefix)
 	}
 	return names

@@ -5,11 +5,6 @@ import (
 	"voicegw/config/setting"
 )
 
-// defaultImage is the default backend.Image.
-func defaultImage() Image {
-	return Image{Provider: ImageAuto, Life: setting.ImageLife, MaxCount: setting.Images, MaxMB: setting.ImageMB}
-}
-
 func (v validator) validateImage() {
 	i := v.config.Image
 	v.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, v.config.ProviderNames()...)...)

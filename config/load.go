@@ -77,7 +77,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	l.readFlags()
 	if source.Client {
 		l.readSecret("api_key" + secretFileSuffix)
-		validator{l}.validateAddress()
+		validator{l}.listen("listen", l.config.Listen)
 		validator{l}.validateAPIKey()
 	} else {
 		l.settle()
@@ -198,12 +198,6 @@ func (l *loader) readEnv() {
 		}
 		known[name] = true
 	}
-	for key, text := range removed {
-		if _, ok := vars[env(key)]; ok {
-			l.problems.add(env(key), "%s %s", key, text)
-			delete(vars, env(key))
-		}
-	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !known[name] && !serviceLink(name) {
 			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw "+
@@ -211,12 +205,6 @@ func (l *loader) readEnv() {
 		}
 	}
 	slices.Sort(l.warnings)
-}
-
-// removed are settings of earlier versions, with replacements.
-var removed = map[string]string{
-	"limits.count_loopback": "is gone, because the limits now apply to loopback addresses too. Remove it; to exempt them as " +
-		"before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
 
 const envConfig = envPrefix + "CONFIG"
@@ -229,10 +217,6 @@ func serviceLink(name string) bool {
 
 func (l *loader) readFlags() {
 	for _, f := range l.source.Flags {
-		if text := removed[f.Key]; text != "" {
-			l.problems.add(f.Name, "%s %s", f.Key, text)
-			continue
-		}
 		if _, ok := l.fields[f.Key]; !ok {
 			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(textutil.Nearest(f.Key, l.keys)))
 			continue

@@ -2,7 +2,11 @@ package config
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"time"
+
+	"voicegw/internal/webhook"
 )
 
 // named is a section with names chosen by the user, each with the same settings.
@@ -14,15 +18,32 @@ type named struct {
 	known string
 	// add creates the value of a new name, and returns its settings.
 	add func(l *loader, name string) []field
+	// fields returns the settings of all names.
+	fields func(*Config) []field
 }
 
-func namedSections() []named {
-	return []named{
-		{providersPrefix, "provider", "wire", (*loader).introduceProvider},
-		{authKeysPrefix, "key", "sha256", (*loader).introduceKey},
-		{authJWTPrefix, "issuer", "issuer", (*loader).introduceIssuer},
-		{webhooksPrefix, "webhook", "url", (*loader).introduceWebhook},
+var namedSections = []named{
+	{providersPrefix, "provider", "wire", (*loader).introduceProvider, (*Config).providerFields},
+	sectionOf(authKeysPrefix, "key", "sha256", func(c *Config) map[string]*AuthKey { return c.Auth.Keys },
+		func() *AuthKey { return &AuthKey{} }),
+	sectionOf(authJWTPrefix, "issuer", "issuer", func(c *Config) map[string]*AuthIssuer { return c.Auth.JWT }, newIssuer),
+	sectionOf(webhooksPrefix, "webhook", "url", func(c *Config) map[string]*Webhook { return c.Webhooks },
+		func() *Webhook { return &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second} }),
+}
+
+// sectionOf returns a section with its values in a map of the configuration.
+func sectionOf[T any](prefix, what, known string, in func(*Config) map[string]*T, fresh func() *T) named {
+	add := func(l *loader, name string) []field {
+		value := fresh()
+		in(l.config)[name] = value
+		return fieldsOf(prefix+name+".", value)
 	}
+	return named{prefix, what, known, add, func(c *Config) (all []field) {
+		for name, value := range in(c) {
+			all = append(all, fieldsOf(prefix+name+".", value)...)
+		}
+		return all
+	}}
 }
 
 // validName matches a name. Variables contain it in capitals with _ for -, so it must not contain _.
@@ -30,10 +51,8 @@ var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // namedAt returns the section with that prefix, or nil.
 func namedAt(prefix string) *named {
-	for _, in := range namedSections() {
-		if in.prefix == prefix {
-			return &in
-		}
+	if at := slices.IndexFunc(namedSections, func(in named) bool { return in.prefix == prefix }); at >= 0 {
+		return &namedSections[at]
 	}
 	return nil
 }
@@ -51,7 +70,7 @@ func (l *loader) introduce(in *named, name string) bool {
 
 // introduceAll adds the names in variables and flags; any setting in a flag introduces its name.
 func (l *loader) introduceAll(vars map[string]string) {
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		for _, f := range l.source.Flags {
 			if rest, ok := strings.CutPrefix(f.Key, in.prefix); ok {
 				name, setting, _ := strings.Cut(rest, ".")

@@ -138,6 +138,19 @@ func (l *loader) introduceProvider(name string) []field {
 	return settings
 }
 
+func (c *Config) providerFields() (all []field) {
+	for name, p := range c.Providers {
+		prefix := providersPrefix + name + "."
+		all = append(all, fieldsOf(prefix, p)...)
+		for setting, value := range p.Settings {
+			f := newField(prefix + setting)
+			f.value.SetString(value)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // providersPrefix begins the keys of all providers' settings.
 const providersPrefix = "providers."
 

@@ -39,17 +39,3 @@ func TestTrustedProxies(t *testing.T) {
 		}
 	}
 }
-
-// TestSettingsThatAreGone: a removed setting is reported with what to do instead, wherever it is.
-func TestSettingsThatAreGone(t *testing.T) {
-	for _, source := range []Source{
-		{File: "v.yaml", ReadFile: files{"v.yaml": "limits:\n  count_loopback: true\n"}.ReadFile},
-		{Environ: []string{"VOICEGW_LIMITS_COUNT_LOOPBACK=true"}},
-		{Flags: []Flag{{Name: "--set", Key: "limits.count_loopback", Value: "true"}}},
-	} {
-		_, warnings, err := Load(source)
-		if err == nil || !strings.Contains(err.Error(), "limits.exempt_loopback: true") || len(warnings) > 0 {
-			t.Errorf("%v, %v", err, warnings)
-		}
-	}
-}

@@ -143,10 +143,10 @@ func told(key string, one, other *Config) string {
 			return providersPrefix + name
 		}
 	}
-	for _, prefix := range []string{authKeysPrefix, authJWTPrefix, webhooksPrefix} {
-		if rest, ok := strings.CutPrefix(key, prefix); ok {
+	for _, in := range namedSections[1:] { // without the providers
+		if rest, ok := strings.CutPrefix(key, in.prefix); ok {
 			name, _, _ := strings.Cut(rest, ".")
-			return prefix + name
+			return in.prefix + name
 		}
 	}
 	return key
@@ -155,23 +155,8 @@ func told(key string, one, other *Config) string {
 // fields returns all settings.
 func (c *Config) fields() []field {
 	all := fieldsOf("", c)
-	for name, p := range c.Providers {
-		prefix := providersPrefix + name + "."
-		all = append(all, fieldsOf(prefix, p)...)
-		for setting, value := range p.Settings {
-			f := newField(prefix + setting)
-			f.value.SetString(value)
-			all = append(all, f)
-		}
-	}
-	for name, k := range c.Auth.Keys {
-		all = append(all, fieldsOf(authKeysPrefix+name+".", k)...)
-	}
-	for name, i := range c.Auth.JWT {
-		all = append(all, fieldsOf(authJWTPrefix+name+".", i)...)
-	}
-	for name, w := range c.Webhooks {
-		all = append(all, fieldsOf(webhooksPrefix+name+".", w)...)
+	for _, in := range namedSections {
+		all = append(all, in.fields(c)...)
 	}
 	return append(all, c.toolFields()...)
 }

@@ -226,7 +226,7 @@ const aPublicKey = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrB
 func TestPairs(t *testing.T) {
 	special := twoValues()
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
 	values := map[string]alternatives{}

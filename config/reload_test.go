@@ -33,7 +33,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 	}
 	var keys []string
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
 	keys = l.keys

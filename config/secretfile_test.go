@@ -11,7 +11,7 @@ import (
 // TestEverySecretFromAFile gives each secret of every section by a file, as a setting and as a variable.
 func TestEverySecretFromAFile(t *testing.T) {
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
 	tried := 0
@@ -28,7 +28,7 @@ func TestEverySecretFromAFile(t *testing.T) {
 			source.Wires, source.Tools, source.ReadFile = Wires(), anyTools, files{"s": "\n" + secret + " \n"}.ReadFile
 			got := newLoader(source)
 			got.readEnv()
-			for _, in := range namedSections() {
+			for _, in := range namedSections {
 				got.introduce(&in, "any")
 			}
 			got.readEnv()

@@ -29,7 +29,9 @@ func (v validator) validate() {
 	v.validateChat()
 	v.validateStore()
 	v.validateCluster()
-	v.validateMetrics()
+	if at := v.config.Metrics.Listen; at != "" {
+		v.listen("metrics.listen", at)
+	}
 	v.validateTraces()
 	v.validatePaths()
 	v.validateAPIKey()
@@ -52,35 +54,24 @@ func (v validator) oneOf(key, value string, allowed ...string) {
 	}
 }
 
-// validateAddress reports whether there is an address to listen on.
-func (v validator) validateAddress() bool {
-	err := CheckListen(v.config.Listen)
-	if err != "" {
-		v.bad("listen", "listen %s", err)
+// listen checks an address to listen on.
+func (v validator) listen(key, address string) (valid bool) {
+	problem := CheckListen(address)
+	if problem != "" {
+		v.bad(key, "%s %s", key, problem)
 	}
-	return err == ""
+	return problem == ""
 }
 
 func (v validator) validateListen() {
 	c := v.config
-	if !v.validateAddress() {
-		return
-	}
-	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") && !v.refused("insecure") {
+	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") && !v.refused("insecure") {
 		v.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
 			"provider's key. "+
 			"Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or "+
 			"name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
 			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if "+
 			"everyone who can reach the address may use it.", c.Listen)
-	}
-}
-
-func (v validator) validateMetrics() {
-	if at := v.config.Metrics.Listen; at != "" {
-		if text := CheckListen(at); text != "" {
-			v.bad("metrics.listen", "metrics.listen %s", text)
-		}
 	}
 }
 
@@ -127,16 +118,23 @@ func (v validator) baseURL(key, text string) {
 
 func (v validator) validateKB() {
 	e, q := v.config.KB.Embeddings, v.config.KB.Qdrant
-	for _, need := range []struct{ has, key, value string }{
+	v.needs([]need{
 		{e.BaseURL, "kb.embeddings.model", e.Model},
 		{e.Model, "kb.embeddings.base_url", e.BaseURL},
 		{e.APIKey.Reveal(), "kb.embeddings.base_url", e.BaseURL},
 		{string(e.Cache), "kb.embeddings.base_url", e.BaseURL},
 		{q.APIKey.Reveal(), "kb.qdrant.url", q.URL},
 		{q.URL, "kb.qdrant.collection", q.Collection},
-	} {
-		if need.has != "" && need.value == "" {
-			v.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
+	})
+}
+
+// need is a setting that another one needs: if has is set, value must be.
+type need struct{ has, key, value string }
+
+func (v validator) needs(all []need) {
+	for _, n := range all {
+		if n.has != "" && n.value == "" {
+			v.bad(n.key, "%s is missing; the other settings of its section need it.", n.key)
 		}
 	}
 }

@@ -35,13 +35,6 @@ const mostReceivers = 20
 
 const webhooksPrefix = "webhooks."
 
-// introduceWebhook makes the settings of a webhook known.
-func (l *loader) introduceWebhook(name string) []field {
-	w := &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second}
-	l.config.Webhooks[name] = w
-	return fieldsOf(webhooksPrefix+name+".", w)
-}
-
 // Secrets returns the secrets that sign for the webhook. Load has checked them.
 func (w *Webhook) Secrets() []webhook.Secret {
 	var all []webhook.Secret

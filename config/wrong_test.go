@@ -11,7 +11,7 @@ import (
 // what a configuration needs reports it as missing as well.
 func TestWrongIsNotMissing(t *testing.T) {
 	l := newLoader(Source{Wires: Wires(), Tools: anyTools})
-	for _, in := range namedSections() {
+	for _, in := range namedSections {
 		l.introduce(&in, "any")
 	}
 	// What else the setting needs, so that the value is all that is wrong.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,8 +207,6 @@ func (s *agents) persona(name string) *chat.Persona {
 
 // agentBudget returns an agent's budget, with defaults from common.
 func agentBudget(own agent.Budget, common config.Budget) calls.Budget {
-	return budget(config.Budget{
-		Retrieval: cmp.Or(own.Retrieval, common.Retrieval), Total: cmp.Or(own.Total, common.Total), TopK: cmp.Or(own.TopK, common.TopK),
-		ToolTime: cmp.Or(time.Duration(own.ToolTime), common.ToolTime),
-	})
+	b := config.Budget{Retrieval: own.Retrieval, Total: own.Total, TopK: own.TopK, ToolTime: time.Duration(own.ToolTime)}
+	return budget(b.Or(common))
 }

@@ -10,17 +10,7 @@ import (
 	"voicegw/internal/origin"
 )
 
-// openAuth makes the authenticator. operatorsKey may be empty.
-func (s *server) openAuth(operatorsKey string) error {
-	a, err := s.authenticator(s.cfg, operatorsKey)
-	if err != nil {
-		return err
-	}
-	s.auth = auth.Only(a)
-	return nil
-}
-
-// authenticator makes one from a configuration. The address doesn't change after the start.
+// authenticator makes one from a configuration. operatorsKey may be empty. The address doesn't change after the start.
 func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.Authenticator, error) {
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{

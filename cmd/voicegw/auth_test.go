@@ -19,9 +19,11 @@ func TestLimitsOfPrincipals(t *testing.T) {
 		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: setting.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
 	}
 	s := &server{cfg: cfg}
-	if err := s.openAuth("0123456789abcdef"); err != nil {
+	who, err := s.authenticator(cfg, "0123456789abcdef")
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.auth = auth.Only(who)
 	defer func() {
 		if err := s.closeAuth(); err != nil {
 			t.Error(err)
@@ -31,7 +33,7 @@ func TestLimitsOfPrincipals(t *testing.T) {
 		"key:" + key.ID(): {Sessions: 3, CostPerDay: 1.5}, "jwt:idp:ada": {MinutesPerDay: 60},
 		"key:0123abcd": {}, "jwt:other:ada": {}, "operator": {}, "local": {}, "": {},
 	} {
-		if got := s.limitsOf(id); got != want {
+		if got := s.principal(id).Limits; got != want {
 			t.Errorf("%s: %+v, want %+v", id, got, want)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -31,13 +32,8 @@ func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *c
 }
 
 func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
-	names := map[calendar.Name]string{}
-	for name, is := range map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team,
-		calendar.Personal: cfg.Personal} {
-		if is != "" {
-			names[name] = is
-		}
-	}
+	names := map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal}
+	maps.DeleteFunc(names, func(_ calendar.Name, is string) bool { return is == "" })
 	var own []string
 	if cfg.Email != "" {
 		own = append(own, cfg.Email)

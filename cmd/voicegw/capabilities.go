@@ -115,9 +115,11 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	if err != nil {
 		return err
 	}
-	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
+	index, err := c.openIndex(ctx, cfg, synonyms)
+	if err != nil { // the index is then a nil pointer
 		return fmt.Errorf("opening the knowledge base: %w", err)
 	}
+	c.kb = index
 	c.library = kb.NewLibrary(c.kb, grants)
 	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
@@ -191,20 +193,12 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *s
 		embedder = c.embed
 	}
 	if cfg.Qdrant.URL == "" {
-		return asIndex(local.Open(local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger}))
+		return local.Open(local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger})
 	}
-	return asIndex(qdrant.Open(ctx, qdrant.Options{
+	return qdrant.Open(ctx, qdrant.Options{
 		URL: cfg.Qdrant.URL, APIKey: cfg.Qdrant.APIKey.Reveal(), Collection: cfg.Qdrant.Collection, Embedder: embedder,
 		Language: cfg.Language, Synonyms: current, Logger: c.logger,
-	}))
-}
-
-// asIndex avoids a nil pointer in the interface.
-func asIndex[T kb.Index](index T, err error) (kb.Index, error) {
-	if err != nil {
-		return nil, err
-	}
-	return index, nil
+	})
 }
 
 // close waits for running operations and closes everything.
@@ -232,13 +226,16 @@ func (c *capabilities) close() error {
 // for a tool with other needs.
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
-		Handlers:     handlers(),
-		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
-		ModeCapabilities: map[spec.Mode][]reflect.Type{
-			spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream]()},
-		},
-		Feature: c.feature, Dev: dev, Logger: c.logger,
+		Handlers:         handlers(),
+		Capabilities:     []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
+		ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeText: ofText},
+		Feature:          c.feature, Dev: dev, Logger: c.logger,
 	}
+}
+
+// ofText are the capabilities of text conversations only.
+var ofText = []reflect.Type{
+	reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream](),
 }
 
 // feature reports whether a feature is on for an agent.
@@ -270,11 +267,7 @@ func provided() map[spec.Mode][]reflect.Type {
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)
-	return map[spec.Mode][]reflect.Type{
-		spec.ModeVoice: voice,
-		spec.ModeText: append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](),
-			reflect.TypeFor[registry.Stream]()),
-	}
+	return map[spec.Mode][]reflect.Type{spec.ModeVoice: voice, spec.ModeText: slices.Concat(voice, ofText)}
 }
 
 // blocked is session.Options.Blocked. While the store is unavailable it uses the last known state.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"time"
 
 	"voicegw/gateway"
@@ -36,12 +34,9 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)
 	}
-	b, err := listenSide(ctx, c.Listen, "other gateways", &http.Server{
-		Handler: carrier.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
-	})
+	b, err := listenSide(ctx, c.Listen, "other gateways", "listen for other gateways", "cluster.listen", carrier.Handler(), s.logger)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen for other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
+		return nil, err
 	}
 	return &peers{sideServer: b, carrier: carrier}, nil
 }

@@ -21,7 +21,14 @@ func liveValues(cfg *config.Config, all *agents, caps *capabilities, source stri
 	case spec.LiveAgents:
 		return all.switchable(session.Agent)
 	case spec.LiveCalendars:
-		return calendars(cfg.Calendar.Team, cfg.Calendar.Personal)
+		names := []string{string(calendar.Primary)}
+		if cfg.Calendar.Team != "" {
+			names = append(names, string(calendar.Team))
+		}
+		if cfg.Calendar.Personal != "" {
+			names = append(names, string(calendar.Personal))
+		}
+		return names
 	case spec.LiveNamespaces:
 		var names []string
 		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
@@ -31,18 +38,6 @@ func liveValues(cfg *config.Config, all *agents, caps *capabilities, source stri
 		return names
 	}
 	return nil
-}
-
-// calendars returns the names of the configured calendars, always including the primary one.
-func calendars(team, personal string) []string {
-	names := []string{string(calendar.Primary)}
-	if team != "" {
-		names = append(names, string(calendar.Team))
-	}
-	if personal != "" {
-		names = append(names, string(calendar.Personal))
-	}
-	return names
 }
 
 // switchable returns the agents that an agent may hand the user over to now.

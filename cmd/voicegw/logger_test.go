@@ -10,7 +10,7 @@ import (
 func TestTheLogHasNoSecrets(t *testing.T) {
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
-		newLogger(&out, "debug", format, "a-configured-key").Debug("dialling a-configured-key", "url", "wss://host/?key=AbCdEf", "token", "opaque")
+		newLog(&out, "debug", format, "a-configured-key").logger.Debug("dialling a-configured-key", "url", "wss://host/?key=AbCdEf", "token", "opaque")
 		for _, secret := range []string{"a-configured-key", "AbCdEf", "opaque"} {
 			if strings.Contains(out.String(), secret) {
 				t.Errorf("%s: %s", format, &out)

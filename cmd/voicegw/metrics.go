@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"math"
 	"net/http"
 	"net/netip"
@@ -46,9 +44,16 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil
 	}
-	var err error
-	s.scrapes, err = openScrapes(ctx, s.cfg.Metrics.Listen, s.namedHosts(h), s.logger)
-	return nil, err
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.namedHosts(h))
+	b, err := listenSide(ctx, s.cfg.Metrics.Listen, "metrics", "serve the metrics", "metrics.listen", mux, s.logger)
+	if err != nil {
+		return nil, err
+	}
+	b.http.ReadTimeout, b.http.WriteTimeout, s.scrapes = headerTime, time.Minute, b
+	b.serve(b.listener, s.logger, "stopped serving the metrics")
+	s.logger.Info("serving the metrics", "addr", b.listener.Addr().String())
+	return nil, nil
 }
 
 // namedHosts passes on requests whose Host is an IP address, a local name, or one of hosts. Otherwise a web page
@@ -83,21 +88,4 @@ func (s *server) takesSessions() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), askStore)
 	defer cancel()
 	return s.caps.store.Ready(ctx) == nil
-}
-
-// openScrapes serves the metrics on their own address.
-func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*sideServer, error) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", h)
-	b, err := listenSide(ctx, address, "metrics", &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute,
-		IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve the metrics on %s: %w; choose another address with metrics.listen", address, err)
-	}
-	b.serve(b.listener, logger, "stopped serving the metrics")
-	logger.Info("serving the metrics", "addr", b.listener.Addr().String())
-	return b, nil
 }

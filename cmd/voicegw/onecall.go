@@ -166,7 +166,9 @@ func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelo
 	defer c.runs.End()
 	in := calls.Called{Turn: 1, Model: c.key, Provider: c.key, Tool: c.tool, Args: args}
 	if c.key != "" {
-		in.Message = c.ledgerName()
+		// The ledger has one name for all calls of the tool with that key by that user.
+		name, _ := json.Marshal([]string{"tools-call", c.session.UserID, c.tool, c.key}) // strings only: cannot fail
+		in.Message = string(name)
 	}
 	c.do(c.calls.Called(time.Now(), in))
 	c.await(ctx)
@@ -175,12 +177,6 @@ func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelo
 		c.await(ctx)
 	}
 	return c.envelope.Kept()
-}
-
-// ledgerName names the call in the ledger: the same for each call of the tool with that key by that user.
-func (c *oneCall) ledgerName() string {
-	name, _ := json.Marshal([]string{"tools-call", c.session.UserID, c.tool, c.key}) // strings only: cannot fail
-	return string(name)
 }
 
 // await handles all outstanding results.
@@ -270,19 +266,15 @@ func (c *oneCall) audit(r audit.Record) {
 	case r.Event == audit.EventNote:
 		c.say("the audit notes %s: %s", r.Note, r.NoteData)
 	case r.ParentCallID != "":
-		c.say("nested call of %s: %s", r.ToolID, outcome(r))
+		outcome := "ok"
+		if !r.OK {
+			outcome = string(r.ErrorType)
+		}
+		c.say("nested call of %s: %s", r.ToolID, outcome)
 	}
 	if c.record != nil {
 		c.record(r)
 	}
-}
-
-// outcome returns a recorded call's result in a word.
-func outcome(r audit.Record) string {
-	if r.OK {
-		return "ok"
-	}
-	return string(r.ErrorType)
 }
 
 // approves asks the user for approval.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 
 	"github.com/alecthomas/kong"
@@ -22,16 +23,24 @@ type operatorFlags struct {
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
+// gateway returns the configuration, the address and the trust of the gateway of a command.
+func (p Process) gateway(address, ca, file string, sets []string, parsed *kong.Context) (cfg *config.Config, base string,
+	trusted *tls.Config, err error) {
+	source := config.Source{Environ: p.Environ, File: file, FileFrom: "--config", Client: true}
+	if cfg, _, err = p.loadFrom(source, sets, parsed); err == nil {
+		base, trusted, err = gatewayOf(address, ca, cfg)
+	}
+	if err != nil {
+		return nil, "", nil, usage(err)
+	}
+	return cfg, base, trusted, nil
+}
+
 // operator returns a client for the running gateway.
 func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, error) {
-	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config", Client: true}
-	cfg, _, err := p.loadFrom(source, flags.Set, parsed)
+	cfg, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.Config, flags.Set, parsed)
 	if err != nil {
-		return nil, usage(err)
-	}
-	base, trusted, err := gatewayOf(flags.URL, flags.CA, cfg)
-	if err != nil {
-		return nil, usage(err)
+		return nil, err
 	}
 	key := cfg.APIKey.Reveal()
 	if key == "" {
@@ -163,14 +172,9 @@ type healthFlags struct {
 
 // Run checks a gateway. The exit code is 0 if it is alive or, with Ready, ready.
 func (flags healthFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config", Client: true}
-	cfg, _, err := p.loadFrom(source, flags.Set, parsed)
+	_, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.Config, flags.Set, parsed)
 	if err != nil {
-		return usage(err)
-	}
-	base, trusted, err := gatewayOf(flags.URL, flags.CA, cfg)
-	if err != nil {
-		return usage(err)
+		return err
 	}
 	o := operator.New(base, "", trusted) // needs no key
 	defer o.Close()

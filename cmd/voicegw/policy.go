@@ -41,7 +41,7 @@ func questions(cfg *config.Config) calls.Questions {
 
 // budget converts a configured budget, in which zero time means no limit.
 func budget(b config.Budget) calls.Budget {
-	out := calls.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
+	out := calls.Budget(b)
 	if out.ToolTime == 0 {
 		out.ToolTime = -1
 	}

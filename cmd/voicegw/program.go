@@ -152,11 +152,6 @@ func newLog(w io.Writer, level, format string, secrets ...string) programLog {
 	return l
 }
 
-// newLogger makes a logger with fixed settings.
-func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logger {
-	return newLog(w, level, format, secrets...).logger
-}
-
 // levelOf parses a validated level.
 func levelOf(name string) slog.Level {
 	var l slog.Level

@@ -92,11 +92,9 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 
 // openDebug serves profiles and variables on a local address.
 func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*sideServer, error) {
-	b, err := listenSide(ctx, address, "profiles", &http.Server{
-		Handler: process.DebugHandler(versionOf(), sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
-	})
+	b, err := listenSide(ctx, address, "profiles", "serve", "--debug-listen", process.DebugHandler(versionOf(), sessions), logger)
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
+		return nil, err
 	}
 	b.serve(b.listener, logger, "the debug listener stopped")
 	logger.Info("debug listener", "addr", b.listener.Addr().String())
@@ -198,9 +196,11 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	if err = s.openAuth(key); err != nil {
+	who, err := s.authenticator(s.cfg, key)
+	if err != nil {
 		return err
 	}
+	s.auth = auth.Only(who)
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
@@ -295,24 +295,15 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth,
 		GuardCompletions: may.GuardCompletions,
 		Directory:        s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
-		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: s.reloadNow,
+		EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: func() (gateway.Reloaded, error) { return s.again() },
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered,
 		Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
-	s.http = &http.Server{
-		Handler:           s.gateway,
-		ConnContext:       gateway.ConnContext,
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    headerBytes,
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
-	}
+	s.http = newHTTP(s.gateway, s.logger)
+	s.http.ConnContext = gateway.ConnContext
 	return nil
 }
-
-// reloadNow reloads the configuration for an operator.
-func (s *server) reloadNow() (gateway.Reloaded, error) { return s.again() }
 
 // run serves until ctx ends, a signal comes or the listener fails, and then ends everything.
 func (s *server) run(ctx context.Context, p Process, again *reloader) error {
@@ -389,7 +380,8 @@ func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	if code != "" {
 		b.WriteString("                   (the link opens the console once, within 15 minutes; voicegw console makes another)\n")
 	}
-	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url %s://%s/v1/voice --text \"Hello\"\n", socketScheme(cfg), host)
+	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url ws%s://%s/v1/voice --text \"Hello\"\n",
+		strings.TrimPrefix(scheme(cfg), "http"), host)
 	services := cfg.Services()
 	names := make([]string, len(services))
 	for i, s := range services {

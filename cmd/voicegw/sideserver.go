@@ -19,13 +19,21 @@ type sideServer struct {
 	serving  sync.WaitGroup
 }
 
-// listenSide opens the address. Requests wait until serve.
-func listenSide(ctx context.Context, address, what string, server *http.Server) (*sideServer, error) {
+// listenSide opens the address, which setting names; to completes "cannot". Requests wait until serve.
+func listenSide(ctx context.Context, address, what, to, setting string, h http.Handler, logger *slog.Logger) (*sideServer, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what cannot be served
+		return nil, fmt.Errorf("cannot %s on %s: %w; choose another address with %s", to, address, err, setting)
 	}
-	return &sideServer{what: what, listener: listener, http: server}, nil
+	return &sideServer{what: what, listener: listener, http: newHTTP(h, logger)}, nil
+}
+
+// newHTTP makes a server with the limits of all servers of the gateway.
+func newHTTP(h http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
 }
 
 // serve answers connections of on, a listener over b.listener, until close. If that fails, it logs stopped.

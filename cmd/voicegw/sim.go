@@ -98,7 +98,7 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	if err != nil {
 		return usage(err)
 	}
-	o.Seed, o.Logger = f.Seed, newLogger(p.Stderr, f.LogLevel, f.LogFormat)
+	o.Seed, o.Logger = f.Seed, newLog(p.Stderr, f.LogLevel, f.LogFormat).logger
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", f.Listen, err)

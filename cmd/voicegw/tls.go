@@ -27,7 +27,10 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 	if !cfg.TLS.Enabled() {
 		return nil, nil
 	}
-	o := certs.Options{Files: pairs(cfg), Logger: logger}
+	o := certs.Options{Logger: logger}
+	for _, c := range cfg.TLS.Certificates {
+		o.Files = append(o.Files, certs.Pair{Cert: string(c.Cert), Key: string(c.Key)})
+	}
 	if a := cfg.TLS.ACME; len(a.Hosts) > 0 {
 		cache := string(a.Cache)
 		if cache == "" {
@@ -57,14 +60,6 @@ func certificateProblems(err error) error {
 		problems = append(problems, config.Problem{Where: "tls." + one.Where, Message: one.Message})
 	}
 	return problems
-}
-
-func pairs(cfg *config.Config) []certs.Pair {
-	list := make([]certs.Pair, len(cfg.TLS.Certificates))
-	for i, c := range cfg.TLS.Certificates {
-		list[i] = certs.Pair{Cert: string(c.Cert), Key: string(c.Key)}
-	}
-	return list
 }
 
 // clients returns the listener for clients: bounded, on the loops, and with TLS if configured.
@@ -183,13 +178,6 @@ func named(cfg *config.Config, address string) string {
 		return address
 	}
 	return net.JoinHostPort(name, port)
-}
-
-func socketScheme(cfg *config.Config) string {
-	if cfg.TLS.Enabled() {
-		return "wss"
-	}
-	return "ws"
 }
 
 // doors returns the allowed hosts and the foreign origins that may connect. certified are the hosts of the

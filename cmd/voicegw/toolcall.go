@@ -75,7 +75,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 	if err != nil {
 		return usage(err)
 	}
-	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
+	logger := newLog(p.Stderr, flags.LogLevel, "auto").logger
 	kept := flags.Store || cfg.Store.URL != ""
 	keep := store.Options{Memory: true, Logger: logger}
 	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one

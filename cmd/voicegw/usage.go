@@ -56,7 +56,8 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 	s.usage, err = meter.New(ctx, meter.Options{
 		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
 		User: userLimits(s.cfg),
-		Key:  s.limitsOf, Name: s.nameOf,
+		Key:  func(id string) auth.Limits { return s.principal(id).Limits },
+		Name: func(id string) string { return s.principal(id).Name },
 	})
 	if err != nil {
 		return fmt.Errorf("what was used today cannot be read: %w", err)
@@ -64,16 +65,10 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 	return nil
 }
 
-// limitsOf returns the limits of the key, or the issuer's user, with that ID, as they are configured now.
-func (s *server) limitsOf(id string) auth.Limits {
+// principal returns the key, or the issuer's user, with that ID, as configured now; zero for others.
+func (s *server) principal(id string) auth.Principal {
 	p, _ := s.auth.Get().Find(id)
-	return p.Limits
-}
-
-// nameOf returns the name of the key or issuer with that ID; empty for others.
-func (s *server) nameOf(id string) string {
-	p, _ := s.auth.Get().Find(id)
-	return p.Name
+	return p
 }
 
 // usageTime bounds what is written of the usage at the end.
