@@ -28,8 +28,7 @@ type AuthKey struct {
 	SHA256 string   `key:"sha256"` // of the whole key, in hexadecimal
 	Scopes []string `key:"scopes"`
 	// User is the only user that the key may act for; empty for any.
-	User string `key:"user"`
-	// Owner names the responsible person.
+	User  string `key:"user"`
 	Owner string `key:"owner"`
 	// Expires is a time (RFC 3339), or a date, which ends at its end in UTC. Empty means never.
 	Expires string     `key:"expires"`
@@ -48,11 +47,9 @@ type AuthIssuer struct {
 	// Algs are the allowed signature algorithms; empty means auth.DefaultAlgorithms, or HS256 for a secret.
 	Algs []string `key:"algs"`
 	// Type is the required type (typ) of tokens; empty means any.
-	Type   string     `key:"type"`
-	Claims AuthClaims `key:"claims"`
-	// Scopes are the maximum scopes of a token.
-	Scopes []string `key:"scopes"`
-	// UserPrefix is prepended to users' names.
+	Type       string        `key:"type"`
+	Claims     AuthClaims    `key:"claims"`
+	Scopes     []string      `key:"scopes"`
 	UserPrefix string        `key:"user_prefix"`
 	Leeway     time.Duration `key:"leeway" from:"0s" to:"5m"`
 	Owner      string        `key:"owner"`
@@ -205,7 +202,6 @@ func (v validator) validateIssuer(prefix string, i *AuthIssuer) {
 	v.validateLimits(prefix+"limits.", i.Limits)
 }
 
-// validateKeySource checks the source of an issuer's keys.
 func (v validator) validateKeySource(prefix string, i *AuthIssuer) {
 	var given []string
 	for _, source := range []struct {

@@ -1,3 +1,12 @@
+// Package config is the configuration of the gateway: one struct, read from a YAML file, the environment and the
+// command line, each overriding the previous one.
+//
+// Every setting has a key such as "limits.sessions", written nested in the file, as VOICEGW_LIMITS_SESSIONS in the
+// environment and as --set limits.sessions=… on the command line. [Load] reports all problems at once, as [Problems].
+// docs/configuration.md lists the keys; a test compares the two. [Wires] lists the protocols of providers.
+//
+// Only cmd/voicegw imports this package: other packages have options of their own. Package setting has the types of
+// settings.
 package config
 
 import (
@@ -32,14 +41,12 @@ type Config struct {
 	// X-Forwarded-Proto. See Config.Proxies.
 	TrustedProxies []string `key:"trusted_proxies"`
 	TLS            TLS      `key:"tls"`
-	// Dev loads the project's tool registry, and reloads it after changes.
-	Dev bool `key:"dev"`
+	Dev            bool     `key:"dev"`
 	// APIKey is the operators' key, with all permissions; if empty, the gateway generates one.
 	APIKey setting.Secret `key:"api_key"`
 	Auth   Auth           `key:"auth"`
 	// DataDir is the folder for persistent data. If it is empty, cmd/voicegw chooses the usual folder.
-	DataDir setting.Path `key:"data_dir"`
-	// DrainTimeout is how long sessions may continue after SIGTERM.
+	DataDir      setting.Path  `key:"data_dir"`
 	DrainTimeout time.Duration `key:"drain_timeout" from:"0s" to:"24h"`
 
 	// Provider is the default provider. If it isn't set and only one provider is configured, Load sets it.
@@ -82,14 +89,12 @@ type Metrics struct {
 	// Listen is an address, host:port, that serves only the metrics, without authentication. Empty means /metrics on
 	// the gateway's address, for operators.
 	Listen string `key:"listen"`
-	// Native also makes native histograms.
-	Native bool `key:"native"`
+	Native bool   `key:"native"`
 }
 
 // Traces configures the export to an OpenTelemetry collector over OTLP. Package traces reads OpenTelemetry's standard
 // variables for missing settings.
 type Traces struct {
-	// Enabled turns traces on.
 	Enabled bool `key:"enabled"`
 	// Endpoint is the collector's URL. Empty means that of the variables, or a collector on this machine.
 	Endpoint string `key:"endpoint" is:"url"`
@@ -97,12 +102,10 @@ type Traces struct {
 	Protocol string `key:"protocol" words:"auto,http,grpc"`
 	// Headers are sent with each request: name=value, comma-separated, with values encoded as in URLs.
 	Headers setting.Secret `key:"headers"`
-	// Ratio is the share of ordinary turns that are kept.
-	Ratio float64 `key:"ratio" from:"0" to:"1"`
+	Ratio   float64        `key:"ratio" from:"0" to:"1"`
 	// Slow is the delay of an answer above which its turn is kept.
-	Slow time.Duration `key:"slow" from:"10ms" to:"1m"`
-	// Content also exports transcripts and the arguments and results of tools.
-	Content bool `key:"content"`
+	Slow    time.Duration `key:"slow" from:"10ms" to:"1m"`
+	Content bool          `key:"content"`
 }
 
 // The values of Traces.Protocol.
@@ -116,8 +119,7 @@ const (
 type Agent struct {
 	Name string `key:"name"`
 	// Greeting asks the agent for its first words; if empty, it waits for the user.
-	Greeting string `key:"greeting"`
-	// Instructions follow the prompts.
+	Greeting     string `key:"greeting"`
 	Instructions string `key:"instructions"`
 	// Language is a BCP 47 tag; if empty, the model decides.
 	Language string `key:"language"`
@@ -127,10 +129,8 @@ type Agent struct {
 
 // Agents locates the agents' documents.
 type Agents struct {
-	// Path is the folder of *.yaml files; may be empty.
-	Path setting.Path `key:"path"`
-	// Tools enables the tools that let the text agent manage agents.
-	Tools bool `key:"tools"`
+	Path  setting.Path `key:"path"`
+	Tools bool         `key:"tools"`
 }
 
 // Prompts are files that replace the built-in prompts.
@@ -143,13 +143,11 @@ type Prompts struct {
 // Chat is the text agent's model, at any Chat Completions endpoint.
 type Chat struct {
 	// BaseURL includes /v1. Empty means a configured provider, or the simulator.
-	BaseURL string         `key:"base_url" is:"url"`
-	APIKey  setting.Secret `key:"api_key"`
-	Model   string         `key:"model"`
-	// Reasoning is the model's reasoning effort; empty means a suitable default.
-	Reasoning string `key:"reasoning"`
-	// MaxOutput limits the tokens of an answer; 0 means the default.
-	MaxOutput int `key:"max_output"`
+	BaseURL   string         `key:"base_url" is:"url"`
+	APIKey    setting.Secret `key:"api_key"`
+	Model     string         `key:"model"`
+	Reasoning string         `key:"reasoning"`
+	MaxOutput int            `key:"max_output"`
 	// Vision says whether the model accepts images, true or false; if empty, the model's name decides.
 	Vision string `key:"vision"`
 }
@@ -162,7 +160,6 @@ type Budgets struct {
 
 // Budget limits the tools of a turn.
 type Budget struct {
-	// Retrieval limits calls of retrieval tools, Total all calls.
 	Retrieval int `key:"retrieval" from:"1" to:"1000"`
 	Total     int `key:"total" from:"1" to:"1000"`
 	// TopK limits the results that may be requested from a retrieval tool.
@@ -174,9 +171,8 @@ type Budget struct {
 // Confirmation configures approvals.
 type Confirmation struct {
 	// Voice is how users approve by voice: button, or ConfirmSpoken.
-	Voice string `key:"voice" words:"button,spoken"`
-	// Life is how long an approval request stays open.
-	Life time.Duration `key:"life" from:"10s" to:"1h"`
+	Voice string        `key:"voice" words:"button,spoken"`
+	Life  time.Duration `key:"life" from:"10s" to:"1h"`
 	// Require are the ids of tools that always need approval. cmd/voicegw checks that they exist.
 	Require []string `key:"require"`
 	// QuestionsPerTool limits the declined or expired requests for a tool in a conversation, after which only new
@@ -194,11 +190,9 @@ const (
 // Store configures the persistent store.
 type Store struct {
 	// URL lists URLs of NATS servers, comma-separated; empty means the built-in server.
-	URL string `key:"url"`
-	// Credentials is a NATS credentials file for URL.
+	URL         string       `key:"url"`
 	Credentials setting.Path `key:"credentials"`
-	// Sync is when the built-in server syncs files to disk: always, or SyncInterval.
-	Sync string `key:"sync" words:"always,interval"`
+	Sync        string       `key:"sync" words:"always,interval"`
 	// Replicas is the number of servers behind URL that store each piece of data, limited by JetStream.
 	Replicas int `key:"replicas" from:"1" to:"5"`
 }
@@ -229,12 +223,9 @@ type VAD struct {
 
 // Limits limits clients.
 type Limits struct {
-	// Sessions is the maximum of concurrent sessions.
-	Sessions int `key:"sessions" from:"1" to:"1000000"`
-	// SessionsPerAddress is the maximum for a client address.
+	Sessions           int `key:"sessions" from:"1" to:"1000000"`
 	SessionsPerAddress int `key:"sessions_per_address" from:"1" to:"1000000"`
-	// NewPerSecond is the maximum of new session connections per second for a client address.
-	NewPerSecond int `key:"new_per_second" from:"1" to:"1000000"`
+	NewPerSecond       int `key:"new_per_second" from:"1" to:"1000000"`
 	// Waiting is the maximum of connections before session.start, WaitingPerAddress that for a client address.
 	Waiting           int `key:"waiting" from:"1" to:"1000000"`
 	WaitingPerAddress int `key:"waiting_per_address" from:"1" to:"1000000"`
@@ -250,13 +241,11 @@ type Limits struct {
 	TurnsPerUser      int `key:"turns_per_user" from:"1" to:"100000"`
 	NewTurnsPerSecond int `key:"new_turns_per_second" from:"1" to:"100000"`
 	// ExemptLoopback exempts this machine's addresses from limits per address.
-	ExemptLoopback bool `key:"exempt_loopback"`
-	// SessionLength limits a session, Idle an inactive one.
-	SessionLength time.Duration `key:"session_length" from:"1s" to:"24h"`
-	Idle          time.Duration `key:"idle" from:"1s" to:"24h"`
+	ExemptLoopback bool          `key:"exempt_loopback"`
+	SessionLength  time.Duration `key:"session_length" from:"1s" to:"24h"`
+	Idle           time.Duration `key:"idle" from:"1s" to:"24h"`
 	// AudioAhead is how far a client's audio may be ahead of real time.
 	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
-	// SlowClient is how long a client may stop reading.
 	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
 	// ResumeGrace is how long a client may be disconnected before its session ends; 0 ends it at once.
 	ResumeGrace time.Duration `key:"resume_grace" from:"0s" to:"10m"`
@@ -267,9 +256,8 @@ type Limits struct {
 	UserDayCost      float64 `key:"user_day_cost" from:"0" to:"1000000"`
 	UserDayMinutes   float64 `key:"user_day_minutes" from:"0" to:"100000"`
 	// SessionCost limits the model's cost of a voice session, in US dollars; 0 means no limit.
-	SessionCost float64 `key:"session_cost" from:"0" to:"1000000"`
-	// MessageBytes limits a client's WebSocket message.
-	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
+	SessionCost  float64 `key:"session_cost" from:"0" to:"1000000"`
+	MessageBytes int     `key:"message_bytes" from:"4096" to:"16777216"`
 }
 
 // Prices configures the price table.
@@ -392,3 +380,84 @@ func Loopback(address string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
 }
+
+// KB configures the knowledge base of the retrieval tools.
+type KB struct {
+	Path setting.Path `key:"path"`
+	// Language is the language of all records, an ISO 639-1 code, or auto.
+	Language   string       `key:"language" words:"auto,en,de,es,fr,it,pt,nl"`
+	Synonyms   setting.Path `key:"synonyms"`
+	Embeddings Embeddings   `key:"embeddings"`
+	Qdrant     Qdrant       `key:"qdrant"`
+	// Namespaces lists the readers of namespaces. Everyone may read Studio and Public unless they have grants. Personal
+	// needs grants.
+	Namespaces Namespaces `key:"namespaces"`
+}
+
+// Namespaces holds the grants of each namespace.
+type Namespaces struct {
+	Studio   Grant `key:"studio"`
+	Personal Grant `key:"personal"`
+	Public   Grant `key:"public"`
+}
+
+// Grant lists the readers of a namespace: one list is enough, and "*" means everyone.
+type Grant struct {
+	Users  []string `key:"users"`
+	Agents []string `key:"agents"`
+	Scopes []string `key:"scopes"`
+}
+
+// Embeddings is an OpenAI-compatible endpoint that computes vectors. Without one, only
+// words are compared.
+type Embeddings struct {
+	BaseURL string         `key:"base_url" is:"url"` // with its /v1
+	APIKey  setting.Secret `key:"api_key"`
+	Model   string         `key:"model"`
+	// Cache is a file that keeps computed vectors, so that they are paid for only once.
+	Cache setting.Path `key:"cache"`
+}
+
+// Qdrant is a server that holds the records' index instead of this process.
+type Qdrant struct {
+	URL        string         `key:"url" is:"url"`
+	APIKey     setting.Secret `key:"api_key"`
+	Collection string         `key:"collection"`
+}
+
+func (v validator) validateImage() {
+	i := v.config.Image
+	v.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, v.config.ProviderNames()...)...)
+	if i.BaseURL != "" || i.APIKey.IsSet() {
+		if i.Provider == ImageAuto && i.BaseURL == "" {
+			v.bad("image.provider", "image.provider must name a provider, such as openai or gemini, so that image.api_key is "+
+				"sent to the right one.")
+		}
+		return
+	}
+	services := v.config.Services()
+	simulated := len(services) > 0 && services[0].Simulated
+	if p := v.config.Providers[i.Provider]; p != nil && !p.Configured() && !simulated {
+		v.bad("image.provider", "image.provider is %s, which has no key; set image.api_key, or %s.", i.Provider,
+			v.config.HowToReach(i.Provider))
+	}
+}
+
+// Image configures image_generate.
+type Image struct {
+	// Provider is a provider's name, or ImageAuto.
+	Provider string `key:"provider"`
+	// BaseURL is the endpoint; empty means the provider's own, or the simulator.
+	BaseURL string         `key:"base_url" is:"url"`
+	APIKey  setting.Secret `key:"api_key"`
+	Model   string         `key:"model"`
+	// Dir is the folder for images; empty means the folder images below the data folder.
+	Dir setting.Path `key:"dir"`
+	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound the images kept.
+	Life     time.Duration `key:"life" from:"1m" to:"720h"`
+	MaxCount int           `key:"max_count" from:"1" to:"100000"`
+	MaxMB    int           `key:"max_mb" from:"20" to:"1000000"`
+}
+
+// ImageAuto means the configured provider in Image.Provider.
+const ImageAuto = "auto"

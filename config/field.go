@@ -11,7 +11,6 @@ import (
 	"voicegw/config/setting"
 )
 
-// field is a setting of a Config: a leaf of the struct.
 type field struct {
 	key   string
 	value reflect.Value
@@ -23,7 +22,6 @@ func fieldsOf(prefix string, section any) []field {
 	return collect(nil, prefix, reflect.ValueOf(section).Elem())
 }
 
-// newField returns a text setting outside a struct.
 func newField(key string) field { return field{key: key, value: reflect.ValueOf(new(string)).Elem()} }
 
 func collect(out []field, prefix string, v reflect.Value) []field {
@@ -42,17 +40,14 @@ func collect(out []field, prefix string, v reflect.Value) []field {
 	return out
 }
 
-// isSection reports whether v is a struct with settings.
 func isSection(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).Tag.Get("key") != ""
 }
 
-// envPrefix starts all of the gateway's environment variables.
 const envPrefix = "VOICEGW_"
 
 var inVariables = strings.NewReplacer(".", "_", "-", "_")
 
-// env returns the environment variable of a key.
 func env(key string) string { return envPrefix + strings.ToUpper(inVariables.Replace(key)) }
 
 // set parses text into the field. The error completes a sentence that starts with the key: "must be …". It contains
@@ -121,7 +116,6 @@ func setSecret(p *setting.Secret, text string) error {
 	return nil
 }
 
-// splitList parses a list from a variable or a flag.
 func splitList(text string) []string {
 	var out []string
 	for part := range strings.SplitSeq(text, ",") {

@@ -42,7 +42,6 @@ func (l *loader) parseFile(name string, data []byte) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax reports a YAML error with the line as part of Where.
 func (l *loader) syntax(name string, err error) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	where := name
@@ -55,7 +54,6 @@ func (l *loader) syntax(name string, err error) {
 
 func at(name string, line int) string { return name + ":" + strconv.Itoa(line) }
 
-// walker parses a file.
 type walker struct {
 	loader *loader
 	name   string
@@ -65,7 +63,6 @@ func (w walker) problem(n *yaml.Node, format string, args ...any) {
 	w.loader.problems.add(at(w.name, n.Line), format, args...)
 }
 
-// section parses a mapping of settings with keys that start with prefix.
 func (w walker) section(prefix string, n *yaml.Node) {
 	n = resolve(n)
 	if n.Tag == "!!null" {
@@ -104,7 +101,6 @@ func (w walker) section(prefix string, n *yaml.Node) {
 	}
 }
 
-// unknown reports an unknown key, and suggests a similar one or the same name in another section.
 func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 	if key.Kind != yaml.ScalarNode {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
@@ -131,7 +127,6 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 	w.problem(key, "There is no setting %s.%s", quote(prefix+key.Value), hint)
 }
 
-// leaf parses a setting.
 func (w walker) leaf(key string, keyNode, n *yaml.Node) {
 	n = resolve(n)
 	f := w.loader.fields[key]
@@ -195,7 +190,6 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-// children returns the names that may follow a prefix, in the order of the struct.
 func (l *loader) children(prefix string) []string {
 	var names []string
 	add := func(key string) {

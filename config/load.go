@@ -44,7 +44,6 @@ type Flag struct {
 	Value string
 }
 
-// maxFileBytes limits every file that a configuration names.
 const maxFileBytes = 1 << 20
 
 type loader struct {
@@ -151,7 +150,6 @@ func (l *loader) readFile() {
 	}
 }
 
-// below resolves a path relative to dir; an empty path stays empty.
 func below(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -232,7 +230,6 @@ func didYouMean(word string) string {
 	return " Did you mean " + word + "?"
 }
 
-// settle sets settings that depend on others.
 func (l *loader) settle() {
 	for _, key := range l.keys {
 		l.readSecret(key)
@@ -289,7 +286,6 @@ func (l *loader) refused(key string) bool {
 	}
 }
 
-// refusedBelow reports whether a section or a setting in it was already rejected.
 func (l *loader) refusedBelow(section string) bool {
 	for key := range l.unusable {
 		if key == section || strings.HasPrefix(key, section+".") {
@@ -297,4 +293,31 @@ func (l *loader) refusedBelow(section string) bool {
 		}
 	}
 	return false
+}
+
+// Problem is a problem of a configuration.
+type Problem struct {
+	// Where is a file with a line ("voicegw.yaml:3"), an environment variable or a flag.
+	Where string
+	// Message explains the problem and its fix. It contains no secret.
+	Message string
+}
+
+// String returns "where: message".
+func (p Problem) String() string { return p.Where + ": " + p.Message }
+
+// Problems is the error of Load: all problems of a configuration.
+type Problems []Problem
+
+// Error returns the problems, one per line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, problem := range p {
+		lines[i] = problem.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (p *Problems) add(where, format string, args ...any) {
+	*p = append(*p, Problem{Where: where, Message: fmt.Sprintf(format, args...)})
 }

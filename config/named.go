@@ -31,7 +31,6 @@ var namedSections = []named{
 		func() *Webhook { return &Webhook{Events: webhook.Types(), Timeout: 10 * time.Second} }),
 }
 
-// sectionOf returns a section with its values in a map of the configuration.
 func sectionOf[T any](prefix, what, known string, in func(*Config) map[string]*T, fresh func() *T) named {
 	add := func(l *loader, name string) []field {
 		value := fresh()
@@ -49,7 +48,6 @@ func sectionOf[T any](prefix, what, known string, in func(*Config) map[string]*T
 // validName matches a name. Variables contain it in capitals with _ for -, so it must not contain _.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// namedAt returns the section with that prefix, or nil.
 func namedAt(prefix string) *named {
 	if at := slices.IndexFunc(namedSections, func(in named) bool { return in.prefix == prefix }); at >= 0 {
 		return &namedSections[at]

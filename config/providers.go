@@ -32,7 +32,6 @@ type Provider struct {
 // Configured reports whether the user has configured access to the real provider.
 func (p *Provider) Configured() bool { return p.APIKey.IsSet() || p.BaseURL != "" }
 
-// newProviders returns a provider for each wire.
 func newProviders(all []transport.Wire) Providers {
 	p := Providers{}
 	for _, w := range all {
@@ -106,7 +105,6 @@ func (c *Config) OfWire(wire string) []*Provider {
 	return list
 }
 
-// wire returns the wire with that name, or nil.
 func (c *Config) wire(name string) *transport.Wire {
 	at := slices.IndexFunc(c.wires, func(w transport.Wire) bool { return w.Name == name })
 	if at < 0 {
@@ -123,7 +121,6 @@ func (c *Config) wireNames() []string {
 	return names
 }
 
-// introduceProvider makes the settings of a provider known.
 func (l *loader) introduceProvider(name string) []field {
 	p := l.config.Providers[name]
 	if p == nil {
@@ -151,10 +148,8 @@ func (c *Config) providerFields() (all []field) {
 	return all
 }
 
-// providersPrefix begins the keys of all providers' settings.
 const providersPrefix = "providers."
 
-// wireSettings returns the names of all settings that belong to a particular wire.
 func (l *loader) wireSettings() []string {
 	var names []string
 	for _, w := range l.config.wires {
@@ -189,7 +184,6 @@ func (l *loader) readKeyVariables(vars map[string]string) {
 	}
 }
 
-// settleProviders gives each provider its wire and the settings of that wire.
 func (l *loader) settleProviders() {
 	known := l.config.wireNames()
 	for _, name := range l.config.ProviderNames() {
@@ -220,7 +214,6 @@ func (l *loader) settleProviders() {
 	}
 }
 
-// nearestProvider returns the setting that the user probably meant by a provider's name.
 func nearestProvider(name string, known []string) string {
 	if meant := textutil.Nearest(name, known); meant != "" {
 		return providersPrefix + meant
@@ -228,7 +221,6 @@ func nearestProvider(name string, known []string) string {
 	return ""
 }
 
-// atProvider returns where the first setting of a provider was set.
 func (l *loader) atProvider(name string) string {
 	prefix := providersPrefix + name + "."
 	for _, key := range l.keys {
@@ -283,7 +275,6 @@ func (c *Config) HowToReach(provider string) string {
 	return providersPrefix + provider + ".api_key"
 }
 
-// keyVariables returns, for each wire, the variable that the documentation names.
 func (c *Config) keyVariables() []string {
 	var names []string
 	for _, w := range c.wires {

@@ -99,7 +99,6 @@ func TakeOver(now, read *Config) (Takeover, error) {
 	return t, nil
 }
 
-// broken returns the rules that Next breaks. all are its fields.
 func (t *Takeover) broken(all []field) Problems {
 	problems := t.Next.check(all)
 	for i := range problems {
@@ -152,7 +151,6 @@ func told(key string, one, other *Config) string {
 	return key
 }
 
-// fields returns all settings.
 func (c *Config) fields() []field {
 	all := fieldsOf("", c)
 	for _, in := range namedSections {
@@ -161,7 +159,6 @@ func (c *Config) fields() []field {
 	return append(all, c.toolFields()...)
 }
 
-// byKey returns settings by their keys.
 func byKey(all []field) map[string]field {
 	fields := make(map[string]field, len(all))
 	for _, f := range all {

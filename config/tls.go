@@ -27,10 +27,8 @@ type Certificates []Certificate
 
 // ACME orders certificates from an authority (RFC 8555).
 type ACME struct {
-	// Hosts are the names to order certificates for.
 	Hosts []string `key:"hosts"`
-	// Email is for the authority's messages about problems; it may be empty.
-	Email string `key:"email"`
+	Email string   `key:"email"`
 	// Directory is the authority's address; empty means Let's Encrypt.
 	Directory string `key:"directory" is:"url"`
 	// Cache is the folder for keys and certificates; empty means certificates below the data folder.
@@ -51,7 +49,6 @@ func parseCertificates(text string) (Certificates, error) {
 	return list, nil
 }
 
-// certificates reads the certificates of a file.
 func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 	var list Certificates
 	for _, item := range n.Content {

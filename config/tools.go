@@ -11,7 +11,6 @@ import (
 
 // ToolDeclaration is a tool of the program, with its own settings.
 type ToolDeclaration struct {
-	// ID is its toolId.
 	ID string
 	// VariantOf is the tool whose other version it is; empty for a tool that is not a version.
 	VariantOf string
@@ -26,8 +25,7 @@ type ToolSetting struct {
 	// time.Duration or []string.
 	Type any
 	// Default has that type; nil means that the tool is off until the operator sets a value.
-	Default any
-	// Description is a sentence about its purpose.
+	Default     any
 	Description string
 }
 
@@ -45,7 +43,6 @@ type Tool struct {
 	own       []ownSetting
 }
 
-// ownSetting is a setting that the tool declares, under tools.<id>.
 type ownSetting struct {
 	field
 	name string
@@ -66,7 +63,6 @@ func (t *Tool) Values() map[string]any {
 	return values
 }
 
-// fields returns all settings of a tool.
 func (t *Tool) fields(id string) []field {
 	all := fieldsOf(toolsPrefix+id+".", t)
 	if t.variantOf == "" {
@@ -78,7 +74,6 @@ func (t *Tool) fields(id string) []field {
 	return all
 }
 
-// knowTools makes the settings of the program's tools known.
 func (l *loader) knowTools() {
 	l.config.Tools = Tools{}
 	for _, d := range l.source.Tools {
@@ -107,7 +102,6 @@ func (l *loader) settleTools() {
 	}
 }
 
-// settleShares reports invalid shares of versions.
 func (l *loader) settleShares() {
 	sums := map[string]int{}
 	for _, d := range l.source.Tools {
@@ -138,7 +132,6 @@ func isEmpty(v reflect.Value) bool {
 	return false
 }
 
-// toolFields returns all settings of all tools.
 func (c *Config) toolFields() []field {
 	var all []field
 	for _, id := range slices.Sorted(maps.Keys(c.Tools)) {

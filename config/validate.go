@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +17,6 @@ import (
 	"voicegw/internal/origin"
 )
 
-// validator reports the invalid values of a loaded configuration.
 type validator struct{ *loader }
 
 // validate checks the settled configuration. For a value that could not be parsed, it checks the default, which is
@@ -54,7 +55,6 @@ func (v validator) oneOf(key, value string, allowed ...string) {
 	}
 }
 
-// listen checks an address to listen on.
 func (v validator) listen(key, address string) (valid bool) {
 	problem := CheckListen(address)
 	if problem != "" {
@@ -212,7 +212,6 @@ func (v validator) validatePath(key string, p setting.Path) {
 	}
 }
 
-// minAPIKey is the minimum length of a key that cannot be guessed.
 const minAPIKey = 16
 
 func (v validator) validateAPIKey() {
@@ -253,7 +252,6 @@ func (v validator) validateOrigins() {
 	}
 }
 
-// validateTags checks each setting against the tags of its field.
 func (v validator) validateTags() {
 	for _, key := range v.keys {
 		f := v.fields[key]
@@ -288,5 +286,84 @@ func (v validator) between(key, least, most string) {
 	}
 	if !inside() {
 		v.bad(key, "%s must be from %v to %v, not %v.", key, low, high, value)
+	}
+}
+
+var featureForm = regexp.MustCompile(`^(!)?([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?:@([^@!\s]+))?$`)
+
+// Feature reports whether a feature is on for an agent. Entries for the agent override those for all.
+func (c *Config) Feature(agent, name string) bool {
+	switch {
+	case slices.Contains(c.Features, "!"+name+"@"+agent):
+		return false
+	case slices.Contains(c.Features, name+"@"+agent):
+		return true
+	}
+	return slices.Contains(c.Features, name)
+}
+
+func (v validator) validateFeatures() {
+	for i, entry := range v.config.Features {
+		m := featureForm.FindStringSubmatch(entry)
+		switch {
+		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
+			v.bad("features", "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may "+
+				"name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
+		case m[1] != "" && m[3] == "":
+			v.bad("features", "features holds %s, but a feature that is not listed is off anyway; leave it out, or name the "+
+				"agent for which it is off: !%s@desk.", quote(entry), m[2])
+		case slices.Contains(v.config.Features[:i], entry):
+			v.bad("features", "features holds %s twice; leave one.", quote(entry))
+		case slices.Contains(v.config.Features[:i], "!"+entry), m[1] != "" &&
+			slices.Contains(v.config.Features[:i], strings.TrimPrefix(entry, "!")):
+			v.bad("features", "features says that %s is both on and off for %s; leave one.", quote(m[2]), quote(m[3]))
+		}
+	}
+}
+
+// Proxies returns TrustedProxies as networks; a single address is a network of one.
+// Load has checked them.
+func (c *Config) Proxies() []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(c.TrustedProxies))
+	for _, text := range c.TrustedProxies {
+		if p, err := parseProxy(text); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// parseProxy reads an address or a network. The error is the end of a sentence that begins
+// with the entry.
+func parseProxy(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" || addr.IsUnspecified() {
+			return netip.Prefix{}, fmt.Errorf(
+				"which is not an IP address or a network; write for example 127.0.0.1, 10.0.0.0/8 or 2001:db8::/32")
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("which is not a network; write an address and the length of its prefix, for example " +
+			"10.0.0.0/8 or 2001:db8::/32")
+	case p.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("which is IPv4 in the form of IPv6; write it as IPv4")
+	case p.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("which is every address: each client could claim any address; name only the proxies")
+	case p.Masked() != p:
+		return netip.Prefix{}, fmt.Errorf("whose address has bits beyond its prefix; write %s", p.Masked())
+	}
+	return p, nil
+}
+
+func (v validator) validateProxies() {
+	for _, text := range v.config.TrustedProxies {
+		if _, err := parseProxy(text); err != nil {
+			v.bad("trusted_proxies", "trusted_proxies holds %s, %v.", quote(text), err)
+		}
 	}
 }

@@ -23,8 +23,7 @@ type Webhook struct {
 	// Secret signs events. So does OldSecret while receivers change from one to the other.
 	Secret    setting.Secret `key:"secret"`
 	OldSecret setting.Secret `key:"old_secret"`
-	// Events are the types to send.
-	Events []string `key:"events"`
+	Events    []string       `key:"events"`
 	// Private allows addresses of this machine and of private networks, and http.
 	Private bool          `key:"private"`
 	Timeout time.Duration `key:"timeout" from:"1s" to:"30s"`

@@ -19,7 +19,6 @@ type ledger struct {
 	calls    map[call]bool
 }
 
-// call is a tool.ended.
 type call struct{ session, id string }
 
 // maxLedger bounds the recorded calls; later ones are not compared.
@@ -27,7 +26,6 @@ const maxLedger = 1_000_000
 
 func newLedger() *ledger { return &ledger{sessions: map[string]bool{}, calls: map[call]bool{}} }
 
-// saw records a tool.ended.
 func (l *ledger) saw(session, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +35,6 @@ func (l *ledger) saw(session, id string) {
 	}
 }
 
-// auditTime is the gateway's time to write the last records.
 const auditTime = 5 * time.Second
 
 // compare reads the audit until nothing is missing, for at most auditTime.
@@ -50,7 +47,6 @@ func (l *ledger) compare(ctx context.Context, path string, progress func(Status)
 	return a
 }
 
-// read compares the calls with the audit in its present state.
 func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 	l.mu.Lock()
 	defer l.mu.Unlock()

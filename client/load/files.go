@@ -17,7 +17,6 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// builtinScript begins the name of a script that is in the program.
 const builtinScript = "builtin:"
 
 // maxScript bounds the bytes read of a script; parsing rejects larger ones.

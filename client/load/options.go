@@ -95,7 +95,6 @@ func (o Options) withDefaults() (Options, error) {
 	return o, o.checkOutages()
 }
 
-// checkOutages rejects connections that are lost too often or for too long.
 func (o Options) checkOutages() error {
 	switch {
 	case o.Away < 0 || o.Away > MaxDuration:
@@ -106,7 +105,6 @@ func (o Options) checkOutages() error {
 	return nil
 }
 
-// tooOften reports whether a time between lost connections is too short. Zero means that none is lost.
 func tooOften(every time.Duration) bool { return every != 0 && every < minEvery }
 
 func (o Options) outages() []voice.Outage {

@@ -1,3 +1,6 @@
+// Package load calls a gateway with many callers at once, open loop and in real time, and reports their waits. [Run]
+// is the entry point; docs/load.md defines the figures. Subpackage caller runs one session; report has the
+// measurements and the results.
 package load
 
 import (
@@ -63,7 +66,6 @@ func (o Options) speech() voice.LibraryOptions {
 	return s
 }
 
-// awaitReady waits until the gateway accepts sessions.
 func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	if o.Wait == 0 {
 		return nil
@@ -82,7 +84,6 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	return nil
 }
 
-// healthLimits bound the gateway's status responses.
 var healthLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
 
 // ask gets a status from the gateway and decodes it into out; nil discards it.
@@ -149,7 +150,6 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	return rep, nil
 }
 
-// stopped explains an early end of a run.
 func stopped(ctx context.Context) string {
 	if ctx.Err() == nil {
 		return ""
@@ -157,7 +157,6 @@ func stopped(ctx context.Context) string {
 	return context.Cause(ctx).Error()
 }
 
-// warmUp calls without measuring.
 func (r *run) warmUp(ctx context.Context) error {
 	if r.o.Warmup == 0 {
 		return nil
@@ -173,7 +172,6 @@ func (r *run) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// call runs all callers of a plan and returns when all have hung up.
 func (r *run) call(ctx context.Context, p Schedule, c *report.Collector, began time.Time, counts bool) {
 	set := &caller.Settings{
 		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
@@ -204,7 +202,6 @@ const (
 	maxRedial = 30 * time.Second
 )
 
-// keepCalling calls as a slot of the plan says.
 func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Collector, began time.Time) {
 	wait := redial
 	for call := 1; ; call++ {
@@ -244,7 +241,6 @@ func deadline(began time.Time, offset time.Duration) time.Time {
 	return began.Add(offset)
 }
 
-// beat is the interval of the generator's own lag check.
 const beat = 20 * time.Millisecond
 
 // heartbeat measures how late a goroutine wakes, on an absolute schedule, until over is closed.
@@ -267,7 +263,6 @@ func heartbeat(over <-chan struct{}, c *report.Collector) {
 	}
 }
 
-// describe returns the report without measurements.
 func (r *run) describe(began time.Time) *report.Report {
 	p := r.plan.Options
 	rep := &report.Report{

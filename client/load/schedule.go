@@ -100,12 +100,10 @@ func makeSchedule(o ScheduleOptions) (Schedule, error) {
 	return p, nil
 }
 
-// spread is the start of the i-th of n over d.
 func spread(d time.Duration, i, n int) time.Duration {
 	return time.Duration(int64(d) / int64(n) * int64(i))
 }
 
-// step assigns the slots to groups. Within a group they begin one after another.
 func (p *Schedule) step(o ScheduleOptions) {
 	p.Steps = nil
 	length := o.Duration / time.Duration(o.Steps)
@@ -149,7 +147,6 @@ func (o ScheduleOptions) withDefaults() (ScheduleOptions, error) {
 	return o, nil
 }
 
-// ramp is the time in which the sessions begin.
 func (o ScheduleOptions) ramp() time.Duration {
 	if o.Mode == Ramp {
 		return o.Duration

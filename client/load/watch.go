@@ -78,7 +78,6 @@ func (w *watch) vars(ctx context.Context, collect bool) (process.Vars, error) {
 	return process.ReadVars(ctx, w.client, w.debug, collect)
 }
 
-// begin measures the process at rest, before the first call.
 func (w *watch) begin(ctx context.Context) {
 	w.fewest = 0
 	w.start = w.state(ctx)
@@ -104,7 +103,6 @@ func (w *watch) state(ctx context.Context) report.State {
 	return s
 }
 
-// weigh records the process's present resources and its lowest memory.
 func (w *watch) weigh(ctx context.Context, s *report.State) {
 	if w.debug != "" {
 		if v, err := w.vars(ctx, true); err == nil {
@@ -154,7 +152,6 @@ func (w *watch) rest(ctx context.Context, look func()) {
 	})
 }
 
-// await is wait, counting descriptors as well.
 func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
 	wait(ctx, w.progress, what, atMost, func() bool {
 		w.count()
@@ -166,7 +163,6 @@ func (w *watch) await(ctx context.Context, what string, atMost time.Duration, do
 // 2.15, server/filestore.go, syncBlocks).
 const closeTime = 3 * time.Minute
 
-// awaitClosed waits until there are no more descriptors than before, for at most closeTime.
 func (w *watch) awaitClosed(ctx context.Context) {
 	w.await(ctx, "until the gateway's store closes its files", closeTime, func() bool {
 		return w.fewest <= w.start.FDs
@@ -182,7 +178,6 @@ func (w *watch) count() {
 	}
 }
 
-// sessions returns the gateway's session count; false if unknown.
 func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	if w.health == "" {
 		return 0, false
@@ -210,7 +205,6 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 	return cpu, inMB(u.RSS)
 }
 
-// end measures the process after the last call and returns its remaining sessions.
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
 		w.fewest = 0
@@ -222,10 +216,8 @@ func (w *watch) end(ctx context.Context) int64 {
 	return w.leftOver(ctx)
 }
 
-// leaveTime is the gateway's time to end sessions after their callers hung up.
 const leaveTime = 5 * time.Second
 
-// leftOver returns the sessions left after all callers hung up; zero if unknown.
 func (w *watch) leftOver(ctx context.Context) (left int64) {
 	wait(ctx, w.progress, "until the gateway has no sessions", leaveTime, func() bool {
 		n, ok := w.sessions(ctx)
@@ -237,7 +229,6 @@ func (w *watch) leftOver(ctx context.Context) (left int64) {
 	return left
 }
 
-// resources returns the process's resources during a measured run.
 func (w *watch) resources(r *report.Report, took time.Duration) *report.Resources {
 	if w.pid == 0 {
 		return nil
@@ -260,7 +251,6 @@ func (w *watch) resources(r *report.Report, took time.Duration) *report.Resource
 	return res
 }
 
-// generator returns this program's own resources during a run that started at first.
 func generator(first process.Usage, took time.Duration) report.Process {
 	p := report.Process{Goroutines: runtime.NumGoroutine()}
 	if u, err := process.Read(0); err == nil {
@@ -269,7 +259,6 @@ func generator(first process.Usage, took time.Duration) report.Process {
 	return p
 }
 
-// percent is the share of one core.
 func percent(used, of time.Duration) float64 {
 	if of <= 0 {
 		return 0

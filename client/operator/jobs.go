@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"voicegw/internal/textutil"
+	"voicegw/store"
 )
 
 // Jobs is the response of GET /v1/jobs: the long work that calls have started.
@@ -89,4 +91,91 @@ func (l Jobs) Table(file any) string {
 		})
 	}
 	return textutil.Table(file, rows)
+}
+
+// Approvals is the response of GET /v1/approvals: approved actions with an unknown outcome.
+type Approvals struct {
+	Approvals []store.Approval `json:"approvals"`
+	// Total may exceed the list's length.
+	Total int `json:"total"`
+}
+
+// Approvals lists the approved actions with an unknown outcome.
+func (o *Client) Approvals(ctx context.Context) (list Approvals, err error) {
+	err = o.Ask(ctx, http.MethodGet, "/v1/approvals", &list)
+	return list, err
+}
+
+// Table formats the actions for the width of a file.
+func (l Approvals) Table(file any) string {
+	if l.Total == 0 {
+		return "The outcome of every approved action is known.\n"
+	}
+	rows := [][]string{{"APPROVED", "TOOL", "REFERENCE", "BEGUN", "TOLD", "USER", "SESSION", "CONVERSATION"}}
+	for _, a := range l.Approvals {
+		rows = append(rows, []string{
+			a.ApprovedAt.Local().Format(time.DateTime), textutil.Quote(a.Tool), textutil.Quote(a.Reference),
+			textutil.YesNo(a.Begun), textutil.YesNo(a.Told), orDash(a.User), orDash(a.Session), orDash(a.Conversation),
+		})
+	}
+	text := textutil.Table(file, rows)
+	if more := l.Total - len(l.Approvals); more > 0 {
+		text += fmt.Sprintf("and %d more\n", more)
+	}
+	return text
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return textutil.Quote(text)
+}
+
+// Blocks is the response of GET /v1/blocks: the blocked users.
+type Blocks struct {
+	Blocks []Block `json:"blocks"`
+}
+
+// Block is a blocked user.
+type Block struct {
+	User  string    `json:"user"`
+	Until time.Time `json:"until"`
+}
+
+// Blocks lists the blocked users.
+func (o *Client) Blocks(ctx context.Context) (list Blocks, err error) {
+	err = o.Ask(ctx, http.MethodGet, "/v1/blocks", &list)
+	return list, err
+}
+
+// Table formats the users for the width of a file.
+func (l Blocks) Table(file any) string {
+	if len(l.Blocks) == 0 {
+		return "No blocked users.\n"
+	}
+	rows := [][]string{{"USER", "UNTIL", "FOR ANOTHER"}}
+	for _, b := range l.Blocks {
+		rows = append(rows, []string{textutil.Quote(b.User), b.Until.Local().Format(time.DateTime),
+			max(0, time.Until(b.Until)).Round(time.Second).String()})
+	}
+	return textutil.Table(file, rows)
+}
+
+// Unblock unblocks a user.
+func (o *Client) Unblock(ctx context.Context, user string) error {
+	err := o.Ask(ctx, http.MethodDelete, "/v1/blocks/"+segment(user), nil)
+	var refused *Refused
+	if errors.As(err, &refused) && refused.Code == "not_blocked" {
+		return fmt.Errorf("%s is not blocked; run voicegw blocks list", textutil.Quote(user))
+	}
+	return err
+}
+
+// segment escapes a text as one path segment. Segments that consist of dots are escaped too.
+func segment(text string) string {
+	if strings.Trim(text, ".") == "" {
+		return strings.ReplaceAll(text, ".", "%2E")
+	}
+	return url.PathEscape(text)
 }

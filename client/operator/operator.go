@@ -2,6 +2,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/textutil"
+	"voicegw/protocol"
 )
 
 // askTime bounds one request to a gateway.
@@ -224,4 +226,19 @@ func (o *Client) Health(ctx context.Context, ready bool) (h Health, err error) {
 		return h, fmt.Errorf("the gateway at %s is not ready (%s): %s", o.Base, textutil.Quote(h.Status), textutil.Quote(h.Message))
 	}
 	return h, nil
+}
+
+// Drain makes the gateway give up its sessions and accept no new ones. Zero means its own drain_timeout.
+func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p protocol.DrainProgress, err error) {
+	body, err := json.Marshal(map[string]int64{"timeout_ms": timeout.Milliseconds()})
+	if err == nil {
+		err = o.exchange(ctx, request{method: http.MethodPost, path: "/v1/drain", body: bytes.NewReader(body)}, &p, nil)
+	}
+	return p, err
+}
+
+// DrainProgress returns the drain's progress.
+func (o *Client) DrainProgress(ctx context.Context) (p protocol.DrainProgress, err error) {
+	err = o.Ask(ctx, http.MethodGet, "/v1/drain", &p)
+	return p, err
 }

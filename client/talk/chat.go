@@ -16,7 +16,6 @@ import (
 
 // ChatOptions describe a text conversation.
 type ChatOptions struct {
-	// Client calls the gateway.
 	Client *TextClient
 	// Conversation is the id of the conversation to continue; empty begins one.
 	Conversation string
@@ -25,9 +24,7 @@ type ChatOptions struct {
 	Agent string
 	// TimeZone is the user's IANA time zone; empty means the gateway's.
 	TimeZone string
-	// User is the user's name; empty means the gateway's default.
-	User string
-	// Messages are sent in order. Without any, messages are read line by line from the terminal or from In.
+	User     string
 	Messages []string
 	// Approval answers tools' approval requests. With voice.ApprovalNobody the terminal's user is asked, unless JSON
 	// is set.
@@ -36,8 +33,7 @@ type ChatOptions struct {
 	// at its end.
 	OnByVoice bool
 	Voice     Options
-	// JSON prints each event as a line of JSON.
-	JSON bool
+	JSON      bool
 	// In and Out are standard input and output. Complain explains to the user why a message was refused.
 	In       io.Reader
 	Out      io.Writer
@@ -56,7 +52,6 @@ func Chat(ctx context.Context, o ChatOptions) error {
 	return x.run(ctx)
 }
 
-// texting is a running text conversation.
 type texting struct {
 	// Fixed after Chat.
 	o     ChatOptions
@@ -78,7 +73,6 @@ type typedLine struct {
 	text string
 }
 
-// maxAhead bounds the lines typed ahead.
 const maxAhead = 64
 
 // listen reads lines from the terminal, or from standard input if messages come from there. done restores the
@@ -123,7 +117,6 @@ func stamped(lines <-chan string) <-chan typedLine {
 	return out
 }
 
-// run sends all messages and returns the first error.
 func (x *texting) run(ctx context.Context) error {
 	if len(x.o.Messages) > 0 {
 		for _, m := range x.o.Messages {
@@ -187,12 +180,10 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	}
 }
 
-// note prints a line that is not a message of the gateway.
 func (x *texting) note(name, text string) {
 	x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: name, Text: text})
 }
 
-// say sends a message and handles the approval requests and the voice offer that follow.
 func (x *texting) say(ctx context.Context, message string) error {
 	turns := []TextTurn{{Message: message, TimeZone: x.o.TimeZone}}
 	for len(turns) > 0 {
@@ -215,7 +206,6 @@ func (x *texting) say(ctx context.Context, message string) error {
 	return nil
 }
 
-// turn runs one turn and returns its approval requests.
 func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest,
 	offer *protocol.VoiceSessionStart, err error) {
 	turn.ConversationID, turn.User, turn.Agent = x.conversation, x.o.User, x.agent
@@ -286,7 +276,6 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 	}
 }
 
-// goOnByVoice accepts a voice offer with --voice; otherwise it prints how to accept it.
 func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
 	if !x.o.OnByVoice {
 		x.d.line("voice", "continue with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket="+shellQuote(offer.Ticket))
@@ -335,7 +324,6 @@ func (x *texting) answers() (lines <-chan string, stop func()) {
 	return out, func() { close(stopping); <-stopped }
 }
 
-// shellQuote quotes a word for a shell.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+=", r)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"unicode"
 
 	"voicegw/audio"
@@ -34,7 +35,6 @@ type Display struct {
 	err      error  // the first write error
 }
 
-// maxUnfinal bounds the transcripts that are not final yet.
 const maxUnfinal = 100
 
 // NewDisplay returns a display that writes to out. On a terminal, transcripts grow in place; otherwise each is one line
@@ -151,7 +151,6 @@ func (d *Display) own(e Event) {
 	}
 }
 
-// confirmation prints an approval request in full.
 func (d *Display) confirmation(m *protocol.ConfirmationRequest) {
 	args := m.Args
 	if preview := exact(m.Preview); preview != exact(m.Tool+" "+string(args)) {
@@ -180,7 +179,6 @@ func clip(s string, n int) string {
 	return s
 }
 
-// maxArgsLine bounds arguments printed on one line, in bytes.
 const maxArgsLine = 100
 
 // exact escapes invisible and direction-changing characters, so that a text can't be mistaken for another.
@@ -211,7 +209,6 @@ func withFraction(text string, fraction *float64) string {
 	return text
 }
 
-// toolEnded describes a call's result: its time, whether the answer was cached, lowered arguments, or the error.
 func toolEnded(m *protocol.ToolEnded) string {
 	text := fmt.Sprintf("%s ok after %d ms", m.Tool, m.DurationMS)
 	if !m.OK {
@@ -237,7 +234,6 @@ func toolEnded(m *protocol.ToolEnded) string {
 	return text
 }
 
-// transcript prints a final text, or redraws the line of a growing one.
 func (d *Display) transcript(m *protocol.Transcript) {
 	if m.Final {
 		d.unfinal = slices.DeleteFunc(d.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID })
@@ -266,7 +262,6 @@ func (d *Display) transcript(m *protocol.Transcript) {
 	}
 }
 
-// textDelta prints the next piece of a text.
 func (d *Display) textDelta(m *protocol.TextDelta) {
 	if d.writing != m.ItemID {
 		d.closeText()
@@ -282,7 +277,6 @@ func (d *Display) textDelta(m *protocol.TextDelta) {
 	}
 }
 
-// textDone ends a text and prints one that had no pieces.
 func (d *Display) textDone(m *protocol.TextDone) {
 	if d.writing != m.ItemID {
 		d.line("assistant", m.Text)
@@ -300,7 +294,6 @@ func (d *Display) closeText() {
 	}
 }
 
-// invitation prints how to continue by voice.
 func (d *Display) invitation(m *protocol.VoiceSessionStart) {
 	d.line("voice", "a voice session is ready until "+m.ExpiresAt.Local().Format("15:04:05")+": "+m.SessionID)
 	if m.PendingRequest != "" {
@@ -308,13 +301,11 @@ func (d *Display) invitation(m *protocol.VoiceSessionStart) {
 	}
 }
 
-// prompt asks for a line; who labels it.
 func (d *Display) prompt(who string) {
 	d.closeText()
 	d.write(d.prefix(who))
 }
 
-// line prints a line for a person, above the one being redrawn.
 func (d *Display) line(who, text string) {
 	if d.json != nil {
 		return
@@ -337,7 +328,6 @@ func (d *Display) write(s string) {
 	}
 }
 
-// report prints a conversation's report and joins failure with write errors.
 func (d *Display) report(r Report, failure error) error {
 	if d.json == nil {
 		d.table(r)
@@ -355,7 +345,6 @@ func (d *Display) report(r Report, failure error) error {
 	return errors.Join(failure, d.err)
 }
 
-// table prints unfinished lines and the table of a report.
 func (d *Display) table(r Report) {
 	for _, m := range d.unfinal {
 		d.line(m.Role, m.Text+" …")
@@ -380,3 +369,60 @@ func Show(ctx context.Context, o Options, d *Display, keep io.WriteCloser) error
 	}
 	return d.report(report, err)
 }
+
+// Table formats a report with a line for each turn.
+func Table(r Report) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "turn\tsaid\tanswered\tfirst audio\tanswer\theard\tstopped after\ttokens in/out")
+	for i, t := range r.Turns {
+		answered := "yes"
+		if !t.Answered {
+			answered = "no"
+		}
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, textutil.Printable(short(said(t))), answered,
+			optionalMS(t.FirstAudioMS), seconds(t.AnswerMS), seconds(t.HeardMS), stopped(t.Interruption),
+			t.Usage.InputTokens, t.Usage.OutputTokens)
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+func said(t TurnReport) string {
+	switch {
+	case t.Name != "":
+		return t.Name
+	case t.Pending:
+		return "(asked before)"
+	case t.Typed:
+		return "(text)"
+	default:
+		return "(audio)"
+	}
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > 24 {
+		return "…" + string(r[len(r)-23:])
+	}
+	return s
+}
+
+func stopped(i *Interruption) string {
+	if i == nil {
+		return "-"
+	}
+	if i.FlushMS == nil {
+		return "no flush"
+	}
+	return fmt.Sprintf("%d ms", max(*i.FlushMS, i.LastAudioMS))
+}
+
+func optionalMS(ms *int64) string {
+	if ms == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d ms", *ms)
+}
+
+func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }

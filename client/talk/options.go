@@ -18,12 +18,9 @@ import (
 
 // Turn is a recording to speak or a text to type.
 type Turn struct {
-	// Name labels it in reports; may be empty.
-	Name string
-	// Audio is spoken, at any rate, if it has samples.
+	Name  string
 	Audio audio.Clip
-	// Text is typed otherwise.
-	Text string
+	Text  string
 }
 
 func (t Turn) spoken() bool { return len(t.Audio.PCM) > 0 }
@@ -52,11 +49,9 @@ type Options struct {
 	// 16000, and 24000 for output.
 	InputRate, OutputRate int
 	// Patience bounds the silence while connecting and before each answer. Zero means 30 s.
-	Patience time.Duration
-	// KeepAudio adds the audio heard to the report.
+	Patience  time.Duration
 	KeepAudio bool
-	// Approval decides on tools' approval requests.
-	Approval voice.Approval
+	Approval  voice.Approval
 	// Answers has the lines typed for voice.ApprovalAsk: y or yes approves the oldest open question, anything else
 	// declines it; a line without an open question is dropped. Close it at the end of input; Run does not wait for
 	// that.
@@ -117,7 +112,6 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// ownRate returns the rate of the first recording, if the protocol supports it.
 func (o Options) ownRate() int {
 	for _, t := range o.Turns {
 		if t.spoken() && slices.Contains(protocol.InputRates(), t.Audio.Rate) {
@@ -134,10 +128,8 @@ type Event struct {
 	// Event is one of the constants, or the type of the gateway's message.
 	Event string `json:"event"`
 	// Turn is the turn of Options.Turns, from 1; zero if it concerns none, and for a ticket's pending request.
-	Turn int `json:"turn,omitempty"`
-	// Text is a detail for a person.
-	Text string `json:"text,omitempty"`
-	// Message is the gateway's message, in the messages' own events.
+	Turn    int                    `json:"turn,omitempty"`
+	Text    string                 `json:"text,omitempty"`
 	Message protocol.ServerMessage `json:"message,omitempty"`
 }
 
@@ -186,7 +178,6 @@ func ReadTicket(r io.Reader) (string, error) {
 	return ticket, nil
 }
 
-// maxStdin bounds standard input.
 const maxStdin = 256 << 20
 
 // ReadClip reads a WAV file, or with - stdin, which may also be raw PCM16 mono at rate Hz.

@@ -15,8 +15,7 @@ type Report struct {
 	OutputRate int    `json:"output_rate"`
 	// Turns are in order. A pending request, and a turn repeated as an interruption, each add one to those of
 	// Options.
-	Turns []TurnReport `json:"turns"`
-	// Usage is the sum over all turns.
+	Turns []TurnReport   `json:"turns"`
 	Usage protocol.Usage `json:"usage"`
 	// StaleBytes of audio belonged to no item, as after a flush. It must be zero.
 	StaleBytes int64 `json:"stale_bytes"`
@@ -37,16 +36,14 @@ type TurnReport struct {
 	// Answered means that the answer was heard or interrupted as requested; otherwise Reason explains why not.
 	Answered bool   `json:"answered"`
 	Reason   string `json:"reason,omitempty"`
-	// Said and Answer are the transcripts of both sides.
-	Said   string `json:"said,omitempty"`
-	Answer string `json:"answer,omitempty"`
+	Said     string `json:"said,omitempty"`
+	Answer   string `json:"answer,omitempty"`
 	// FirstAudioMS is the time from the last voiced sample sent (or the text) to the first audio byte of the answer;
 	// absent without one.
 	FirstAudioMS *int64 `json:"first_audio_ms,omitempty"`
 	// AnswerMS is the audio received, HeardMS the audio played.
-	AnswerMS int64 `json:"answer_ms"`
-	HeardMS  int64 `json:"heard_ms"`
-	// Interruption is set if the answer was interrupted.
+	AnswerMS     int64         `json:"answer_ms"`
+	HeardMS      int64         `json:"heard_ms"`
 	Interruption *Interruption `json:"interruption,omitempty"`
 	// Latency is the gateway's measurement.
 	Latency *protocol.Latency `json:"latency,omitempty"`

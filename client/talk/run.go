@@ -1,3 +1,6 @@
+// Package talk holds a conversation with a gateway as a program with a microphone and a loudspeaker would: it speaks
+// recordings in real time, plays the answers on a clock instead of a loudspeaker, interrupts if asked to, and
+// measures the response times. [Run] does this for voice, [Chat] for text.
 package talk
 
 import (
@@ -56,7 +59,6 @@ const (
 	resumeTime = 30 * time.Second
 )
 
-// words returns each turn's content, with recordings at the sent rate.
 func (o Options) words() ([]voice.Words, error) {
 	var list []voice.Words
 	for i, t := range o.Turns {
@@ -73,7 +75,6 @@ func (o Options) words() ([]voice.Words, error) {
 	return list, nil
 }
 
-// converse holds a conversation on a connection and its replacements.
 func converse(ctx context.Context, o Options, words []voice.Words, link voice.Link, began time.Time) (Report, error) {
 	next := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
 	pending := next

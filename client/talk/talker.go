@@ -144,7 +144,6 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 // silentMove is how long a move of the session stays unreported, because speech is stored during it.
 const silentMove = 2 * time.Second
 
-// connectionEvent reports the loss and the replacement of a connection.
 func (t *talker) connectionEvent(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.Disconnected:
@@ -191,7 +190,6 @@ func (t *talker) emitTurn(now time.Time, name string, x *voice.Exchange, text st
 	t.emit(now, Event{Event: name, Turn: x.Number, Text: text})
 }
 
-// failed records why a turn got no answer.
 func (t *talker) failed(now time.Time, x *voice.Exchange, reason string) {
 	t.reasons[x] = reason
 	t.emitTurn(now, EventFailed, x, reason)
@@ -205,7 +203,6 @@ func (t *talker) nothingPending() {
 	}
 }
 
-// broken ends a conversation after a protocol violation.
 func (t *talker) broken(now time.Time, e voice.Event) {
 	err := fmt.Errorf("%w: %s", ErrProtocol, e.Text)
 	if e.Err != nil {
@@ -242,7 +239,6 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// result returns the final report and error.
 func (t *talker) result() (Report, error) {
 	r := Report{
 		SessionID: t.started.SessionID, Provider: t.started.Provider, Model: t.started.Model,

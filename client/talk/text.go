@@ -105,7 +105,6 @@ func (c *TextClient) Turn(ctx context.Context, turn TextTurn, event func(protoco
 	return done, nil
 }
 
-// post sends a turn and returns the stream of its answer.
 func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, error) {
 	body, err := json.Marshal(turn)
 	if err != nil {
@@ -137,7 +136,6 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 	return nil, fmt.Errorf("%w: %w", ErrConnect, refusal(resp))
 }
 
-// refusal reads an error response.
 func refusal(resp *http.Response) error {
 	var answer struct {
 		Error struct{ Code, Message string }

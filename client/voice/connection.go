@@ -42,7 +42,6 @@ var (
 // noToken is the reason for skipping an outage.
 const noToken = "the gateway sent no resume_token; set limits.resume_grace to allow resuming"
 
-// connState is the state of the connection to the gateway.
 type connState int
 
 const (
@@ -51,7 +50,6 @@ const (
 	opening                  // session.start with resume was sent
 )
 
-// connRequest is a request about connections.
 type connRequest int
 
 const (
@@ -60,7 +58,6 @@ const (
 	requestGoAway                    // close it like a page that is left
 )
 
-// connection is the connection to the gateway, which can be lost and replaced.
 type connection struct {
 	// Fixed after New.
 	o    *Options
@@ -99,12 +96,10 @@ func (c *connection) send(m protocol.ClientMessage) { c.out = append(c.out, m) }
 
 func (c *connection) request(r connRequest) { c.requests = append(c.requests, r) }
 
-// sendable reports whether messages can be sent now.
 func (c *connection) sendable() bool {
 	return c.state == online && len(c.out) > 0 || c.state == opening && c.start != nil
 }
 
-// take appends the messages to send now to out.
 func (c *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage {
 	switch c.state {
 	case online:
@@ -121,7 +116,6 @@ func (c *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage
 	return out
 }
 
-// dropPresses drops unsent changes of the push-to-talk button.
 func (c *connection) dropPresses() {
 	c.out = slices.DeleteFunc(c.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
 }
@@ -159,7 +153,6 @@ func (c *connection) accept(now time.Time, m protocol.ServerMessage) bool {
 	return fresh
 }
 
-// started handles session.started of a new session.
 func (c *connection) started(now time.Time, m *protocol.SessionStarted) {
 	c.began, c.heard, c.pinged = now, now, now
 	if c.o.Resume.Within > 0 {
@@ -200,7 +193,6 @@ func (c *connection) disconnect(now time.Time, act Act, wait time.Duration) {
 	c.dialAt = later(c.dialAt, now.Add(wait))
 }
 
-// resumable reports whether a session whose connection is lost may be resumed.
 func (c *connection) resumable() bool {
 	return c.o.Resume.Within > 0 && c.token != "" && (!c.closing || c.state != online)
 }
@@ -211,7 +203,6 @@ func mayHelp(err error) bool {
 	return code != protocol.CloseDone && code != protocol.ClosePolicy && code != protocol.CloseTooBig && code < protocol.CloseBadProtocol
 }
 
-// fail begins or continues to resume after a read error.
 func (c *connection) fail(now time.Time, err error) {
 	switch {
 	case c.state != online:
@@ -242,7 +233,6 @@ func (c *connection) follow(now time.Time, err error) {
 	}
 }
 
-// lose records the loss of the connection.
 func (c *connection) lose(now time.Time, err error) {
 	c.state, c.roaming, c.pingT = away, false, 0
 	c.lost, c.tries = now, 0
@@ -256,7 +246,6 @@ func (c *connection) pause(attempt int) time.Duration {
 	return whole/2 + time.Duration(c.o.Resume.Random()*float64(whole/2))
 }
 
-// retry schedules the next attempt.
 func (c *connection) retry(now time.Time, err error) {
 	c.state, c.start = away, nil
 	pause := c.pause(c.tries + 1)
@@ -305,7 +294,6 @@ func (c *connection) tickOnline(now time.Time) {
 	}
 }
 
-// pingAt returns when the next ping is due.
 func (c *connection) pingAt() time.Time {
 	return earlier(c.pinged.Add(pingEvery), later(c.heard.Add(probeAfter), c.pinged.Add(probeEvery)))
 }
@@ -356,7 +344,6 @@ func (c *connection) dialled(now time.Time) (wanted, replaces bool) {
 	return true, replaces
 }
 
-// dialFailed handles a failed dial.
 func (c *connection) dialFailed(now time.Time, err error) {
 	switch {
 	case c.state == away:
@@ -368,7 +355,6 @@ func (c *connection) dialFailed(now time.Time, err error) {
 	}
 }
 
-// displaced handles the end of a replaced connection.
 func (c *connection) displaced(now time.Time, err error) {
 	if c.replaced.IsZero() {
 		return
@@ -381,7 +367,6 @@ func (c *connection) displaced(now time.Time, err error) {
 	}
 }
 
-// resumed handles session.started of a resumed session.
 func (c *connection) resumed(now time.Time, m *protocol.SessionStarted) {
 	if !m.Resumed || m.SessionID != c.sessionID {
 		c.emit(now, Event{Kind: Violation,
@@ -410,4 +395,69 @@ func (c *connection) endReplay(now time.Time, m *protocol.Pong) bool {
 		c.emit(now, Event{Kind: MissedMessages, N: missing, Text: fmt.Sprintf("missed messages that were not replayed: %d", missing)})
 	}
 	return true
+}
+
+// window is the number of messages that a gateway can replay (docs/protocol.md).
+const window = 1024
+
+// perAttempt is how many sequence numbers a failed attempt may use up: its session.started, and announcements of
+// repeated audio. They are not replayed.
+const perAttempt = 3
+
+// sequence tracks which messages of a session arrived. Each has a number, seq, rising by one. After a resume, missed
+// messages arrive with their old numbers.
+type sequence struct {
+	seen    [window]int64 // newest number for each remainder
+	highest int64
+	// settled: gaps up to this number were reported.
+	settled int64
+	// replaying: missed messages may still arrive.
+	replaying bool
+	excused   int64 // numbers that may be missing
+}
+
+// receive records a message. fresh is false for a repetition. missing counts earlier messages that did not arrive; it
+// is 1 for an impossible number.
+func (s *sequence) receive(seq int64) (fresh bool, missing int64) {
+	if seq < 1 {
+		return true, 1
+	}
+	if s.seen[seq%window] == seq || seq <= s.highest-window {
+		if !s.replaying {
+			missing = 1
+		}
+		return false, missing
+	}
+	s.seen[seq%window] = seq
+	if !s.replaying {
+		missing = max(seq-s.highest-1, 0)
+		if seq < s.highest {
+			missing = 1 // it is late
+		}
+		s.settled = max(s.settled, seq)
+	}
+	s.highest = max(s.highest, seq)
+	return true, missing
+}
+
+// expectReplay records that the next connection replays missed messages.
+func (s *sequence) expectReplay() {
+	s.replaying = true
+	s.excused += perAttempt
+}
+
+// skipTo marks every message up to seq as received or lost: the gateway sent a snapshot instead.
+func (s *sequence) skipTo(seq int64) { s.settled = max(s.settled, seq) }
+
+// settle ends the replay up to a number and returns how many messages are missing. Only attempts that did not get that
+// far excuse any.
+func (s *sequence) settle(seq int64) (missing int64) {
+	for n := max(s.settled+1, seq-window+1); n <= seq; n++ {
+		if s.seen[n%window] != n {
+			missing++
+		}
+	}
+	missing = max(missing-max(s.excused-perAttempt, 0), 0)
+	s.settled, s.replaying, s.excused = max(s.settled, seq), false, 0
+	return missing
 }

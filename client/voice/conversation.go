@@ -1,3 +1,10 @@
+// Package voice is the conversation engine of the command-line clients. It speaks recordings in real time, types,
+// interrupts, answers tools' questions, plays the answers on a clock instead of a loudspeaker, and reports the audio it
+// played.
+//
+// A [Conversation] decides what to say and when. It has no clock, socket or goroutine: it takes the time and incoming
+// messages, and returns the messages to send. [Run] runs one on a connection. An [Observer] receives every event. A
+// [Library] decodes each recording once, for all conversations, and finds the user's speech in it.
 package voice
 
 import (
@@ -146,14 +153,12 @@ func (c *Conversation) Leave(now time.Time) {
 	c.leftAt = now
 }
 
-// answer handles a line typed in answer to a question.
 func (c *Conversation) answer(now time.Time, line string) {
 	if c.phase < phaseLeaving {
 		c.questions.take(now, line)
 	}
 }
 
-// emit reports an event of the current exchange.
 func (c *Conversation) emit(now time.Time, e Event) {
 	e.X = c.cur
 	c.observer.Happened(now, e)
@@ -164,7 +169,6 @@ func (c *Conversation) enter(now time.Time, p phase) {
 	c.conn.closing = p >= phaseLeaving
 }
 
-// tick performs every action that is due.
 func (c *Conversation) tick(now time.Time) {
 	c.player.advance(now)
 	if c.player.sounding() {
@@ -195,7 +199,6 @@ func (c *Conversation) tick(now time.Time) {
 	}
 }
 
-// step performs the due action of the current phase.
 func (c *Conversation) step(now time.Time) {
 	elapsed := now.Sub(c.phaseSince)
 	switch c.phase {
@@ -279,5 +282,4 @@ func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool)
 	return c.input.frame(now)
 }
 
-// sendsAudio reports whether frames can be sent now.
 func (c *Conversation) sendsAudio() bool { return c.phase < phaseLeaving && c.conn.state == online }

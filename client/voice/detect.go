@@ -62,7 +62,6 @@ func threshold(clip audio.Clip, spans []Span) int {
 	return max(min(2*background, loudest/4), loudest/100, quiet)
 }
 
-// firstAbove returns the time of the first sample that reaches a magnitude, or otherwise.
 func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	end := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1)
 	for i := audio.Bytes(clip.Rate, from); i < end; i += audio.BytesPerSample {
@@ -73,7 +72,6 @@ func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise ti
 	return otherwise
 }
 
-// lastAbove returns the end of the last sample that reaches a magnitude, or otherwise.
 func lastAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	begin := audio.Bytes(clip.Rate, from)
 	for i := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1) - audio.BytesPerSample; i >= begin; i -= audio.BytesPerSample {

@@ -6,7 +6,6 @@ import (
 	"voicegw/protocol"
 )
 
-// awaitSilence waits for silence and then continues with the turns.
 func (c *Conversation) awaitSilence(now time.Time) {
 	sounds := len(c.turns.open) > 0 || !c.player.idle()
 	switch {
@@ -19,7 +18,6 @@ func (c *Conversation) awaitSilence(now time.Time) {
 	}
 }
 
-// advance begins the next turn, or hangs up.
 func (c *Conversation) advance(now time.Time) {
 	if !c.o.Until.IsZero() && !now.Before(c.o.Until) || c.o.Until.IsZero() && c.script.peek() == nil {
 		c.done = true
@@ -48,7 +46,6 @@ func (c *Conversation) advance(now time.Time) {
 	}
 }
 
-// rest waits as long as the next turn's pause.
 func (c *Conversation) rest(now time.Time) {
 	c.restTime, c.restSince = c.script.pause(), now
 	c.enter(now, phaseResting)
@@ -76,7 +73,6 @@ func (c *Conversation) beginTurn(now time.Time, interrupts *Exchange) {
 	c.enter(now, phaseTalking)
 }
 
-// begin makes an exchange the current one.
 func (c *Conversation) begin(now time.Time, x *Exchange) {
 	c.cur, c.lastActivity, c.lastTurnMessage = x, now, now
 	x.resumes = c.conn.resumes
@@ -102,7 +98,6 @@ func (c *Conversation) listen(now time.Time) {
 	}
 }
 
-// reportSpeech reports the beginning and the end of a turn's speech.
 func (c *Conversation) reportSpeech(now time.Time, x *Exchange) {
 	if x.Turn.Act != Say {
 		return
@@ -119,7 +114,6 @@ func (c *Conversation) reportSpeech(now time.Time, x *Exchange) {
 	}
 }
 
-// await checks whether a turn is over, is to be interrupted, or timed out.
 func (c *Conversation) await(now time.Time, x *Exchange) {
 	interruption := c.script.interruptionAt(x)
 	switch {
@@ -143,7 +137,6 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 	}
 }
 
-// fulfilled reports whether the turn's awaited event happened.
 func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	switch x.Turn.WaitFor {
 	case ForNothing:
@@ -162,12 +155,10 @@ func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	return x.Completed && x.Bytes > 0 && c.settled(now)
 }
 
-// settled reports whether everything was said and heard.
 func (c *Conversation) settled(now time.Time) bool {
 	return len(c.turns.open) == 0 && c.player.idle() && len(c.questions.open) == 0 && now.Sub(c.lastTurnMessage) >= quiet
 }
 
-// awaitFlush waits for the effect of the stop button.
 func (c *Conversation) awaitFlush(now time.Time, x *Exchange) {
 	switch {
 	case !x.Flushed.IsZero() || c.player.idle() && len(c.turns.open) == 0:

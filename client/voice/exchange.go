@@ -60,7 +60,6 @@ type Exchange struct {
 	reported  int  // how many of onset and end of speech were reported to the observer
 }
 
-// expectsError reports whether the received error is the expected one.
 func (x *Exchange) expectsError() bool {
 	return x.Turn.Error != "" && slices.Contains(x.Codes, x.Turn.Error)
 }
@@ -74,7 +73,6 @@ func (x *Exchange) settle(now time.Time, o Observer, e Event) {
 	o.Happened(now, e)
 }
 
-// fail settles a failed turn; the script may expect the failure.
 func (x *Exchange) fail(now time.Time, o Observer, e Event) {
 	if x.expectsError() {
 		e = Event{Kind: Answered}
@@ -93,7 +91,6 @@ func (x *Exchange) unheard() bool {
 	return x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0
 }
 
-// turnEnded handles the end of a turn that answers the exchange.
 func (x *Exchange) turnEnded(now time.Time, m *protocol.TurnEnded) {
 	x.Usage = x.Usage.Plus(m.Usage)
 	if m.Latency != nil {
@@ -124,10 +121,8 @@ type Transcripts []transcript
 
 type transcript struct{ id, text string }
 
-// maxTranscripts bounds the texts of one side of an exchange.
 const maxTranscripts = 100
 
-// set replaces a transcript with its newest full text.
 func (t *Transcripts) set(id, text string) {
 	for i := range *t {
 		if (*t)[i].id == id {

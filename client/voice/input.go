@@ -42,13 +42,11 @@ func (in *input) start(now time.Time, m *protocol.SessionStarted, resumable bool
 	in.mic = newMicrophone(m.InputRate, in.o.Frame, in.o.Silence, now)
 }
 
-// press sends the state of the push-to-talk button.
 func (in *input) press(m *protocol.InputActivity) {
 	in.send(m)
 	in.log.press(m)
 }
 
-// speak begins the recording of an exchange.
 func (in *input) speak(now time.Time, x *Exchange) {
 	if in.o.PushToTalk {
 		in.press(&protocol.InputActivity{Active: true})
@@ -59,7 +57,6 @@ func (in *input) speak(now time.Time, x *Exchange) {
 	x.Onset, x.Spoken = start.Add(r.Onset()), start.Add(r.End())
 }
 
-// idle reports whether nothing is left to say.
 func (in *input) idle() bool { return in.mic == nil || in.mic.idle() }
 
 // frame returns the next frame if it is due, and its due time.

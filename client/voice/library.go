@@ -1,9 +1,11 @@
 package voice
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,7 +112,6 @@ func (l *Library) All() []*Recording {
 	return all
 }
 
-// findWAVs lists the WAV files in paths.
 func findWAVs(paths []string) ([]string, error) {
 	var files []string
 	var problems []error
@@ -146,7 +147,6 @@ func findWAVs(paths []string) ([]string, error) {
 	return files, errors.Join(problems...)
 }
 
-// read reads a file and its annotation, if any.
 func (l *Library) read(path string, rate int) (*Recording, error) {
 	clip, err := readClip(path)
 	if err != nil {
@@ -191,7 +191,6 @@ func readClip(path string) (audio.Clip, error) {
 	return clip, err
 }
 
-// keep adds a clip, converted to the rate.
 func (l *Library) keep(r *Recording, clip audio.Clip, rate int) error {
 	clip, err := clip.Resample(rate)
 	if err != nil {
@@ -204,7 +203,6 @@ func (l *Library) keep(r *Recording, clip audio.Clip, rate int) error {
 	return nil
 }
 
-// speak synthesises a line with the built-in voice.
 func (l *Library) speak(text, timbre string, rate int) error {
 	if l.lines[text] != nil {
 		return nil
@@ -221,7 +219,6 @@ func (l *Library) speak(text, timbre string, rate int) error {
 	return nil
 }
 
-// builtIns are the lines for a library without recordings, each in another voice.
 var builtIns = []struct{ timbre, text string }{
 	{"alloy", "Good morning. What are the opening hours today?"},
 	{"Kore", "When does the robotics lab open?"},
@@ -239,4 +236,117 @@ func (l *Library) builtIn(rate int) error {
 		l.any = append(l.any, l.lines[b.text])
 	}
 	return nil
+}
+
+// Recording is immutable, so callers may send it concurrently.
+type Recording struct {
+	// Name is the file's name or the spoken text.
+	Name string
+	// Rate is in Hz.
+	Rate int
+	// PCM is 16-bit mono, read-only.
+	PCM []byte
+	// Spans are the user's speech, in order; there is at least one.
+	Spans []Span
+	// Source is how the spans were found.
+	Source Source
+}
+
+// Span is a stretch of speech, from its first voiced sample to its last.
+type Span struct{ Start, End time.Duration }
+
+// Source is how speech was found, as named in reports.
+type Source string
+
+// The sources.
+const (
+	Annotated Source = "annotation"
+	Detected  Source = "detected"
+)
+
+// Duration is the length of the recording.
+func (r *Recording) Duration() time.Duration { return audio.Duration(r.Rate, len(r.PCM)) }
+
+// Onset is the start of the first span.
+func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
+
+// End is the end of the last span.
+func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
+
+// NewRecording makes a recording of a clip at a rate in Hz. Without detected speech, the whole clip counts as speech.
+func NewRecording(name string, clip audio.Clip, rate int) (*Recording, error) {
+	r := &Recording{Name: name, Source: Detected, Spans: detect(clip)}
+	if len(r.Spans) == 0 {
+		r.Spans = []Span{{End: clip.Duration()}}
+	}
+	clip, err := clip.Resample(rate)
+	if err != nil {
+		return nil, err
+	}
+	r.Rate, r.PCM = clip.Rate, clip.PCM
+	return r, nil
+}
+
+// annotation is a file next to a recording with the positions of its speech. Unknown fields are ignored.
+type annotation struct {
+	Speech []struct {
+		// In ms of the recording; may be fractional.
+		StartMS *float64 `json:"start_ms"`
+		EndMS   *float64 `json:"end_ms"`
+	} `json:"speech"`
+}
+
+// annotationSlack is the most by which a rounded annotation may exceed its recording.
+const annotationSlack = 10 * time.Millisecond
+
+const maxSpans = 10_000
+
+// ParseAnnotation parses the annotation of a recording of that length.
+func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
+	var a annotation
+	if err := json.Unmarshal(data, &a); err != nil {
+		return nil, fmt.Errorf("it is not {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}: %w", err)
+	}
+	if len(a.Speech) == 0 {
+		return nil, errors.New("it has no speech; give at least one of {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}")
+	}
+	if len(a.Speech) > maxSpans {
+		return nil, fmt.Errorf("%d stretches of speech are too many; at most %d are allowed", len(a.Speech), maxSpans)
+	}
+	var out []Span
+	before := time.Duration(0)
+	for i, s := range a.Speech {
+		what := fmt.Sprintf("speech[%d]", i)
+		if s.StartMS == nil || s.EndMS == nil {
+			return nil, fmt.Errorf("%s needs start_ms and end_ms", what)
+		}
+		start, err := msOf(*s.StartMS, length)
+		if err != nil {
+			return nil, fmt.Errorf("%s.start_ms: %w", what, err)
+		}
+		end, err := msOf(*s.EndMS, length)
+		if err != nil {
+			return nil, fmt.Errorf("%s.end_ms: %w", what, err)
+		}
+		if start >= end {
+			return nil, fmt.Errorf("%s ends at %v ms, before it begins", what, *s.EndMS)
+		}
+		if start < before {
+			return nil, fmt.Errorf("%s begins at %v ms, before the previous one ends", what, *s.StartMS)
+		}
+		out = append(out, Span{start, end})
+		before = end
+	}
+	return out, nil
+}
+
+func msOf(ms float64, length time.Duration) (time.Duration, error) {
+	if math.IsNaN(ms) || ms < 0 || ms > float64((length+annotationSlack)/time.Millisecond)+1 {
+		return 0, fmt.Errorf("%v is not within the recording, which lasts %d ms", ms, length.Milliseconds())
+	}
+	at := time.Duration(ms * float64(time.Millisecond))
+	if at > length+annotationSlack {
+		return 0, fmt.Errorf("%v is beyond the end of the recording, which lasts %d ms", ms, length.Milliseconds())
+	}
+	return min(at, length), nil
 }

@@ -7,7 +7,6 @@ import (
 	"voicegw/protocol"
 )
 
-// hearAudio handles a binary frame.
 func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 	c.conn.heard = now
 	i := c.player.incoming()
@@ -38,7 +37,6 @@ func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 	}
 }
 
-// hearText handles a text frame, which is a message of the gateway.
 func (c *Conversation) hearText(now time.Time, data []byte) {
 	m, err := protocol.ParseServer(data)
 	if err != nil {
@@ -284,7 +282,6 @@ func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 	}
 }
 
-// gatewayTurns tracks the gateway's turns, by number.
 type gatewayTurns struct {
 	exchanges map[int]*Exchange // unless forgotten
 	open      map[int]bool

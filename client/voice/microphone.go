@@ -25,7 +25,6 @@ func newMicrophone(rate int, length time.Duration, silence []byte, now time.Time
 	return &microphone{length: length, bytes: audio.Bytes(rate, length), began: now, silence: silence}
 }
 
-// due is when the next frame is recorded.
 func (m *microphone) due() time.Time { return m.began.Add(time.Duration(m.n+1) * m.length) }
 
 // say begins a recording with the first frame not in the past. It returns when its first sample is spoken, by the
@@ -37,7 +36,6 @@ func (m *microphone) say(now time.Time, r *Recording) time.Time {
 	return m.began.Add(time.Duration(m.from) * m.length)
 }
 
-// idle reports whether nothing is left to say.
 func (m *microphone) idle() bool { return m.says == nil }
 
 // take returns the next frame, which is read-only.
@@ -61,7 +59,6 @@ func (m *microphone) take() []byte {
 	return last
 }
 
-// recorded returns the number of bytes waiting to be taken.
 func (m *microphone) recorded(now time.Time) int64 {
 	return max(int64(now.Sub(m.began)/m.length)-m.n, 0) * int64(m.bytes)
 }

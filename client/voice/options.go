@@ -55,7 +55,6 @@ func CheckRates(input, output int) error {
 	return nil
 }
 
-// end is the conversation's deadline; zero without one.
 func (o *Options) end() time.Time {
 	switch {
 	case o.Until.IsZero():

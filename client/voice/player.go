@@ -9,7 +9,6 @@ import (
 	"voicegw/protocol"
 )
 
-// reportEvery is the interval of playback reports.
 const reportEvery = 200 * time.Millisecond
 
 // Item is a spoken answer, or part of one.
@@ -71,7 +70,6 @@ func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observ
 	return p
 }
 
-// find returns the item with an id, or nil.
 func find(items []*Item, id string) *Item {
 	if at := slices.IndexFunc(items, func(i *Item) bool { return i.ID == id }); at >= 0 {
 		return items[at]
@@ -79,7 +77,6 @@ func find(items []*Item, id string) *Item {
 	return nil
 }
 
-// incoming returns the item that binary frames belong to, or nil.
 func (p *player) incoming() *Item {
 	if i := p.incomingItem; i != nil && (i.known > 0 || p.takes(i)) {
 		return i
@@ -87,7 +84,6 @@ func (p *player) incoming() *Item {
 	return nil
 }
 
-// position returns how much of the audio arrived or was skipped, in bytes.
 func (i *Item) position() int { return i.Bytes + i.Skipped }
 
 // unseen returns the part of a frame that is new. The item may be nil.
@@ -130,7 +126,6 @@ func (p *player) resume(now time.Time, m *protocol.AudioStart) bool {
 	return true
 }
 
-// beginAgain reopens an item after a reload.
 func (p *player) beginAgain(now time.Time, i *Item) {
 	is := func(other *Item) bool { return other == i }
 	p.over = slices.DeleteFunc(p.over, is)
@@ -160,7 +155,6 @@ func (p *player) reload(now time.Time) {
 	p.queue, p.newest, p.incomingItem = open, nil, nil
 }
 
-// takes reports whether new audio of an item may arrive.
 func (p *player) takes(i *Item) bool { return i != nil && !i.ended && slices.Contains(p.queue, i) }
 
 func (p *player) begin(now time.Time, i *Item) {
@@ -208,7 +202,6 @@ func (p *player) underrun(stream int, gap time.Duration) {
 	}
 }
 
-// end marks an item as complete.
 func (p *player) end(now time.Time, i *Item) {
 	p.advance(now)
 	i.ended = true
@@ -218,7 +211,6 @@ func (p *player) end(now time.Time, i *Item) {
 	p.finish()
 }
 
-// expectSnapshot handles the announcement of a snapshot, which announces continuing items again.
 func (p *player) expectSnapshot() {
 	for _, i := range p.queue {
 		i.unconfirmed = !i.ended
@@ -268,7 +260,6 @@ func (p *player) done(i *Item) {
 	p.retire(i)
 }
 
-// retire moves an item to the finished ones.
 func (p *player) retire(i *Item) {
 	p.reportPlayed(i)
 	p.over = append(p.over, i)
@@ -285,7 +276,6 @@ func (p *player) has(i *Item) int {
 	return i.position()
 }
 
-// heard returns the number of bytes played.
 func (p *player) heard(i *Item) int {
 	if i.held == 0 {
 		return i.Bytes - i.wasted // the length of each frame was rounded
@@ -293,7 +283,6 @@ func (p *player) heard(i *Item) int {
 	return audio.Bytes(p.rate, i.Played)
 }
 
-// reportPlayed reports the end of an item to the observer.
 func (p *player) reportPlayed(i *Item) {
 	i.Heard = p.heard(i)
 	if i.X != nil && !i.Early {
@@ -311,7 +300,6 @@ func (p *player) close(now time.Time) {
 	p.queue = nil
 }
 
-// advance plays until now.
 func (p *player) advance(now time.Time) {
 	var played time.Duration
 	for s := range p.streams {
@@ -329,7 +317,6 @@ func (p *player) advance(now time.Time) {
 	p.reportProgress(now)
 }
 
-// finish removes items that were played to the end.
 func (p *player) finish() {
 	for len(p.queue) > 0 && p.queue[0].ended && p.queue[0].held == 0 {
 		i := p.queue[0]
@@ -338,7 +325,6 @@ func (p *player) finish() {
 	}
 }
 
-// reportProgress reports the position at intervals during playback.
 func (p *player) reportProgress(now time.Time) {
 	if !p.sounding() || len(p.queue) == 0 {
 		p.reported = time.Time{}
@@ -353,18 +339,14 @@ func (p *player) reportProgress(now time.Time) {
 	}
 }
 
-// reportItem reports how much of an item was heard.
 func (p *player) reportItem(i *Item, done bool) {
 	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, p.has(i)))
 }
 
-// sounding reports whether audio is playing now.
 func (p *player) sounding() bool { return p.streams[p.reporting].playing }
 
-// idle reports whether all received audio was played.
 func (p *player) idle() bool { return len(p.queue) == 0 }
 
-// plays reports whether some of the answer to x is still to be heard.
 func (p *player) plays(x *Exchange) bool {
 	return slices.ContainsFunc(p.queue, func(i *Item) bool { return i.X == x && i.held > 0 })
 }
@@ -382,3 +364,74 @@ func (p *player) next() time.Time {
 	}
 	return at
 }
+
+// stream models a player with a fixed buffer. It starts when the buffer is full; when it runs dry, it waits for a full
+// buffer again.
+type stream struct {
+	buffer time.Duration // fixed
+
+	now     time.Time     // played up to this time
+	level   time.Duration // buffered audio
+	playing bool
+	open    bool      // more of the answer may arrive
+	dry     time.Time // when it ran dry within an open answer, or zero
+}
+
+func (s *stream) advance(now time.Time) time.Duration {
+	passed := max(now.Sub(s.now), 0)
+	if !s.playing {
+		s.now = later(s.now, now)
+		return 0
+	}
+	if passed < s.level {
+		s.now = later(s.now, now)
+		s.level -= passed
+		return passed
+	}
+	played := s.level
+	if s.open {
+		s.dry = s.now.Add(played)
+	}
+	s.now, s.level, s.playing = later(s.now, now), 0, false
+	return played
+}
+
+// add buffers audio. gap is the length of an underrun that ended with it.
+func (s *stream) add(now time.Time, d time.Duration) (gap time.Duration) {
+	s.level += d
+	if s.level < s.buffer {
+		return 0
+	}
+	return s.play(now)
+}
+
+// end marks the answer as complete: the rest is played without waiting for a full buffer.
+func (s *stream) end(now time.Time) (gap time.Duration) {
+	s.open = false
+	if s.level > 0 {
+		gap = s.play(now)
+	}
+	s.dry = time.Time{}
+	return gap
+}
+
+// flush drops everything except keep, which belongs to other answers.
+func (s *stream) flush(held time.Duration, open bool) {
+	s.level, s.playing, s.open, s.dry = held, held > 0, open, time.Time{}
+}
+
+func (s *stream) play(now time.Time) (gap time.Duration) {
+	if s.playing {
+		return 0
+	}
+	s.playing = true
+	if !s.dry.IsZero() {
+		gap = now.Sub(s.dry)
+		s.dry = time.Time{}
+	}
+	return gap
+}
+
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

@@ -8,7 +8,6 @@ import (
 	"voicegw/protocol"
 )
 
-// question is an open confirmation.request.
 type question struct {
 	token, preview string
 	// asks: a person answers. answered: an answer was sent.
@@ -78,7 +77,6 @@ func (s *questions) asked() int {
 	return slices.IndexFunc(s.open, func(q question) bool { return !q.answered })
 }
 
-// ask presents the oldest open question.
 func (s *questions) ask(now time.Time) {
 	if i := s.asked(); i >= 0 {
 		s.report(now, ApprovalAsk, s.open[i].preview)
@@ -98,7 +96,6 @@ func (s *questions) take(now time.Time, line string) {
 	s.ask(now)
 }
 
-// letExpire lets all open and future questions expire.
 func (s *questions) letExpire(now time.Time) {
 	s.unattended = true
 	s.open = slices.DeleteFunc(s.open, func(q question) bool {
@@ -133,7 +130,6 @@ func (s *questions) repeatAnswers(now, lost time.Time) {
 	}
 }
 
-// end removes a question and asks the next one.
 func (s *questions) end(now time.Time, token string) {
 	s.remove(now, func(q question) bool { return q.token == token })
 }
@@ -149,7 +145,6 @@ func (s *questions) remove(now time.Time, over func(q question) bool) (removed b
 	return len(s.open) < before
 }
 
-// expectSnapshot handles the announcement of a snapshot, which repeats open questions.
 func (s *questions) expectSnapshot() {
 	for i := range s.open {
 		s.open[i].unconfirmed = true
@@ -181,7 +176,6 @@ func (s *questions) unrecorded(now time.Time) {
 	}
 }
 
-// tick gives due answers and drops questions that the gateway has forgotten.
 func (s *questions) tick(now time.Time) {
 	s.open = slices.DeleteFunc(s.open, func(q question) bool { return now.After(q.until) })
 	for i := range s.open {

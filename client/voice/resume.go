@@ -27,7 +27,6 @@ type Resumption struct {
 	Snapshot bool
 }
 
-// disconnect closes the connection for at least the given time.
 func (c *Conversation) disconnect(now time.Time, act Act, wait time.Duration) {
 	if act == Reload && c.conn.steady() {
 		c.player.reload(now)
@@ -55,7 +54,6 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	return true, replaces
 }
 
-// hearResumed handles session.started of a resumed session.
 func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	if m.Snapshot {
 		clear(c.turns.open)
@@ -72,7 +70,6 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	c.conn.resumed(now, m)
 }
 
-// endReplay handles the end of the replay after a resume.
 func (c *Conversation) endReplay(now time.Time) {
 	snapshot := c.conn.snapshot
 	if snapshot {
@@ -98,7 +95,6 @@ func (c *Conversation) endReplay(now time.Time) {
 	c.conn.snapshot = false
 }
 
-// giveUp ends a conversation that cannot resume.
 func (c *Conversation) giveUp(now time.Time, err error) {
 	c.emit(now, Event{Kind: ResumeFailed, Err: err, GatewayError: c.lastError})
 	c.emit(now, Event{Kind: Lost, Err: err})
@@ -106,7 +102,6 @@ func (c *Conversation) giveUp(now time.Time, err error) {
 	c.enter(now, phaseOver)
 }
 
-// lost handles the end of the connection with a read error.
 func (c *Conversation) lost(now time.Time, err error) {
 	switch {
 	case c.phase == phaseOver:

@@ -2,6 +2,7 @@ package voice
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,7 +48,6 @@ func (c *Conversation) Run(ctx context.Context, link Link) {
 	r.run(ctx)
 }
 
-// runner runs a conversation.
 type runner struct {
 	// Fixed after Run has made it.
 	Link
@@ -120,7 +120,6 @@ func (r *runner) locked(do func(now time.Time)) {
 	do(time.Now())
 }
 
-// turn performs due actions and returns when to check again.
 func (r *runner) turn() (next time.Time, over bool) {
 	for {
 		r.mu.Lock()
@@ -150,7 +149,6 @@ func (r *runner) turn() (next time.Time, over bool) {
 	}
 }
 
-// write sends the due messages and then the frame, if any.
 func (r *runner) write(pcm []byte, due time.Time, frame bool) error {
 	for i, m := range r.out {
 		r.out[i] = nil
@@ -219,3 +217,94 @@ func (r *runner) reader(conn Conn, gen int) {
 		}
 	}
 }
+
+type dialled struct {
+	conn Conn // nil after an error
+	err  error
+}
+
+type closer interface {
+	// Reset sends RST without a close frame, as a failing network does.
+	Reset()
+	// GoAway closes like a browser leaving the page.
+	GoAway()
+}
+
+func (r *runner) applyRequests(ctx context.Context) {
+	r.mu.Lock()
+	requests := r.c.conn.requests
+	r.c.conn.requests = nil
+	for _, request := range requests {
+		if request != requestDial {
+			r.gen++ // ignore what its reader still delivers
+		}
+	}
+	r.mu.Unlock()
+	for _, request := range requests {
+		switch request {
+		case requestDial:
+			r.helpers.Go(func() { r.dial(ctx) })
+		case requestReset:
+			if conn, ok := r.Conn.(closer); ok {
+				conn.Reset()
+			}
+			r.Conn.Abort()
+		case requestGoAway:
+			conn := r.Conn
+			r.helpers.Go(func() { // without waiting for the gateway
+				if conn, ok := conn.(closer); ok {
+					conn.GoAway()
+				}
+				conn.Abort()
+			})
+		}
+	}
+}
+
+func (r *runner) dial(ctx context.Context) {
+	conn, err := r.Dial(ctx)
+	select {
+	case r.dialled <- dialled{conn, err}:
+	case <-r.stopped:
+		if err == nil {
+			conn.Abort()
+		}
+	}
+}
+
+func (r *runner) change(d dialled) {
+	if d.err != nil {
+		r.locked(func(now time.Time) { r.c.conn.dialFailed(now, d.err) })
+		return
+	}
+	wanted, replaces := false, false
+	r.locked(func(now time.Time) {
+		if wanted, replaces = r.c.dialled(now); replaces {
+			r.replaced = r.gen
+		}
+		if wanted {
+			r.gen++ // data of the previous one is ignored
+		}
+	})
+	if !wanted {
+		d.conn.Abort()
+		return
+	}
+	if replaces {
+		r.old = append(r.old, r.Conn) // the gateway closes it
+	} else {
+		r.Conn.Abort()
+	}
+	if len(r.old) > maxOld {
+		r.old[0].Abort()
+		r.old = slices.Delete(r.old, 0, 1)
+	}
+	r.Conn = d.conn
+	r.free = time.Now()
+	r.watch.Stop()
+	r.watch, r.watched = time.AfterFunc(writeTime, d.conn.Abort), r.free
+	r.read(d.conn)
+}
+
+// maxOld limits replaced connections that the gateway has not closed yet.
+const maxOld = 4

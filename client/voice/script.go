@@ -4,7 +4,6 @@ import (
 	"time"
 )
 
-// script is a position in the turns of a conversation.
 type script struct {
 	turns []Turn // fixed
 	next  int    // index of the turn after the current one
@@ -12,7 +11,6 @@ type script struct {
 	count int    // turns so far
 }
 
-// peek returns the next turn; nil at the end.
 func (s *script) peek() *Turn {
 	if s.next == len(s.turns) {
 		return nil
@@ -20,7 +18,6 @@ func (s *script) peek() *Turn {
 	return &s.turns[s.next]
 }
 
-// take begins the exchange of the next turn.
 func (s *script) take(words func(index, count, pass int) Words) *Exchange {
 	s.count++
 	x := &Exchange{Turn: s.peek(), Number: s.count, Index: s.next}
@@ -31,7 +28,6 @@ func (s *script) take(words func(index, count, pass int) Words) *Exchange {
 	return x
 }
 
-// pause returns the silence before the next turn.
 func (s *script) pause() time.Duration {
 	switch t := s.peek(); {
 	case t == nil:
@@ -64,7 +60,6 @@ func (s *script) disconnectAt(x *Exchange) time.Time {
 	return time.Time{}
 }
 
-// outages schedules the disconnections of Options.Outages.
 type outages struct {
 	list   []Outage // fixed
 	counts []int    // how often each occurred or was skipped
@@ -78,7 +73,6 @@ func (s *outages) at(i int, began time.Time) time.Time {
 	return began.Add(s.list[i].First + time.Duration(s.counts[i])*s.list[i].Every)
 }
 
-// take returns an outage that is due.
 func (s *outages) take(now, began time.Time) (o Outage, ok bool) {
 	for i, o := range s.list {
 		if s.at(i, began).After(now) {

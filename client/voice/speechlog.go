@@ -29,7 +29,6 @@ type speechLog struct {
 	replay []logEntry // to be sent again, oldest first
 }
 
-// logEntry is a frame, or a change of the push-to-talk button.
 type logEntry struct {
 	pcm      []byte // nil for the button; read-only
 	activity *protocol.InputActivity
@@ -154,7 +153,6 @@ func (s *speechLog) cut(pos int64) (lost []logEntry) {
 	return lost
 }
 
-// newest returns the newest lost frames that fit in the given number of bytes, with the button.
 func newest(lost []logEntry, room int64) (fits []logEntry) {
 	for _, one := range slices.Backward(lost) {
 		room -= int64(len(one.pcm))
@@ -166,7 +164,6 @@ func newest(lost []logEntry, room int64) (fits []logEntry) {
 	return fits
 }
 
-// next returns the next entry to replay.
 func (s *speechLog) next() (one logEntry, ok bool) {
 	if len(s.replay) == 0 {
 		return logEntry{}, false

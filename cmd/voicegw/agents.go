@@ -7,14 +7,18 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"voicegw/chat"
 	"voicegw/config"
 	"voicegw/internal/agent"
+	"voicegw/internal/backends/calendar"
+	"voicegw/internal/backends/kb"
 	"voicegw/internal/strict"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
@@ -66,7 +70,6 @@ func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
 	return files, nil
 }
 
-// logAgentWarnings logs probably wrong names in the agents' files.
 func logAgentWarnings(logger *slog.Logger, files []agent.Agent) {
 	for _, a := range files {
 		for _, w := range a.Warnings {
@@ -97,14 +100,12 @@ func checkProviderNames(cfg *config.Config, w agent.World) (warnings []string, e
 // keepTime limits the store's part of a reload, which saves the replaced agents.
 const keepTime = 5 * time.Second
 
-// reload replaces the agents from files.
 func (s *agents) reload(files []agent.Agent) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepTime)
 	defer cancel()
 	s.catalog.Reload(ctx, files)
 }
 
-// agentProblems converts the errors about a folder of agents to config.Problems.
 func agentProblems(folder string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -128,7 +129,6 @@ func agentProblems(folder string, err error) error {
 	return problems
 }
 
-// configuredAgent returns the default agent of the configuration.
 func configuredAgent(cfg *config.Config) agent.Agent {
 	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
 		Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
@@ -183,7 +183,6 @@ func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {
 	}
 }
 
-// targets returns the agents that an agent may hand the user over to now.
 func (s *agents) targets(e *agent.Entry) []registry.SwitchTarget {
 	var all []registry.SwitchTarget
 	now := s.catalog.Snapshot()
@@ -205,8 +204,48 @@ func (s *agents) persona(name string) *chat.Persona {
 		Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
 }
 
-// agentBudget returns an agent's budget, with defaults from common.
 func agentBudget(own agent.Budget, common config.Budget) calls.Budget {
 	b := config.Budget{Retrieval: own.Retrieval, Total: own.Total, TopK: own.TopK, ToolTime: time.Duration(own.ToolTime)}
 	return budget(b.Or(common))
+}
+
+func (s *server) live(source string, session registry.Session) []string {
+	return liveValues(s.cfg, s.agents, s.caps, source, session)
+}
+
+// liveValues returns the values of a source that schema.json files name under dynamic. It does not block and is safe
+// for concurrent use.
+func liveValues(cfg *config.Config, all *agents, caps *capabilities, source string, session registry.Session) []string {
+	switch source {
+	case spec.LiveAgents:
+		return all.switchable(session.Agent)
+	case spec.LiveCalendars:
+		names := []string{string(calendar.Primary)}
+		if cfg.Calendar.Team != "" {
+			names = append(names, string(calendar.Team))
+		}
+		if cfg.Calendar.Personal != "" {
+			names = append(names, string(calendar.Personal))
+		}
+		return names
+	case spec.LiveNamespaces:
+		var names []string
+		for _, namespace := range caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched,
+			Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+			names = append(names, string(namespace))
+		}
+		return names
+	}
+	return nil
+}
+
+// switchable returns the agents that an agent may hand the user over to now.
+func (s *agents) switchable(from string) []string {
+	now := s.catalog.Snapshot()
+	e, ok := now.Get(from)
+	if !ok {
+		return nil
+	}
+	known := now.Names()
+	return slices.DeleteFunc(slices.Clone(e.SwitchTo), func(id string) bool { return !slices.Contains(known, id) })
 }

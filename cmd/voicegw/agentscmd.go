@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// agentsFlags are the commands for a gateway's agents.
 type agentsFlags struct {
 	List   agentsListFlags   `cmd:"" help:"List the agents of a running gateway and their sources."`
 	Show   agentsShowFlags   `cmd:"" help:"Show one agent with its document."`

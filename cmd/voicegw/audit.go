@@ -18,7 +18,6 @@ import (
 	"voicegw/registry"
 )
 
-// auditFlags are the flags of audit.
 type auditFlags struct {
 	operatorFlags
 	Open        bool         `help:"Ask a running gateway for approved actions whose outcome is unknown, because a gateway stopped."`
@@ -110,7 +109,6 @@ func (p Process) readAudit(ctx context.Context, path string, follow bool, show *
 	}
 }
 
-// filter converts the flags to a filter.
 func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	filter := audit.Filter{
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
@@ -153,7 +151,6 @@ func errorTypes() string {
 	return strings.Join(names, ", ")
 }
 
-// maxLoggedApprovals limits the approvals logged individually at the start.
 const maxLoggedApprovals = 20
 
 // logApprovals logs actions that were approved before the start and have no known outcome.
@@ -174,7 +171,6 @@ func (s *server) logApprovals(ctx context.Context) error {
 	return nil
 }
 
-// checkOpen rejects flags that don't work with --open, or only with it.
 func (f auditFlags) checkOpen() error {
 	if !f.Open {
 		if f.URL != "" {

@@ -140,7 +140,6 @@ func openSynonyms(cfg config.KB) (*source.SynonymFile, error) {
 	return synonyms, nil
 }
 
-// newGrants returns who may read which namespace.
 func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	rules := map[kb.Namespace]kb.Grant{}
 	for namespace, grant := range map[kb.Namespace]config.Grant{
@@ -201,7 +200,6 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *s
 	})
 }
 
-// close waits for running operations and closes everything.
 func (c *capabilities) close() error {
 	var err error
 	if c.source != nil {
@@ -238,7 +236,6 @@ var ofText = []reflect.Type{
 	reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream](),
 }
 
-// feature reports whether a feature is on for an agent.
 func (c *capabilities) feature(agent, name string) bool {
 	cfg := c.flags.Load()
 	return cfg != nil && cfg.Feature(agent, name)

@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/user"
 )
 
-// chatFlags are the flags of chat.
 type chatFlags struct {
 	operatorFlags
 	Message      []string      `help:"Message to send; repeatable (default: lines from the terminal)." placeholder:"TEXT" sep:"none"`
@@ -48,7 +47,6 @@ func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	})
 }
 
-// voiceOptions returns the options of --voice.
 func voiceOptions(flags chatFlags, parsed *kong.Context) (o talk.Options, err error) {
 	if flags.Timeout <= 0 {
 		return o, errors.New("--timeout must be positive")

@@ -2,15 +2,20 @@ package main
 
 import (
 	"cmp"
+	"log/slog"
 	"strings"
+	"time"
 
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/config"
+	"voicegw/internal/backends/image"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/session"
+	"voicegw/transport"
 )
 
 // The default chat models and their URLs (developers.openai.com/api/docs/models and deprecations, and
@@ -55,7 +60,6 @@ func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	return o
 }
 
-// vision reports whether the text agent's model accepts images: as configured, or by its name.
 func vision(cfg *config.Config, model string) bool {
 	if cfg.Chat.Vision != "" {
 		return cfg.Chat.Vision == "true"
@@ -86,4 +90,42 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,
 	})
+}
+
+type modelInUse struct{ setting, model string }
+
+// modelsInUse lists the models that the gateway uses. For a simulated provider, only explicitly configured models
+// count. sim may be nil.
+func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
+	var list []modelInUse
+	for _, p := range providers {
+		list = append(list, modelInUse{"providers." + p.Name + ".model", p.Model})
+	}
+	for _, name := range cfg.ProviderNames() {
+		list = append(list, modelInUse{"providers." + name + ".transcription_model", cfg.Providers[name].Settings["transcription_model"]})
+	}
+	chat, drawing := cfg.Chat.Model, cfg.Image.Model
+	if sim == nil {
+		chat = chatOptions(cfg, nil).Model
+		if drawing == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
+			drawing = image.DefaultOpenAIModel
+		}
+		drawing = cmp.Or(drawing, image.DefaultGoogleModel)
+	}
+	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", drawing},
+		modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
+}
+
+func warnOfEnds(logger *slog.Logger, models []modelInUse, now time.Time) {
+	for _, m := range models {
+		end, announced := transport.EndOfModel(m.model)
+		if !announced {
+			continue
+		}
+		words := "the provider will shut down a configured model; change the setting before that day"
+		if end.Past(now) {
+			words = "the provider has shut down a configured model; change the setting"
+		}
+		logger.Warn(words, "setting", m.setting, "model", m.model, "ends", end.Date, "successor", end.Successor, "source", end.Source)
+	}
 }

@@ -107,7 +107,6 @@ func (c *configCheck) run(ctx context.Context) {
 	c.conversations()
 }
 
-// files checks the files and folders that parts read when they open.
 func (c *configCheck) files() {
 	dir, err := c.p.dataDir(c.cfg)
 	c.add("data_dir", err)
@@ -143,7 +142,6 @@ func (c *configCheck) place(where, path string, folder bool) {
 	}
 }
 
-// knowledge reads the knowledge base into an index without vectors.
 func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	_, err := newGrants(cfg.Namespaces)
 	c.add("kb.namespaces", err)
@@ -164,7 +162,6 @@ func (c *configCheck) knowledge(ctx context.Context, cfg config.KB) {
 	c.add("kb.path", errors.Join(err, index.Close()))
 }
 
-// conversations checks the tools, the providers and the agents that refer to them.
 func (c *configCheck) conversations() {
 	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev,
 		Logger: c.logger}, c.cfg)
@@ -204,7 +201,6 @@ func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]tra
 	}
 }
 
-// offline is a transport without a network.
 type offline struct{}
 
 // RoundTrip implements [http.RoundTripper].

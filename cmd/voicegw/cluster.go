@@ -10,7 +10,6 @@ import (
 	"voicegw/session"
 )
 
-// peers is this gateway's part in a cluster.
 type peers struct {
 	*sideServer
 	carrier *cluster.Peers
@@ -61,7 +60,6 @@ func (p *peers) forGateway() gateway.Peers {
 	return p.carrier
 }
 
-// open starts serving the other gateways.
 func (p *peers) open(s *server) {
 	if p == nil {
 		return

@@ -72,13 +72,11 @@ func (d *operatorDrain) end() error {
 	return nil
 }
 
-// drainFlags are the flags of drain.
 type drainFlags struct {
 	operatorFlags
 	Timeout time.Duration `help:"When to end the remaining sessions (default: the gateway's drain_timeout)." placeholder:"TIME"`
 }
 
-// drainEvery is the interval for polling the progress.
 const drainEvery = 500 * time.Millisecond
 
 // Run drains a running gateway and returns when nothing is left.
@@ -95,7 +93,6 @@ func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	})
 }
 
-// watchDrain shows the progress of a drain until it is done.
 func (p Process) watchDrain(ctx context.Context, o *operator.Client, at protocol.DrainProgress) error {
 	show := newDrainShow(p.Stderr)
 	every := time.NewTicker(drainEvery)

@@ -7,5 +7,4 @@ import (
 	"voicegw/tools"
 )
 
-// handlers returns the handlers of the built-in tools.
 func handlers() map[string]registry.Handler { return tools.Handlers() }

@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/backends/image"
 )
 
-// images makes and stores images.
 type images struct {
 	// Fixed after openImages.
 	studio *image.Studio
@@ -118,7 +117,6 @@ func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) 
 	}
 }
 
-// overHTTP converts a WebSocket URL to HTTP.
 func overHTTP(address string) string {
 	if rest, ok := strings.CutPrefix(address, "ws"); ok {
 		return "http" + rest

@@ -13,13 +13,11 @@ import (
 	"voicegw/internal/auth"
 )
 
-// keysFlags are the commands for API keys.
 type keysFlags struct {
 	New  keysNewFlags  `cmd:"" help:"Make an API key and its settings for the gateway."`
 	Hash keysHashFlags `cmd:"" help:"Print the settings of an existing key; it is read from standard input, to stay out of histories."`
 }
 
-// keyFlags are the settings of a key.
 type keyFlags struct {
 	Name    string   `help:"Name of the key in the configuration, such as backend." placeholder:"NAME" required:""`
 	Scopes  []string `help:"Scope: voice, chat, tickets, inspect, confirm, admin, metrics, or of a tool." placeholder:"SCOPE" required:""`
@@ -43,7 +41,6 @@ func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
 		"# Add this to the gateway's configuration:\n" + settings)
 }
 
-// maxKeyInput limits standard input for keys hash, in bytes.
 const maxKeyInput = 1 << 10
 
 // Run prints the settings of a key.
@@ -85,7 +82,6 @@ func (flags keyFlags) settings(key auth.APIKey) (string, error) {
 	return text, err
 }
 
-// flagOf returns the flag that a problem of the settings is about.
 func flagOf(message string) string {
 	for _, name := range []string{"scopes", "user", "owner", "expires"} {
 		if key, _, _ := strings.Cut(message, " "); strings.HasSuffix(strings.TrimSuffix(key, ":"), "."+name) {

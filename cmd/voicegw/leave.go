@@ -39,10 +39,8 @@ func (s *server) leave(p Process, served func() error) error {
 	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.closeHTTP(), served()) }}))
 }
 
-// leaveTime returns the limit after a second signal.
 func (p Process) leaveTime() time.Duration { return cmp.Or(p.leaving, leaveTime) }
 
-// closeHTTP ends the HTTP server after the responses have been written.
 func (s *server) closeHTTP() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -83,7 +81,6 @@ func (s *server) drainAll(ctx context.Context) error {
 	return errors.Join(err, s.texts.Wait(last))
 }
 
-// logLeft logs each remaining session and call, and returns err.
 func (s *server) logLeft(err error) error {
 	var left *session.LeftError
 	if !errors.As(err, &left) {
@@ -100,13 +97,11 @@ func (s *server) logLeft(err error) error {
 	return err
 }
 
-// part is a part of the server to close.
 type part struct {
 	name string
 	end  func() error
 }
 
-// parts returns what open has made, in the order of closing.
 func (s *server) parts() []part {
 	parts := []part{
 		{"an operator's drain", s.drained.end},
@@ -173,7 +168,6 @@ func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) err
 	return fmt.Errorf("%s did not end %s", name, why)
 }
 
-// within returns a function that calls end with a time limit.
 func within(limit time.Duration, end func(context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -182,10 +176,8 @@ func within(limit time.Duration, end func(context.Context) error) func() error {
 	}
 }
 
-// toolTime limits the wait for tools after their deadline.
 const toolTime = 2 * time.Second
 
-// waitForTools waits for tools that ignore their deadline. The error names them.
 func waitForTools(tools *registry.Registry) error {
 	if within(toolTime, tools.Wait)() == nil {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"voicegw/config"
 )
 
-// loadFlags are the commands of the load generator.
 type loadFlags struct {
 	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Run many concurrent calls and report latencies (default; see help load run)."`
 	Compare loadCompareFlags `cmd:"" help:"Compare two reports."`
@@ -72,7 +71,6 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	}
 }
 
-// loadOptions completes the flags.
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := flags.Options
 	o.APIKey, o.Program = cmp.Or(o.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), "voicegw "+versionOf()

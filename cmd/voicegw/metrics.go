@@ -14,10 +14,8 @@ import (
 	"voicegw/transport"
 )
 
-// askStore limits the wait for the store's readiness.
 const askStore = time.Second
 
-// nameMetrics sets the model names that have their own metrics labels.
 func (s *server) nameMetrics(transports map[string]transport.Transport) {
 	models := make(map[string]string, len(transports))
 	for name, t := range transports {
@@ -26,7 +24,6 @@ func (s *server) nameMetrics(transports map[string]transport.Transport) {
 	s.metrics.Know(models, s.tools.Snapshot())
 }
 
-// record writes an audit record and counts it.
 func (s *server) record(r audit.Record) {
 	s.metrics.Audited(r)
 	s.audit.Write(r)
@@ -72,7 +69,6 @@ func (s *server) namedHosts(next http.Handler) http.Handler {
 	})
 }
 
-// certificateEnds returns the expiry of each host's certificate; nil without TLS.
 func (s *server) certificateEnds() map[string]time.Time {
 	if s.certs == nil {
 		return nil
@@ -80,7 +76,6 @@ func (s *server) certificateEnds() map[string]time.Time {
 	return s.certs.Expiry()
 }
 
-// takesSessions returns the state for GET /readyz.
 func (s *server) takesSessions() bool {
 	if s.sessions.Draining() || s.loops.Lateness().Behind || s.overload.State().Over() {
 		return false

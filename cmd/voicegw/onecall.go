@@ -51,7 +51,6 @@ type oneCall struct {
 	envelope registry.Envelope
 }
 
-// errNoTerminal means that the user cannot be asked.
 var errNoTerminal = errors.New("standard input is not a terminal")
 
 // maxCallResults exceeds the results of a call and its nested calls.
@@ -103,7 +102,6 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 	return nil
 }
 
-// selection returns the agent's tools and sets its budget in rules.
 func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
 	name := c.session.Agent
 	sel := registry.Selection{Session: c.session, Live: func(source string, s registry.Session) []string {
@@ -130,7 +128,6 @@ func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
 	return sel, nil
 }
 
-// explain tells the author why the conversation lacks a tool.
 func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	if slices.ContainsFunc(c.tools.All(), func(t *registry.Tool) bool { return t.ToolID == tool.ToolID }) {
 		return
@@ -146,7 +143,6 @@ func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	}
 }
 
-// explainOff explains why a tool is disabled.
 func (c *oneCall) explainOff(whole *registry.Snapshot) {
 	unset := slices.IndexFunc(whole.Unset(), func(u registry.Unset) bool { return u.Tool == c.tool })
 	switch off := slices.Contains(whole.Off(), c.tool); {
@@ -179,7 +175,6 @@ func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelo
 	return c.envelope.Kept()
 }
 
-// await handles all outstanding results.
 func (c *oneCall) await(ctx context.Context) {
 	gone := ctx.Done()
 	for c.owed > 0 {
@@ -256,7 +251,6 @@ func (c *oneCall) answered(a calls.Answer) {
 	}
 }
 
-// audit adds the conversation to a record, writes it, and shows tools' notes.
 func (c *oneCall) audit(r audit.Record) {
 	r.SessionID, r.UserID, r.ConversationID = c.session.ID, c.session.UserID, c.session.ConversationID
 	if r.Agent == "" {
@@ -277,7 +271,6 @@ func (c *oneCall) audit(r audit.Record) {
 	}
 }
 
-// approves asks the user for approval.
 func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest) bool {
 	if ctx.Err() != nil {
 		return false

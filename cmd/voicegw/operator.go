@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/user"
 )
 
-// operatorFlags are the flags of commands for a running gateway.
 type operatorFlags struct {
 	URL     string   `help:"Address of the gateway (default: listen of the configuration)." placeholder:"URL" name:"url"`
 	APIKey  string   `key:"api_key" help:"The gateway's api_key; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
@@ -36,7 +35,6 @@ func (p Process) gateway(address, ca, file string, sets []string, parsed *kong.C
 	return cfg, base, trusted, nil
 }
 
-// operator returns a client for the running gateway.
 func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, error) {
 	cfg, base, trusted, err := p.gateway(flags.URL, flags.CA, flags.Config, flags.Set, parsed)
 	if err != nil {
@@ -64,7 +62,6 @@ func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Cont
 	return question(ctx, o)
 }
 
-// showList requests a list and prints it as JSON or as a table.
 func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags,
 	parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
 	return p.ask(ctx, flags, parsed, func(ctx context.Context, o *operator.Client) error {
@@ -79,7 +76,6 @@ func showList[T interface{ Table(file any) string }](ctx context.Context, p Proc
 	})
 }
 
-// blocksFlags are the commands for blocked users.
 type blocksFlags struct {
 	List   blocksListFlags   `cmd:"" help:"List the users that a running gateway blocks."`
 	Remove blocksRemoveFlags `cmd:"" help:"Unblock a user."`
@@ -110,7 +106,6 @@ func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.
 	})
 }
 
-// consoleFlags are the flags of console.
 type consoleFlags struct {
 	operatorFlags
 }
@@ -126,7 +121,6 @@ func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	})
 }
 
-// jobsFlags are the commands for background jobs.
 type jobsFlags struct {
 	List   jobsListFlags   `cmd:"" help:"List background jobs on all gateways that share the store."`
 	Cancel jobsCancelFlags `cmd:"" help:"Cancel a job on any gateway."`
@@ -190,7 +184,6 @@ func (flags healthFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 	return p.print(fmt.Sprintf("%s, sessions: %d\n", health.Status, health.Sessions))
 }
 
-// userName is a flag with a user's name.
 type userName string
 
 // UnmarshalText parses a name as the gateway's endpoints do.

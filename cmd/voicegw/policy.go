@@ -34,7 +34,6 @@ func textRules(cfg *config.Config) calls.Policy {
 		Questions: questions(cfg)}
 }
 
-// questions limits the approval requests to a user.
 func questions(cfg *config.Config) calls.Questions {
 	return calls.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
 }
@@ -57,7 +56,6 @@ func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logge
 	return execute.New(o)
 }
 
-// openAudit opens the audit log, which writes to the store's stream and to a file or stdout.
 func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.Writer, logger *slog.Logger) (*audit.Log, error) {
 	logger = logger.With("component", "audit")
 	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
@@ -76,7 +74,6 @@ func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.
 	return audit.New(o), nil
 }
 
-// acceptedRecord is the audit record of damage that the operator has accepted.
 func acceptedRecord(d *store.Damage) audit.Record {
 	doubt := fmt.Sprintf("actions in doubt: %d, until %s", d.InDoubt, d.Until.UTC().Format(time.RFC3339))
 	if d.All {
@@ -87,7 +84,6 @@ func acceptedRecord(d *store.Damage) audit.Record {
 
 const auditFlush = 5 * time.Second
 
-// closeAudit writes the queued records.
 func closeAudit(log *audit.Log) error {
 	if log == nil {
 		return nil

@@ -97,7 +97,6 @@ func Run(ctx context.Context, p Process) int {
 	return p.exit(parsed.Run(p))
 }
 
-// hint suggests the help to read.
 func hint(args []string, err error) string {
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && len(args) > 0 && pe.Context != nil && pe.Context.Selected() != nil {
@@ -106,13 +105,11 @@ func hint(args []string, err error) string {
 	return "voicegw help lists all commands"
 }
 
-// complain writes a line to standard error.
 func (p Process) complain(format string, args ...any) {
 	// no other place to report the error
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
 }
 
-// errSignal is the cause of a context that a signal ended.
 var errSignal = errors.New("stopped by a signal")
 
 // untilSignal returns a context that ends at the first signal. stop waits for its goroutine.
@@ -152,7 +149,6 @@ func newLog(w io.Writer, level, format string, secrets ...string) programLog {
 	return l
 }
 
-// levelOf parses a validated level.
 func levelOf(name string) slog.Level {
 	var l slog.Level
 	_ = l.UnmarshalText([]byte(name))
@@ -167,7 +163,6 @@ const (
 	exitInvalid = 3 // a load run with unreliable measurements
 )
 
-// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	err  error // nil if the error was already shown
@@ -184,13 +179,10 @@ func (e *exitError) Error() string {
 // Unwrap returns the error without its code.
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks an error in the usage or configuration.
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// shown returns an error with a code whose text was already shown.
 func shown(code int) error { return &exitError{code: code} }
 
-// exit shows an error and returns the exit code.
 func (p Process) exit(err error) int {
 	var coded *exitError
 	switch {
@@ -205,7 +197,6 @@ func (p Process) exit(err error) int {
 	return coded.code
 }
 
-// complainAll shows an error, or every problem of a configuration.
 func (p Process) complainAll(err error) {
 	var problems config.Problems
 	if !errors.As(err, &problems) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,7 +39,6 @@ func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 // keys without a reload.
 const sweep = 20 * time.Second
 
-// reloader reloads the configuration while the gateway serves.
 type reloader struct {
 	// Fixed after newReloader.
 	s       *server
@@ -115,7 +116,6 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 // list returns a list that is [] in JSON if empty.
 func list(keys []string) []string { return append([]string{}, keys...) }
 
-// refuse reports a failed reload.
 func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
 	r.s.metrics.Reloaded(false)
 	problems, ok := errors.AsType[config.Problems](err)
@@ -130,7 +130,6 @@ func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
 	return gateway.Reloaded{}, told
 }
 
-// end ends the sessions of the principals in out, and returns their number.
 func (r *reloader) end(out func(auth.Principal) bool) int {
 	ended := 0
 	for _, running := range r.s.sessions.Sessions() {
@@ -140,4 +139,60 @@ func (r *reloader) end(out func(auth.Principal) bool) int {
 		}
 	}
 	return ended
+}
+
+func (r *reloader) watchKeyFiles(ctx context.Context) {
+	tried := map[string][sha256.Size]byte{}
+	process.Run(ctx, process.Options{What: "issuers' keys", Logger: r.s.logger, Files: r.keyFiles, Look: func() {
+		if r.keysChanged(tried) {
+			_, _ = r.reload() // already logged
+		}
+	}})
+}
+
+func (r *reloader) keyFiles() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for _, issuer := range r.now.Auth.JWT {
+		if issuer.KeysFile.Path != "" {
+			names = append(names, issuer.KeysFile.Path)
+		}
+	}
+	return names
+}
+
+// keysChanged reports whether a file's keys differ from the current ones. tried records the attempts, so that
+// rejected keys aren't tried twice. An unreadable file is about to be replaced.
+func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed := false
+	for _, issuer := range r.now.Auth.JWT {
+		name := issuer.KeysFile.Path
+		if name == "" {
+			continue
+		}
+		data, err := readBounded(name)
+		if err != nil {
+			continue
+		}
+		sum := sha256.Sum256(data)
+		if sum != sha256.Sum256(issuer.KeysFile.Data) && sum != tried[name] {
+			changed, tried[name] = true, sum
+		}
+	}
+	return changed
+}
+
+// maxKeyFile exceeds the configuration's limit, so that a reload reports the error.
+const maxKeyFile = 2 << 20
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }

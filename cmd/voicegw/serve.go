@@ -90,7 +90,6 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	return errors.Join(s.run(ctx, p, again), debug.close())
 }
 
-// openDebug serves profiles and variables on a local address.
 func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*sideServer, error) {
 	b, err := listenSide(ctx, address, "profiles", "serve", "--debug-listen", process.DebugHandler(versionOf(), sessions), logger)
 	if err != nil {
@@ -111,7 +110,6 @@ func schedulers(n int, env string) int {
 	return 0
 }
 
-// server is the running gateway.
 type server struct {
 	// Fixed after newServer.
 	cfg *config.Config // at the start
@@ -171,7 +169,6 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 	return s, nil
 }
 
-// open makes the parts in the order of their dependencies.
 func (s *server) open(ctx context.Context, p Process) error {
 	var err error
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
@@ -242,7 +239,6 @@ func (s *server) open(ctx context.Context, p Process) error {
 	return s.takeAddress(ctx)
 }
 
-// openTools loads the tools, makes the providers, and then the agents that refer to both.
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
 	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg); err != nil {
@@ -397,7 +393,6 @@ func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	return b.String() + "\n"
 }
 
-// simNotice explains why the simulator answers.
 func simNotice(cfg *config.Config) string {
 	if cfg.Sim.Use == config.UseAlways {
 		return "sim.use is always, so the built-in simulator answers"
@@ -405,7 +400,6 @@ func simNotice(cfg *config.Config) string {
 	return "no provider has a key, so the built-in simulator answers; set GEMINI_API_KEY or OPENAI_API_KEY for a real one"
 }
 
-// reachable replaces a wildcard address with this machine's.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -414,7 +408,6 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("localhost:%d", tcp.Port)
 }
 
-// checkDebugListen returns the problem with an address for --debug-listen, or an empty string.
 func checkDebugListen(address string) string {
 	if text := config.CheckListen(address); text != "" {
 		return text
@@ -423,4 +416,54 @@ func checkDebugListen(address string) string {
 		return fmt.Sprintf("other machines can reach %s, and profiles reveal secrets. Listen on 127.0.0.1 and use a tunnel.", address)
 	}
 	return ""
+}
+
+// sideServer serves something on its own address, separate from the gateway's.
+type sideServer struct {
+	// Fixed after listenSide.
+	what     string // for the error of close
+	listener net.Listener
+	http     *http.Server
+	serving  sync.WaitGroup
+}
+
+// listenSide opens the address, which setting names; to completes "cannot". Requests wait until serve.
+func listenSide(ctx context.Context, address, what, to, setting string, h http.Handler, logger *slog.Logger) (*sideServer, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot %s on %s: %w; choose another address with %s", to, address, err, setting)
+	}
+	return &sideServer{what: what, listener: listener, http: newHTTP(h, logger)}, nil
+}
+
+func newHTTP(h http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// serve answers connections of on, a listener over b.listener, until close. If that fails, it logs stopped.
+func (b *sideServer) serve(on net.Listener, logger *slog.Logger, stopped string) {
+	b.serving.Go(func() {
+		if err := b.http.Serve(on); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error(stopped, "error", err)
+		}
+	})
+}
+
+// close stops the server and its requests. b may be nil.
+func (b *sideServer) close() error {
+	if b == nil {
+		return nil
+	}
+	err := b.http.Close()
+	if unserved := b.listener.Close(); err == nil && !errors.Is(unserved, net.ErrClosed) {
+		err = unserved
+	}
+	b.serving.Wait()
+	if err != nil {
+		return fmt.Errorf("the listener for %s: %w", b.what, err)
+	}
+	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"voicegw/sim"
 )
 
-// simFlags are the flags of sim.
 type simFlags struct {
 	Listen         string         `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Insecure       bool           `help:"Allow an address that other machines can reach."`
@@ -37,7 +36,6 @@ type simFlags struct {
 	LogFormat      string         `help:"Log format: auto, text or json." default:"auto" enum:"auto,text,json"`
 }
 
-// config converts the flags to the simulator's configuration, with all problems.
 func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 	// This command ignores the gateway's file and environment.
 	cfg, _, err := Process{}.loadFrom(config.Source{}, nil, parsed)
@@ -61,10 +59,8 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 	return cfg.Sim, nil
 }
 
-// longestLife is the maximum of the flags about connections.
 const longestLife = 24 * time.Hour
 
-// checkLives returns the problems with the flags about connections.
 func (f simFlags) checkLives() (problems config.Problems) {
 	for _, t := range []struct {
 		flag string
@@ -112,7 +108,6 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-// misbehave adds the faults and the ends of connections from the flags.
 func (f simFlags) misbehave(o *sim.Options) error {
 	for _, text := range f.Fault {
 		faults, err := o.Faults.Add("--fault", text)

@@ -7,9 +7,11 @@ import (
 	"net"
 
 	"voicegw/config"
+	"voicegw/gateway"
 	"voicegw/sim"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
 )
 
 // simKey is a key for the built-in simulator, which accepts any.
@@ -22,7 +24,6 @@ type simulator struct {
 	simulated map[string]bool // the providers that it replaces
 }
 
-// simulatorFor starts a simulator if the configuration has simulated providers.
 func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
 	if !cfg.Services()[0].Simulated {
 		return nil, nil
@@ -63,7 +64,6 @@ func simOptions(c config.Sim) (sim.Options, error) {
 	return o, nil
 }
 
-// openaiURL is the base URL of its chat models, images and OpenAI's wire.
 func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
 
 // url is the base URL of a wire; for a nil simulator, one that nothing listens on.
@@ -79,4 +79,50 @@ func (s *simulator) close() error {
 		return nil
 	}
 	return s.local.Close()
+}
+
+var _ gateway.Simulator = (*simulator)(nil)
+
+// forGateway returns s, or a nil interface for a nil s.
+func (s *simulator) forGateway() gateway.Simulator {
+	if s == nil {
+		return nil
+	}
+	return s
+}
+
+// Simulates implements gateway.Simulator.
+func (s *simulator) Simulates(provider string) bool { return s.simulated[provider] }
+
+// Faults implements gateway.Simulator.
+func (s *simulator) Faults() []gateway.Fault {
+	var list []gateway.Fault
+	for _, b := range fault.Buttons() {
+		list = append(list, gateway.Fault{Do: string(b.Do), Label: b.Label, For: b.For, When: momentOf(b.Do)})
+	}
+	return list
+}
+
+// Commit implements gateway.Simulator. The session's own address identifies the connection, so the simulator gets
+// nothing that a provider wouldn't.
+func (s *simulator) Commit(addr string, o gateway.FaultOrder) (gateway.FaultMoment, error) {
+	a, err := fault.Press(o.Do, o.For, o.Code)
+	if wrong, ok := errors.AsType[*fault.PressError](err); ok {
+		return "", &gateway.FaultError{Field: wrong.Field, Message: wrong.Message}
+	}
+	switch err := s.local.Server.Inject(addr, a); {
+	case errors.Is(err, wire.ErrNoConnection):
+		return "", gateway.ErrNotConnected
+	case errors.Is(err, wire.ErrTooMany):
+		return "", gateway.ErrTooManyFaults
+	default:
+		return momentOf(a.Kind), err
+	}
+}
+
+func momentOf(k fault.Kind) gateway.FaultMoment {
+	if k.OfCall() {
+		return gateway.FaultAtNextCall
+	}
+	return gateway.FaultNow
 }

@@ -89,7 +89,6 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	}, nil
 }
 
-// gatewaySettings returns the gateway's settings that may change.
 func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
 	hosts, origins, err := doors(cfg, s.listener.Addr(), s.certified())
 	if err != nil {
@@ -115,7 +114,6 @@ type models struct {
 	transports map[string]transport.Transport
 }
 
-// reached are models with new keys.
 type reached struct {
 	transports map[string]transport.Transport
 	text       chat.Model      // nil for no change

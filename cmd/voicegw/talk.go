@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/user"
 )
 
-// talkFlags are the flags of talk.
 type talkFlags struct {
 	Audio          []string      `help:"WAV file to speak; - is standard input, raw at --rate; repeatable." placeholder:"FILE" sep:"none"`
 	Text           []string      `help:"Text to type; repeatable, mixed with --audio in the order given." sep:"none"`
@@ -69,7 +68,6 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	return err
 }
 
-// talkOptions converts the flags.
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := talk.Options{
 		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider,
@@ -113,7 +111,6 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 	return o, nil
 }
 
-// approval returns the policy for approval requests.
 func approval(approve, deny bool) voice.Approval {
 	switch {
 	case approve:
@@ -125,7 +122,6 @@ func approval(approve, deny bool) voice.Approval {
 	}
 }
 
-// of adds the recording's name to an error.
 func of(name string, err error) error {
 	if err == nil {
 		return nil
@@ -133,7 +129,6 @@ func of(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// turns returns the turns of --audio and --text in order.
 func turns(parsed *kong.Context, recordings, texts []string, read func(name string) (audio.Clip, error)) ([]talk.Turn, error) {
 	var list []talk.Turn
 	for _, at := range parsed.Path {

@@ -49,7 +49,6 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 	return s, nil
 }
 
-// certificateProblems converts an error about certificates to config.Problems.
 func certificateProblems(err error) error {
 	found, ok := errors.AsType[certs.Problems](err)
 	if !ok {
@@ -62,7 +61,6 @@ func certificateProblems(err error) error {
 	return problems
 }
 
-// clients returns the listener for clients: bounded, on the loops, and with TLS if configured.
 func (s *server) clients() net.Listener {
 	if s.certs == nil {
 		return gateway.Listen(s.bound, s.loops)

@@ -45,7 +45,6 @@ const (
 	maxKey = 200
 )
 
-// check validates the flags.
 func (flags toolsCallFlags) check() error {
 	if len(flags.Key) > maxKey || strings.ContainsFunc(flags.Key, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("--key must be at most %d bytes of printable text", maxKey)
@@ -164,7 +163,6 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	return shown(exitFailure)
 }
 
-// vectorWait limits the wait for vectors of a new knowledge base.
 const vectorWait = 20 * time.Second
 
 // awaitVectors waits until every record has a vector, or reports how many have none.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"voicegw/registry"
@@ -11,7 +13,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// toolsFlags are the commands for authors of tools.
 type toolsFlags struct {
 	Build    toolsBuildFlags    `cmd:"" help:"Check all tools and generate the registry and the handlers' Go code."`
 	New      toolsNewFlags      `cmd:"" help:"Create a new tool from a template."`
@@ -90,7 +91,6 @@ func (flags toolsLintFlags) Run(p Process) error {
 	return p.showReport(report, flags.JSON, "")
 }
 
-// cannotBuild explains why the tools could not be read.
 func cannotBuild(dir string, err error) error {
 	if errors.Is(err, build.ErrNoTools) {
 		return usage(fmt.Errorf("%w (%s); run it in the project, or use --dir", err, dir))
@@ -139,4 +139,59 @@ func (flags toolsNewFlags) Run(p Process) error {
 func (p Process) print(text string) error {
 	_, err := fmt.Fprint(p.Stdout, text)
 	return err
+}
+
+type toolsListFlags struct {
+	JSON bool `help:"Write JSON." name:"json"`
+}
+
+type toolsDescribeFlags struct {
+	Name string `arg:"" help:"Name or id of the tool."`
+	JSON bool   `help:"Write JSON." name:"json"`
+}
+
+// registryFile parses the built-in registry without loading it, and adds the built-in tools.
+func (p Process) registryFile() (registry.File, error) {
+	var file registry.File
+	data, err := p.registryData()
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	if err != nil {
+		return file, err
+	}
+	p.warnIfOld(file.Version)
+	file.Tools = append(file.Tools, registry.Builtins()...)
+	slices.SortFunc(file.Tools, func(a, b registry.Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
+	return file, nil
+}
+
+// Run lists the tools.
+func (flags toolsListFlags) Run(p Process) error {
+	file, err := p.registryFile()
+	if err != nil {
+		return err
+	}
+	return build.WriteList(p.Stdout, file, flags.JSON)
+}
+
+// Run describes a tool.
+func (flags toolsDescribeFlags) Run(p Process) error {
+	file, err := p.registryFile()
+	if err != nil {
+		return err
+	}
+	id := strings.ReplaceAll(flags.Name, "-", "_")
+	i := slices.IndexFunc(file.Tools, func(t registry.Entry) bool { return t.ToolID == id })
+	if i < 0 {
+		return fmt.Errorf("no tool %s; see voicegw tools list", id)
+	}
+	return build.WriteTool(p.Stdout, file.Tools[i], flags.JSON)
+}
+
+func (p Process) printJSON(v any) error {
+	enc := json.NewEncoder(p.Stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }

@@ -13,7 +13,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// settingTypes maps the types of tools' settings to the configuration's.
 var settingTypes = map[spec.SettingType]any{
 	spec.SettingString: config.TypeString, spec.SettingInteger: config.TypeInteger, spec.SettingNumber: config.TypeNumber,
 	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
@@ -63,7 +62,6 @@ func (p Process) anySettings() map[string]registry.ToolSettings {
 	return all
 }
 
-// toolSettings converts the configured tools.
 func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
 	for id, t := range cfg.Tools {
@@ -87,7 +85,6 @@ func switchedOff(cfg *config.Config, off []string, unset []registry.Unset) []str
 	})
 }
 
-// logToolSettings logs tools that are disabled or lack settings.
 func (s *server) logToolSettings(cfg *config.Config) {
 	tools := s.tools.Snapshot()
 	if off := switchedOff(cfg, tools.Off(), tools.Unset()); len(off) > 0 {
@@ -98,7 +95,6 @@ func (s *server) logToolSettings(cfg *config.Config) {
 	}
 }
 
-// configureTools prepares the tools' settings for a reload.
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
 	swap, err := s.tools.Configure(toolSettings(cfg))
 	if err != nil {

@@ -13,10 +13,8 @@ import (
 	"voicegw/session"
 )
 
-// tracesTime limits the export of the last spans.
 const tracesTime = 2 * time.Second
 
-// environment gives package traces access to the environment.
 func (p Process) environment() traces.Environment {
 	return func(name string) string { return variable(p.Environ, name) }
 }
@@ -90,7 +88,6 @@ func (s *server) followTexts() func(chat.Opening) chat.Followed {
 	return s.traces.Text
 }
 
-// nameTraces sets the configured models of the traces.
 func (s *server) nameTraces() {
 	if s.traces == nil {
 		return

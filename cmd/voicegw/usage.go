@@ -45,7 +45,6 @@ func priceTable(cfg *config.Config) (*cost.Table, error) {
 	return table.With(own), nil
 }
 
-// openUsage begins to count what users and keys use.
 func (s *server) openUsage(ctx context.Context) (err error) {
 	prices, err := priceTable(s.cfg)
 	if err != nil {
@@ -71,7 +70,6 @@ func (s *server) principal(id string) auth.Principal {
 	return p
 }
 
-// usageTime bounds what is written of the usage at the end.
 const usageTime = 5 * time.Second
 
 func (s *server) closeUsage() error {
@@ -84,7 +82,6 @@ func (s *server) closeUsage() error {
 	return nil
 }
 
-// dollars returns an amount of the configuration.
 func dollars(d float64) cost.Micros { return cost.Micros(math.Round(d * 1e6)) }
 
 // bill returns what counts the turns of a chat model.

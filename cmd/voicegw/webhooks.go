@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/jobs"
 	"voicegw/internal/webhook"
 	"voicegw/session"
+	"voicegw/store"
 )
 
-// webhookTime limits the storing of webhook events at the end.
 const webhookTime = 3 * time.Second
 
-// openWebhooks starts sending webhook events.
 func (s *server) openWebhooks() {
 	s.webhooks = webhook.New(webhook.Options{
 		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
@@ -48,6 +48,44 @@ func (s *server) sendSession(l session.Lifecycle) {
 	e, err := webhook.NewEvent(kind, at, data)
 	if err != nil {
 		s.logger.Error("queueing a webhook event failed", "type", kind, "session_id", l.SessionID, "error", err)
+		return
+	}
+	s.webhooks.Tell(e)
+}
+
+const jobsTime = 3 * time.Second
+
+// openJobs starts the background jobs, including those that ended processes have left.
+func (s *server) openJobs() {
+	s.jobs = jobs.New(jobs.Options{
+		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: s.jobsOwed,
+		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
+	})
+	s.caps.handoff.SetJobs(s.jobs)
+}
+
+// jobsOwed reports finished jobs to their voice sessions. It does not block.
+func (s *server) jobsOwed(owed []store.Job) {
+	if m := s.voices.Load(); m != nil {
+		m.JobsEnded(owed, s.jobs)
+	}
+}
+
+// jobProgressed reports a job's progress to its voice session. It does not block.
+func (s *server) jobProgressed(j store.Job) {
+	if m := s.voices.Load(); m != nil {
+		m.JobProgressed(j)
+	}
+}
+
+// sendJob sends a webhook event for a finished job. It does not block.
+func (s *server) sendJob(j store.Job) {
+	e, err := webhook.NewJobEvent(j.EndedAt, webhook.Job{
+		JobID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, ConversationID: j.Conversation, SessionID: j.Session,
+		CallID: j.Call, Attempts: j.Attempt, CreatedAt: webhook.Time(j.CreatedAt), EndedAt: webhook.Time(j.EndedAt),
+	})
+	if err != nil {
+		s.logger.Error("queueing a webhook event failed", "type", webhook.JobEnded, "job", j.ID, "error", err)
 		return
 	}
 	s.webhooks.Tell(e)

@@ -104,7 +104,6 @@ func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget ca
 	return prompts.Compose(o)
 }
 
-// sessionSettings returns the sessions' settings that may change.
 func sessionSettings(cfg *config.Config, transports map[string]transport.Transport, prices *cost.Table) session.Settings {
 	return session.Settings{
 		Transports: transports, Prices: prices, Policy: voicePolicy(cfg),

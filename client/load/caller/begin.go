@@ -17,7 +17,6 @@ import (
 	"voicegw/protocol"
 )
 
-// beginTime bounds the request for a ticket.
 const beginTime = time.Minute
 
 // begin gets the ticket that the script asks for; zero if it asks for none.
@@ -79,10 +78,8 @@ func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, err
 	return got, nil
 }
 
-// orderLimits bound the answer to POST /v1/sessions.
 var orderLimits = bounded.Limits{Service: "the gateway", Format: bounded.JSON, Bytes: 1 << 20}
 
-// order creates a voice session with POST /v1/sessions.
 func (k *Caller) order(ctx context.Context, base, user, request string) (ticket, error) {
 	body, err := json.Marshal(map[string]string{"user": user, "pending_request": request})
 	if err != nil {

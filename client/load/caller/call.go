@@ -1,12 +1,23 @@
+// Package caller is one caller of a load run. It reads a [Script], speaks recordings in real time on an absolute
+// schedule, plays the answers on a clock instead of a loudspeaker, and reports its measurements to a
+// report.Collector.
+//
+// The conversation itself is pure: it has no clock, socket or goroutine, and gets the time and each arrival as input.
+// [Caller.Call] runs it on a connection, with one goroutine that reads and one that writes.
+//
+// A script is both a load test and a regression test; docs/load.md documents its keys. [ParseScript] rejects unknown
+// keys and reports all problems at once, each with its line.
 package caller
 
 import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
+	"voicegw/audio"
 	"voicegw/client/load/report"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -112,7 +123,6 @@ func (k *Caller) outages() []voice.Outage {
 	return list
 }
 
-// buffers are the jitter buffers for which underruns are counted.
 func buffers() []time.Duration {
 	var list []time.Duration
 	for _, ms := range report.Buffers() {
@@ -121,7 +131,6 @@ func buffers() []time.Duration {
 	return list
 }
 
-// words returns the speech or text of a turn.
 func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
@@ -136,7 +145,6 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 	}
 }
 
-// turns converts a script's turns for the conversation.
 func turns(s *Script) []voice.Turn {
 	var list []voice.Turn
 	for _, t := range s.Turns {
@@ -175,7 +183,6 @@ func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	return conn, err
 }
 
-// refused records a call without a connection.
 func (k *Caller) refused(ctx context.Context, err error) Outcome {
 	if ctx.Err() != nil {
 		return Stopped
@@ -187,4 +194,52 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 		Session: k.session, Call: k.calls, AtMS: time.Since(k.set.Began).Milliseconds(), Kind: report.KindRefused, What: err.Error(),
 	})
 	return Broken
+}
+
+// Settings are shared by all callers of a run. All fields are required unless noted; nothing changes after New.
+type Settings struct {
+	URL string
+	// Speech has the script's recordings.
+	Script    *Script
+	Speech    *voice.Library
+	Collector *report.Collector
+	// Provider overrides the script's if not empty.
+	Provider string
+	// InputRate and OutputRate are in Hz; Frame is the audio in each sent frame.
+	InputRate, OutputRate int
+	Frame                 time.Duration
+	// ProviderDelay is the provider's known delay before it speaks; zero if unknown.
+	ProviderDelay time.Duration
+	// APIKey opens voice sessions, the text agent and POST /v1/sessions; empty if the gateway needs none.
+	APIKey string
+	// Outages cut the connections; their First is ignored. May be empty.
+	Outages []voice.Outage
+	Began   time.Time
+	// ConnectTime bounds a connection attempt, and the session's start after it.
+	ConnectTime time.Duration
+	HTTP        *http.Client
+	// SawCall, if set, is called for every tool.ended with the ids of its session and call.
+	SawCall func(session, call string)
+	// Dial connects; nil means protocol.Dial.
+	Dial func(ctx context.Context, url string) (voice.Conn, error)
+}
+
+// Caller is one caller. It is not safe for concurrent use.
+type Caller struct {
+	// Fixed after New.
+	set     *Settings
+	session int
+	silence []byte
+	turns   []voice.Turn
+	random  *rand.Rand // for the pauses between attempts to resume
+
+	calls int
+}
+
+// New returns caller number session, from 1.
+func New(set *Settings, session int) *Caller {
+	return &Caller{
+		set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script),
+		random: rand.New(rand.NewPCG(uint64(session), 1)),
+	}
 }

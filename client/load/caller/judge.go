@@ -18,7 +18,6 @@ func (c *call) judge(now time.Time, x *voice.Exchange) {
 	}
 }
 
-// judgeRest judges the remaining turns at the end.
 func (c *call) judgeRest(now time.Time) {
 	for _, x := range c.unjudged {
 		if x.Settled {
@@ -29,7 +28,6 @@ func (c *call) judgeRest(now time.Time) {
 	c.notes = nil
 }
 
-// judgeOne records the final measurements of an exchange and checks its expectations.
 func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	if before := x.Interrupts; before != nil {
 		c.Record(report.LastAudio, before.Last.Sub(x.Onset)) // negative if none arrived
@@ -73,7 +71,6 @@ func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	}
 }
 
-// judgeWithin checks the time to the first audio.
 func (c *call) judgeWithin(x *voice.Exchange, limit time.Duration, unmet func(string, ...any)) {
 	from := x.Spoken
 	if x.Number == 0 {
@@ -87,7 +84,6 @@ func (c *call) judgeWithin(x *voice.Exchange, limit time.Duration, unmet func(st
 	}
 }
 
-// judgeFlush checks the time to the flush of the interrupted answer.
 func judgeFlush(x *voice.Exchange, limit time.Duration, unmet func(string, ...any)) {
 	switch {
 	case x.Interrupts == nil:
@@ -99,7 +95,6 @@ func judgeFlush(x *voice.Exchange, limit time.Duration, unmet func(string, ...an
 	}
 }
 
-// matches checks a transcript. A nil expression expects nothing.
 func matches(re *regexp.Regexp, want bool, what string, said voice.Transcripts, unmet func(string, ...any)) {
 	if re == nil || re.MatchString(said.String()) == want {
 		return

@@ -27,14 +27,12 @@ type loss struct {
 	silent time.Duration
 }
 
-// widest is the largest gap between the frames of an answer.
 type widest struct {
 	item *voice.Item
 	gap  time.Duration
 	n    int // number of gaps
 }
 
-// end records the gap of a finished answer.
 func (w *widest) end(c *report.Collector) {
 	if w.n > 0 {
 		c.Record(report.ItemGap, w.gap)
@@ -60,7 +58,6 @@ func (c *call) heardFrame(now time.Time, i *voice.Item) {
 	c.gap.gap, c.gap.n = max(c.gap.gap, gap), c.gap.n+1
 }
 
-// playedAfterLoss measures the end of an answer whose connection was lost.
 func (c *call) playedAfterLoss(i *voice.Item) {
 	if i == c.loss.item {
 		c.Record(report.OutageHeard, c.loss.silent)
@@ -68,7 +65,6 @@ func (c *call) playedAfterLoss(i *voice.Item) {
 	}
 }
 
-// connectionEvent measures the recovery from lost connections.
 func (c *call) connectionEvent(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.Disconnected:
@@ -114,7 +110,6 @@ func (c *call) disconnected(now time.Time, e voice.Event) {
 	c.Add(report.Outages[string(e.Act)], 1)
 }
 
-// loseIn records the answer in progress when a connection was lost.
 func (c *call) loseIn(i *voice.Item) {
 	if c.loss.item != nil && c.loss.item != i {
 		c.playedAfterLoss(c.loss.item)
@@ -140,7 +135,6 @@ func (c *call) resumed(now time.Time, e voice.Event) {
 	c.loss.back = true
 }
 
-// heardLoss handles messages about connections.
 func (c *call) heardLoss(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioFlush:
@@ -154,7 +148,6 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 	}
 }
 
-// heardReconnected measures the replacement of a provider's connection.
 func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 	c.Add(report.ProviderReconnected, 1)
 	c.Record(report.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)

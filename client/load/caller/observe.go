@@ -40,7 +40,6 @@ type openCall struct {
 	began time.Time
 }
 
-// note adds names to an exchange's notes, once each.
 func (c *call) note(x *voice.Exchange, added notes) {
 	if x == nil {
 		return
@@ -58,7 +57,6 @@ func union(a, b []string) []string {
 	return a
 }
 
-// expect returns the script's expectations for an exchange.
 func (c *call) expect(x *voice.Exchange) Expect {
 	if x.Index < 0 {
 		return c.set.Script.Begin.Expect
@@ -66,7 +64,6 @@ func (c *call) expect(x *voice.Exchange) Expect {
 	return c.set.Script.Turns[x.Index].Expect
 }
 
-// problem records a problem in a turn; a nil x means none.
 func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, format string, args ...any) {
 	p := report.Problem{
 		Session: c.session, Call: c.number, ID: c.SessionID(), AtMS: now.Sub(c.set.Began).Milliseconds(),
@@ -81,7 +78,6 @@ func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, forma
 	c.Problem(p)
 }
 
-// line returns the script line of an exchange.
 func (c *call) line(x *voice.Exchange) int {
 	if x.Index < 0 {
 		return c.set.Script.Begin.Line
@@ -156,7 +152,6 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-// ended records the end of a turn.
 func (c *call) ended(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
@@ -179,7 +174,6 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	}
 }
 
-// lost records a session that ended unexpectedly or without a goodbye.
 func (c *call) lost(now time.Time, e voice.Event) {
 	c.Add(report.Lost, 1)
 	if e.Err == nil {
@@ -192,7 +186,6 @@ func (c *call) lost(now time.Time, e voice.Event) {
 	c.problem(now, report.KindLost, e.X, "the session ended: %s", c.ending(e.Err))
 }
 
-// answered measures the time to an answer's first audio.
 func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Number == 0 {
 		c.Record(report.Handoff, now.Sub(c.ticketAt))
@@ -218,7 +211,6 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	}
 }
 
-// because formats a gateway error as a reason; empty for nil.
 func because(e *protocol.Error) string {
 	if e == nil {
 		return ""
@@ -226,13 +218,11 @@ func because(e *protocol.Error) string {
 	return ": " + e.Code + ": " + e.Message
 }
 
-// settled counts a turn's result and judges the turns before it.
 func (c *call) settled(now time.Time, x *voice.Exchange, as report.Counter) {
 	c.Add(as, 1)
 	c.judge(now, x)
 }
 
-// stuck records a turn that stopped.
 func (c *call) stuck(now time.Time, x *voice.Exchange) {
 	c.Add(report.Stuck, 1)
 	heard := "no answer began"
@@ -243,7 +233,6 @@ func (c *call) stuck(now time.Time, x *voice.Exchange) {
 		heard, now.Sub(x.Spoken).Round(100*time.Millisecond), because(c.LastError()))
 }
 
-// refused records a call without a session.
 func (c *call) refused(now time.Time, e voice.Event) {
 	c.Add(report.Refused, 1)
 	what := e.Text
@@ -258,7 +247,6 @@ func (c *call) refused(now time.Time, e voice.Event) {
 	c.problem(now, report.KindRefused, nil, "%s", what)
 }
 
-// ending describes the end of a connection.
 func (c *call) ending(err error) string {
 	if reason := c.Ended(); reason != "" {
 		return reason
@@ -337,7 +325,6 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	}
 }
 
-// maxOpenCalls bounds the tracked calls.
 const maxOpenCalls = 1000
 
 func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {

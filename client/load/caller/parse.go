@@ -164,7 +164,6 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	p.script.Turns = append(p.script.Turns, t)
 }
 
-// moment reads when a turn cuts the connection during the previous turn.
 func (p *parser) moment(m strict.Map, t *Turn) {
 	answer, speech := m.Get("after"), m.Get("into_speech")
 	before := spokenBefore(p.script.Turns)
@@ -198,7 +197,6 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 	}
 }
 
-// spokenBefore returns the last spoken turn, or the zero value.
 func spokenBefore(turns []Turn) Turn {
 	for _, t := range slices.Backward(turns) {
 		if !t.Act.Disconnects() {
@@ -208,7 +206,6 @@ func spokenBefore(turns []Turn) Turn {
 	return Turn{}
 }
 
-// act reads the key with a turn's action.
 func (p *parser) act(m strict.Map, t *Turn) {
 	for _, key := range actKeys {
 		v := m.Get(key)
@@ -314,14 +311,12 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	}
 }
 
-// refuse reports a key if it is present.
 func (p *parser) refuse(m strict.Map, key, format string, args ...any) {
 	if v := m.Get(key); v != nil {
 		p.Problem(v, format, args...)
 	}
 }
 
-// interrupts checks the turn that turn i interrupts.
 func (p *parser) interrupts(v *yaml.Node, i int) {
 	turns := p.script.Turns
 	if i == 0 {
@@ -367,7 +362,6 @@ func (p *parser) expect(n *yaml.Node) Expect {
 	return e
 }
 
-// limit reads a maximum duration.
 func (p *parser) limit(n *yaml.Node, what string) time.Duration {
 	d, ok := p.Duration(n, what, maxWait)
 	if ok && d == 0 {
@@ -376,7 +370,6 @@ func (p *parser) limit(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// names reads a name or a list of names.
 func (p *parser) names(n *yaml.Node, what string) []string {
 	if n == nil {
 		return nil
@@ -397,7 +390,6 @@ func (p *parser) names(n *yaml.Node, what string) []string {
 	return out
 }
 
-// pattern reads a regular expression, ignoring case.
 func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	text := p.text(n, what, maxSpoken)
 	if text == "" {
@@ -430,7 +422,6 @@ func (p *parser) text(n *yaml.Node, what string, longest int) string {
 	return s
 }
 
-// filled reads a text with variables.
 func (p *parser) filled(n *yaml.Node, what string) string {
 	s := p.text(n, what, protocol.MaxTextChars)
 	for _, found := range variable.FindAllStringSubmatch(s, -1) {

@@ -14,10 +14,8 @@ type Script struct {
 	Name string
 	// Provider, Agent and Voice are sent in session.start; empty means the gateway's default.
 	Provider, Agent, Voice string
-	// User is the caller's user, with variables.
-	User string
-	// NoMicrophone sends no audio at all.
-	NoMicrophone bool
+	User                   string
+	NoMicrophone           bool
 	// PushToTalk reports the start and end of speech to the model instead of letting it detect them.
 	PushToTalk bool
 	// Begin creates the session; nil for a plain one.

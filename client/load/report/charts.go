@@ -43,14 +43,12 @@ const (
 	bars  style = "bars"
 )
 
-// empty reports whether there is nothing to draw: a single moment, or no value above zero.
 func (c chart) empty() bool {
 	return len(c.X) < 2 || !slices.ContainsFunc(c.Lines, func(l line) bool {
 		return slices.ContainsFunc(l.Y, func(v *float64) bool { return v != nil && *v > 0 })
 	})
 }
 
-// charts returns the report's plots that have something to draw.
 func (r *Report) charts() []chart {
 	lag := r.timed("Send lag of the generator", "delay of frames caused by this program", "ms",
 		r.waits("p99", "s1", plain, func(p Point) float64 { return p.LagP99 }),
@@ -85,7 +83,6 @@ func (r *Report) charts() []chart {
 
 func (r *Report) figure(f Figure) Summary { return r.Figures[f.Definition().Name] }
 
-// timed returns a chart over the time of the run.
 func (r *Report) timed(title, note, unit string, lines ...line) chart {
 	c := chart{Title: title, Note: note, Across: acrossTime, Unit: unit, Lines: lines}
 	for _, p := range r.Series {
@@ -114,7 +111,6 @@ func (r *Report) waits(name, class string, s style, value func(Point) float64) l
 	return l
 }
 
-// steps shows the time to first audio by step.
 func (r *Report) steps() chart {
 	half, most := line{Name: "p50", Class: "s1", Style: plain}, line{Name: "p95", Class: "s2", Style: plain}
 	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress",
@@ -127,13 +123,11 @@ func (r *Report) steps() chart {
 	return c
 }
 
-// curve is a distribution to draw.
 type curve struct {
 	name    string
 	summary Summary
 }
 
-// fewest is the number of values that make a curve.
 const fewest = 10
 
 // distribution draws the share of values below each time, with most of the axis for the slow ones.

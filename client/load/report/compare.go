@@ -74,7 +74,6 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 	return c
 }
 
-// unlike explains why the two may not be comparable.
 func unlike(nameA string, a *Report, nameB string, b *Report) []string {
 	var why []string
 	differ := func(what string, x, y any) {
@@ -129,7 +128,6 @@ func compareFigure(d Definition, a, b Summary) []comparedRow {
 	return out
 }
 
-// worth rates a change of a time.
 func worth(a, b float64, ia, ib Interval) (word, class string) {
 	if diff := math.Abs(b - a); diff < leastMS || diff < leastShare*a {
 		return "", ""
@@ -144,7 +142,6 @@ func worth(a, b float64, ia, ib Interval) (word, class string) {
 	}
 }
 
-// change formats the increase from a to b.
 func change(a, b float64) string {
 	if a == 0 || math.Abs(b-a) < 0.0005*a {
 		return ""
@@ -152,7 +149,6 @@ func change(a, b float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(b-a)/a)
 }
 
-// compareCount compares a counter; empty if both are zero.
 func compareCount(d Definition, a, b int64) []comparedRow {
 	if a == 0 && b == 0 {
 		return nil
@@ -177,7 +173,6 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 // HTML writes the comparison as a self-contained page.
 func (c *Comparison) HTML(w io.Writer) error { return writePage(w, "comparison", c) }
 
-// clipped shortens a name to a column of 14 characters.
 func clipped(s string) string {
 	r := []rune(textutil.Printable(s))
 	if len(r) > 14 {

@@ -15,7 +15,6 @@ const (
 	precision = 3
 )
 
-// histogram is an HDR histogram, safe for concurrent use.
 type histogram struct {
 	mu sync.Mutex // guards the following fields
 	h  *hdr.Histogram

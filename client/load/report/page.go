@@ -30,7 +30,6 @@ func scriptHash() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// pageTemplate is the page of a report and of a comparison.
 var pageTemplate = template.Must(template.New("page").Funcs(textFuncs).Funcs(template.FuncMap{
 	"script":    func() template.JS { return template.JS(script) },
 	"plotStyle": func() template.CSS { return template.CSS(uPlotStyle) }, "scriptHash": scriptHash,
@@ -46,7 +45,6 @@ func writePage(w io.Writer, name string, data any) error {
 	return nil
 }
 
-// page is the input of a report's template.
 type page struct {
 	*Report
 	Verdict string
@@ -58,10 +56,8 @@ type page struct {
 	Notes   []row
 }
 
-// fact is a line of the head.
 type fact struct{ Key, Value string }
 
-// tile is a headline number.
 type tile struct {
 	Title, Value, Unit, Note string
 	Bad                      bool
@@ -92,7 +88,6 @@ func (r *Report) page() page {
 	return p
 }
 
-// facts describes the run.
 func (r *Report) facts() []fact {
 	target := r.Target.URL
 	if r.Target.Provider != "" {
@@ -108,7 +103,6 @@ func (r *Report) facts() []fact {
 	return facts
 }
 
-// tiles returns the headline numbers.
 func (r *Report) tiles() []tile {
 	first, lag := r.figure(FirstAudio), r.figure(SendLag)
 	tiles := []tile{

@@ -61,7 +61,6 @@ func writeText(w io.Writer, colour bool, name string, data any) error {
 	return nil
 }
 
-// columns formats a line of a table.
 func columns(name string, cells ...string) string {
 	line := fmt.Sprintf("  %-26s", name)
 	for _, cell := range cells {
@@ -70,12 +69,10 @@ func columns(name string, cells ...string) string {
 	return line
 }
 
-// trimmed formats a number with at most two decimals.
 func trimmed(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
 }
 
-// listed formats counts, the largest first.
 func listed(counts map[string]int64) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -86,7 +83,6 @@ func listed(counts map[string]int64) string {
 	return strings.Join(keys, " · ")
 }
 
-// orDash formats a value; a dash if it is missing.
 func orDash(v float64, format string) string {
 	if v == 0 {
 		return "-"

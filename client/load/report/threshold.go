@@ -55,7 +55,6 @@ func ParseThreshold(text string) (Threshold, error) {
 	return t, nil
 }
 
-// suffixes are the suffixes of each unit, with their factors.
 var suffixes = map[unit]map[string]float64{
 	unitMS:        {"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
 	unitPercent:   {"": 1, "%": 1},
@@ -64,7 +63,6 @@ var suffixes = map[unit]map[string]float64{
 	unitPerMinute: {"": 1},
 }
 
-// factor returns the factor of a suffix.
 func (u unit) factor(suffix string) (float64, error) {
 	factor, ok := suffixes[u][suffix]
 	switch {
@@ -120,7 +118,6 @@ func DefaultThresholds() []Threshold {
 		"tools_open", "losses", "resumes_failed", "not_cut")
 }
 
-// aboveZero returns thresholds that fail values above zero. The names must be known.
 func aboveZero(names ...string) []Threshold {
 	var out []Threshold
 	for _, name := range names {

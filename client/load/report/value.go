@@ -18,7 +18,6 @@ const (
 	unitPerMinute
 )
 
-// stats are a distribution's values for thresholds.
 var stats = map[string]func(Summary) float64{
 	"p50":  func(s Summary) float64 { return s.P50 },
 	"p90":  func(s Summary) float64 { return s.P90 },
@@ -39,7 +38,6 @@ func counted(get func(*Report) int64) value {
 	return value{unitCount, func(r *Report) (float64, bool) { return float64(get(r)), true }}
 }
 
-// other has the values that are neither figures nor counters.
 var other = map[string]value{
 	"problems": counted(func(r *Report) int64 { return r.MoreProblems + int64(len(r.Problems)) }),
 	"answered_share": {unitPercent, func(r *Report) (float64, bool) {
@@ -80,7 +78,6 @@ func ofGrowth(get func(State) float64) value {
 	})
 }
 
-// soundNames returns underruns_60_per_min and the like.
 func soundNames() []string {
 	var out []string
 	for _, b := range Buffers() {
@@ -89,7 +86,6 @@ func soundNames() []string {
 	return out
 }
 
-// valueOf finds a value by name.
 func valueOf(name string) (v value, ok bool) {
 	if v, ok := other[name]; ok {
 		return v, true
@@ -122,7 +118,6 @@ func defines(all []Definition, name string) bool {
 	return slices.ContainsFunc(all, func(d Definition) bool { return d.Name == name })
 }
 
-// names lists all threshold names for a message.
 func names() []string {
 	var out []string
 	for _, d := range figureDefinitions {
@@ -143,7 +138,6 @@ func OtherNames() []string {
 	return append(slices.Sorted(maps.Keys(other)), soundNames()...)
 }
 
-// inWords formats a value with its unit.
 func (u unit) inWords(v float64) string {
 	n := strconv.FormatFloat(round(v), 'f', -1, 64)
 	switch u {

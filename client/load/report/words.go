@@ -10,7 +10,6 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// inMS formats a time: the shorter, the more decimals.
 func inMS(v float64) string {
 	switch {
 	case v < 10:
@@ -22,7 +21,6 @@ func inMS(v float64) string {
 	}
 }
 
-// thousands formats a number in groups of three digits.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
@@ -35,7 +33,6 @@ func thousands(n int64) string {
 	return sign + s
 }
 
-// length formats a duration.
 func length(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -52,7 +49,6 @@ func length(ms int64) string {
 	}
 }
 
-// plural is "1 call" or "2 calls".
 func plural(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -74,7 +70,6 @@ func (r *Report) verdict() string {
 	}
 }
 
-// planInWords describes the schedule.
 func (r *Report) planInWords() string {
 	p := r.Plan
 	words := fmt.Sprintf("%s, %s", p.Mode, plural(int64(p.Sessions), "session"))
@@ -110,13 +105,11 @@ func (r *Report) planInWords() string {
 	return words
 }
 
-// scriptInWords describes the script.
 func (r *Report) scriptInWords() string {
 	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"),
 		r.Target.FrameMS, r.Target.InputRate)
 }
 
-// speechInWords describes how ends of speech are known.
 func (r *Report) speechInWords() string {
 	if len(r.Speech) == 0 {
 		return "nothing is spoken"
@@ -138,13 +131,11 @@ func (r *Report) speechInWords() string {
 	}
 }
 
-// row is a figure of a report.
 type row struct {
 	Definition Definition
 	Summary    Summary
 }
 
-// rows returns the figures of a group that have values.
 func (r *Report) rows(g Group) []row {
 	var out []row
 	for f, d := range figureDefinitions {
@@ -155,7 +146,6 @@ func (r *Report) rows(g Group) []row {
 	return out
 }
 
-// repeats reports whether a part of first_audio is all of it.
 func (r *Report) repeats(f Figure) bool {
 	part := f == FirstAudioSpoken || f == FirstAudioTyped
 	return part && r.Figures[f.Definition().Name].Count == r.Figures[FirstAudio.Definition().Name].Count
@@ -168,7 +158,6 @@ type count struct {
 	Bad bool
 }
 
-// mustBeZero lists the counters of problems.
 var mustBeZero = []string{
 	"refused", "lost", "left", "failed", "stuck", "unmet", "tools_open", "frames_dropped",
 	"lost_audio", "lost_bytes", "repeated_bytes", "lost_messages", "stale_frames", "errors", "losses", "resumes_failed",
@@ -180,13 +169,11 @@ func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 // quiet is a counter for the JSON form only.
 const quiet = "played_ms"
 
-// lostAny reports whether any connection was lost or replaced.
 func (r *Report) lostAny() bool {
 	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+
 		r.Counters["provider_reconnected"] > 0
 }
 
-// counts returns the counters of a group worth showing.
 func (r *Report) counts(g Group) []count {
 	var out []count
 	for _, d := range counterDefinitions {
@@ -200,7 +187,6 @@ func (r *Report) counts(g Group) []count {
 	return out
 }
 
-// problemInWords formats a problem as a line.
 func problemInWords(p Problem) string {
 	who := fmt.Sprintf("session %d", p.Session)
 	if p.Call > 1 {
