@@ -15,11 +15,9 @@ import (
 
 // Auth defines who may use the gateway. With a key or an issuer, everyone needs credentials.
 type Auth struct {
-	// Keys are API keys, and JWT identity providers, by name.
-	Keys map[string]*AuthKey    `key:"keys"`
-	JWT  map[string]*AuthIssuer `key:"jwt"`
-	// EnforceExpiry ends a session when its client's credentials expire.
-	EnforceExpiry bool `key:"enforce_expiry"`
+	Keys          map[string]*AuthKey    `key:"keys"`
+	JWT           map[string]*AuthIssuer `key:"jwt"`
+	EnforceExpiry bool                   `key:"enforce_expiry"`
 }
 
 // AuthKey is an API key, stored as a hash.
@@ -37,9 +35,8 @@ type AuthKey struct {
 
 // AuthIssuer is an identity provider. Exactly one of JWKSURL, Discovery, KeysFile and HSSecret is set.
 type AuthIssuer struct {
-	Issuer   string   `key:"issuer"`   // the claim iss
-	Audience []string `key:"audience"` // the claim aud must have one of them
-	// JWKSURL is the URL of its public keys. Discovery asks the issuer for that URL.
+	Issuer    string         `key:"issuer"`   // the claim iss
+	Audience  []string       `key:"audience"` // the claim aud must have one of them
 	JWKSURL   string         `key:"jwks_url"`
 	Discovery bool           `key:"discovery"`
 	KeysFile  setting.File   `key:"keys_file"` // its public keys, as a JSON Web Key Set or in PEM
@@ -53,8 +50,7 @@ type AuthIssuer struct {
 	UserPrefix string        `key:"user_prefix"`
 	Leeway     time.Duration `key:"leeway" from:"0s" to:"5m"`
 	Owner      string        `key:"owner"`
-	// Limits are those of each user.
-	Limits AuthLimits `key:"limits"`
+	Limits     AuthLimits    `key:"limits"`
 }
 
 // AuthClaims are names of claims.

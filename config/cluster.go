@@ -11,10 +11,8 @@ import (
 // Cluster lets gateways with a common store relay each other's clients. An empty Listen disables it.
 type Cluster struct {
 	// Listen is the address for the other gateways, host:port. Clients must not be able to reach it.
-	Listen string `key:"listen"`
-	// URL is the address of Listen for the others: http or https, host and port.
-	URL string `key:"url"`
-	// Secret is the shared secret that signs messages between gateways.
+	Listen string         `key:"listen"`
+	URL    string         `key:"url"`
 	Secret setting.Secret `key:"secret"`
 }
 

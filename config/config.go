@@ -21,22 +21,16 @@ import (
 	"voicegw/transport"
 )
 
-// Config holds all settings of the gateway. It doesn't change after Load.
+// Config holds all settings of the gateway, which docs/configuration.md describes. It doesn't change after Load.
 //
 // A field's key is its tag, joined with dots to the tags of the enclosing structs. It is the name in the file and, in
 // capitals, in the environment. Other tags define the valid values: from and to are bounds, words are the allowed
 // texts, and is:"url" means a URL with http:// or https://, or empty. An agent's own budget may be 0.
 type Config struct {
-	// Listen is the address to serve on, host:port. Other hosts than loopback require Auth or Insecure.
-	Listen string `key:"listen"`
-	// Insecure allows other machines to use the gateway without Auth.
-	Insecure bool `key:"insecure"`
-	// Hosts are the allowed hosts of requests, as patterns ("voice.example.com", "*.example.com:8443"), in addition
-	// to loopback and Listen.
-	Hosts []string `key:"hosts"`
-	// Origins are the allowed foreign origins of web pages, as patterns ("https://app.example.com",
-	// "http://localhost:*").
-	Origins []string `key:"origins"`
+	Listen   string   `key:"listen"`
+	Insecure bool     `key:"insecure"`
+	Hosts    []string `key:"hosts"`
+	Origins  []string `key:"origins"`
 	// TrustedProxies are addresses and networks (CIDR) of proxies with a trusted X-Forwarded-For and
 	// X-Forwarded-Proto. See Config.Proxies.
 	TrustedProxies []string `key:"trusted_proxies"`
@@ -64,8 +58,7 @@ type Config struct {
 	Agents   Agents   `key:"agents"`
 	// Features are flags that tools may use in their availability: name is on for all agents, name@agent for one, and
 	// !name@agent is off for one. See [Config.Feature].
-	Features []string `key:"features"`
-	// Tools are the settings of the tools in Source.Tools.
+	Features     []string     `key:"features"`
 	Tools        Tools        `key:"tools"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
@@ -86,8 +79,6 @@ type Config struct {
 
 // Metrics configures the metrics for Prometheus.
 type Metrics struct {
-	// Listen is an address, host:port, that serves only the metrics, without authentication. Empty means /metrics on
-	// the gateway's address, for operators.
 	Listen string `key:"listen"`
 	Native bool   `key:"native"`
 }
@@ -95,17 +86,14 @@ type Metrics struct {
 // Traces configures the export to an OpenTelemetry collector over OTLP. Package traces reads OpenTelemetry's standard
 // variables for missing settings.
 type Traces struct {
-	Enabled bool `key:"enabled"`
-	// Endpoint is the collector's URL. Empty means that of the variables, or a collector on this machine.
+	Enabled  bool   `key:"enabled"`
 	Endpoint string `key:"endpoint" is:"url"`
 	// Protocol is auto, http or TracesGRPC.
-	Protocol string `key:"protocol" words:"auto,http,grpc"`
-	// Headers are sent with each request: name=value, comma-separated, with values encoded as in URLs.
-	Headers setting.Secret `key:"headers"`
-	Ratio   float64        `key:"ratio" from:"0" to:"1"`
-	// Slow is the delay of an answer above which its turn is kept.
-	Slow    time.Duration `key:"slow" from:"10ms" to:"1m"`
-	Content bool          `key:"content"`
+	Protocol string         `key:"protocol" words:"auto,http,grpc"`
+	Headers  setting.Secret `key:"headers"`
+	Ratio    float64        `key:"ratio" from:"0" to:"1"`
+	Slow     time.Duration  `key:"slow" from:"10ms" to:"1m"`
+	Content  bool           `key:"content"`
 }
 
 // The values of Traces.Protocol.
@@ -142,7 +130,6 @@ type Prompts struct {
 
 // Chat is the text agent's model, at any Chat Completions endpoint.
 type Chat struct {
-	// BaseURL includes /v1. Empty means a configured provider, or the simulator.
 	BaseURL   string         `key:"base_url" is:"url"`
 	APIKey    setting.Secret `key:"api_key"`
 	Model     string         `key:"model"`
@@ -162,23 +149,19 @@ type Budgets struct {
 type Budget struct {
 	Retrieval int `key:"retrieval" from:"1" to:"1000"`
 	Total     int `key:"total" from:"1" to:"1000"`
-	// TopK limits the results that may be requested from a retrieval tool.
-	TopK int `key:"top_k" from:"1" to:"1000"`
+	TopK      int `key:"top_k" from:"1" to:"1000"`
 	// ToolTime is the target for the total time of a turn's tools; 0 means none.
 	ToolTime time.Duration `key:"tool_time" from:"0s" to:"10m"`
 }
 
 // Confirmation configures approvals.
 type Confirmation struct {
-	// Voice is how users approve by voice: button, or ConfirmSpoken.
 	Voice string        `key:"voice" words:"button,spoken"`
 	Life  time.Duration `key:"life" from:"10s" to:"1h"`
 	// Require are the ids of tools that always need approval. cmd/voicegw checks that they exist.
-	Require []string `key:"require"`
-	// QuestionsPerTool limits the declined or expired requests for a tool in a conversation, after which only new
-	// words of the user allow another one. Questions limits those for all tools without an approval.
-	QuestionsPerTool int `key:"questions_per_tool" from:"1" to:"100"`
-	Questions        int `key:"questions" from:"1" to:"100"`
+	Require          []string `key:"require"`
+	QuestionsPerTool int      `key:"questions_per_tool" from:"1" to:"100"`
+	Questions        int      `key:"questions" from:"1" to:"100"`
 }
 
 // The values of Confirmation.Voice.
@@ -193,8 +176,7 @@ type Store struct {
 	URL         string       `key:"url"`
 	Credentials setting.Path `key:"credentials"`
 	Sync        string       `key:"sync" words:"always,interval"`
-	// Replicas is the number of servers behind URL that store each piece of data, limited by JetStream.
-	Replicas int `key:"replicas" from:"1" to:"5"`
+	Replicas    int          `key:"replicas" from:"1" to:"5"`
 }
 
 // The values of Store.Sync.
@@ -206,9 +188,8 @@ const (
 // Audit configures the audit log of tools.
 type Audit struct {
 	// File is the JSON lines file; empty means audit/audit.jsonl in the data folder, and Stdout standard output.
-	File setting.Path `key:"file"`
-	// Arguments is how arguments are recorded: none, redacted (names and types) or full.
-	Arguments string `key:"arguments" words:"none,redacted,full"`
+	File      setting.Path `key:"file"`
+	Arguments string       `key:"arguments" words:"none,redacted,full"`
 	// MaxMB is the size of a file in MiB. Keep and MaxAge limit the number and age of old files.
 	MaxMB  int           `key:"max_mb" from:"1" to:"100000"`
 	Keep   int           `key:"keep" from:"1" to:"10000"`
@@ -226,27 +207,21 @@ type Limits struct {
 	Sessions           int `key:"sessions" from:"1" to:"1000000"`
 	SessionsPerAddress int `key:"sessions_per_address" from:"1" to:"1000000"`
 	NewPerSecond       int `key:"new_per_second" from:"1" to:"1000000"`
-	// Waiting is the maximum of connections before session.start, WaitingPerAddress that for a client address.
-	Waiting           int `key:"waiting" from:"1" to:"1000000"`
-	WaitingPerAddress int `key:"waiting_per_address" from:"1" to:"1000000"`
+	Waiting            int `key:"waiting" from:"1" to:"1000000"`
+	WaitingPerAddress  int `key:"waiting_per_address" from:"1" to:"1000000"`
 	// ClientTools is the maximum of tools that a voice client may declare; 0 disables them.
-	ClientTools int `key:"client_tools" from:"0" to:"64"`
-	// Connections is the maximum of connections other than sessions, ConnectionsPerAddress that for an address.
-	Connections           int `key:"connections" from:"10" to:"1000000"`
-	ConnectionsPerAddress int `key:"connections_per_address" from:"10" to:"1000000"`
-	// Turns is the maximum of text messages being answered, TurnsPerAddress and TurnsPerUser those for an address and
-	// a user. NewTurnsPerSecond limits how many each of these may start.
-	Turns             int `key:"turns" from:"1" to:"100000"`
-	TurnsPerAddress   int `key:"turns_per_address" from:"1" to:"100000"`
-	TurnsPerUser      int `key:"turns_per_user" from:"1" to:"100000"`
-	NewTurnsPerSecond int `key:"new_turns_per_second" from:"1" to:"100000"`
-	// ExemptLoopback exempts this machine's addresses from limits per address.
-	ExemptLoopback bool          `key:"exempt_loopback"`
-	SessionLength  time.Duration `key:"session_length" from:"1s" to:"24h"`
-	Idle           time.Duration `key:"idle" from:"1s" to:"24h"`
-	// AudioAhead is how far a client's audio may be ahead of real time.
-	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
-	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
+	ClientTools           int           `key:"client_tools" from:"0" to:"64"`
+	Connections           int           `key:"connections" from:"10" to:"1000000"`
+	ConnectionsPerAddress int           `key:"connections_per_address" from:"10" to:"1000000"`
+	Turns                 int           `key:"turns" from:"1" to:"100000"`
+	TurnsPerAddress       int           `key:"turns_per_address" from:"1" to:"100000"`
+	TurnsPerUser          int           `key:"turns_per_user" from:"1" to:"100000"`
+	NewTurnsPerSecond     int           `key:"new_turns_per_second" from:"1" to:"100000"`
+	ExemptLoopback        bool          `key:"exempt_loopback"`
+	SessionLength         time.Duration `key:"session_length" from:"1s" to:"24h"`
+	Idle                  time.Duration `key:"idle" from:"1s" to:"24h"`
+	AudioAhead            time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
+	SlowClient            time.Duration `key:"slow_client" from:"100ms" to:"1m"`
 	// ResumeGrace is how long a client may be disconnected before its session ends; 0 ends it at once.
 	ResumeGrace time.Duration `key:"resume_grace" from:"0s" to:"10m"`
 	// UserSessions limits a user's concurrent voice sessions, UserNewPerSecond new ones per second, UserDayCost the
@@ -325,24 +300,13 @@ func defaultFor(all []transport.Wire) *Config {
 		Traces: Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: setting.SlowAnswer},
 		Audit:  Audit{Arguments: "none", MaxMB: setting.AuditFileMB, Keep: setting.AuditFiles, MaxAge: setting.AuditAge},
 		Limits: Limits{
-			Sessions:              setting.Sessions,
-			SessionsPerAddress:    setting.SessionsPerAddress,
-			NewPerSecond:          setting.NewSessionsPerSecond,
-			Waiting:               setting.WaitingSessions,
-			WaitingPerAddress:     setting.WaitingPerAddress,
-			ClientTools:           setting.ClientTools,
-			Connections:           setting.Connections,
-			ConnectionsPerAddress: setting.ConnectionsPerAddress,
-			Turns:                 setting.Turns,
-			TurnsPerAddress:       setting.TurnsPerAddress,
-			TurnsPerUser:          setting.TurnsPerUser,
-			NewTurnsPerSecond:     setting.NewTurnsPerSecond,
-			SessionLength:         time.Hour,
-			Idle:                  5 * time.Minute,
-			AudioAhead:            setting.AudioAhead,
-			SlowClient:            setting.SlowClient,
-			ResumeGrace:           30 * time.Second,
-			MessageBytes:          protocol.MaxMessageBytes,
+			Sessions: setting.Sessions, SessionsPerAddress: setting.SessionsPerAddress, NewPerSecond: setting.NewSessionsPerSecond,
+			Waiting: setting.WaitingSessions, WaitingPerAddress: setting.WaitingPerAddress, ClientTools: setting.ClientTools,
+			Connections: setting.Connections, ConnectionsPerAddress: setting.ConnectionsPerAddress,
+			Turns: setting.Turns, TurnsPerAddress: setting.TurnsPerAddress, TurnsPerUser: setting.TurnsPerUser,
+			NewTurnsPerSecond: setting.NewTurnsPerSecond, SessionLength: time.Hour, Idle: 5 * time.Minute,
+			AudioAhead: setting.AudioAhead, SlowClient: setting.SlowClient, ResumeGrace: 30 * time.Second,
+			MessageBytes: protocol.MaxMessageBytes,
 		},
 		Sim: Sim{Use: useAuto},
 		Log: Log{Level: "info", Format: "auto"},
@@ -360,10 +324,8 @@ func (c *Config) AgentBudget() Budgets {
 // Or returns the budget, with missing fields from common.
 func (b Budget) Or(common Budget) Budget {
 	return Budget{
-		Retrieval: cmp.Or(b.Retrieval, common.Retrieval),
-		Total:     cmp.Or(b.Total, common.Total),
-		TopK:      cmp.Or(b.TopK, common.TopK),
-		ToolTime:  cmp.Or(b.ToolTime, common.ToolTime),
+		Retrieval: cmp.Or(b.Retrieval, common.Retrieval), Total: cmp.Or(b.Total, common.Total), TopK: cmp.Or(b.TopK, common.TopK),
+		ToolTime: cmp.Or(b.ToolTime, common.ToolTime),
 	}
 }
 
@@ -389,9 +351,7 @@ type KB struct {
 	Synonyms   setting.Path `key:"synonyms"`
 	Embeddings Embeddings   `key:"embeddings"`
 	Qdrant     Qdrant       `key:"qdrant"`
-	// Namespaces lists the readers of namespaces. Everyone may read Studio and Public unless they have grants. Personal
-	// needs grants.
-	Namespaces Namespaces `key:"namespaces"`
+	Namespaces Namespaces   `key:"namespaces"`
 }
 
 // Namespaces holds the grants of each namespace.
@@ -414,8 +374,7 @@ type Embeddings struct {
 	BaseURL string         `key:"base_url" is:"url"` // with its /v1
 	APIKey  setting.Secret `key:"api_key"`
 	Model   string         `key:"model"`
-	// Cache is a file that keeps computed vectors, so that they are paid for only once.
-	Cache setting.Path `key:"cache"`
+	Cache   setting.Path   `key:"cache"`
 }
 
 // Qdrant is a server that holds the records' index instead of this process.
@@ -445,7 +404,6 @@ func (v validator) validateImage() {
 
 // Image configures image_generate.
 type Image struct {
-	// Provider is a provider's name, or ImageAuto.
 	Provider string `key:"provider"`
 	// BaseURL is the endpoint; empty means the provider's own, or the simulator.
 	BaseURL string         `key:"base_url" is:"url"`

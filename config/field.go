@@ -31,17 +31,14 @@ func collect(out []field, prefix string, v reflect.Value) []field {
 		if key == prefix || v.Field(i).Kind() == reflect.Map {
 			continue
 		}
-		if isSection(v.Field(i)) {
+		isSection := v.Field(i).Kind() == reflect.Struct && v.Field(i).NumField() > 0 && v.Field(i).Type().Field(0).Tag.Get("key") != ""
+		if isSection {
 			out = collect(out, key+".", v.Field(i))
 			continue
 		}
 		out = append(out, field{key: key, value: v.Field(i), tag: tag})
 	}
 	return out
-}
-
-func isSection(v reflect.Value) bool {
-	return v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).Tag.Get("key") != ""
 }
 
 const envPrefix = "VOICEGW_"

@@ -34,7 +34,7 @@ func (l *loader) parseFile(name string, data []byte) {
 			l.syntax(name, err)
 			return
 		}
-		l.problems.add(at(name, line), "The file has a second document (after ---); put all settings into one.")
+		l.problems.Add(at(name, line), "The file has a second document (after ---); put all settings into one.")
 	}
 	w := walker{loader: l, name: name}
 	w.section("", document.Content[0])
@@ -49,7 +49,7 @@ func (l *loader) syntax(name string, err error) {
 		where += ":" + message[m[2]:m[3]]
 		message = message[:m[0]] + message[m[1]:]
 	}
-	l.problems.add(where, "The file is not YAML: %s.", message)
+	l.problems.Add(where, "The file is not YAML: %s.", message)
 }
 
 func at(name string, line int) string { return name + ":" + strconv.Itoa(line) }
@@ -60,7 +60,7 @@ type walker struct {
 }
 
 func (w walker) problem(n *yaml.Node, format string, args ...any) {
-	w.loader.problems.add(at(w.name, n.Line), format, args...)
+	w.loader.problems.Add(at(w.name, n.Line), format, args...)
 }
 
 func (w walker) section(prefix string, n *yaml.Node) {

@@ -110,7 +110,7 @@ func (l *loader) know(list []field) {
 
 func (l *loader) set(where, key, text string) {
 	if err := l.fields[key].set(text); err != nil {
-		l.problems.add(where, "%s %v.", key, err)
+		l.problems.Add(where, "%s %v.", key, err)
 		l.unusable[key] = true
 		return
 	}
@@ -124,7 +124,7 @@ func (l *loader) readFile() {
 	data, err := l.read(l.source.File)
 	if err != nil {
 		from := cmp.Or(l.source.FileFrom, l.source.File)
-		l.problems.add(from, "The configuration file %s %v.", l.source.File, err)
+		l.problems.Add(from, "The configuration file %s %v.", l.source.File, err)
 		return
 	}
 	before := len(l.problems)
@@ -190,7 +190,7 @@ func (l *loader) readEnv() {
 		name := env(key)
 		value, ok := vars[name]
 		if ok && known[name] {
-			l.problems.add(name, "The variable belongs to two settings, one of them %s; rename one of them.", key)
+			l.problems.Add(name, "The variable belongs to two settings, one of them %s; rename one of them.", key)
 		} else if ok {
 			l.set(name, key, value)
 		}
@@ -216,7 +216,7 @@ func serviceLink(name string) bool {
 func (l *loader) readFlags() {
 	for _, f := range l.source.Flags {
 		if _, ok := l.fields[f.Key]; !ok {
-			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(textutil.Nearest(f.Key, l.keys)))
+			l.problems.Add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(textutil.Nearest(f.Key, l.keys)))
 			continue
 		}
 		l.set(f.Name, f.Key, f.Value)
@@ -268,7 +268,7 @@ func (l *loader) at(key string) string {
 // bad adds a problem, unless the setting's value was already rejected.
 func (l *loader) bad(key, format string, args ...any) {
 	if !l.refused(key) {
-		l.problems.add(l.at(key), format, args...)
+		l.problems.Add(l.at(key), format, args...)
 	}
 }
 
@@ -318,6 +318,15 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (p *Problems) add(where, format string, args ...any) {
+// Err returns the problems as an error, or nil if there are none.
+func (p Problems) Err() error {
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+// Add adds a problem.
+func (p *Problems) Add(where, format string, args ...any) {
 	*p = append(*p, Problem{Where: where, Message: fmt.Sprintf(format, args...)})
 }

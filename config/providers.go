@@ -18,13 +18,12 @@ type Providers map[string]*Provider
 type Provider struct {
 	// Wire is the provider's protocol: the name of a row of [Wires]. If it is empty and the provider has the name of a
 	// wire, Load sets it to that name.
-	Wire    string         `key:"wire"`
-	APIKey  setting.Secret `key:"api_key"`
-	BaseURL string         `key:"base_url"` // empty means the provider's own address
-	Model   string         `key:"model"`    // empty means the adapter's default
-	Voice   string         `key:"voice"`    // empty means the provider's default
-	// Interrupt informs the model when the user presses stop, if the wire supports that.
-	Interrupt bool `key:"interrupt"`
+	Wire      string         `key:"wire"`
+	APIKey    setting.Secret `key:"api_key"`
+	BaseURL   string         `key:"base_url"` // empty means the provider's own address
+	Model     string         `key:"model"`    // empty means the adapter's default
+	Voice     string         `key:"voice"`    // empty means the provider's default
+	Interrupt bool           `key:"interrupt"`
 	// Settings are the wire's additional settings, by name. A setting without a value is missing.
 	Settings map[string]string
 }
@@ -193,8 +192,12 @@ func (l *loader) settleProviders() {
 		case l.refused(prefix + "wire"):
 			continue
 		case p.Wire == "":
-			l.problems.add(l.atProvider(name), "%swire is missing; it is the protocol of %s: %s.%s",
-				prefix, name, strings.Join(known, " or "), didYouMean(nearestProvider(name, known)))
+			meant := textutil.Nearest(name, known)
+			if meant != "" {
+				meant = providersPrefix + meant
+			}
+			l.problems.Add(l.atProvider(name), "%swire is missing; it is the protocol of %s: %s.%s",
+				prefix, name, strings.Join(known, " or "), didYouMean(meant))
 			continue
 		case w == nil:
 			l.bad(prefix+"wire", "%swire must be one of %s, not %s.%s",
@@ -212,13 +215,6 @@ func (l *loader) settleProviders() {
 			}
 		}
 	}
-}
-
-func nearestProvider(name string, known []string) string {
-	if meant := textutil.Nearest(name, known); meant != "" {
-		return providersPrefix + meant
-	}
-	return ""
 }
 
 func (l *loader) atProvider(name string) string {

@@ -93,10 +93,7 @@ func TakeOver(now, read *Config) (Takeover, error) {
 		}
 	}
 	t.Changed, t.Restart = slices.Compact(t.Changed), slices.Compact(t.Restart)
-	if problems := append(opened(now, &next), t.broken(all)...); len(problems) > 0 {
-		return t, problems
-	}
-	return t, nil
+	return t, append(opened(now, &next), t.broken(all)...).Err()
 }
 
 func (t *Takeover) broken(all []field) Problems {
@@ -112,12 +109,12 @@ func (t *Takeover) broken(all []field) Problems {
 // opened returns a problem if clients would no longer need credentials: only a restart may do that.
 func opened(now, next *Config) (problems Problems) {
 	if now.Auth.Enabled() && !next.Auth.Enabled() {
-		problems.add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it "+
+		problems.Add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it "+
 			"without credentials. "+
 			"Keep one of them; to withdraw the only key, set its expires to a past date. To run without credentials, restart the gateway.")
 	}
 	if now.APIKey.IsSet() && !next.APIKey.IsSet() && !next.Auth.Enabled() {
-		problems.add("api_key", "api_key is gone, and auth has no key and no issuer, so POST /v1/chat/completions would need "+
+		problems.Add("api_key", "api_key is gone, and auth has no key and no issuer, so POST /v1/chat/completions would need "+
 			"no key any more. "+
 			"Set another api_key, or restart the gateway to run without one.")
 	}

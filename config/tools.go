@@ -34,10 +34,8 @@ type Tools map[string]*Tool
 
 // Tool is the configuration of one tool.
 type Tool struct {
-	// Enabled is false if the operator has switched the tool off.
 	Enabled bool `key:"enabled"`
-	// Share is the percentage of users who get the tool, if it is a version of another one.
-	Share int `key:"share"`
+	Share   int  `key:"share"`
 
 	variantOf string
 	own       []ownSetting

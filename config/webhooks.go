@@ -19,14 +19,12 @@ type Webhooks map[string]*Webhook
 // Webhook is a receiver of events.
 type Webhook struct {
 	// URL is the receiver's address. It may contain a secret and is not printed.
-	URL setting.Secret `key:"url"`
-	// Secret signs events. So does OldSecret while receivers change from one to the other.
+	URL       setting.Secret `key:"url"`
 	Secret    setting.Secret `key:"secret"`
 	OldSecret setting.Secret `key:"old_secret"`
 	Events    []string       `key:"events"`
-	// Private allows addresses of this machine and of private networks, and http.
-	Private bool          `key:"private"`
-	Timeout time.Duration `key:"timeout" from:"1s" to:"30s"`
+	Private   bool           `key:"private"`
+	Timeout   time.Duration  `key:"timeout" from:"1s" to:"30s"`
 }
 
 // mostReceivers bounds the webhooks, because each has its own metrics.

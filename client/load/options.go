@@ -91,31 +91,20 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
 	case o.Warmup > MaxDuration:
 		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, MaxDuration)
-	}
-	return o, o.checkOutages()
-}
-
-func (o Options) checkOutages() error {
-	switch {
 	case o.Away < 0 || o.Away > MaxDuration:
-		return fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, MaxDuration)
-	case tooOften(o.Drop) || tooOften(o.Reload) || tooOften(o.Roam):
-		return fmt.Errorf("%w: the time between lost connections must be at least %s", ErrOptions, minEvery)
+		return o, fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, MaxDuration)
+	case slices.ContainsFunc(o.outages(), func(lost voice.Outage) bool { return lost.Every < minEvery }):
+		return o, fmt.Errorf("%w: the time between lost connections must be at least %s", ErrOptions, minEvery)
 	}
-	return nil
+	return o, nil
 }
-
-func tooOften(every time.Duration) bool { return every != 0 && every < minEvery }
 
 func (o Options) outages() []voice.Outage {
-	var list []voice.Outage
-	for act, every := range map[voice.Act]time.Duration{voice.Drop: o.Drop, voice.Reload: o.Reload, voice.Roam: o.Roam} {
-		if every > 0 {
-			list = append(list, voice.Outage{Act: act, Every: every, Away: o.Away})
-		}
+	list := []voice.Outage{{Act: voice.Drop, Every: o.Drop}, {Act: voice.Reload, Every: o.Reload}, {Act: voice.Roam, Every: o.Roam}}
+	for i := range list {
+		list[i].Away = o.Away
 	}
-	slices.SortFunc(list, func(a, b voice.Outage) int { return strings.Compare(string(a.Act), string(b.Act)) })
-	return list
+	return slices.DeleteFunc(list, func(lost voice.Outage) bool { return lost.Every == 0 })
 }
 
 // checkURL rejects an invalid address, and one on another machine unless allowed: a misdirected load generator is an

@@ -139,7 +139,9 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	r.call(ctx, r.plan, c, began, true)
 	took := time.Since(began)
 	rep := r.describe(began)
-	rep.Stopped = stopped(ctx)
+	if ctx.Err() != nil {
+		rep.Stopped = context.Cause(ctx).Error()
+	}
 	rep.Generator = generator(own, took)
 	c.Add(report.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
@@ -148,13 +150,6 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep.Measured(c, took)
 	rep.Resources = r.watch.resources(rep, took)
 	return rep, nil
-}
-
-func stopped(ctx context.Context) string {
-	if ctx.Err() == nil {
-		return ""
-	}
-	return context.Cause(ctx).Error()
 }
 
 func (r *run) warmUp(ctx context.Context) error {
@@ -214,7 +209,11 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Col
 		}
 		until := slot.Until(due)
 		for {
-			outcome := k.Call(ctx, caller.Limit{Until: deadline(began, until), HangUp: slot.Period > 0 && until < slot.Stop})
+			limit := caller.Limit{HangUp: slot.Period > 0 && until < slot.Stop}
+			if until > 0 {
+				limit.Until = began.Add(until)
+			}
+			outcome := k.Call(ctx, limit)
 			if outcome == caller.Stopped || until == 0 {
 				return
 			}
@@ -231,14 +230,6 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *report.Col
 			}
 		}
 	}
-}
-
-// deadline converts an offset to a time; zero stays zero.
-func deadline(began time.Time, offset time.Duration) time.Time {
-	if offset == 0 {
-		return time.Time{}
-	}
-	return began.Add(offset)
 }
 
 const beat = 20 * time.Millisecond
@@ -285,7 +276,6 @@ func (r *run) describe(began time.Time) *report.Report {
 		rep.Plan.Steps = p.Steps
 	case Soak:
 		rep.Plan.CallMS, rep.Plan.RestMS = p.Call.Milliseconds(), p.Rest.Milliseconds()
-	case Steady, Ramp:
 	}
 	for _, s := range r.library.All() {
 		rep.Speech = append(rep.Speech, report.Speech{

@@ -70,8 +70,7 @@ type Slot struct {
 type Schedule struct {
 	Slots []Slot
 	// Steps has the start of each group: one for each step of Step, otherwise one at 0.
-	Steps []time.Duration
-	// Options includes the defaults.
+	Steps   []time.Duration
 	Options ScheduleOptions
 }
 
@@ -95,7 +94,6 @@ func makeSchedule(o ScheduleOptions) (Schedule, error) {
 		for i := range p.Slots {
 			p.Slots[i].Call, p.Slots[i].Period = o.Call, o.Call+o.Rest
 		}
-	case Steady, Ramp:
 	}
 	return p, nil
 }

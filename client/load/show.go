@@ -103,14 +103,12 @@ type Status struct {
 	// Waiting describes a wait before or after the calls ("until ..."). Then the times are those of the wait, and the
 	// rest is zero.
 	Waiting string
-	// Warmup means that this part is not measured.
-	Warmup bool
+	Warmup  bool
 	// Sessions are in progress; Planned is their maximum.
 	Sessions int64
 	Planned  int
 	// Answered counts the Turns that met the script's expectations.
-	Turns, Answered int64
-	// First is first_audio so far.
+	Turns, Answered  int64
 	First            report.Summary
 	Problems, Errors int64
 	// Resumes and ResumesFailed count the returns after lost connections; ResumeP99 is the gateway's time for one, in

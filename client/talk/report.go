@@ -42,12 +42,11 @@ type TurnReport struct {
 	// absent without one.
 	FirstAudioMS *int64 `json:"first_audio_ms,omitempty"`
 	// AnswerMS is the audio received, HeardMS the audio played.
-	AnswerMS     int64         `json:"answer_ms"`
-	HeardMS      int64         `json:"heard_ms"`
-	Interruption *Interruption `json:"interruption,omitempty"`
-	// Latency is the gateway's measurement.
-	Latency *protocol.Latency `json:"latency,omitempty"`
-	Usage   protocol.Usage    `json:"usage"`
+	AnswerMS     int64             `json:"answer_ms"`
+	HeardMS      int64             `json:"heard_ms"`
+	Interruption *Interruption     `json:"interruption,omitempty"`
+	Latency      *protocol.Latency `json:"latency,omitempty"`
+	Usage        protocol.Usage    `json:"usage"`
 }
 
 // Interruption has the times to stop an answer, in ms from the first voiced sample (or the text) of the interruption.

@@ -52,7 +52,6 @@ func Run(ctx context.Context, options Options) (Report, error) {
 const (
 	// pendingTime is the time to begin answering a ticket's pending request; afterwards there was none.
 	pendingTime = 2 * time.Second
-	// goodbyeTime is the gateway's time to end the session.
 	goodbyeTime = 3 * time.Second
 	frameLength = 20 * time.Millisecond
 	// resumeTime bounds the attempts to resume: a gateway's default session timeout.

@@ -49,7 +49,6 @@ func (t *talker) name(x *voice.Exchange) string {
 	return t.o.Turns[x.Index].Name
 }
 
-// Heard implements voice.Observer.
 func (t *talker) Heard(now time.Time, m protocol.ServerMessage) {
 	turn := 0
 	if x := t.OfTurn(protocol.HeaderOf(m).Turn); x != nil {
@@ -64,7 +63,6 @@ func (t *talker) Heard(now time.Time, m protocol.ServerMessage) {
 	}
 }
 
-// HeardAudio implements voice.Observer.
 func (t *talker) HeardAudio(_ time.Time, pcm []byte, i *voice.Item) {
 	switch {
 	case i == nil:
@@ -76,7 +74,6 @@ func (t *talker) HeardAudio(_ time.Time, pcm []byte, i *voice.Item) {
 	}
 }
 
-// Played implements voice.Observer.
 func (t *talker) Played(i *voice.Item) {
 	pcm := t.pcm[i]
 	heard := pcm[:min(i.Heard, len(pcm))]
@@ -85,10 +82,8 @@ func (t *talker) Played(i *voice.Item) {
 	delete(t.pcm, i)
 }
 
-// Underrun implements voice.Observer.
 func (t *talker) Underrun(int, time.Duration) { t.underruns++ }
 
-// Happened implements voice.Observer.
 func (t *talker) Happened(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.Began:

@@ -25,8 +25,7 @@ type TextTurn struct {
 	TimeZone       string `json:"time_zone,omitempty"`
 	Message        string `json:"message,omitempty"`
 	// Agent answers and continues the conversation; empty means the conversation's or the gateway's default.
-	Agent string `json:"agent,omitempty"`
-	// User is the user's name; empty means the gateway's default.
+	Agent        string      `json:"agent,omitempty"`
 	User         string      `json:"user,omitempty"`
 	Confirmation *TextAnswer `json:"confirmation,omitempty"`
 }
@@ -41,8 +40,7 @@ type TextAnswer struct {
 type TextClient struct {
 	// BaseURL is the gateway's address without a path, such as http://127.0.0.1:8080.
 	BaseURL string
-	// APIKey is sent as a bearer token if not empty.
-	APIKey string
+	APIKey  string
 	// Client makes the requests, with limits; nil means bounded.Shared. It must have no Timeout: a turn takes as long
 	// as its tools do.
 	Client *http.Client

@@ -3,7 +3,6 @@ package voice
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"voicegw/protocol"
@@ -111,13 +110,8 @@ func (c *connection) take(out []protocol.ClientMessage) []protocol.ClientMessage
 			out = append(out, c.start)
 			c.start = nil
 		}
-	case away:
 	}
 	return out
-}
-
-func (c *connection) dropPresses() {
-	c.out = slices.DeleteFunc(c.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
 }
 
 // report acknowledges messages and played audio, so that the gateway can drop them. Without a connection, the next
@@ -340,7 +334,8 @@ func (c *connection) dialled(now time.Time) (wanted, replaces bool) {
 	c.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
 		SessionID: c.sessionID, Token: c.token, LastSeq: c.sequence.highest,
 	}}
-	c.sequence.expectReplay()
+	c.sequence.replaying = true
+	c.sequence.excused += perAttempt
 	return true, replaces
 }
 
@@ -375,7 +370,7 @@ func (c *connection) resumed(now time.Time, m *protocol.SessionStarted) {
 	c.state, c.token, c.heard, c.snapshot = online, m.ResumeToken, now, m.Snapshot
 	c.resumes++
 	if m.Snapshot {
-		c.sequence.skipTo(m.Seq)
+		c.sequence.settled = max(c.sequence.settled, m.Seq) // received or lost
 	}
 	c.emit(now, Event{Kind: Resumed, Resumption: &Resumption{
 		Act: c.act, Away: now.Sub(c.lost), Took: now.Sub(c.asked), Tries: c.tries, Snapshot: m.Snapshot,
@@ -439,15 +434,6 @@ func (s *sequence) receive(seq int64) (fresh bool, missing int64) {
 	s.highest = max(s.highest, seq)
 	return true, missing
 }
-
-// expectReplay records that the next connection replays missed messages.
-func (s *sequence) expectReplay() {
-	s.replaying = true
-	s.excused += perAttempt
-}
-
-// skipTo marks every message up to seq as received or lost: the gateway sent a snapshot instead.
-func (s *sequence) skipTo(seq int64) { s.settled = max(s.settled, seq) }
 
 // settle ends the replay up to a number and returns how many messages are missing. Only attempts that did not get that
 // far excuse any.

@@ -23,15 +23,11 @@ const (
 	quiet = 50 * time.Millisecond
 	// earlyTime limits the wait after an answer that came before the turn's end. Every model waits less than this for
 	// more speech.
-	earlyTime = 5 * time.Second
-	// flushTime limits the wait for a flush after the stop button.
-	flushTime = 5 * time.Second
-	// overtime is the time to finish a turn after the conversation's end.
-	overtime = time.Minute
-	// longestAnswer limits a turn.
+	earlyTime     = 5 * time.Second
+	flushTime     = 5 * time.Second
+	overtime      = time.Minute
 	longestAnswer = 10 * time.Minute
-	// maxItems limits the open items of a conversation.
-	maxItems = 64
+	maxItems      = 64
 )
 
 type phase int
@@ -225,7 +221,6 @@ func (c *Conversation) step(now time.Time) {
 			c.observer.Happened(now, Event{Kind: Lost, Text: missing + " within " + c.o.GoodbyeTime.String() + " of session.end"})
 			c.enter(now, phaseOver)
 		}
-	case phaseOver:
 	}
 }
 
@@ -269,7 +264,6 @@ func (c *Conversation) wake(now time.Time) time.Time {
 		consider(later(c.lastActivity, x.Spoken).Add(x.Turn.Patience))
 	case phaseLeaving:
 		consider(c.phaseSince.Add(c.o.GoodbyeTime))
-	case phaseOver:
 	}
 	return at
 }

@@ -68,7 +68,6 @@ func (c *Conversation) beginTurn(now time.Time, interrupts *Exchange) {
 	case Stop:
 		c.conn.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, x.Known = now, now, now
-	case Wait, Drop, Reload, Roam: // advance has performed them
 	}
 	c.enter(now, phaseTalking)
 }
@@ -147,7 +146,6 @@ func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 		return x.toolEnded
 	case ForEnd:
 		return false // the end of the connection settles it
-	case ForAnswer:
 	}
 	if x.earlyOver && len(c.turns.open) == 0 && now.Sub(later(c.lastActivity, x.Spoken)) >= earlyTime {
 		return true // the early answer covered all the model heard

@@ -33,16 +33,13 @@ type Exchange struct {
 	Known, Seen time.Time
 	// First is the answer's first frame, Last its last one.
 	First, Last time.Time
-	// Flushed is when the interrupted answer was flushed.
-	Flushed time.Time
+	Flushed     time.Time
 	// Bytes of the answer arrived; Heard of them were played.
 	Bytes, Heard int
 	// Early: an answer began before the end of the speech.
-	Early bool
-	// Completed: the gateway ended its turn as completed.
+	Early     bool
 	Completed bool
-	// Settled: the outcome is decided.
-	Settled bool
+	Settled   bool
 	// Codes are error codes received during the turn.
 	Codes []string
 	// Said and Answer are the transcripts, if Turn.KeepText is set.

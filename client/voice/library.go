@@ -29,14 +29,12 @@ var ErrRecordings = errors.New("the recordings have problems")
 
 // LibraryOptions choose the recordings.
 type LibraryOptions struct {
-	// Rate is the common rate in Hz.
 	Rate int
 	// Paths are WAV files, and folders of them, for Any. Without any, Any uses the built-in lines.
 	Paths []string
 	// Names are requested recordings: one of Paths, or a file in Dir.
 	Names []string
 	Dir   string
-	// Lines are texts for the built-in voice.
 	Lines []string
 	// Any says that Any will be called.
 	Any bool
@@ -242,13 +240,11 @@ func (l *Library) builtIn(rate int) error {
 type Recording struct {
 	// Name is the file's name or the spoken text.
 	Name string
-	// Rate is in Hz.
 	Rate int
 	// PCM is 16-bit mono, read-only.
 	PCM []byte
 	// Spans are the user's speech, in order; there is at least one.
-	Spans []Span
-	// Source is how the spans were found.
+	Spans  []Span
 	Source Source
 }
 

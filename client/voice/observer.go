@@ -18,7 +18,6 @@ type Observer interface {
 	Played(i *Item)
 	// Underrun reports how long a player was silent within an answer. buffer is its index in Options.Buffers.
 	Underrun(buffer int, gap time.Duration)
-	// Happened receives every other event.
 	Happened(now time.Time, e Event)
 }
 
@@ -32,10 +31,8 @@ type Event struct {
 	Text         string
 	Err          error
 	GatewayError *protocol.Error
-	// Approval is the outcome of a question.
-	Approval Approval
-	// N is a count.
-	N int64
+	Approval     Approval
+	N            int64
 	// Act is the act that disconnected; empty if the connection was lost.
 	Act Act
 	// Resumption describes how the conversation resumed.

@@ -16,8 +16,7 @@ type question struct {
 	at, sent time.Time
 	// unconfirmed: the coming snapshot has not repeated the question yet.
 	unconfirmed bool
-	// until is the deadline for the question.
-	until time.Time
+	until       time.Time
 }
 
 const (

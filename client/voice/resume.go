@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -21,8 +22,7 @@ type Resumption struct {
 	Act Act
 	// Away is the time without a connection, from the loss to session.started. Took is the part since session.start.
 	Away, Took time.Duration
-	// Tries counts attempts, from 1.
-	Tries int
+	Tries      int
 	// Snapshot: the gateway did not keep all missed messages.
 	Snapshot bool
 }
@@ -65,7 +65,7 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	}
 	c.lastActivity, c.lastTurnMessage, c.news = now, now, true
 	if c.input.resumed(now, m) {
-		c.conn.dropPresses()
+		c.conn.out = slices.DeleteFunc(c.conn.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
 	}
 	c.conn.resumed(now, m)
 }

@@ -11,11 +11,9 @@ import (
 
 const (
 	// writeTime limits how long the gateway may stop reading.
-	writeTime = 15 * time.Second
-	// watchEvery is the interval at which the write watchdog is reset.
+	writeTime  = 15 * time.Second
 	watchEvery = time.Second
-	// idle limits run's sleep.
-	idle = time.Second
+	idle       = time.Second
 )
 
 // Conn is a connection of the client protocol; see protocol.Conn.

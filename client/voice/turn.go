@@ -82,11 +82,8 @@ type Turn struct {
 	WaitFor  WaitFor
 	Tool     string
 	Approval Approval
-	// Patience limits silence during the turn.
 	Patience time.Duration
-	// Error is the code of the expected error; empty if none is expected.
-	Error string
-	// KeepText keeps the turn's transcripts.
+	Error    string
 	KeepText bool
 }
 

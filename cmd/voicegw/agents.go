@@ -35,9 +35,10 @@ type agents struct {
 // openAgents reads the agents' files and the edits in the store. An error about files is a config.Problems.
 func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport,
 	edits *store.Agents, logger *slog.Logger) (*agents, error) {
-	normal := configuredAgent(cfg)
 	o := agent.Options{
-		Default: normal, World: func() agent.World { return agentWorld(cfg, tools(), transports) },
+		Default: agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
+			Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language},
+		World: func() agent.World { return agentWorld(cfg, tools(), transports) },
 		Edits: edits, Logger: logger.With("component", "agents"),
 	}
 	var err error
@@ -85,7 +86,7 @@ func checkProviderNames(cfg *config.Config, w agent.World) (warnings []string, e
 		p := cfg.Providers[name]
 		problems, doubts := w.Names(name, p.Model, p.Voice)
 		for _, text := range problems {
-			wrong = append(wrong, config.Problem{Where: "providers." + name, Message: text + "."})
+			wrong.Add("providers."+name, "%s.", text)
 		}
 		for _, text := range doubts {
 			warnings = append(warnings, "providers."+name+": "+text)
@@ -115,7 +116,7 @@ func agentProblems(folder string, err error) error {
 	for _, one := range joined.Unwrap() {
 		found, ok := errors.AsType[*strict.Error](one)
 		if !ok {
-			problems = append(problems, config.Problem{Where: "agents.path", Message: one.Error()})
+			problems.Add("agents.path", "%v", one)
 			continue
 		}
 		for _, p := range found.Problems {
@@ -123,15 +124,10 @@ func agentProblems(folder string, err error) error {
 			if p.Line > 0 {
 				where += fmt.Sprintf(":%d", p.Line)
 			}
-			problems = append(problems, config.Problem{Where: where, Message: p.Text + "."})
+			problems.Add(where, "%s.", p.Text)
 		}
 	}
 	return problems
-}
-
-func configuredAgent(cfg *config.Config) agent.Agent {
-	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions,
-		Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
 }
 
 // agentWorld returns the names that agents may refer to. Without transports, it has all configured providers.
@@ -151,7 +147,6 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 	return w
 }
 
-// Agent returns the agent of that name for a new voice session, or nil.
 func (s *agents) Agent(name string) *session.Agent {
 	now := s.catalog.Snapshot()
 	e, ok := now.Get(name)
@@ -170,7 +165,6 @@ func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agen
 	return s.forVoice(e, s.catalog.Snapshot().Version())
 }
 
-// Names lists the agents that clients may request.
 func (s *agents) Names() []string { return s.catalog.Snapshot().Names() }
 
 func (s *agents) forVoice(e *agent.Entry, all string) *session.Agent {

@@ -20,32 +20,27 @@ type agentsFlags struct {
 	Delete agentsDeleteFlags `cmd:"" help:"Delete an agent, or only the edits of one that comes from a file."`
 }
 
-type agentsListFlags struct {
-	operatorFlags
-	JSON bool `help:"Write JSON." name:"json"`
-}
+type agentsListFlags struct{ listFlags }
 
-type agentsShowFlags struct {
+// agentFlags are the flags of commands for one agent.
+type agentFlags struct {
 	operatorFlags
 	ID string `arg:"" help:"The agent's id."`
 }
+
+type agentsShowFlags struct{ agentFlags }
+
+type agentsDeleteFlags struct{ agentFlags }
 
 type agentsApplyFlags struct {
 	operatorFlags
 	File []string `arg:"" help:"YAML documents." type:"existingfile"`
 }
 
-type agentsDeleteFlags struct {
-	operatorFlags
-	ID string `arg:"" help:"The agent's id."`
-}
-
-// Run lists the agents.
 func (flags agentsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Agents)
 }
 
-// Run shows an agent.
 func (flags agentsShowFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		a, err := o.Agent(ctx, flags.ID)
@@ -94,7 +89,6 @@ func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string
 	return p.print(fmt.Sprintf("%s is %s: version %s\n", textutil.Quote(id), what, textutil.Quote(a.Version)))
 }
 
-// Run deletes an agent.
 func (flags agentsDeleteFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		if err := o.DeleteAgent(ctx, flags.ID); err != nil {

@@ -36,7 +36,6 @@ type auditFlags struct {
 	Follow      bool         `help:"Continue with new lines until interrupted." short:"f"`
 }
 
-// Run shows the audit log.
 func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	filter, err := f.filter(time.Now())
 	if err = errors.Join(err, f.checkOpen()); err != nil {

@@ -243,7 +243,6 @@ func (c *capabilities) feature(agent, name string) bool {
 
 type blocks struct{ *store.Blocks }
 
-// Block implements registry.Blocks.
 func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 	err := b.Blocks.Block(ctx, user, until)
 	switch {

@@ -29,7 +29,6 @@ type chatFlags struct {
 	Timeout      time.Duration `help:"End the voice session after this much silence." default:"30s"`
 }
 
-// Run holds a text conversation with a running gateway.
 func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	voice, err := voiceOptions(flags, parsed)
 	voice.TimeZone = user.ZoneHere(p.Environ)

@@ -34,11 +34,9 @@ func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.
 		c.run(ctx)
 		warnings = append(warnings, c.warnings...)
 		if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
-			c.problems = append(c.problems, config.Problem{Where: "--debug-listen", Message: text})
+			c.problems.Add("--debug-listen", "%s", text)
 		}
-		if len(c.problems) > 0 {
-			err = c.problems
-		}
+		err = c.problems.Err()
 	}
 	for _, w := range warnings {
 		p.complain("warning: %s", fence.Text(w))
@@ -71,7 +69,7 @@ func (c *configCheck) add(where string, err error) {
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		c.problems = append(c.problems, found...)
 	} else if err != nil {
-		c.problems = append(c.problems, config.Problem{Where: where, Message: strings.TrimSuffix(err.Error(), ".") + "."})
+		c.problems.Add(where, "%s.", strings.TrimSuffix(err.Error(), "."))
 	}
 }
 
@@ -203,7 +201,6 @@ func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]tra
 
 type offline struct{}
 
-// RoundTrip implements [http.RoundTripper].
 func (offline) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("checking the configuration contacts no server")
 }

@@ -79,7 +79,6 @@ type drainFlags struct {
 
 const drainEvery = 500 * time.Millisecond
 
-// Run drains a running gateway and returns when nothing is left.
 func (flags drainFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if flags.Timeout != 0 && (flags.Timeout < time.Second || flags.Timeout > 24*time.Hour) {
 		return usage(fmt.Errorf("--timeout is %s; use 1s to 24h", flags.Timeout))

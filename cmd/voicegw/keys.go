@@ -30,7 +30,6 @@ type keysNewFlags struct{ keyFlags }
 
 type keysHashFlags struct{ keyFlags }
 
-// Run makes a key.
 func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
 	key := auth.NewAPIKey()
 	settings, err := flags.settings(key)
@@ -43,7 +42,6 @@ func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
 
 const maxKeyInput = 1 << 10
 
-// Run prints the settings of a key.
 func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 	text, err := io.ReadAll(io.LimitReader(p.Stdin, maxKeyInput))
 	if err != nil {

@@ -34,7 +34,6 @@ type loadCompareFlags struct {
 	HTML string `help:"File for the HTML comparison." placeholder:"FILE" name:"html"`
 }
 
-// Run runs the calls and reports.
 func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	options, thresholds, err := p.loadOptions(flags, parsed)
 	if err != nil {
@@ -98,7 +97,6 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 	return o, thresholds, errors.Join(append(problems, err)...)
 }
 
-// Run compares two reports.
 func (flags loadCompareFlags) Run(p Process) error {
 	c, err := load.Compare(flags.A, flags.B)
 	if err != nil {

@@ -38,7 +38,6 @@ func versionOf() string {
 
 type versionFlags struct{}
 
-// Run prints the version and how the program was built.
 func (versionFlags) Run(p Process) error {
 	text := fmt.Sprintf("voicegw %s\n%s %s/%s\n", versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -22,6 +22,11 @@ type operatorFlags struct {
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
+type listFlags struct {
+	operatorFlags
+	JSON bool `help:"Write JSON." name:"json"`
+}
+
 // gateway returns the configuration, the address and the trust of the gateway of a command.
 func (p Process) gateway(address, ca, file string, sets []string, parsed *kong.Context) (cfg *config.Config, base string,
 	trusted *tls.Config, err error) {
@@ -81,22 +86,17 @@ type blocksFlags struct {
 	Remove blocksRemoveFlags `cmd:"" help:"Unblock a user."`
 }
 
-type blocksListFlags struct {
-	operatorFlags
-	JSON bool `help:"Write JSON." name:"json"`
-}
+type blocksListFlags struct{ listFlags }
 
 type blocksRemoveFlags struct {
 	operatorFlags
 	User userIdentity `arg:"" help:"The user's name."`
 }
 
-// Run lists the blocked users.
 func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Blocks)
 }
 
-// Run unblocks a user.
 func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		if err := o.Unblock(ctx, string(flags.User)); err != nil {
@@ -110,7 +110,6 @@ type consoleFlags struct {
 	operatorFlags
 }
 
-// Run prints a link that opens the console once.
 func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		link, err := o.ConsoleLink(ctx)
@@ -137,14 +136,12 @@ type jobsCancelFlags struct {
 	ID string `arg:"" help:"The job's id."`
 }
 
-// Run lists the jobs.
 func (flags jobsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, func(o *operator.Client, ctx context.Context) (operator.Jobs, error) {
 		return o.Jobs(ctx, flags.User)
 	})
 }
 
-// Run cancels a job.
 func (flags jobsCancelFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		j, err := o.CancelJob(ctx, flags.ID)

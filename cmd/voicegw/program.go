@@ -168,7 +168,6 @@ type exitError struct {
 	err  error // nil if the error was already shown
 }
 
-// Error returns the text of the error, or nothing.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
@@ -176,7 +175,6 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error without its code.
 func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,13 +85,7 @@ func checkRequired(ids []string, tools *registry.Snapshot) error {
 		if meant := textutil.Nearest(id, known); meant != "" {
 			hint = " Did you mean " + meant + "?"
 		}
-		problems = append(problems, config.Problem{
-			Where:   "confirmation.require",
-			Message: fmt.Sprintf("No tool %q.%s See voicegw tools list.", id, hint),
-		})
+		problems.Add("confirmation.require", "No tool %q.%s See voicegw tools list.", id, hint)
 	}
-	if len(problems) > 0 {
-		return problems
-	}
-	return nil
+	return problems.Err()
 }

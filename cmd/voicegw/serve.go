@@ -50,7 +50,6 @@ const (
 	headerBytes = 32 << 10
 )
 
-// Run serves until a signal.
 func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
 		runtime.GOMAXPROCS(n)
@@ -216,7 +215,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.openUsage(ctx); err != nil {
 		return err
 	}
-	s.openWebhooks()
+	s.webhooks = webhook.New(webhook.Options{
+		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
+	})
 	s.nameMetrics(s.models.transports)
 	s.nameTraces()
 	s.openJobs()

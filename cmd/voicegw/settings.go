@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -53,12 +52,15 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 		}
 		switch key := at.Flag.Tag.Get("key"); {
 		case key != "":
-			source.Flags = append(source.Flags, config.Flag{Name: "--" + at.Flag.Name, Key: key, Value: valueOf(at.Flag.Target)})
+			value := fmt.Sprint(at.Flag.Target.Interface())
+			if list, ok := at.Flag.Target.Interface().([]string); ok {
+				value = strings.Join(list, ",")
+			}
+			source.Flags = append(source.Flags, config.Flag{Name: "--" + at.Flag.Name, Key: key, Value: value})
 		case at.Flag.Name == "set":
 			key, value, ok := strings.Cut(sets[0], "=")
 			if !ok {
-				problems = append(problems, config.Problem{Where: "--set",
-					Message: fmt.Sprintf("%q has no value; write it like --set limits.sessions=50.", sets[0])})
+				problems.Add("--set", "%q has no value; write it like --set limits.sessions=50.", sets[0])
 			} else {
 				source.Flags = append(source.Flags, config.Flag{Name: "--set", Key: strings.TrimSpace(key), Value: value})
 			}
@@ -76,13 +78,6 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 		return nil, warnings, problems
 	}
 	return c, warnings, nil
-}
-
-func valueOf(target reflect.Value) string {
-	if list, ok := target.Interface().([]string); ok {
-		return strings.Join(list, ",")
-	}
-	return fmt.Sprint(target.Interface())
 }
 
 // variable returns the last value of an environment variable.

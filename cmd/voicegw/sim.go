@@ -44,15 +44,15 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 		return config.Sim{}, err
 	}
 	if text := config.CheckListen(f.Listen); text != "" {
-		problems = append(problems, config.Problem{Where: "--listen", Message: "listen " + text})
+		problems.Add("--listen", "listen %s", text)
 	} else if !config.Loopback(f.Listen) && !f.Insecure {
-		problems = append(problems, config.Problem{Where: "--listen", Message: fmt.Sprintf(
-			"other machines can reach %s, and the simulator accepts any key. Listen on 127.0.0.1, or add --insecure.", f.Listen)})
+		problems.Add("--listen", "other machines can reach %s, and the simulator accepts any key. Listen on 127.0.0.1, or add "+
+			"--insecure.", f.Listen)
 	}
 	if (f.TLSCert == "") != (f.TLSKey == "") {
-		problems = append(problems, config.Problem{Where: "--tls-cert", Message: "TLS needs both --tls-cert and --tls-key."})
+		problems.Add("--tls-cert", "TLS needs both --tls-cert and --tls-key.")
 	}
-	problems = append(problems, f.checkLives()...)
+	f.checkLives(&problems)
 	if len(problems) > 0 {
 		return config.Sim{}, problems
 	}
@@ -61,23 +61,18 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 
 const longestLife = 24 * time.Hour
 
-func (f simFlags) checkLives() (problems config.Problems) {
-	for _, t := range []struct {
-		flag string
-		d    time.Duration
-	}{{"--connection-life", f.ConnectionLife}, {"--go-away-after", f.GoAwayAfter}} {
-		if t.d > longestLife || t.d < 0 && t.d != -time.Second {
-			problems = append(problems, config.Problem{Where: t.flag, Message: fmt.Sprintf("must be from 0s to 24h, or -1s, not %s.", t.d)})
+func (f simFlags) checkLives(problems *config.Problems) {
+	lives := []time.Duration{f.ConnectionLife, f.GoAwayAfter}
+	for i, flag := range []string{"--connection-life", "--go-away-after"} {
+		if d := lives[i]; d > longestLife || d < 0 && d != -time.Second {
+			problems.Add(flag, "must be from 0s to 24h, or -1s, not %s.", d)
 		}
 	}
 	if f.GoAwayLeft != nil && (*f.GoAwayLeft < 0 || *f.GoAwayLeft > longestLife) {
-		problems = append(problems, config.Problem{Where: "--go-away-left",
-			Message: fmt.Sprintf("must be from 0s to 24h, not %s.", *f.GoAwayLeft)})
+		problems.Add("--go-away-left", "must be from 0s to 24h, not %s.", *f.GoAwayLeft)
 	}
-	return problems
 }
 
-// Run serves until a signal.
 func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	cfg, err := f.config(parsed)
 	if err != nil {

@@ -91,10 +91,8 @@ func (s *simulator) forGateway() gateway.Simulator {
 	return s
 }
 
-// Simulates implements gateway.Simulator.
 func (s *simulator) Simulates(provider string) bool { return s.simulated[provider] }
 
-// Faults implements gateway.Simulator.
 func (s *simulator) Faults() []gateway.Fault {
 	var list []gateway.Fault
 	for _, b := range fault.Buttons() {

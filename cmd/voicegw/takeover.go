@@ -151,7 +151,6 @@ func (m *models) take(to reached) {
 // liveText is the text agent's model with its current key. It implements chat.Model.
 type liveText struct{ now atomic.Pointer[chat.Model] }
 
-// Complete implements chat.Model.
 func (m *liveText) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
 	return (*m.now.Load()).Complete(ctx, p, delta) //nolint:wrapcheck // it is the same model
 }
@@ -161,7 +160,6 @@ type liveImages struct {
 	now atomic.Pointer[image.Generator]
 }
 
-// Generate implements image.Generator.
 func (m *liveImages) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	return (*m.now.Load()).Generate(ctx, r) //nolint:wrapcheck // it is the same model
 }

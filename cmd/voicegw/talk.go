@@ -40,7 +40,6 @@ type talkFlags struct {
 	Timeout        time.Duration `help:"Give up after this much silence." default:"30s"`
 }
 
-// Run holds a conversation and shows it.
 func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	options, err := p.talkOptions(flags, parsed)
 	if err != nil {

@@ -56,7 +56,7 @@ func certificateProblems(err error) error {
 	}
 	var problems config.Problems
 	for _, one := range found {
-		problems = append(problems, config.Problem{Where: "tls." + one.Where, Message: one.Message})
+		problems.Add("tls."+one.Where, "%s", one.Message)
 	}
 	return problems
 }

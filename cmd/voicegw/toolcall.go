@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -90,8 +89,11 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		return err
 	}
 	var record *audit.Log
-	if kept {
-		record, err = p.auditOfCall(cfg, dataDir, caps.store, logger)
+	switch {
+	case cfg.Store.URL != "": // a gateway may be writing to the file, so the records go only to the store
+		record = audit.New(audit.Options{Stream: caps.store.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger})
+	case kept: // the answer goes to standard output
+		record, err = openAudit(cfg, dataDir, caps.store, p.Stderr, logger)
 	}
 	var sim *simulator
 	if err == nil {
@@ -108,15 +110,6 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		return cmp.Or(err, shown(exitFailure))
 	}
 	return err
-}
-
-// auditOfCall opens the configured audit log. Lines for standard output go to standard error, because the answer goes
-// to standard output. If a gateway may be writing to the file, the records go only to the store.
-func (p Process) auditOfCall(cfg *config.Config, dataDir string, keep *store.Store, logger *slog.Logger) (*audit.Log, error) {
-	if cfg.Store.URL != "" {
-		return audit.New(audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}), nil
-	}
-	return openAudit(cfg, dataDir, keep, p.Stderr, logger)
 }
 
 func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config,

@@ -51,7 +51,6 @@ func (toolsStartFlags) Run(p Process) error {
 	return p.printJSON(build.StartedOf(err))
 }
 
-// Run checks all tools, builds the registry, and starts the program with it once.
 func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	now, err := build.TimeOf(variable(p.Environ, "SOURCE_DATE_EPOCH"))
 	if err != nil {
@@ -115,7 +114,6 @@ func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) erro
 	return p.print(r.Summary(otherwise) + "\n")
 }
 
-// Run writes a new tool.
 func (flags toolsNewFlags) Run(p Process) error {
 	category := spec.CategoryRetrieval
 	switch {
@@ -166,7 +164,6 @@ func (p Process) registryFile() (registry.File, error) {
 	return file, nil
 }
 
-// Run lists the tools.
 func (flags toolsListFlags) Run(p Process) error {
 	file, err := p.registryFile()
 	if err != nil {
@@ -175,7 +172,6 @@ func (flags toolsListFlags) Run(p Process) error {
 	return build.WriteList(p.Stdout, file, flags.JSON)
 }
 
-// Run describes a tool.
 func (flags toolsDescribeFlags) Run(p Process) error {
 	file, err := p.registryFile()
 	if err != nil {

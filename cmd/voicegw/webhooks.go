@@ -14,12 +14,6 @@ import (
 
 const webhookTime = 3 * time.Second
 
-func (s *server) openWebhooks() {
-	s.webhooks = webhook.New(webhook.Options{
-		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
-	})
-}
-
 func endpoints(cfg *config.Config) []webhook.Endpoint {
 	var all []webhook.Endpoint
 	for _, name := range slices.Sorted(maps.Keys(cfg.Webhooks)) {
@@ -57,25 +51,22 @@ const jobsTime = 3 * time.Second
 
 // openJobs starts the background jobs, including those that ended processes have left.
 func (s *server) openJobs() {
+	// Neither blocks.
+	owed := func(owed []store.Job) {
+		if m := s.voices.Load(); m != nil {
+			m.JobsEnded(owed, s.jobs)
+		}
+	}
+	progressed := func(j store.Job) {
+		if m := s.voices.Load(); m != nil {
+			m.JobProgressed(j)
+		}
+	}
 	s.jobs = jobs.New(jobs.Options{
-		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: s.jobsOwed,
-		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
+		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.sendJob, Owed: owed,
+		Progressed: progressed, Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.SetJobs(s.jobs)
-}
-
-// jobsOwed reports finished jobs to their voice sessions. It does not block.
-func (s *server) jobsOwed(owed []store.Job) {
-	if m := s.voices.Load(); m != nil {
-		m.JobsEnded(owed, s.jobs)
-	}
-}
-
-// jobProgressed reports a job's progress to its voice session. It does not block.
-func (s *server) jobProgressed(j store.Job) {
-	if m := s.voices.Load(); m != nil {
-		m.JobProgressed(j)
-	}
 }
 
 // sendJob sends a webhook event for a finished job. It does not block.

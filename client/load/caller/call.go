@@ -32,7 +32,6 @@ const (
 	Done Outcome = iota
 	// Broken: the session failed to start or ended unexpectedly.
 	Broken
-	// Stopped: the context ended.
 	Stopped
 )
 
@@ -73,7 +72,7 @@ func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t t
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
 	c.Live(1)
 	defer c.Live(-1)
-	c.Run(ctx, voice.Link{Conn: conn, Dial: k.redial, Sent: c.sent})
+	c.Run(ctx, voice.Link{Conn: conn, Dial: func(ctx context.Context) (voice.Conn, error) { return k.dial(ctx, true) }, Sent: c.sent})
 	c.finish(time.Now())
 	return c
 }
@@ -159,8 +158,6 @@ type ticket struct {
 	at     time.Time // when it arrived
 }
 
-func (k *Caller) redial(ctx context.Context) (voice.Conn, error) { return k.dial(ctx, true) }
-
 // dial connects; back means to resume a session.
 func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.set.ConnectTime)
@@ -198,8 +195,7 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 
 // Settings are shared by all callers of a run. All fields are required unless noted; nothing changes after New.
 type Settings struct {
-	URL string
-	// Speech has the script's recordings.
+	URL       string
 	Script    *Script
 	Speech    *voice.Library
 	Collector *report.Collector

@@ -33,7 +33,8 @@ func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 		c.Record(report.LastAudio, before.Last.Sub(x.Onset)) // negative if none arrived
 	}
 	c.Forget(x)
-	e, n := c.expect(x), c.notes[x]
+	n := c.notes[x]
+	e, _ := c.scripted(x)
 	c.Add(report.Expectations, int64(e.Count()))
 	unmet := func(format string, args ...any) {
 		c.Add(report.Unmet, 1)

@@ -144,15 +144,11 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 	case *protocol.ProviderReconnecting:
 		c.Add(report.ProviderReconnecting, 1)
 	case *protocol.ProviderReconnected:
-		c.heardReconnected(m)
-	}
-}
-
-func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
-	c.Add(report.ProviderReconnected, 1)
-	c.Record(report.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
-	if m.How == "fresh" {
-		c.Add(report.ProviderFresh, 1)
+		c.Add(report.ProviderReconnected, 1)
+		c.Record(report.ProviderLost, ms(min(m.LostMS, math.MaxInt64/int64(time.Millisecond))))
+		if m.How == "fresh" {
+			c.Add(report.ProviderFresh, 1)
+		}
 	}
 }
 

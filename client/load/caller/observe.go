@@ -57,11 +57,13 @@ func union(a, b []string) []string {
 	return a
 }
 
-func (c *call) expect(x *voice.Exchange) Expect {
+// scripted returns the script's expectations for an exchange, and their line.
+func (c *call) scripted(x *voice.Exchange) (Expect, int) {
 	if x.Index < 0 {
-		return c.set.Script.Begin.Expect
+		return c.set.Script.Begin.Expect, c.set.Script.Begin.Line
 	}
-	return c.set.Script.Turns[x.Index].Expect
+	t := c.set.Script.Turns[x.Index]
+	return t.Expect, t.Line
 }
 
 func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, format string, args ...any) {
@@ -71,18 +73,11 @@ func (c *call) problem(now time.Time, kind report.Kind, x *voice.Exchange, forma
 	}
 	if x != nil {
 		p.Turn = x.Number
-		if line := c.line(x); line > 0 {
+		if _, line := c.scripted(x); line > 0 {
 			p.What += fmt.Sprintf(" (line %d of the script)", line)
 		}
 	}
 	c.Problem(p)
-}
-
-func (c *call) line(x *voice.Exchange) int {
-	if x.Index < 0 {
-		return c.set.Script.Begin.Line
-	}
-	return c.set.Script.Turns[x.Index].Line
 }
 
 func (c *call) sent(lag, block time.Duration) {
@@ -91,7 +86,6 @@ func (c *call) sent(lag, block time.Duration) {
 	c.Add(report.FramesUp, 1)
 }
 
-// HeardAudio implements voice.Observer.
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(report.FramesDown, 1)
 	if i != nil {
@@ -106,13 +100,11 @@ func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	}
 }
 
-// Played implements voice.Observer.
 func (c *call) Played(i *voice.Item) {
 	c.Add(report.PlayedMS, i.Played.Milliseconds())
 	c.playedAfterLoss(i)
 }
 
-// Underrun implements voice.Observer.
 func (c *call) Underrun(buffer int, gap time.Duration) {
 	c.Collector.Underrun(buffer, gap)
 	if buffer == reportingBuffer && c.loss.item != nil {
@@ -120,7 +112,6 @@ func (c *call) Underrun(buffer int, gap time.Duration) {
 	}
 }
 
-// Happened implements voice.Observer.
 func (c *call) Happened(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
@@ -137,8 +128,12 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 		c.Record(report.Flush, now.Sub(x.Onset))
 	case voice.Missed:
 		c.Add(report.MissedInterruptions, 1)
-	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.CutOff:
-		c.ended(now, e)
+	case voice.Answered:
+		c.settled(now, x, report.Answered)
+	case voice.Interrupted:
+		c.settled(now, x, report.Interrupted)
+	case voice.Failed, voice.NothingPending, voice.Stuck, voice.CutOff:
+		c.unanswered(now, e)
 	case voice.Dropped:
 		c.Add(report.FramesDropped, e.N)
 	case voice.Violation:
@@ -152,13 +147,9 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	}
 }
 
-func (c *call) ended(now time.Time, e voice.Event) {
+func (c *call) unanswered(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
-	case voice.Answered:
-		c.settled(now, x, report.Answered)
-	case voice.Interrupted:
-		c.settled(now, x, report.Interrupted)
 	case voice.Failed:
 		c.problem(now, report.KindFailed, x, "%s", e.Text+because(e.GatewayError))
 		c.settled(now, x, report.Failed)
@@ -257,7 +248,6 @@ func (c *call) ending(err error) string {
 	return err.Error()
 }
 
-// Heard implements voice.Observer.
 func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
@@ -360,8 +350,10 @@ func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
 
 func (c *call) heardError(now time.Time, m *protocol.Error) {
 	x := c.About(m.Turn)
-	if x != nil && c.expect(x).Error == m.Code {
-		return
+	if x != nil {
+		if expects, _ := c.scripted(x); expects.Error == m.Code {
+			return
+		}
 	}
 	c.Error(m.Code)
 	if c.Started() { // refused reports the other case

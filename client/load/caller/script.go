@@ -20,26 +20,21 @@ type Script struct {
 	PushToTalk bool
 	// Begin creates the session; nil for a plain one.
 	Begin *Begin
-	// Turns has at least one turn.
 	Turns []Turn
 }
 
 // Begin gets a voice session with a ticket, from Chat or PendingRequest.
 type Begin struct {
-	// Chat is the message to the text agent.
 	Chat string
 	// PendingRequest is the first question, sent in POST /v1/sessions.
 	PendingRequest string
-	// Expect applies to the answer to the request.
-	Expect Expect
-	// Line is its line in the file.
-	Line int
+	Expect         Expect
+	Line           int
 }
 
 // Turn is an action and its expected results.
 type Turn struct {
 	voice.Turn
-	// Line is its line in the file.
 	Line int
 	// Text is typed, with variables, or spoken by the built-in voice.
 	Text string

@@ -198,10 +198,9 @@ type Segment struct {
 	FromMS int64 `json:"from_ms"`
 	ToMS   int64 `json:"to_ms"`
 	// Sessions is the maximum of the samples.
-	Sessions int64 `json:"sessions"`
-	Problems int64 `json:"problems"`
-	// First is first_audio.
-	First Summary `json:"first_audio"`
+	Sessions int64   `json:"sessions"`
+	Problems int64   `json:"problems"`
+	First    Summary `json:"first_audio"`
 }
 
 type segment struct {
@@ -274,9 +273,8 @@ type Problem struct {
 	// Turn is the turn of the call, from 1; 0 if the problem is not about a turn.
 	Turn int `json:"turn,omitempty"`
 	// AtMS is in ms since the run's start.
-	AtMS int64 `json:"at_ms"`
-	Kind Kind  `json:"kind"`
-	// What describes the problem.
+	AtMS int64  `json:"at_ms"`
+	Kind Kind   `json:"kind"`
 	What string `json:"what"`
 }
 

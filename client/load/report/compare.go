@@ -11,11 +11,10 @@ import (
 // Comparison compares two reports.
 type Comparison struct {
 	NameA, NameB string
-	// Warnings list differences between the runs' conditions.
-	Warnings []string
-	Facts    []comparedFact
-	Groups   []comparedGroup
-	Charts   []chart
+	Warnings     []string
+	Facts        []comparedFact
+	Groups       []comparedGroup
+	Charts       []chart
 }
 
 type comparedFact struct{ Key, A, B string }

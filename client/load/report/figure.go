@@ -24,7 +24,6 @@ type Definition struct {
 	// Name is the name in thresholds and in the JSON report.
 	Name  string
 	Group Group
-	// Title is the name for people.
 	Title string
 	// Meaning is the start and end of the time, or the thing counted.
 	Meaning string

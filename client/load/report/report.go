@@ -36,10 +36,9 @@ type Report struct {
 	// Invalid lists the reasons not to trust the figures.
 	Invalid []string `json:"invalid,omitempty"`
 	// LagIgnored means that the run is judged in spite of Invalid, because it is not about times.
-	LagIgnored bool `json:"lag_ignored,omitempty"`
-	// Stopped explains an early end; empty if there was none.
-	Stopped string  `json:"stopped,omitempty"`
-	Checks  []Check `json:"checks,omitempty"`
+	LagIgnored bool    `json:"lag_ignored,omitempty"`
+	Stopped    string  `json:"stopped,omitempty"`
+	Checks     []Check `json:"checks,omitempty"`
 
 	Figures  map[string]Summary `json:"figures"`
 	Counters map[string]int64   `json:"counters"`
@@ -56,9 +55,8 @@ type Report struct {
 	Segments  []Segment `json:"segments,omitempty"`
 	Generator Process   `json:"generator"`
 	// Resources and Audit are nil if they were not measured.
-	Resources *Resources `json:"resources,omitempty"`
-	Audit     *Audit     `json:"audit,omitempty"`
-	// Definitions explains each figure and counter.
+	Resources   *Resources        `json:"resources,omitempty"`
+	Audit       *Audit            `json:"audit,omitempty"`
 	Definitions map[string]string `json:"definitions"`
 }
 
@@ -158,8 +156,7 @@ type Audit struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
 	// Twice counts side effects carried out more than once for one key.
-	Twice int64 `json:"twice"`
-	// Problem explains why it could not be read.
+	Twice   int64  `json:"twice"`
 	Problem string `json:"problem,omitempty"`
 }
 
