@@ -157,17 +157,14 @@ func (v validator) validateKey(prefix string, k *AuthKey) {
 	if !auth.ValidKeyID(k.ID) {
 		v.wrong(prefix+"id", "must be the 8 characters after vgk_ in the key; voicegw keys new and voicegw keys hash print them")
 	}
-	if _, err := auth.ParseKeyHash(k.SHA256); err != nil {
-		v.wrong(prefix+"sha256", err.Error())
-	}
+	_, err := auth.ParseKeyHash(k.SHA256)
+	v.failed(prefix+"sha256", err)
 	v.validateScopes(prefix+"scopes", k.Scopes)
-	if _, err := parseUser(k.User); err != nil {
-		v.wrong(prefix+"user", err.Error())
-	}
-	switch end, err := parseEnd(k.Expires); {
-	case err != nil:
-		v.wrong(prefix+"expires", err.Error())
-	case !end.IsZero() && time.Now().After(end):
+	_, err = parseUser(k.User)
+	v.failed(prefix+"user", err)
+	end, err := parseEnd(k.Expires)
+	v.failed(prefix+"expires", err)
+	if !end.IsZero() && time.Now().After(end) {
 		v.warnings = append(v.warnings, prefix+"expires is in the past, so the key is no longer valid.")
 	}
 	v.validateLimits(prefix+"limits.", k.Limits)
@@ -191,9 +188,8 @@ func (v validator) validateIssuer(prefix string, i *AuthIssuer) {
 		v.wrong(prefix+"claims.user", "is empty; name the claim with the user's name, such as sub")
 	}
 	if i.UserPrefix != "" {
-		if _, err := parseUser(i.UserPrefix + "x"); err != nil {
-			v.wrong(prefix+"user_prefix", err.Error())
-		}
+		_, err := parseUser(i.UserPrefix + "x")
+		v.failed(prefix+"user_prefix", err)
 	}
 	v.validateLimits(prefix+"limits.", i.Limits)
 }
@@ -277,6 +273,13 @@ func (v validator) validateLimits(prefix string, a AuthLimits) {
 		if limit.most < 0 || math.IsNaN(limit.most) || math.IsInf(limit.most, 0) {
 			v.wrong(prefix+limit.name, fmt.Sprintf("must be 0 for no limit, or more, not %v", limit.most))
 		}
+	}
+}
+
+// failed adds an error about a setting, if there is one.
+func (v validator) failed(key string, err error) {
+	if err != nil {
+		v.wrong(key, err.Error())
 	}
 }
 

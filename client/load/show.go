@@ -61,28 +61,31 @@ func (s Status) String() string {
 	if s.Waiting != "" {
 		return b.String() + " waiting " + s.Waiting
 	}
-	if s.Warmup {
+	if s.warmup {
 		b.WriteString(" warming up")
 	}
-	fmt.Fprintf(&b, "  sessions %d/%d  turns %d", s.Sessions, s.Planned, s.Turns)
-	if s.First.Count > 0 {
-		fmt.Fprintf(&b, "  first audio p50 %.0f ms, p95 %.0f ms", s.First.P50, s.First.P95)
+	c := s.measured
+	fmt.Fprintf(&b, "  sessions %d/%d  turns %d", c.LiveNow(), s.planned, c.Count(report.Turns))
+	if first := c.Summary(report.FirstAudio); first.Count > 0 {
+		fmt.Fprintf(&b, "  first audio p50 %.0f ms, p95 %.0f ms", first.P50, first.P95)
 	}
-	fmt.Fprintf(&b, "  errors %d", s.Errors)
-	if s.Problems > s.Errors {
-		fmt.Fprintf(&b, "  problems %d", s.Problems)
+	errors := c.Count(report.Errors)
+	fmt.Fprintf(&b, "  errors %d", errors)
+	if problems := c.ProblemCount(); problems > errors {
+		fmt.Fprintf(&b, "  problems %d", problems)
 	}
-	if s.Resumes+s.ResumesFailed > 0 {
-		fmt.Fprintf(&b, "  resumes %d p99 %.0f ms", s.Resumes, s.ResumeP99)
-		if s.ResumesFailed > 0 {
-			fmt.Fprintf(&b, ", %d failed", s.ResumesFailed)
-		}
+	resumes, failed := c.Count(report.Resumes), c.Count(report.ResumesFailed)
+	if resumes+failed > 0 {
+		fmt.Fprintf(&b, "  resumes %d p99 %.0f ms", resumes, c.Summary(report.Resume).P99)
 	}
-	if s.LagP99 > 0 {
-		fmt.Fprintf(&b, "  lag p99 %.1f ms", s.LagP99)
+	if failed > 0 {
+		fmt.Fprintf(&b, ", %d failed", failed)
 	}
-	if s.RSSMB > 0 {
-		fmt.Fprintf(&b, "  gateway %.0f %% CPU, %.0f MB", s.CPU, s.RSSMB)
+	if lag := c.Summary(report.SendLag).P99; lag > 0 {
+		fmt.Fprintf(&b, "  lag p99 %.1f ms", lag)
+	}
+	if s.rss > 0 {
+		fmt.Fprintf(&b, "  gateway %.0f %% CPU, %.0f MB", s.cpu, s.rss)
 	}
 	return b.String()
 }
@@ -103,22 +106,12 @@ type Status struct {
 	// Waiting describes a wait before or after the calls ("until ..."). Then the times are those of the wait, and the
 	// rest is zero.
 	Waiting string
-	Warmup  bool
-	// Sessions are in progress; Planned is their maximum.
-	Sessions int64
-	Planned  int
-	// Answered counts the Turns that met the script's expectations.
-	Turns, Answered  int64
-	First            report.Summary
-	Problems, Errors int64
-	// Resumes and ResumesFailed count the returns after lost connections; ResumeP99 is the gateway's time for one, in
-	// ms.
-	Resumes, ResumesFailed int64
-	ResumeP99              float64
-	// LagP99 is the 99th percentile of send_lag so far, in ms.
-	LagP99 float64
-	// CPU (percent of one core) and RSSMB are the gateway's; zero if its process is not watched.
-	CPU, RSSMB float64
+
+	warmup   bool
+	planned  int // sessions at most
+	measured *report.Collector
+	// cpu (percent of one core) and rss (MB) are the gateway's; zero if its process is not watched.
+	cpu, rss float64
 }
 
 // The interval of progress reports and the size of the series.
@@ -154,20 +147,10 @@ func (r *run) sample(p Schedule, c *report.Collector, began time.Time, over <-ch
 			}
 		}
 		if r.o.Progress != nil {
-			r.o.Progress(r.status(p, c, since, !counts))
+			r.o.Progress(Status{
+				Elapsed: since, Total: p.Options.Duration, warmup: !counts, planned: p.Options.Sessions, measured: c,
+				cpu: r.watch.cpu, rss: r.watch.rss,
+			})
 		}
-	}
-}
-
-func (r *run) status(p Schedule, c *report.Collector, since time.Duration, warmup bool) Status {
-	return Status{
-		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
-		Sessions: c.LiveNow(), Planned: p.Options.Sessions,
-		Turns: c.Count(report.Turns), Answered: c.Count(report.Answered) + c.Count(report.Interrupted),
-		First:    c.Summary(report.FirstAudio),
-		Problems: c.ProblemCount(), Errors: c.Count(report.Errors),
-		Resumes: c.Count(report.Resumes), ResumesFailed: c.Count(report.ResumesFailed), ResumeP99: c.Summary(report.Resume).P99,
-		LagP99: c.Summary(report.SendLag).P99,
-		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
 	}
 }

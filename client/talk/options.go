@@ -25,40 +25,38 @@ type Turn struct {
 
 func (t Turn) spoken() bool { return len(t.Audio.PCM) > 0 }
 
-// Options describe a conversation.
+// Options describe a conversation. Those with a help text are flags of voicegw talk.
 type Options struct {
-	// URL is the gateway's voice endpoint. Empty means DefaultURL.
-	URL string
+	// The pending request of a Ticket is answered first, as a turn of its own before Turns.
+	Ticket string `help:"Ticket of POST /v1/sessions; - reads it from standard input." placeholder:"TICKET" xor:"agent"`
+	APIKey string `help:"API key or token; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
+	// InterruptAfter interrupts an answer that is still playing. A single turn is repeated as the interruption.
+	InterruptAfter time.Duration `help:"Delay from an answer's first audio to the next turn, or the only one again." placeholder:"TIME"`
+	Provider       string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
+	Agent          string        `help:"Agent to talk to (default: the gateway's). A --ticket has its own." placeholder:"ID" xor:"agent"`
+	Voice          string        `help:"Voice to request." placeholder:"NAME"`
+	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
+
 	// Client connects; nil means http.DefaultClient.
-	Client *http.Client
-	// Provider, Agent and Voice are sent in session.start; empty means the gateway's defaults.
-	Provider, Agent, Voice string
+	Client *http.Client `kong:"-"`
 	// TimeZone is the user's IANA time zone; empty means the gateway's.
-	TimeZone string
-	// APIKey is an API key or a user's token, sent as a bearer token when connecting. May be empty.
-	APIKey string
-	// Ticket admits to a voice session from a text agent or POST /v1/sessions. Its pending request is answered first,
-	// as a turn of its own before Turns.
-	Ticket string
+	TimeZone string `kong:"-"`
 	// Turns are performed in order, each after the previous answer was heard. At least one, unless there is a Ticket.
-	Turns []Turn
-	// InterruptAfter starts the next turn this long after an answer's first audio, if the answer is still playing. A
-	// single turn is repeated as the interruption. Zero means no interruption.
-	InterruptAfter time.Duration
+	Turns []Turn `kong:"-"`
 	// InputRate and OutputRate are in Hz. Zero means the recordings' own rate if the protocol supports it, else
 	// 16000, and 24000 for output.
-	InputRate, OutputRate int
+	InputRate, OutputRate int `kong:"-"`
 	// Patience bounds the silence while connecting and before each answer. Zero means 30 s.
-	Patience  time.Duration
-	KeepAudio bool
-	Approval  voice.Approval
+	Patience  time.Duration  `kong:"-"`
+	KeepAudio bool           `kong:"-"`
+	Approval  voice.Approval `kong:"-"`
 	// Answers has the lines typed for voice.ApprovalAsk: y or yes approves the oldest open question, anything else
 	// declines it; a line without an open question is dropped. Close it at the end of input; Run does not wait for
 	// that.
-	Answers <-chan string
+	Answers <-chan string `kong:"-"`
 	// Events, if set, is called for every event, by one goroutine at a time. It must not block: the conversation runs
 	// in real time.
-	Events func(Event)
+	Events func(Event) `kong:"-"`
 }
 
 // DefaultURL is a gateway's default address.

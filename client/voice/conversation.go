@@ -9,6 +9,7 @@ package voice
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"voicegw/protocol"
@@ -77,7 +78,7 @@ func New(o Options, observer Observer, now time.Time) *Conversation {
 	c := &Conversation{
 		o: o, observer: observer, phaseSince: now, lastActivity: now, script: script{turns: o.Turns, pass: 1},
 		turns:   gatewayTurns{exchanges: map[int]*Exchange{}, open: map[int]bool{}},
-		outages: outages{list: o.Outages, counts: make([]int, len(o.Outages))},
+		outages: outages{slices.Clone(o.Outages)},
 	}
 	c.conn = connection{o: &c.o, emit: c.emit}
 	c.questions = questions{o: &c.o, observer: observer, send: c.conn.send}

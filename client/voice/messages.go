@@ -221,8 +221,8 @@ func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	}
 }
 
-// flushedByLoss is the reason of an AudioFlush whose item cannot continue after a lost connection.
-const flushedByLoss = "connection_lost"
+// FlushedByLoss is the reason of an AudioFlush whose item cannot continue after a lost connection.
+const FlushedByLoss = "connection_lost"
 
 func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
 	c.lastActivity = now
@@ -230,7 +230,7 @@ func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
 	if i == nil || i.X == nil {
 		return
 	}
-	if m.Reason == flushedByLoss {
+	if m.Reason == FlushedByLoss {
 		i.X.lost = true
 	}
 	if x := c.cur; x != nil && x.Interrupts == i.X && x.Flushed.IsZero() {

@@ -61,8 +61,7 @@ func (s *script) disconnectAt(x *Exchange) time.Time {
 }
 
 type outages struct {
-	list   []Outage // fixed
-	counts []int    // how often each occurred or was skipped
+	list []Outage // First of each is its next one
 }
 
 // at returns when an outage is due; zero before the session begins.
@@ -70,7 +69,7 @@ func (s *outages) at(i int, began time.Time) time.Time {
 	if began.IsZero() {
 		return time.Time{}
 	}
-	return began.Add(s.list[i].First + time.Duration(s.counts[i])*s.list[i].Every)
+	return began.Add(s.list[i].First)
 }
 
 func (s *outages) take(now, began time.Time) (o Outage, ok bool) {
@@ -79,7 +78,7 @@ func (s *outages) take(now, began time.Time) (o Outage, ok bool) {
 			continue
 		}
 		for !s.at(i, began).After(now) {
-			s.counts[i]++
+			s.list[i].First += o.Every
 		}
 		return o, true
 	}

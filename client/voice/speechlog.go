@@ -16,7 +16,6 @@ const keptSpeech = 10 * time.Second
 type speechLog struct {
 	rate    int // Hz; zero if nothing is kept
 	entries []logEntry
-	first   int   // index of the oldest entry
 	from    int64 // start of the oldest audio
 	to      int64 // end of the newest audio
 	// known: the gateway counts the next frame from position to.
@@ -61,8 +60,8 @@ func (s *speechLog) press(m *protocol.InputActivity) {
 }
 
 func (s *speechLog) dropBefore(pos int64) {
-	for s.first < len(s.entries) {
-		one := &s.entries[s.first]
+	for len(s.entries) > 0 {
+		one := &s.entries[0]
 		if one.activity == nil && s.from+int64(len(one.pcm)) > pos || one.activity != nil && s.from >= pos {
 			break
 		}
@@ -71,12 +70,7 @@ func (s *speechLog) dropBefore(pos int64) {
 		}
 		s.from += int64(len(one.pcm))
 		*one = logEntry{}
-		s.first++
-	}
-	if s.first > len(s.entries)/2 {
-		n := copy(s.entries, s.entries[s.first:])
-		clear(s.entries[n:])
-		s.entries, s.first = s.entries[:n], 0
+		s.entries = s.entries[1:]
 	}
 }
 
@@ -123,7 +117,7 @@ func (s *speechLog) resumed(m *protocol.SessionStarted, recorded int64) (skip in
 	if s.pressed {
 		again = append(again, logEntry{activity: &protocol.InputActivity{Active: true}})
 	}
-	for _, one := range s.entries[s.first:] {
+	for _, one := range s.entries {
 		if cut := at - s.from; cut > 0 && one.pcm != nil {
 			one.pcm, s.from = one.pcm[cut:], at // within a frame
 		}
@@ -138,7 +132,7 @@ func (s *speechLog) resumed(m *protocol.SessionStarted, recorded int64) (skip in
 // cut removes audio after a position, and the button change at it, which may have arrived: the gateway counts it once.
 func (s *speechLog) cut(pos int64) (lost []logEntry) {
 	n := len(s.entries)
-	for n > s.first {
+	for n > 0 {
 		one := s.entries[n-1]
 		if one.pcm != nil && s.to-int64(len(one.pcm))/2 <= pos {
 			break

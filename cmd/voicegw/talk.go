@@ -20,24 +20,18 @@ import (
 )
 
 type talkFlags struct {
-	Audio          []string      `help:"WAV file to speak; - is standard input, raw at --rate; repeatable." placeholder:"FILE" sep:"none"`
-	Text           []string      `help:"Text to type; repeatable, mixed with --audio in the order given." sep:"none"`
-	Ticket         string        `help:"Ticket of POST /v1/sessions; - reads it from standard input." placeholder:"TICKET" xor:"agent"`
-	APIKey         string        `help:"API key or token; prefer VOICEGW_API_KEY, because other users see flags." placeholder:"KEY"`
-	InterruptAfter time.Duration `help:"Delay from an answer's first audio to the next turn, or the only one again." placeholder:"TIME"`
-	Provider       string        `help:"Provider to request (default: the gateway's)." placeholder:"NAME"`
-	Agent          string        `help:"Agent to talk to (default: the gateway's). A --ticket has its own." placeholder:"ID" xor:"agent"`
-	Voice          string        `help:"Voice to request." placeholder:"NAME"`
-	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
-	CA             string        `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE"`
-	Out            string        `help:"WAV file for the received audio." placeholder:"FILE"`
-	JSON           bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
-	Approve        bool          `help:"Approve every request (default: ask in the terminal, except with --json)." xor:"answer"`
-	Deny           bool          `help:"Decline every approval request." xor:"answer"`
-	Rate           int           `help:"Sample rate of raw PCM on standard input in Hz." default:"16000"`
-	InputRate      int           `help:"Sample rate to send in Hz (default: the recording's, or 16000)." placeholder:"HZ"`
-	OutputRate     int           `help:"Sample rate to receive in Hz (default: 24000)." placeholder:"HZ"`
-	Timeout        time.Duration `help:"Give up after this much silence." default:"30s"`
+	Audio []string `help:"WAV file to speak; - is standard input, raw at --rate; repeatable." placeholder:"FILE" sep:"none"`
+	Text  []string `help:"Text to type; repeatable, mixed with --audio in the order given." sep:"none"`
+	talk.Options
+	CA      string        `help:"PEM file with authorities for the gateway's certificate (default: system's)." placeholder:"FILE"`
+	Out     string        `help:"WAV file for the received audio." placeholder:"FILE"`
+	JSON    bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
+	Approve bool          `help:"Approve every request (default: ask in the terminal, except with --json)." xor:"answer"`
+	Deny    bool          `help:"Decline every approval request." xor:"answer"`
+	Rate    int           `help:"Sample rate of raw PCM on standard input in Hz." default:"16000"`
+	Input   int           `help:"Sample rate to send in Hz (default: the recording's, or 16000)." placeholder:"HZ" name:"input-rate"`
+	Output  int           `help:"Sample rate to receive in Hz (default: 24000)." placeholder:"HZ" name:"output-rate"`
+	Timeout time.Duration `help:"Give up after this much silence." default:"30s"`
 }
 
 func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
@@ -68,15 +62,13 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 }
 
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
-	o := talk.Options{
-		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider,
-		Agent: flags.Agent, TimeZone: user.ZoneHere(p.Environ), Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
-		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Patience: flags.Timeout, Approval: approval(flags.Approve, flags.Deny),
-	}
+	o := flags.Options
+	o.APIKey, o.TimeZone = cmp.Or(o.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), user.ZoneHere(p.Environ)
+	o.InputRate, o.OutputRate, o.Patience, o.Approval = flags.Input, flags.Output, flags.Timeout, approval(flags.Approve, flags.Deny)
 	if flags.Timeout <= 0 {
 		return o, errors.New("--timeout must be positive")
 	}
-	if flags.InterruptAfter < 0 {
+	if o.InterruptAfter < 0 {
 		return o, errors.New("--interrupt-after must not be negative")
 	}
 	stdinTaken := false
@@ -96,15 +88,15 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 	if err != nil {
 		return o, err
 	}
-	if flags.Ticket == "-" {
+	if o.Ticket == "-" {
 		if stdinTaken {
 			return o, errors.New("--ticket - and --audio - cannot both read standard input")
 		}
-		if flags.Ticket, err = talk.ReadTicket(p.Stdin); err != nil {
+		if o.Ticket, err = talk.ReadTicket(p.Stdin); err != nil {
 			return o, err
 		}
 	}
-	if o.Ticket = flags.Ticket; o.Ticket == "" && len(o.Turns) == 0 {
+	if o.Ticket == "" && len(o.Turns) == 0 {
 		return o, errors.New("nothing to say: give --audio FILE or --text TEXT, or a --ticket")
 	}
 	return o, nil

@@ -13,9 +13,6 @@ import (
 // reportingBuffer is the index of the player whose playback is reported.
 const reportingBuffer = 1
 
-// flushedByLoss is the reason of an audio.flush whose item cannot continue after a loss.
-const flushedByLoss = "connection_lost"
-
 // resumeTime is how long a caller tries to resume: a gateway's default session timeout.
 const resumeTime = 30 * time.Second
 
@@ -138,7 +135,7 @@ func (c *call) resumed(now time.Time, e voice.Event) {
 func (c *call) heardLoss(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioFlush:
-		if m.Reason == flushedByLoss {
+		if m.Reason == voice.FlushedByLoss {
 			c.Add(report.LossFlushes, 1)
 		}
 	case *protocol.ProviderReconnecting:
