@@ -31,12 +31,12 @@ func collect(out []field, prefix string, v reflect.Value) []field {
 		if key == prefix || v.Field(i).Kind() == reflect.Map {
 			continue
 		}
-		isSection := v.Field(i).Kind() == reflect.Struct && v.Field(i).NumField() > 0 && v.Field(i).Type().Field(0).Tag.Get("key") != ""
-		if isSection {
-			out = collect(out, key+".", v.Field(i))
+		in := v.Field(i)
+		if in.Kind() == reflect.Struct && in.NumField() > 0 && in.Type().Field(0).Tag.Get("key") != "" {
+			out = collect(out, key+".", in)
 			continue
 		}
-		out = append(out, field{key: key, value: v.Field(i), tag: tag})
+		out = append(out, field{key: key, value: in, tag: tag})
 	}
 	return out
 }

@@ -174,8 +174,7 @@ func (l *loader) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// readEnv reads the providers' own variables first, so that the gateway's override them. Empty variables count as
-// missing.
+// readEnv reads the providers' own variables first, so that the gateway's override them.
 func (l *loader) readEnv() {
 	vars := map[string]string{}
 	for _, entry := range l.source.Environ {

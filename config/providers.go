@@ -158,8 +158,7 @@ func (l *loader) wireSettings() []string {
 	return slices.Compact(names)
 }
 
-// readKeyVariables reads the keys in the variables of the providers' own clients, for a provider with the name of its
-// wire. A provider of that name with another wire is a different one and must not get the key.
+// readKeyVariables reads the keys for the providers' own clients. A provider with another wire must not get the key.
 func (l *loader) readKeyVariables(vars map[string]string) {
 	for _, w := range l.config.wires {
 		key := providersPrefix + w.Name + ".wire"

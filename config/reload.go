@@ -131,8 +131,7 @@ func (c *Config) check(all []field) Problems {
 	return l.problems
 }
 
-// told returns the name of a setting for an operator. An API key, an issuer, a webhook, and a provider that only one of
-// two configurations has are one setting.
+// told returns a setting's name for an operator; a key, an issuer, a webhook and a new provider are one setting.
 func told(key string, one, other *Config) string {
 	if rest, ok := strings.CutPrefix(key, providersPrefix); ok {
 		if name, _, ok := strings.Cut(rest, "."); ok && (one.Providers[name] == nil) != (other.Providers[name] == nil) {

@@ -11,8 +11,7 @@ import (
 // secretFileSuffix makes the key of a secret the key of the setting that names a file with the secret.
 const secretFileSuffix = "_file"
 
-// knowSecretFiles adds, for each secret of a list, a setting that names a file with it, unless a tool already has a
-// setting of this name.
+// knowSecretFiles adds a setting for the file of each secret, unless a tool has a setting of this name.
 func (l *loader) knowSecretFiles(list []field) {
 	for _, f := range list {
 		key := f.key + secretFileSuffix

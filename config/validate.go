@@ -65,7 +65,8 @@ func (v validator) listen(key, address string) (valid bool) {
 
 func (v validator) validateListen() {
 	c := v.config
-	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") && !v.refused("insecure") {
+	if v.listen("listen", c.Listen) && !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !v.refusedBelow("auth") &&
+		!v.refused("insecure") {
 		v.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your "+
 			"provider's key. "+
 			"Make an API key with voicegw keys new --name web --scopes voice,chat and paste its output under auth.keys, or "+

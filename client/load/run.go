@@ -36,7 +36,11 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, plan: schedule, library: library, http: newClient()}
+	// Each connection is used once, because each caller is another user. ws.Dial copies the transport; other requests
+	// use bounded.Client.
+	t := bounded.NewTransport()
+	t.DialContext, t.DisableKeepAlives = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext, true
+	r := &run{o: o, plan: schedule, library: library, http: &http.Client{Transport: t}}
 	defer r.http.CloseIdleConnections()
 	if o.Audit != "" {
 		r.ledger = newLedger()
@@ -107,15 +111,6 @@ func ask(ctx context.Context, client *http.Client, address string, out any) erro
 	default:
 		return json.NewDecoder(resp.Body).Decode(out)
 	}
-}
-
-// newClient makes the client of all connections. Each connection is used once, because each caller is another user.
-// ws.Dial copies its transport; other requests use bounded.Client.
-func newClient() *http.Client {
-	d := &net.Dialer{KeepAlive: 30 * time.Second}
-	t := bounded.NewTransport()
-	t.DialContext, t.DisableKeepAlives = d.DialContext, true
-	return &http.Client{Transport: t}
 }
 
 type run struct {

@@ -12,8 +12,7 @@ import (
 	"voicegw/internal/process"
 )
 
-// watch observes the gateway from outside the conversations: its process, its debug address, and its session count.
-// Its methods run on the goroutine of Run.
+// watch observes the gateway from outside the conversations, on the goroutine of Run.
 type watch struct {
 	// Fixed after newWatch.
 	pid    int
@@ -187,8 +186,7 @@ func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	return health.Sessions, err == nil && health.Sessions >= 0
 }
 
-// look returns the process's CPU since the last look, in percent of one core, and its memory in MB; zero if
-// unreadable.
+// look returns the process's CPU since the last look, in percent of one core, and its MB; zero if unreadable.
 func (w *watch) look(now time.Time) (cpu, rss float64) {
 	if w.pid == 0 {
 		return 0, 0

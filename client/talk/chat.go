@@ -84,30 +84,30 @@ func (x *texting) listen() (done func()) {
 		if err != nil {
 			return nothing
 		}
-		x.typed, x.canAsk = stamped(lines), !x.o.JSON
+		x.typed, x.canAsk = stamped(func() (string, bool) {
+			line, ok := <-lines
+			return line, ok
+		}), !x.o.JSON
 		return stop
 	}
 	if len(x.o.Messages) > 0 {
 		return nothing
 	}
-	// Reading from a pipe cannot be interrupted: this goroutine ends with its input or the process.
-	lines := make(chan string) // to stamped; closed by the reader
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(x.o.In); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
-	x.typed = stamped(lines)
+	// Reading from a pipe cannot be interrupted: the goroutine ends with its input or the process.
+	input := bufio.NewScanner(x.o.In)
+	x.typed = stamped(func() (string, bool) {
+		ok := input.Scan()
+		return input.Text(), ok
+	})
 	return nothing
 }
 
-// stamped adds the time to each line. Its goroutine ends with lines.
-func stamped(lines <-chan string) <-chan typedLine {
+// stamped adds the time to each line. Its goroutine ends with the lines.
+func stamped(next func() (string, bool)) <-chan typedLine {
 	out := make(chan typedLine, maxAhead) // to texting; closed here
 	go func() {
 		defer close(out)
-		for line := range lines {
+		for line, ok := next(); ok; line, ok = next() {
 			select {
 			case out <- typedLine{time.Now(), line}:
 			default: // too far ahead: dropped

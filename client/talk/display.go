@@ -380,8 +380,16 @@ func Table(r Report) string {
 		if !t.Answered {
 			answered = "no"
 		}
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, textutil.Printable(short(said(t))), answered,
-			optionalMS(t.FirstAudioMS), seconds(t.AnswerMS), seconds(t.HeardMS), stopped(t.Interruption),
+		first := "-"
+		if t.FirstAudioMS != nil {
+			first = fmt.Sprintf("%d ms", *t.FirstAudioMS)
+		}
+		name := said(t)
+		if r := []rune(name); len(r) > 24 {
+			name = "…" + string(r[len(r)-23:])
+		}
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\n", i+1, textutil.Printable(name), answered,
+			first, seconds(t.AnswerMS), seconds(t.HeardMS), stopped(t.Interruption),
 			t.Usage.InputTokens, t.Usage.OutputTokens)
 	}
 	_ = w.Flush()
@@ -401,13 +409,6 @@ func said(t TurnReport) string {
 	}
 }
 
-func short(s string) string {
-	if r := []rune(s); len(r) > 24 {
-		return "…" + string(r[len(r)-23:])
-	}
-	return s
-}
-
 func stopped(i *Interruption) string {
 	if i == nil {
 		return "-"
@@ -416,13 +417,6 @@ func stopped(i *Interruption) string {
 		return "no flush"
 	}
 	return fmt.Sprintf("%d ms", max(*i.FlushMS, i.LastAudioMS))
-}
-
-func optionalMS(ms *int64) string {
-	if ms == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d ms", *ms)
 }
 
 func seconds(ms int64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }

@@ -125,8 +125,7 @@ func (c *connection) report(p protocol.Playback, received int64) {
 	}
 }
 
-// accept records a message and reports whether to handle it: only session.started and errors answer a resume, and
-// repeated messages were handled before.
+// accept reports whether to handle a message: only session.started and errors answer a resume; repetitions are over.
 func (c *connection) accept(now time.Time, m protocol.ServerMessage) bool {
 	switch m.(type) {
 	case *protocol.SessionStarted:

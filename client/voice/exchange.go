@@ -82,12 +82,6 @@ func (x *Exchange) endsInSilence() bool {
 	return x == nil || !slices.Contains([]WaitFor{ForFirstAudio, ForNothing, ForTool}, x.Turn.WaitFor)
 }
 
-// unheard reports whether the text of an exchange that began on an earlier connection was lost with it or with the
-// gateway: no later message refers to it.
-func (x *Exchange) unheard() bool {
-	return x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0
-}
-
 func (x *Exchange) turnEnded(now time.Time, m *protocol.TurnEnded) {
 	x.Usage = x.Usage.Plus(m.Usage)
 	if m.Latency != nil {

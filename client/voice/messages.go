@@ -60,7 +60,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 	case *protocol.SpeechStarted:
 		c.hearSpeechStarted(now)
 	case *protocol.SpeechStopped:
-		c.input.log.speechStopped(m)
+		c.input.log.stoppedMS, c.input.log.stoppedTurn = m.AudioMS, m.Turn
 		c.hearSpeechStopped(now, m)
 	case *protocol.TurnStarted:
 		c.hearTurnStarted(now, m)

@@ -38,8 +38,7 @@ type Item struct {
 	wasted      int // bytes lost by a reload
 }
 
-// player plays items one after another on a clock, reports its position, and counts the underruns of several buffer
-// sizes.
+// player plays items one after another on a clock, reports its position, and counts underruns.
 type player struct {
 	// Fixed after newPlayer.
 	rate      int

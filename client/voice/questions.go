@@ -82,8 +82,7 @@ func (s *questions) ask(now time.Time) {
 	}
 }
 
-// take handles a typed line. Anything but a clear yes declines the oldest open question. A line typed before the
-// question is ignored.
+// take handles a typed line. Anything but a clear yes declines the oldest open question.
 func (s *questions) take(now time.Time, line string) {
 	i := s.asked()
 	if i < 0 {
@@ -119,8 +118,7 @@ func (s *questions) resolve(now time.Time, q *question) {
 	s.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
 }
 
-// repeatAnswers repeats answers sent before the connection was lost if the replay did not report their outcome. An
-// answer counts once.
+// repeatAnswers repeats answers that were lost with the connection. An answer counts once.
 func (s *questions) repeatAnswers(now, lost time.Time) {
 	for i := range s.open {
 		if q := &s.open[i]; q.answered && !q.sent.IsZero() && q.sent.Before(lost) {

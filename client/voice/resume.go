@@ -65,7 +65,10 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	}
 	c.lastActivity, c.lastTurnMessage, c.news = now, now, true
 	if c.input.resumed(now, m) {
-		c.conn.out = slices.DeleteFunc(c.conn.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
+		c.conn.out = slices.DeleteFunc(c.conn.out, func(m protocol.ClientMessage) bool {
+			_, press := m.(*protocol.InputActivity)
+			return press
+		})
 	}
 	c.conn.resumed(now, m)
 }
@@ -85,7 +88,8 @@ func (c *Conversation) endReplay(now time.Time) {
 		// The stop was lost: the answer is still playing.
 		c.conn.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, c.lastTurnMessage, c.lastActivity = now, now, now, now
-	case x.unheard():
+	case x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0:
+		// The text was lost: no later message refers to it.
 		c.conn.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.lastTurnMessage, c.lastActivity = now, now, now
 	case x.Turn.Act == Say && c.input.replayed && x.Bytes == 0: // it is replayed, and answered again

@@ -74,10 +74,6 @@ func (s *speechLog) dropBefore(pos int64) {
 	}
 }
 
-func (s *speechLog) speechStopped(m *protocol.SpeechStopped) {
-	s.stoppedMS, s.stoppedTurn = m.AudioMS, m.Turn
-}
-
 // turnEnded drops the speech of a finished turn, which is not replayed.
 func (s *speechLog) turnEnded(turn int) {
 	if s.known && s.stoppedTurn <= turn {

@@ -207,8 +207,7 @@ func (s *server) live(source string, session registry.Session) []string {
 	return liveValues(s.cfg, s.agents, s.caps, source, session)
 }
 
-// liveValues returns the values of a source that schema.json files name under dynamic. It does not block and is safe
-// for concurrent use.
+// liveValues returns the values of a source under dynamic. It does not block and is safe for concurrent use.
 func liveValues(cfg *config.Config, all *agents, caps *capabilities, source string, session registry.Session) []string {
 	switch source {
 	case spec.LiveAgents:

@@ -122,7 +122,8 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))
 		if !slices.Contains(registry.ErrorTypes(), t) {
-			return filter, fmt.Errorf("--error is %q; use one of %s", name, errorTypes())
+			known := strings.Trim(strings.ReplaceAll(fmt.Sprint(registry.ErrorTypes()), " ", ", "), "[]")
+			return filter, fmt.Errorf("--error is %q; use one of %s", name, known)
 		}
 		filter.Errors = append(filter.Errors, t)
 	}
@@ -140,14 +141,6 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		return filter, errors.New("--until must be later than --since")
 	}
 	return filter, nil
-}
-
-func errorTypes() string {
-	var names []string
-	for _, t := range registry.ErrorTypes() {
-		names = append(names, string(t))
-	}
-	return strings.Join(names, ", ")
 }
 
 const maxLoggedApprovals = 20

@@ -26,8 +26,7 @@ func (s *server) closeAuth() error {
 	return nil
 }
 
-// localKey returns the key that a gateway on this machine has generated in the data folder. It is empty if the file
-// is missing, and for any other machine, which must not get this key.
+// localKey returns the key that a gateway on this machine generated: empty without one, and for other machines.
 func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -48,8 +47,7 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	return key, err
 }
 
-// operatorsKey returns the operators' key: the configured one, or the one in the data folder; empty if there is
-// neither.
+// operatorsKey returns the configured key, or the one in the data folder; empty without either.
 func (s *server) operatorsKey(cfg *config.Config) (string, error) {
 	switch {
 	case cfg.APIKey.IsSet():

@@ -220,8 +220,7 @@ func (c *capabilities) close() error {
 	return errors.Join(err, c.images.close())
 }
 
-// registryOptions returns the handlers and the capabilities that tools' Needs may name. Loading the registry fails
-// for a tool with other needs.
+// registryOptions returns the handlers, and the capabilities that tools' Needs may name.
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:         handlers(),
@@ -255,8 +254,7 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 	}
 }
 
-// provided returns the types that a tool's Needs may name, by mode. They must match registryOptions; the build checks
-// tools against them without loading them.
+// provided must match registryOptions; the build checks tools' Needs against it without loading them.
 func provided() map[spec.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),

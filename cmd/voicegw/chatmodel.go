@@ -38,8 +38,7 @@ func usualReasoning(model string) string {
 	return ""
 }
 
-// chatOptions returns the server of the text agent's model: the configured one, a provider with a key, or the
-// simulator.
+// chatOptions returns the text agent's server: the configured one, a provider with a key, or the simulator.
 func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
 	switch p := restProvider(cfg); {
@@ -94,8 +93,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 
 type modelInUse struct{ setting, model string }
 
-// modelsInUse lists the models that the gateway uses. For a simulated provider, only explicitly configured models
-// count. sim may be nil.
+// modelsInUse counts only configured models of a simulated provider. sim may be nil.
 func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
 	var list []modelInUse
 	for _, p := range providers {

@@ -94,8 +94,7 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 	return s
 }
 
-// newImageGenerator makes the client of the image model. If the configuration names no usable model, the error is
-// config.Problems.
+// newImageGenerator returns config.Problems as the error if the configuration names no usable model.
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:

@@ -23,8 +23,7 @@ import (
 	"voicegw/registry/spec"
 )
 
-// oneCall is a conversation with a single call, by the user at the terminal. Packages orchestrator/calls and
-// orchestrator/execute run it like every conversation.
+// oneCall is a conversation with a single call, by the user at the terminal.
 type oneCall struct {
 	// Fixed after begin.
 	p        Process
@@ -155,8 +154,7 @@ func (c *oneCall) explainOff(whole *registry.Snapshot) {
 	}
 }
 
-// run makes the call, asks the user for approval if required, and returns the answer. If ctx ends, it stops the call
-// if possible.
+// run makes the call, asks for approval if required, and returns the answer. If ctx ends, it stops the call.
 func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelope {
 	defer c.runs.Wait()
 	defer c.runs.End()

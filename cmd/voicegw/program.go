@@ -134,8 +134,7 @@ type programLog struct {
 	fence  logging.Redactor // hides secrets
 }
 
-// newLog makes the logger with the configured level and format. It hides the given secrets and anything that looks
-// like one.
+// newLog hides the given secrets and anything that looks like one.
 func newLog(w io.Writer, level, format string, secrets ...string) programLog {
 	l := programLog{level: new(slog.LevelVar), fence: logging.NewRedactor(secrets...)}
 	l.level.Set(levelOf(level))

@@ -14,8 +14,7 @@ import (
 	"voicegw/registry/build"
 )
 
-// registryData returns tool_registry.json: the given one, or the built-in one. The error is registry.ErrEmpty if none
-// was built.
+// registryData returns tool_registry.json. The error is registry.ErrEmpty if none was built.
 func (p Process) registryData() ([]byte, error) {
 	if p.Registry != nil {
 		return p.Registry()

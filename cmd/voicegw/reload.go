@@ -21,8 +21,7 @@ import (
 	"voicegw/internal/textutil"
 )
 
-// reloads returns the signals that reload the configuration, or nil at a terminal, where SIGHUP means that the
-// terminal closed and ends the program.
+// reloads returns nil at a terminal, where SIGHUP means that the terminal closed, and ends the program.
 func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if p.Reloads != nil {
 		return p.Reloads, func() {}
@@ -185,8 +184,8 @@ func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
 	return changed
 }
 
-// maxKeyFile exceeds the configuration's limit, so that a reload reports the error.
-const maxKeyFile = 2 << 20
+// maxFile exceeds the limits of key files and price tables, so that reading them reports the error.
+const maxFile = 2 << 20
 
 func readBounded(name string) ([]byte, error) {
 	f, err := os.Open(name)
@@ -194,5 +193,5 @@ func readBounded(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
-	return io.ReadAll(io.LimitReader(f, maxKeyFile))
+	return io.ReadAll(io.LimitReader(f, maxFile))
 }

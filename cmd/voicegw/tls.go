@@ -21,8 +21,7 @@ import (
 	"voicegw/internal/origin"
 )
 
-// openCertificates reads the certificates of tls; nil without TLS for clients. An error about them wraps
-// config.Problems.
+// openCertificates returns nil without TLS for clients. An error about the files wraps config.Problems.
 func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (*certs.Store, error) {
 	if !cfg.TLS.Enabled() {
 		return nil, nil
@@ -75,8 +74,7 @@ func scheme(cfg *config.Config) string {
 	return "http"
 }
 
-// trust returns how a command verifies a gateway's certificate: with the authorities in the file ca, or nil for the
-// system's.
+// trust returns nil for the system's authorities, which is the meaning of an empty file.
 func trust(ca string) (*tls.Config, error) {
 	if ca == "" {
 		return nil, nil

@@ -18,8 +18,7 @@ var settingTypes = map[spec.SettingType]any{
 	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
 }
 
-// declaredTools returns the tools and their settings; none without a registry, which the command that needs it
-// reports.
+// declaredTools returns none without a registry, which the command that needs it reports.
 func (p Process) declaredTools() []config.ToolDeclaration {
 	data, err := p.registryData()
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
 
 	"voicegw/chat"
@@ -16,7 +14,6 @@ import (
 	"voicegw/internal/auth"
 	"voicegw/internal/cost"
 	"voicegw/internal/meter"
-	"voicegw/internal/strict"
 	"voicegw/registry/spec"
 )
 
@@ -27,14 +24,7 @@ func priceTable(cfg *config.Config) (*cost.Table, error) {
 	if path == "" {
 		return table, nil
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > strict.MaxBytes {
-		err = fmt.Errorf("%d bytes are too many; at most %d are allowed", info.Size(), strict.MaxBytes)
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(filepath.Clean(path))
-	}
+	data, err := readBounded(path)
 	if err != nil {
 		return nil, fmt.Errorf("the prices cannot be read (prices.file): %w", err)
 	}

@@ -97,8 +97,11 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		Turns: k.turns, Words: k.words, Microphone: !s.NoMicrophone, Frame: k.set.Frame, Silence: k.silence, PushToTalk: s.PushToTalk,
 		Until: limit.Until, HangUp: limit.HangUp,
 		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: DefaultPatience, ThinkTime: thinkTime,
-		Buffers: buffers(), Reporting: reportingBuffer,
-		Resume: voice.ResumeOptions{Within: resumeTime, Random: k.random.Float64}, Outages: k.outages(),
+		Reporting: reportingBuffer,
+		Resume:    voice.ResumeOptions{Within: resumeTime, Random: k.random.Float64}, Outages: k.outages(),
+	}
+	for _, ms := range report.Buffers() {
+		o.Buffers = append(o.Buffers, time.Duration(ms)*time.Millisecond)
 	}
 	if s.PushToTalk {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
@@ -118,14 +121,6 @@ func (k *Caller) outages() []voice.Outage {
 		_, part := math.Modf(float64(k.session+i) * math.Phi)
 		o.First = time.Duration(part * float64(o.Every))
 		list = append(list, o)
-	}
-	return list
-}
-
-func buffers() []time.Duration {
-	var list []time.Duration
-	for _, ms := range report.Buffers() {
-		list = append(list, time.Duration(ms)*time.Millisecond)
 	}
 	return list
 }

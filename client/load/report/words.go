@@ -105,11 +105,6 @@ func (r *Report) planInWords() string {
 	return words
 }
 
-func (r *Report) scriptInWords() string {
-	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"),
-		r.Target.FrameMS, r.Target.InputRate)
-}
-
 func (r *Report) speechInWords() string {
 	if len(r.Speech) == 0 {
 		return "nothing is spoken"
@@ -169,16 +164,13 @@ func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 // quiet is a counter for the JSON form only.
 const quiet = "played_ms"
 
-func (r *Report) lostAny() bool {
-	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+
-		r.Counters["provider_reconnected"] > 0
-}
-
 func (r *Report) counts(g Group) []count {
+	lostAny := r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+
+		r.Counters["provider_reconnected"] > 0
 	var out []count
 	for _, d := range counterDefinitions {
 		n := r.Counters[d.Name]
-		zero := isBad(d.Name) && (d.Group != GroupLosses || r.lostAny())
+		zero := isBad(d.Name) && (d.Group != GroupLosses || lostAny)
 		if d.Group != g || d.Name == quiet || n == 0 && !zero {
 			continue
 		}
