@@ -10,11 +10,21 @@ import (
 	"voicegw/internal/origin"
 )
 
-// authenticator makes one from a configuration. operatorsKey may be empty. The address doesn't change after the start.
-func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.Authenticator, error) {
+// authenticator makes one from a configuration; the address doesn't change after the start. The operators' key is the
+// configured one, or the one in the data folder. Without either they have none.
+func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) {
+	operators := cfg.APIKey.Reveal()
+	if operators == "" && s.dataDir == "" {
+		s.logger.Warn("the operators' endpoints are disabled: no api_key is set, and there is no data folder to generate one in")
+	} else if operators == "" {
+		var err error
+		if operators, err = auth.OwnOperatorKey(s.dataDir); err != nil {
+			return nil, err
+		}
+	}
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{
-		OperatorKey: operatorsKey, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry,
+		OperatorKey: operators, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry,
 		Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
 	})
 }
@@ -45,16 +55,4 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 		return "", nil
 	}
 	return key, err
-}
-
-// operatorsKey returns the configured key, or the one in the data folder; empty without either.
-func (s *server) operatorsKey(cfg *config.Config) (string, error) {
-	switch {
-	case cfg.APIKey.IsSet():
-		return cfg.APIKey.Reveal(), nil
-	case s.dataDir == "":
-		s.logger.Warn("the operators' endpoints are disabled: no api_key is set, and there is no data folder to generate one in")
-		return "", nil
-	}
-	return auth.OwnOperatorKey(s.dataDir)
 }

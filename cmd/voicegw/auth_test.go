@@ -19,7 +19,8 @@ func TestLimitsOfPrincipals(t *testing.T) {
 		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: setting.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
 	}
 	s := &server{cfg: cfg}
-	who, err := s.authenticator(cfg, "0123456789abcdef")
+	cfg.APIKey = setting.NewSecret("0123456789abcdef")
+	who, err := s.authenticator(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,11 +188,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.logApprovals(ctx); err != nil {
 		return err
 	}
-	key, err := s.operatorsKey(s.cfg)
-	if err != nil {
-		return err
-	}
-	who, err := s.authenticator(s.cfg, key)
+	who, err := s.authenticator(s.cfg)
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,6 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err != nil {
 		return nil, config.Problems{{Where: "prices.file", Message: err.Error()}}
 	}
-	if !reflect.DeepEqual(prices, s.prices.Load()) && !slices.Contains(to.Changed, "prices.file") {
-		to.Changed = append(to.Changed, "prices.file")
-		slices.Sort(to.Changed)
-	}
 	show := func() {}
 	if s.certs != nil {
 		if show, err = s.certs.Read(); err != nil {
@@ -47,10 +43,14 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err != nil {
 		return nil, err
 	}
-	if !s.agents.catalog.SameFiles(files) && !slices.Contains(to.Changed, "agents.path") {
-		to.Changed = append(to.Changed, "agents.path")
-		slices.Sort(to.Changed)
+	if !reflect.DeepEqual(prices, s.prices.Load()) {
+		to.Changed = append(to.Changed, "prices.file")
 	}
+	if !s.agents.catalog.SameFiles(files) {
+		to.Changed = append(to.Changed, "agents.path")
+	}
+	slices.Sort(to.Changed)
+	to.Changed = slices.Compact(to.Changed)
 	settings := sessionSettings(next, models.transports, prices)
 	if err := s.sessions.CanReconfigure(settings); err != nil {
 		return nil, err
@@ -59,11 +59,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err != nil {
 		return nil, err
 	}
-	key, err := s.operatorsKey(next)
-	if err != nil {
-		return nil, err
-	}
-	who, err := s.authenticator(next, key)
+	who, err := s.authenticator(next)
 	if err != nil {
 		return nil, err
 	}
