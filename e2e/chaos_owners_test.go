@@ -68,6 +68,14 @@ func (s *linkSide) tell(session string) string {
 	return strings.TrimPrefix(b.String(), "; ")
 }
 
+// leftAfter reports whether a session had another owner after a moment.
+func (s *linkSide) leftAfter(session string, at time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := s.owners[session]
+	return len(owners) > 1 && owners[len(owners)-1].at.After(at)
+}
+
 // ownerDeath is the kill of an owner.
 type ownerDeath struct {
 	at    time.Time

@@ -93,8 +93,9 @@ type Record struct {
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
 	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
-	// Again means that the process that ran the call has died and may already have written this record. Two records
-	// with the same CallID and Time are then one call.
+	// Again means that the process that ran the call may also have written this record: it has died, or handed the
+	// session over before its audit log had written everything. Two records with the same CallID and Time are then one
+	// call.
 	Again bool `json:"again,omitempty"`
 	Usage
 
