@@ -1,7 +1,7 @@
 # Commands for people and machines. Targets longer than a line are scripts in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools quick test release count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck clean
+.PHONY: help image run build tools quick test release count lint docs fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ count: ## Print the size of the code and the docs, and the limits
 
 lint: ## Check the formatting and run the pinned linters
 	./scripts/lint
+
+docs: ## Write the generated lists: settings, example configuration, metrics
+	UPDATE=1 go test ./config -run 'TestConfigurationPage|TestExampleFileIsCurrent'
+	go run ./scripts/dev metrics
 
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)

@@ -15,57 +15,80 @@ import (
 
 // Auth defines who may use the gateway. With a key or an issuer, everyone needs credentials.
 type Auth struct {
-	Keys          map[string]*AuthKey    `key:"keys"`
-	JWT           map[string]*AuthIssuer `key:"jwt"`
-	EnforceExpiry bool                   `key:"enforce_expiry"`
+	// API keys, by name.
+	Keys map[string]*AuthKey `key:"keys"`
+	// Identity providers, by name.
+	JWT map[string]*AuthIssuer `key:"jwt"`
+	// Ends sessions [when their credentials expire](authentication.md#when-credentials-end).
+	EnforceExpiry bool `key:"enforce_expiry"`
 }
 
 // AuthKey is an API key, stored as a hash.
 type AuthKey struct {
-	ID     string   `key:"id"`
-	SHA256 string   `key:"sha256"` // of the whole key, in hexadecimal
-	Scopes []string `key:"scopes"`
-	// User is the only user that the key may act for; empty for any.
-	User  string `key:"user"`
-	Owner string `key:"owner"`
-	// Expires is a time (RFC 3339), or a date, which ends at its end in UTC. Empty means never.
-	Expires string     `key:"expires"`
+	// The 8 characters after `vgk_`; `voicegw keys new` prints all these settings.
+	ID string `key:"id" unset:"needed" eg:"0a1b2c3d"`
+	// Hexadecimal SHA-256 of the whole key.
+	SHA256 string `key:"sha256" unset:"needed" eg:"5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"`
+	// [Scopes](authentication.md#scopes), also [of tools](authentication.md#scopes-of-tools).
+	Scopes []string `key:"scopes" unset:"needed" eg:"[voice, chat, tickets]"`
+	// The only user of the key.
+	User string `key:"user" eg:"kiosk-1"`
+	// For people.
+	Owner string `key:"owner" eg:"platform team"`
+	// A date (its end in UTC) or time: `2027-01-31`, `2027-01-31T12:00:00Z`.
+	Expires string     `key:"expires" unset:"never" eg:"2099-12-31"`
 	Limits  AuthLimits `key:"limits"`
 }
 
 // AuthIssuer is an identity provider. Exactly one of JWKSURL, Discovery, KeysFile and HSSecret is set.
 type AuthIssuer struct {
-	Issuer    string         `key:"issuer"`   // the claim iss
-	Audience  []string       `key:"audience"` // the claim aud must have one of them
-	JWKSURL   string         `key:"jwks_url"`
-	Discovery bool           `key:"discovery"`
-	KeysFile  setting.File   `key:"keys_file"` // its public keys, as a JSON Web Key Set or in PEM
-	HSSecret  setting.Secret `key:"hs_secret"` // the secret shared with the gateway
-	// Algs are the allowed signature algorithms; empty means auth.DefaultAlgorithms, or HS256 for a secret.
-	Algs []string `key:"algs"`
-	// Type is the required type (typ) of tokens; empty means any.
-	Type       string        `key:"type"`
-	Claims     AuthClaims    `key:"claims"`
-	Scopes     []string      `key:"scopes"`
-	UserPrefix string        `key:"user_prefix"`
-	Leeway     time.Duration `key:"leeway" from:"0s" to:"5m"`
-	Owner      string        `key:"owner"`
-	Limits     AuthLimits    `key:"limits"`
+	// Claim `iss`, exactly.
+	Issuer string `key:"issuer" unset:"needed" eg:"https://id.example.com"`
+	// Accepted values of `aud`.
+	Audience []string `key:"audience" unset:"needed" eg:"[voicegw]"`
+	// Address of the public keys, `https` or loopback. Set exactly one of this and the next three.
+	JWKSURL string `key:"jwks_url" eg:"https://elsewhere.example.com/keys"`
+	// Reads the address from `<issuer>/.well-known/openid-configuration`.
+	Discovery bool `key:"discovery" eg:"true"`
+	// File with public keys: JSON Web Keys or [PEM](authentication.md#keys-in-a-file).
+	KeysFile setting.File `key:"keys_file" eg:"issuer-keys.json"`
+	// Shared secret of at least 32 bytes, for HS256, HS384 or HS512.
+	HSSecret setting.Secret `key:"hs_secret" eg:"make-one-with-openssl-rand-hex-32"`
+	// Algorithms; also RS384, RS512, PS256, PS384, PS512, ES384, ES512.
+	Algs []string `key:"algs" unset:"RS256, ES256, EdDSA; HS256 with hs_secret" eg:"[RS256, ES256, EdDSA]"`
+	// Required header `typ`, such as `at+jwt`.
+	Type   string     `key:"type" unset:"any" eg:"at+jwt"`
+	Claims AuthClaims `key:"claims"`
+	// Scopes a token can have at most, also of tools.
+	Scopes []string `key:"scopes"`
+	// Prefix of user names; required with several issuers.
+	UserPrefix string `key:"user_prefix" eg:"'example:'"`
+	// Allowed clock difference, up to `5m`.
+	Leeway time.Duration `key:"leeway" from:"0s" to:"5m"`
+	// For people.
+	Owner string `key:"owner" eg:"platform team"`
+	// Limits of each user.
+	Limits AuthLimits `key:"limits"`
 }
 
 // AuthClaims are names of claims.
 type AuthClaims struct {
+	// Claim with the user's name; choose one users cannot change.
 	User string `key:"user"`
-	// Scopes is the claim with the token's scopes; if it is empty, a token has all of the issuer's.
+	// Claim with scopes, as a string or list; `""` grants all of `scopes`.
 	Scopes string `key:"scopes"`
 }
 
 // AuthLimits limits a key, or each user of an issuer. 0 means no limit.
 type AuthLimits struct {
-	Sessions      int     `key:"sessions" from:"0" to:"1000000"`
-	NewPerSecond  float64 `key:"new_per_second"`
+	// Simultaneous voice sessions; 0 is unlimited, as below.
+	Sessions int `key:"sessions" from:"0" to:"1000000"`
+	// New voice sessions per second: `0.5` is one in two seconds.
+	NewPerSecond float64 `key:"new_per_second"`
+	// Voice minutes per day.
 	MinutesPerDay float64 `key:"minutes_per_day"`
-	CostPerDay    float64 `key:"cost_per_day"` // US dollars
+	// US dollars per day.
+	CostPerDay float64 `key:"cost_per_day"`
 }
 
 // Enabled reports whether credentials are required.

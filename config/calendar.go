@@ -75,34 +75,44 @@ func (v validator) calendarFolders() {
 // Calendar configures the calendar tools: a CalDAV server, Google Calendar or, if neither
 // is configured, a folder of iCalendar files.
 type Calendar struct {
-	// Backend is auto, folder, caldav or google; see [Calendar.Kind].
+	// `folder`, `caldav` or `google`; `auto` is the configured one, else the folder.
 	Backend string `key:"backend" words:"auto,folder,caldav,google"`
-	// Folder contains a folder for each calendar; empty means the folder calendar below the data
-	// folder.
-	Folder     setting.Path `key:"folder"`
-	Primary    string       `key:"primary"`
-	Team       string       `key:"team"`
-	Personal   string       `key:"personal"`
-	TimeZone   string       `key:"time_zone"`
-	Email      string       `key:"email"`
-	MeetingURL string       `key:"meeting_url"`
-	CalDAV     CalDAV       `key:"caldav"`
-	Google     Google       `key:"google"`
+	// Folder with `primary`, `team` and `personal`, one iCalendar file per event.
+	Folder setting.Path `key:"folder" unset:"in data_dir" eg:"calendars"`
+	// Calendar for new events: a folder's name, a CalDAV name or URL, or a Google id.
+	Primary string `key:"primary" unset:"see there" eg:"Work"`
+	// For `team`.
+	Team string `key:"team" eg:"/calendars/team/"`
+	// For `personal`.
+	Personal string `key:"personal" eg:"Home"`
+	// IANA time zone for whole days, and for users whose own zone is unknown.
+	TimeZone string `key:"time_zone"`
+	// The owner's address: organizes new events; declined ones are not busy. Without it CalDAV invites no one.
+	Email string `key:"email" eg:"ada@example.com"`
+	// Meeting link if the calendar makes none; `{id}` becomes unique.
+	MeetingURL string `key:"meeting_url" eg:"https://meet.example.com/{id}"`
+	CalDAV     CalDAV `key:"caldav"`
+	Google     Google `key:"google"`
 }
 
 // CalDAV is a calendar server.
 type CalDAV struct {
-	URL      string         `key:"url" is:"url"`
-	User     string         `key:"user"`
-	Password setting.Secret `key:"password"`
+	// CalDAV server: `https://dav.example.com`.
+	URL string `key:"url" is:"url" eg:"https://dav.example.com"`
+	// User.
+	User string `key:"user" eg:"ada"`
+	// Password, best an app password: printable ASCII without spaces.
+	Password setting.Secret `key:"password" eg:"an-app-password"`
 }
 
 // Google is a Google Calendar account.
 type Google struct {
-	Credentials setting.Path `key:"credentials"`
-	Subject     string       `key:"subject"`
-	// BaseURL is the address of the API; empty means Google's own.
-	BaseURL string `key:"base_url" is:"url"`
+	// JSON file of a service account or authorized user.
+	Credentials setting.Path `key:"credentials" eg:"service-account.json"`
+	// User a service account acts for (domain-wide delegation).
+	Subject string `key:"subject" eg:"ada@example.com"`
+	// Another address, with `/calendar/v3`.
+	BaseURL string `key:"base_url" is:"url" unset:"Google's" eg:"https://www.googleapis.com/calendar/v3"`
 }
 
 // The values of Calendar.Backend.

@@ -10,10 +10,13 @@ import (
 
 // Cluster lets gateways with a common store relay each other's clients. An empty Listen disables it.
 type Cluster struct {
-	// Listen is the address for the other gateways, host:port. Clients must not be able to reach it.
-	Listen string         `key:"listen"`
-	URL    string         `key:"url"`
-	Secret setting.Secret `key:"secret"`
+	// Address for other gateways; clients must not reach it.
+	Listen string `key:"listen" unset:"off" eg:"10.0.0.1:8090"`
+	// That address as others reach it: `http://10.0.0.1:8090`.
+	URL string `key:"url" eg:"http://10.0.0.1:8090"`
+	// At least 32 bytes, the same everywhere: `openssl rand -hex 32`. It signs requests; resume tokens are readable
+	// without https.
+	Secret setting.Secret `key:"secret" eg:"0000000000000000000000000000000000000000000000000000000000000000"`
 }
 
 // Enabled reports whether this gateway is part of a cluster.

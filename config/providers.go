@@ -16,14 +16,19 @@ type Providers map[string]*Provider
 
 // Provider configures one provider: its key, address and model. Several providers may use the same wire.
 type Provider struct {
-	// Wire is the provider's protocol: the name of a row of [Wires]. If it is empty and the provider has the name of a
-	// wire, Load sets it to that name.
-	Wire      string         `key:"wire"`
-	APIKey    setting.Secret `key:"api_key"`
-	BaseURL   string         `key:"base_url"` // empty means the provider's own address
-	Model     string         `key:"model"`    // empty means the adapter's default
-	Voice     string         `key:"voice"`    // empty means the provider's default
-	Interrupt bool           `key:"interrupt"`
+	// Protocol: `gemini` or `openai`.
+	Wire string `key:"wire" unset:"the name, if it is a wire's" eg:"gemini"`
+	// The provider's key.
+	APIKey setting.Secret `key:"api_key" eg:"your-key"`
+	// Another [address](#several-providers).
+	BaseURL string `key:"base_url" unset:"the wire's own" eg:"https://generativelanguage.googleapis.com"`
+	// Model: `gemini-3.8-live` or `gpt-realtime-2.1` (2026-11-23); on Azure the deployment, without a default.
+	Model string `key:"model" unset:"the adapter's" eg:"gemini-3.8-live"`
+	// Voice, such as `Kore` or `marin`; clients may choose another.
+	Voice string `key:"voice" unset:"the provider's" eg:"Kore"`
+	// The stop button also interrupts the model. Set `false` if that ends sessions (reported for Gemini 3.1) or a
+	// server lacks it.
+	Interrupt bool `key:"interrupt"`
 	// Settings are the wire's additional settings, by name. A setting without a value is missing.
 	Settings map[string]string
 }

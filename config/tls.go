@@ -11,7 +11,9 @@ import (
 
 // TLS configures TLS with clients. Without certificates and hosts the gateway uses no TLS.
 type TLS struct {
-	Certificates Certificates `key:"certificates"`
+	// Certificates with `cert` and `key` in PEM files; turns on [TLS](tls.md). As a variable or flag:
+	// `cert.pem=key.pem`.
+	Certificates Certificates `key:"certificates" eg:"[{cert: /etc/voicegw/tls.crt, key: /etc/voicegw/tls.key}]"`
 	ACME         ACME         `key:"acme"`
 }
 
@@ -27,12 +29,14 @@ type Certificates []Certificate
 
 // ACME orders certificates from an authority (RFC 8555).
 type ACME struct {
-	Hosts []string `key:"hosts"`
-	Email string   `key:"email"`
-	// Directory is the authority's address; empty means Let's Encrypt.
-	Directory string `key:"directory" is:"url"`
-	// Cache is the folder for keys and certificates; empty means certificates below the data folder.
-	Cache setting.Path `key:"cache"`
+	// Names to order certificates for; turns on TLS. They count as `hosts`.
+	Hosts []string `key:"hosts" eg:"[voice.example.com]"`
+	// Contact for the authority.
+	Email string `key:"email" eg:"operator@example.com"`
+	// The authority's directory URL. Using it accepts its terms.
+	Directory string `key:"directory" is:"url" unset:"Let's Encrypt" eg:"https://acme-v02.api.letsencrypt.org/directory"`
+	// Folder for certificates and keys.
+	Cache setting.Path `key:"cache" unset:"certificates in data_dir" eg:"/var/lib/voicegw/certificates"`
 }
 
 // parseCertificates reads certificates from a variable or a flag. The error is the end of a sentence.

@@ -34,8 +34,10 @@ type Tools map[string]*Tool
 
 // Tool is the configuration of one tool.
 type Tool struct {
+	// Whether the tool exists. Settings of a disabled tool may be missing, and agents may still name it.
 	Enabled bool `key:"enabled"`
-	Share   int  `key:"share"`
+	// Percentage of users who get this [canary version](tools-reference.md#variantof).
+	Share int `key:"share"`
 
 	variantOf string
 	own       []ownSetting

@@ -18,13 +18,18 @@ type Webhooks map[string]*Webhook
 
 // Webhook is a receiver of events.
 type Webhook struct {
-	// URL is the receiver's address. It may contain a secret and is not printed.
-	URL       setting.Secret `key:"url"`
-	Secret    setting.Secret `key:"secret"`
-	OldSecret setting.Secret `key:"old_secret"`
-	Events    []string       `key:"events"`
-	Private   bool           `key:"private"`
-	Timeout   time.Duration  `key:"timeout" from:"1s" to:"30s"`
+	// Receiver, `https` unless `private`. Never printed or logged.
+	URL setting.Secret `key:"url" unset:"needed" eg:"https://hooks.example.com/voicegw"`
+	// Signing secret: `whsec_` and 24 to 64 bytes in base64 (`echo whsec_$(openssl rand -base64 32)`).
+	Secret setting.Secret `key:"secret" unset:"needed" eg:"whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="`
+	// Also signs, while the receiver [changes secrets](webhooks.md#changing-the-secret).
+	OldSecret setting.Secret `key:"old_secret" eg:"whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="`
+	// [Events](webhooks.md#events) to send.
+	Events []string `key:"events"`
+	// Allows `http` and private addresses; never link-local ones.
+	Private bool `key:"private"`
+	// Time for an attempt.
+	Timeout time.Duration `key:"timeout" from:"1s" to:"30s"`
 }
 
 // mostReceivers bounds the webhooks, because each has its own metrics.
