@@ -11,10 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/kbtest"
 )
 
-func open(t *testing.T, e *kbtest.Embedder, o kb.EmbeddingCacheOptions) *kb.EmbeddingCache {
+func openCache(t *testing.T, e *fakeEmbedder, o kb.EmbeddingCacheOptions) *kb.EmbeddingCache {
 	t.Helper()
 	c, err := kb.NewEmbeddingCache(e, o)
 	if err != nil {
@@ -39,8 +38,8 @@ func embedded(t *testing.T, c *kb.EmbeddingCache, texts ...string) [][]float32 {
 
 func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "deep", "vectors"), Identity: "m"}
-	first := &kbtest.Embedder{}
-	c := open(t, first, o)
+	first := &fakeEmbedder{}
+	c := openCache(t, first, o)
 	want := embedded(t, c, "a", "b", "a")
 	if first.Embedded() != 2 {
 		t.Errorf("%d texts were asked for, of two", first.Embedded())
@@ -53,8 +52,8 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second := &kbtest.Embedder{}
-	c = open(t, second, o)
+	second := &fakeEmbedder{}
+	c = openCache(t, second, o)
 	if diff := cmp.Diff(want, embedded(t, c, "a", "b", "a")); diff != "" {
 		t.Error(diff)
 	}
@@ -63,9 +62,9 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 		t.Errorf("%d texts were asked for again, of one that is new", second.Embedded())
 	}
 
-	other := &kbtest.Embedder{}
+	other := &fakeEmbedder{}
 	o.Identity = "another model"
-	c = open(t, other, o)
+	c = openCache(t, other, o)
 	embedded(t, c, "a")
 	if other.Embedded() != 1 {
 		t.Error("another model was given the vectors of this one")
@@ -74,7 +73,7 @@ func TestRecordsAreEmbeddedOnceAlsoByTheNextProcess(t *testing.T) {
 
 func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors"), Identity: "m"}
-	c := open(t, &kbtest.Embedder{Dimensions: 4}, o)
+	c := openCache(t, &fakeEmbedder{Dimensions: 4}, o)
 	embedded(t, c, "a", "b", "c")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -98,8 +97,8 @@ func TestABrokenFileCostsOnlyWhatIsBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		for round, asks := range []int{test.asks, 0} { // mended, then whole
-			e := &kbtest.Embedder{Dimensions: 4}
-			c := open(t, e, o)
+			e := &fakeEmbedder{Dimensions: 4}
+			c := openCache(t, e, o)
 			embedded(t, c, "a", "b", "c")
 			if e.Embedded() != asks {
 				t.Errorf("%s, round %d: %d texts were asked for, of %d", name, round, e.Embedded(), asks)
@@ -119,21 +118,21 @@ func flipped(data []byte, at int) []byte {
 
 func TestAFileTooLargeIsBegunAnew(t *testing.T) {
 	o := kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")}
-	embedded(t, open(t, &kbtest.Embedder{}, o), "a")
+	embedded(t, openCache(t, &fakeEmbedder{}, o), "a")
 	if err := os.Truncate(o.Path, 4<<30+1); err != nil { // the file is sparse
 		t.Fatal(err)
 	}
-	e := &kbtest.Embedder{}
-	embedded(t, open(t, e, o), "a")
+	e := &fakeEmbedder{}
+	embedded(t, openCache(t, e, o), "a")
 	if e.Embedded() != 1 {
 		t.Error("the file was kept")
 	}
 }
 
 func TestTheLastQuestionsAreKept(t *testing.T) {
-	e := &kbtest.Embedder{}
+	e := &fakeEmbedder{}
 	path := filepath.Join(t.TempDir(), "vectors")
-	c := open(t, e, kb.EmbeddingCacheOptions{Path: path})
+	c := openCache(t, e, kb.EmbeddingCacheOptions{Path: path})
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -161,13 +160,13 @@ func TestTheLastQuestionsAreKept(t *testing.T) {
 }
 
 func TestAFailureIsNotKept(t *testing.T) {
-	e := &kbtest.Embedder{}
-	e.Fail(kbtest.ErrEmbedder)
-	c := open(t, e, kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
-	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, kbtest.ErrEmbedder) {
+	e := &fakeEmbedder{}
+	e.Fail(errEmbedder)
+	c := openCache(t, e, kb.EmbeddingCacheOptions{Path: filepath.Join(t.TempDir(), "vectors")})
+	if _, err := c.Embed(t.Context(), []string{"a"}); !errors.Is(err, errEmbedder) {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.EmbedQuery(t.Context(), "a"); !errors.Is(err, kbtest.ErrEmbedder) {
+	if _, err := c.EmbedQuery(t.Context(), "a"); !errors.Is(err, errEmbedder) {
 		t.Errorf("%v", err)
 	}
 	e.Fail(nil)
@@ -178,20 +177,20 @@ func TestAFailureIsNotKept(t *testing.T) {
 }
 
 func TestACacheWorksWithoutAFileAndAfterClose(t *testing.T) {
-	c := open(t, &kbtest.Embedder{}, kb.EmbeddingCacheOptions{})
+	c := openCache(t, &fakeEmbedder{}, kb.EmbeddingCacheOptions{})
 	embedded(t, c, "a")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	embedded(t, c, "a")
-	if _, err := kb.NewEmbeddingCache(&kbtest.Embedder{}, kb.EmbeddingCacheOptions{Path: t.TempDir()}); err == nil {
+	if _, err := kb.NewEmbeddingCache(&fakeEmbedder{}, kb.EmbeddingCacheOptions{Path: t.TempDir()}); err == nil {
 		t.Error("a folder was taken for a file")
 	}
 }
 
 func FuzzCacheFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "vectors")
-	c, err := kb.NewEmbeddingCache(&kbtest.Embedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
+	c, err := kb.NewEmbeddingCache(&fakeEmbedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -212,7 +211,7 @@ func FuzzCacheFile(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c := open(t, &kbtest.Embedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
+		c := openCache(t, &fakeEmbedder{Dimensions: 3}, kb.EmbeddingCacheOptions{Path: path})
 		embedded(t, c, "a", "b", "c")
 		embedded(t, c, "a", "b", "c")
 	})

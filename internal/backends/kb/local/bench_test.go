@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/kbtest"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/source"
 )
@@ -41,12 +40,12 @@ func memory() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// asked are kinds of questions to kbtest.Records: of two to four words; with a typo in each
+// asked are kinds of questions to makeRecords: of two to four words; with a typo in each
 // third word or so; of words that most records have; as long as kb_search takes them, without
 // one stop word; and with three alternatives.
 func asked() map[string][]kb.Query {
 	kinds := map[string][]kb.Query{}
-	texts := kbtest.Queries(1000)
+	texts := makeQueries(1000)
 	for i, text := range texts[:500] {
 		kinds["unfiltered"] = append(kinds["unfiltered"], kb.Query{Text: text})
 		letters := []byte(text)
@@ -58,7 +57,7 @@ func asked() map[string][]kb.Query {
 		kinds["typos"] = append(kinds["typos"], kb.Query{Text: string(letters)})
 	}
 	for i := range 100 {
-		kinds["common"] = append(kinds["common"], kb.Query{Text: kbtest.Word(i%9) + " " + kbtest.Word((i*7)%11) + " " + kbtest.Word((i*3)%10)})
+		kinds["common"] = append(kinds["common"], kb.Query{Text: makeWord(i%9) + " " + makeWord((i*7)%11) + " " + makeWord((i*3)%10)})
 	}
 	for i := 0; i+8 <= len(texts); i += 8 {
 		long := strings.Join(texts[i:i+8], " ")
@@ -93,7 +92,7 @@ func BenchmarkSearch(b *testing.B) {
 				}
 			}()
 			began := time.Now()
-			if err := x.Apply(b.Context(), kb.Batch{Upsert: kbtest.Records(n)}); err != nil {
+			if err := x.Apply(b.Context(), kb.Batch{Upsert: makeRecords(n)}); err != nil {
 				b.Fatal(err)
 			}
 			made, heap := time.Since(began), memory()-before
@@ -153,7 +152,7 @@ func BenchmarkChange(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	records := kbtest.Records(20_000)
+	records := makeRecords(20_000)
 	if err := x.Apply(b.Context(), kb.Batch{Upsert: records}); err != nil {
 		b.Fatal(err)
 	}
@@ -177,8 +176,11 @@ func BenchmarkDemo(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	records, _ := source.Load(source.Demo())
-	if err := x.Apply(b.Context(), kb.Batch{Upsert: records}); err != nil {
+	s, err := source.Open(b.Context(), x, source.Options{Static: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/kbtest"
 	"voicegw/internal/backends/kb/local"
 )
 
@@ -56,7 +55,7 @@ func find(t *testing.T, x kb.Index, q kb.Query) []string {
 
 // A search sees all of an Apply or nothing, however large.
 func TestAnApplyIsSeenAsAWhole(t *testing.T) {
-	x := openIn(t, local.Options{Embedder: &kbtest.Embedder{Dimensions: 8}})
+	x := openIn(t, local.Options{Embedder: random{8}})
 	generation := func(n int) []kb.Record {
 		var all []kb.Record
 		for i := range 20 {
@@ -97,7 +96,7 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 // What is removed does not pile up, and what stays is found under its new number.
 func TestManySmallAppliesStayFast(t *testing.T) {
 	x := openIn(t, local.Options{})
-	put(t, x, kbtest.Records(300)...)
+	put(t, x, makeRecords(300)...)
 	for i := range 4000 {
 		put(t, x, record(fmt.Sprintf("doc:new%d", i%90), fmt.Sprintf("Novelty v%d", i), "Anchor."))
 		if i%3 == 0 {
@@ -147,7 +146,7 @@ func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
 	old := record("doc:a", "Anchor", "")
 	put(t, x, old, record("doc:b", "Boat", ""))
 	ctx := &countdown{Context: t.Context(), left: 2}
-	records := append(kbtest.Records(4500), record("doc:a", "Lantern", ""))
+	records := append(makeRecords(4500), record("doc:a", "Lantern", ""))
 	err := x.Apply(ctx, kb.Batch{Upsert: records, Delete: []string{"doc:b"}})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; the test must end the context between two batches", err)
@@ -182,8 +181,8 @@ func (c *countdown) Err() error {
 
 // The filters agree with a look at every record.
 func TestFiltersAgreeWithALookAtEveryRecord(t *testing.T) {
-	records := kbtest.Records(3000)
-	x := openIn(t, local.Options{Embedder: &kbtest.Embedder{Dimensions: 16}})
+	records := makeRecords(3000)
+	x := openIn(t, local.Options{Embedder: random{16}})
 	put(t, x, records...)
 	from := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
 	queries := []kb.Query{
@@ -220,7 +219,7 @@ func (s slow) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 		close(s.asked)
 		<-s.let
 	}
-	return (&kbtest.Embedder{}).Embed(ctx, texts)
+	return random{16}.Embed(ctx, texts)
 }
 
 func TestCloseWaitsForASearch(t *testing.T) {

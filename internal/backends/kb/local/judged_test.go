@@ -63,12 +63,15 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = x.Close() })
-	records, problems := source.Load(os.DirFS("testdata/" + folder))
-	for _, p := range problems {
+	s, err := source.Open(tb.Context(), x, source.Options{Path: "testdata/" + folder, Static: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, p := range s.State().Problems {
 		tb.Error(p)
 	}
-	if err := x.Apply(tb.Context(), kb.Batch{Upsert: records}); err != nil {
-		tb.Fatal(err)
+	if err := s.Close(); err != nil {
+		tb.Error(err)
 	}
 	return x
 }

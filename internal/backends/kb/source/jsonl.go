@@ -13,19 +13,20 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Located is a record with its line number.
-type Located struct {
-	Record kb.Record
-	Line   int
+// located is a record with its line number and hash.
+type located struct {
+	record kb.Record
+	line   int
+	hash   string
 }
 
 // maxProblems bounds the reported problems of a file. A last one counts the others.
 const maxProblems = 100
 
-// ParseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines
+// parseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines
 // that begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
-func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.Problem) {
-	var records []Located
+func parseJSONL(name string, r io.Reader, modified time.Time) ([]located, []kb.Problem) {
+	var records []located
 	var problems []kb.Problem
 	more := 0
 	bad := func(p ...kb.Problem) {
@@ -43,11 +44,11 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.P
 			bad(kb.Problem{File: name, Line: line,
 				Message: fmt.Sprintf("the file has more than %d bytes; the rest is ignored", maxJSONLBytes)})
 			err = io.EOF
-		case size > MaxLineBytes:
-			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})
+		case size > maxLineBytes:
+			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, maxLineBytes)})
 		default:
 			if rec, p, ok := parseLine(name, line, data, modified); ok {
-				records = append(records, Located{Record: rec, Line: line})
+				records = append(records, located{rec, line, rec.Hash()})
 			} else {
 				bad(p...)
 			}
@@ -65,12 +66,12 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.P
 	return records, problems
 }
 
-// readLine reads a line. It returns about MaxLineBytes of it and its size.
+// readLine reads a line. It returns about maxLineBytes of it and its size.
 func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		size += int64(len(part))
-		if len(data) <= MaxLineBytes {
+		if len(data) <= maxLineBytes {
 			data = append(data, part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

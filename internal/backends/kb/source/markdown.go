@@ -17,20 +17,20 @@ import (
 
 // The limits of a source's files.
 const (
-	MaxMarkdownBytes    = 256 << 10
-	MaxFrontMatterBytes = 32 << 10
-	// MaxLineBytes bounds a line of a JSON lines file, maxJSONLBytes the file.
-	MaxLineBytes  = 512 << 10
+	maxMarkdownBytes    = 256 << 10
+	maxFrontMatterBytes = 32 << 10
+	// maxLineBytes bounds a line of a JSON lines file, maxJSONLBytes the file.
+	maxLineBytes  = 512 << 10
 	maxJSONLBytes = 512 << 20
 )
 
-// ParseMarkdown parses a Markdown file with one record: YAML between two lines of three dashes with the fields of
+// parseMarkdown parses a Markdown file with one record: YAML between two lines of three dashes with the fields of
 // kb.Record by their JSON names, then the text. A heading on the first line of the text is the default title, modified
 // the default of last_updated. name is the file's name in problems. The record is valid only without problems.
-func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
-	if len(data) > MaxMarkdownBytes {
+func parseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
+	if len(data) > maxMarkdownBytes {
 		return kb.Record{}, []kb.Problem{{File: name,
-			Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
+			Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), maxMarkdownBytes)}}
 	}
 	front, body, line, err := splitFrontMatter(data)
 	if err != nil {
@@ -76,8 +76,8 @@ func splitFrontMatter(data []byte) (front, body []byte, line int, err error) {
 		if !more {
 			return nil, nil, n, errors.New("the front matter has no end: write a second line of three dashes after it")
 		}
-		if at > MaxFrontMatterBytes {
-			return nil, nil, n, fmt.Errorf("the front matter is longer than %d bytes", MaxFrontMatterBytes)
+		if at > maxFrontMatterBytes {
+			return nil, nil, n, fmt.Errorf("the front matter is longer than %d bytes", maxFrontMatterBytes)
 		}
 	}
 }

@@ -1,8 +1,11 @@
-package source_test
+package source
 
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +41,7 @@ Text.
 `
 
 func TestParseMarkdown(t *testing.T) {
-	got, problems := source.ParseMarkdown("a.md", []byte("\xef\xbb\xbf"+strings.ReplaceAll(fullMarkdown, "\n", "\r\n")), modified)
+	got, problems := parseMarkdown("a.md", []byte("\xef\xbb\xbf"+strings.ReplaceAll(fullMarkdown, "\n", "\r\n")), modified)
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -55,11 +57,11 @@ func TestParseMarkdown(t *testing.T) {
 }
 
 func TestParseMarkdownFillsIn(t *testing.T) {
-	got, problems := source.ParseMarkdown("a.md", []byte("---\nid: doc:a\ntags: x, y\nlast_updated: 2026-03-01\nurl:\n---\n# The heading\nText."), modified)
+	got, problems := parseMarkdown("a.md", []byte("---\nid: doc:a\ntags: x, y\nlast_updated: 2026-03-01\nurl:\n---\n# The heading\nText."), modified)
 	if problems != nil || got.Title != "The heading" || got.Namespace != kb.NamespaceStudio || len(got.Tags) != 2 || got.LastUpdated.Format(time.RFC3339) != "2026-03-01T00:00:00Z" {
 		t.Errorf("%+v, %v", got, problems)
 	}
-	got, problems = source.ParseMarkdown("a.md", []byte("---\nid: doc:a\ntitle: A\n---"), modified)
+	got, problems = parseMarkdown("a.md", []byte("---\nid: doc:a\ntitle: A\n---"), modified)
 	if problems != nil || !got.LastUpdated.Equal(modified) || got.Text != "" {
 		t.Errorf("%+v, %v", got, problems)
 	}
@@ -86,16 +88,16 @@ func TestMarkdownProblemsNameTheirLine(t *testing.T) {
 		{"an alias", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: &x [1]\n  b: *x\n---\n", "a.md:4: metadata: line 6: anchors"},
 		{"deep", "---\nid: doc:a\ntitle: A\nmetadata: {a: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}\n---\n", "nested deeper"},
 		{"a record that is not whole", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is not one of"},
-		{"a large front matter", "---\n" + strings.Repeat("x: y\n", source.MaxFrontMatterBytes/5+10), "the front matter is longer"},
-		{"a large file", "---\nid: doc:a\ntitle: A\n---\n" + strings.Repeat("x", source.MaxMarkdownBytes), "a.md: the file has"},
+		{"a large front matter", "---\n" + strings.Repeat("x: y\n", maxFrontMatterBytes/5+10), "the front matter is longer"},
+		{"a large file", "---\nid: doc:a\ntitle: A\n---\n" + strings.Repeat("x", maxMarkdownBytes), "a.md: the file has"},
 	}
 	for _, test := range tests {
-		_, problems := source.ParseMarkdown("a.md", []byte(test.data), modified)
+		_, problems := parseMarkdown("a.md", []byte(test.data), modified)
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), test.want) {
 			t.Errorf("%s: %v does not say %q", test.name, problems, test.want)
 		}
 	}
-	_, problems := source.ParseMarkdown("a.md", []byte("---\nid: x\nlast_updated: x\nauthor: x\n---\n"), modified)
+	_, problems := parseMarkdown("a.md", []byte("---\nid: x\nlast_updated: x\nauthor: x\n---\n"), modified)
 	if len(problems) != 2 {
 		t.Errorf("not all that is wrong is told: %v", problems)
 	}
@@ -113,18 +115,18 @@ nonsense
 {"id":"doc:g","title":7}
 ["doc:h"]
 {"id":"doc:i","title":"I","last_updated":"soon"}
-{"id":"doc:j","title":"` + strings.Repeat("x", source.MaxLineBytes) + `"}
+{"id":"doc:j","title":"` + strings.Repeat("x", maxLineBytes) + `"}
 {"id":"doc:k","title":"K"
 {"id":"doc:z","title":"Z"}`
-	records, problems := source.ParseJSONL("a.jsonl", strings.NewReader(data), modified)
+	records, problems := parseJSONL("a.jsonl", strings.NewReader(data), modified)
 	var ids []string
 	for _, r := range records {
-		ids = append(ids, fmt.Sprintf("%d %s", r.Line, r.Record.ID))
+		ids = append(ids, fmt.Sprintf("%d %s", r.line, r.record.ID))
 	}
 	if diff := cmp.Diff([]string{"1 doc:a", "4 doc:b", "14 doc:z"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	if n := records[0].Record.Metadata["n"]; n != json.Number("1.50") {
+	if n := records[0].record.Metadata["n"]; n != json.Number("1.50") {
 		t.Errorf("the number is %v", n)
 	}
 	want := []string{
@@ -143,15 +145,25 @@ nonsense
 }
 
 func TestProblemsOfOneFileAreBounded(t *testing.T) {
-	_, problems := source.ParseJSONL("a.jsonl", strings.NewReader(strings.Repeat("x\n", 500)), modified)
+	_, problems := parseJSONL("a.jsonl", strings.NewReader(strings.Repeat("x\n", 500)), modified)
 	if len(problems) != 101 || problems[100].Error() != "a.jsonl: and 400 more problems" {
 		t.Errorf("%d problems, the last %v", len(problems), problems[len(problems)-1])
 	}
 }
 
+// loadAll reads all records of a folder, sorted by id.
+func loadAll(root fs.FS) ([]kb.Record, []kb.Problem) {
+	all := (&scanner{root: root}).scan(nil)
+	var records []kb.Record
+	for _, id := range slices.Sorted(maps.Keys(all.records)) {
+		records = append(records, all.records[id].record)
+	}
+	return records, all.problems
+}
+
 func TestLoad(t *testing.T) {
 	file := func(data string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(data), ModTime: modified} }
-	records, problems := source.Load(fstest.MapFS{
+	records, problems := loadAll(fstest.MapFS{
 		"b.jsonl":         file(`{"id":"doc:b","title":"B"}` + "\n" + `{"id":"doc:b","title":"again"}`),
 		"deep/er/a.MD":    file("---\nid: doc:a\ntitle: A\n---\n"),
 		"deep/er/b.md":    file("---\nid: doc:b\ntitle: other\n---\n"),
@@ -185,7 +197,7 @@ func TestLoad(t *testing.T) {
 
 // The demo must be whole, and what refers to a person must find one.
 func TestDemo(t *testing.T) {
-	records, problems := source.Load(source.Demo())
+	records, problems := loadAll(demoFolder())
 	for _, p := range problems {
 		t.Error(p)
 	}
@@ -216,7 +228,7 @@ func FuzzParseMarkdown(f *testing.F) {
 	f.Add([]byte("---\nid: &a doc:a\ntitle: *a\nmetadata: {a: !!binary aGk=, b: .inf, <<: {c: d}}\n---\n"))
 	f.Add([]byte("---\n? [a]\n: b\n---\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, problems := source.ParseMarkdown("a.md", data, modified)
+		r, problems := parseMarkdown("a.md", data, modified)
 		if len(problems) == 0 {
 			whole(t, r)
 		}
@@ -227,13 +239,13 @@ func FuzzParseJSONL(f *testing.F) {
 	f.Add([]byte(`{"id":"doc:a","title":"A","tags":["x"],"last_updated":"2026-03-01","metadata":{"n":1e400,"n":[null]}}` + "\n//x\n\n{}"))
 	f.Add([]byte("null\n[]\n\"x\"\n{\"id\":null}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		records, problems := source.ParseJSONL("a.jsonl", strings.NewReader(string(data)), modified)
+		records, problems := parseJSONL("a.jsonl", strings.NewReader(string(data)), modified)
 		lines := strings.Count(string(data), "\n") + 1
 		for _, r := range records {
-			if r.Line < 1 || r.Line > lines {
-				t.Errorf("line %d of %d", r.Line, lines)
+			if r.line < 1 || r.line > lines {
+				t.Errorf("line %d of %d", r.line, lines)
 			}
-			whole(t, r.Record)
+			whole(t, r.record)
 		}
 		for _, p := range problems {
 			if p.Line > lines || p.Message == "" {

@@ -31,11 +31,6 @@ type file struct {
 	problems []kb.Problem
 }
 
-type located struct {
-	Located
-	hash string
-}
-
 // scanned is the content of a whole folder.
 type scanned struct {
 	records  map[string]located
@@ -44,17 +39,6 @@ type scanned struct {
 	partial bool
 	// folders are all walked ones, the root as ".".
 	folders []string
-}
-
-// Load reads all records of a folder, sorted by id.
-func Load(root fs.FS) ([]kb.Record, []kb.Problem) {
-	all := (&scanner{root: root}).scan(nil)
-	records := make([]kb.Record, 0, len(all.records))
-	for _, one := range all.records {
-		records = append(records, one.Record)
-	}
-	slices.SortFunc(records, func(a, b kb.Record) int { return strings.Compare(a.ID, b.ID) })
-	return records, all.problems
 }
 
 // scan walks the folder. It reads files in dirty and files with a new size or time.
@@ -156,10 +140,10 @@ func (s *scanner) file(name string, dirty bool) *file {
 func (f *file) keep(old *file) {
 	have := map[string]bool{}
 	for _, one := range f.records {
-		have[one.Record.ID] = true
+		have[one.record.ID] = true
 	}
 	for _, one := range old.records {
-		if !have[one.Record.ID] {
+		if !have[one.record.ID] {
 			f.records = append(f.records, one)
 		}
 	}
@@ -176,27 +160,19 @@ func (f *file) read(root fs.FS, name string) error {
 		modified = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	if strings.EqualFold(path.Ext(name), ".jsonl") {
-		records, problems := ParseJSONL(name, opened, modified)
-		f.problems = problems
-		for _, one := range records {
-			f.add(one)
-		}
+		f.records, f.problems = parseJSONL(name, opened, modified)
 		return nil
 	}
 	var data bytes.Buffer
-	if _, err := data.ReadFrom(io.LimitReader(opened, MaxMarkdownBytes+1)); err != nil {
+	if _, err := data.ReadFrom(io.LimitReader(opened, maxMarkdownBytes+1)); err != nil {
 		return err
 	}
-	rec, problems := ParseMarkdown(name, data.Bytes(), modified)
+	rec, problems := parseMarkdown(name, data.Bytes(), modified)
 	f.problems = problems
 	if len(problems) == 0 {
-		f.add(Located{Record: rec, Line: 1})
+		f.records = []located{{rec, 1, rec.Hash()}}
 	}
 	return nil
-}
-
-func (f *file) add(one Located) {
-	f.records = append(f.records, located{Located: one, hash: one.Record.Hash()})
 }
 
 // collect merges the files in the order of their names. The first record with an id counts.
@@ -207,9 +183,9 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		f := files[name]
 		out.problems = append(out.problems, f.problems...)
 		for _, one := range f.records {
-			id := one.Record.ID
+			id := one.record.ID
 			if first, ok := where[id]; ok {
-				out.problems = append(out.problems, kb.Problem{File: name, Line: one.Line,
+				out.problems = append(out.problems, kb.Problem{File: name, Line: one.line,
 					Message: fmt.Sprintf("%s is in %s too; this record is ignored", id, first)})
 				continue
 			}
@@ -217,7 +193,7 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 				left++
 				continue
 			}
-			where[id] = fmt.Sprintf("%s:%d", name, one.Line)
+			where[id] = fmt.Sprintf("%s:%d", name, one.line)
 			out.records[id] = one
 		}
 	}

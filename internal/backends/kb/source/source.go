@@ -3,6 +3,7 @@ package source
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,9 +19,22 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
+//go:embed demo
+var demo embed.FS
+
+// demoFolder returns some sixty records of an invented design studio. Its people, firms, addresses and numbers do not
+// exist.
+func demoFolder() fs.FS {
+	sub, err := fs.Sub(demo, "demo")
+	if err != nil {
+		panic(err) // impossible: "demo" is a valid name
+	}
+	return sub
+}
+
 // Options configure a Source. The zero value means the demo.
 type Options struct {
-	// Path is the folder of records. Empty means Demo, which does not change.
+	// Path is the folder of records. Empty means the demo, which does not change.
 	Path string
 	// Synonyms may be nil. The source rereads their file when it changes.
 	Synonyms *SynonymFile
@@ -93,7 +107,7 @@ func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
-		s.scanner.root = Demo()
+		s.scanner.root = demoFolder()
 		s.options.Static = o.Static || o.Synonyms == nil
 	} else {
 		info, err := os.Stat(o.Path)
@@ -220,7 +234,7 @@ func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Chang
 	for id, one := range all.records {
 		h, ok := held[id]
 		if !ok || h.Hash != one.hash {
-			batch.Upsert = append(batch.Upsert, one.Record)
+			batch.Upsert = append(batch.Upsert, one.record)
 		}
 	}
 	for id := range held {
@@ -286,8 +300,8 @@ func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
 	var waiting []kb.Record
 	for _, f := range s.scanner.files {
 		for _, one := range f.records {
-			if h, ok := held[one.Record.ID]; ok && !h.Complete && h.Hash == one.hash {
-				waiting = append(waiting, one.Record)
+			if h, ok := held[one.record.ID]; ok && !h.Complete && h.Hash == one.hash {
+				waiting = append(waiting, one.record)
 			}
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/kbtest"
 	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/source"
 	"voicegw/internal/testutil"
@@ -261,6 +260,7 @@ func TestARestartSendsOnlyWhatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	modified := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for round, upserted := range []int{2, 0, 1} {
 		files := t.TempDir()
 		titles := []string{"A1", "B1"}
@@ -368,8 +368,8 @@ func TestVectorsFollowInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var lines strings.Builder
-		for _, r := range kbtest.Records(1200) {
-			fmt.Fprintf(&lines, `{"id":%q,"title":%q}`+"\n", r.ID, r.Title)
+		for i := range 1200 {
+			fmt.Fprintf(&lines, `{"id":"doc:r%d","title":"Record %d"}`+"\n", i, i)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "all.jsonl"), []byte(lines.String()), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package kbtest
+package kb_test
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"voicegw/sim/rest"
 )
 
-// Embedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those
+// fakeEmbedder is a kb.Embedder with the simulator's vectors, which depend only on the text. They are much worse than those
 // of a model, so measurements with them do not apply to models.
-type Embedder struct {
+type fakeEmbedder struct {
 	// Dimensions of the vectors. Zero means 256.
 	Dimensions int
 
@@ -19,25 +19,25 @@ type Embedder struct {
 	texts int
 }
 
-// ErrEmbedder is the default error of a failing Embedder.
-var ErrEmbedder = errors.New("kbtest: the embedder fails on request")
+// errEmbedder is the default error of a failing fakeEmbedder.
+var errEmbedder = errors.New("the embedder fails on request")
 
 // Fail makes later calls fail with err, or succeed if err is nil.
-func (e *Embedder) Fail(err error) {
+func (e *fakeEmbedder) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.fail = err
 }
 
 // Embedded returns the number of embedded texts.
-func (e *Embedder) Embedded() int {
+func (e *fakeEmbedder) Embedded() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.texts
 }
 
 // Embed implements kb.Embedder.
-func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *fakeEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package qdrant_test
+package kb_test
 
 import (
 	"bytes"
@@ -52,8 +52,8 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// refusal is how the server says no.
-type refusal struct {
+// qdrantRefusal is how the server says no.
+type qdrantRefusal struct {
 	status int
 	text   string
 }
@@ -71,7 +71,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	var result any
-	refused := &refusal{http.StatusForbidden, "Invalid API key or JWT"}
+	refused := &qdrantRefusal{http.StatusForbidden, "Invalid API key or JWT"}
 	if f.key == "" || r.Header.Get("Api-Key") == f.key {
 		result, refused = f.handle(r, body)
 	}
@@ -91,10 +91,10 @@ func answer(w io.Writer, v any) {
 
 var fakePath = regexp.MustCompile(`^/collections/([^/]+)(/.*)?$`)
 
-func (f *fake) handle(r *http.Request, body []byte) (any, *refusal) {
+func (f *fake) handle(r *http.Request, body []byte) (any, *qdrantRefusal) {
 	m := fakePath.FindStringSubmatch(r.URL.Path)
 	if m == nil {
-		return nil, &refusal{404, ""}
+		return nil, &qdrantRefusal{404, ""}
 	}
 	c := f.collections[m[1]]
 	operation := r.Method + " " + m[2]
@@ -102,10 +102,10 @@ func (f *fake) handle(r *http.Request, body []byte) (any, *refusal) {
 		return f.create(m[1], body)
 	}
 	if c == nil {
-		return nil, &refusal{404, fmt.Sprintf("Not found: Collection `%s` doesn't exist!", m[1])}
+		return nil, &qdrantRefusal{404, fmt.Sprintf("Not found: Collection `%s` doesn't exist!", m[1])}
 	}
 	if wait := r.URL.Query().Get("wait"); wait != "true" && slices.Contains([]string{"PUT /points", "POST /points/delete", "PUT /index"}, operation) {
-		return nil, &refusal{400, "the test wants wait=true: without it the change is not there when the request returns"}
+		return nil, &qdrantRefusal{400, "the test wants wait=true: without it the change is not there when the request returns"}
 	}
 	switch operation {
 	case "GET ":
@@ -128,21 +128,21 @@ func (f *fake) handle(r *http.Request, body []byte) (any, *refusal) {
 	case "POST /points/query/batch":
 		return c.query(body)
 	}
-	return nil, &refusal{404, ""}
+	return nil, &qdrantRefusal{404, ""}
 }
 
-func strict(body []byte, into any) *refusal {
+func strict(body []byte, into any) *qdrantRefusal {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return &refusal{400, "Format error in JSON body: " + err.Error()}
+		return &qdrantRefusal{400, "Format error in JSON body: " + err.Error()}
 	}
 	return nil
 }
 
-func (f *fake) create(name string, body []byte) (any, *refusal) {
+func (f *fake) create(name string, body []byte) (any, *qdrantRefusal) {
 	if f.collections[name] != nil {
-		return nil, &refusal{409, fmt.Sprintf("Wrong input: Collection `%s` already exists!", name)}
+		return nil, &qdrantRefusal{409, fmt.Sprintf("Wrong input: Collection `%s` already exists!", name)}
 	}
 	var req struct {
 		Vectors map[string]struct {
@@ -159,7 +159,7 @@ func (f *fake) create(name string, body []byte) (any, *refusal) {
 	c := &fakeCollection{indexes: map[string]string{}, points: map[string]*fakePoint{}}
 	for vector, v := range req.Vectors {
 		if v.Size < 1 || v.Size > 65536 || v.Distance != "Cosine" {
-			return nil, &refusal{422, "Validation error in JSON body: [vectors." + vector + "]"}
+			return nil, &qdrantRefusal{422, "Validation error in JSON body: [vectors." + vector + "]"}
 		}
 		c.size = v.Size
 	}
@@ -172,7 +172,7 @@ func (f *fake) create(name string, body []byte) (any, *refusal) {
 	return true, nil
 }
 
-func (c *fakeCollection) index(body []byte) (any, *refusal) {
+func (c *fakeCollection) index(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Name   string `json:"field_name"`
 		Schema string `json:"field_schema"`
@@ -193,21 +193,21 @@ type fakeSparse struct {
 	Values  []float32 `json:"values"`
 }
 
-func (s *fakeSparse) words() (map[uint32]float32, *refusal) {
+func (s *fakeSparse) words() (map[uint32]float32, *qdrantRefusal) {
 	words := map[uint32]float32{}
 	for i, n := range s.Indices {
 		if i >= len(s.Values) {
-			return nil, &refusal{422, "Validation error: must be the same length as indices"}
+			return nil, &qdrantRefusal{422, "Validation error: must be the same length as indices"}
 		}
 		words[n] = s.Values[i]
 	}
 	if len(words) != len(s.Values) {
-		return nil, &refusal{422, "Validation error: must be unique, and as many as values"}
+		return nil, &qdrantRefusal{422, "Validation error: must be unique, and as many as values"}
 	}
 	return words, nil
 }
 
-func (c *fakeCollection) upsert(body []byte) (any, *refusal) {
+func (c *fakeCollection) upsert(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Points []struct {
 			ID     string `json:"id"`
@@ -222,15 +222,15 @@ func (c *fakeCollection) upsert(body []byte) (any, *refusal) {
 		return nil, no
 	}
 	if len(req.Points) == 0 {
-		return nil, &refusal{422, "Validation error in JSON body: [points] must not be empty"}
+		return nil, &qdrantRefusal{422, "Validation error in JSON body: [points] must not be empty"}
 	}
 	fresh := map[string]*fakePoint{}
 	for _, p := range req.Points {
 		if !uuid.MatchString(p.ID) {
-			return nil, &refusal{400, p.ID + " is not a valid point ID"}
+			return nil, &qdrantRefusal{400, p.ID + " is not a valid point ID"}
 		}
 		if p.Vector.Dense != nil && len(p.Vector.Dense) != c.size {
-			return nil, &refusal{400, fmt.Sprintf("Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(p.Vector.Dense))}
+			return nil, &qdrantRefusal{400, fmt.Sprintf("Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(p.Vector.Dense))}
 		}
 		point := &fakePoint{payload: p.Payload, dense: unit(p.Vector.Dense)}
 		if p.Vector.Words != nil {
@@ -261,7 +261,7 @@ func unit(v []float32) []float32 {
 	return out
 }
 
-func (c *fakeCollection) remove(body []byte) (any, *refusal) {
+func (c *fakeCollection) remove(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Points []string `json:"points"`
 	}
@@ -297,7 +297,7 @@ func (p *fakePoint) show(id string, fields fakeInclude, dense bool) map[string]a
 	return out
 }
 
-func (c *fakeCollection) retrieve(body []byte) (any, *refusal) {
+func (c *fakeCollection) retrieve(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		IDs     []string    `json:"ids"`
 		Payload fakeInclude `json:"with_payload"`
@@ -324,7 +324,7 @@ func (c *fakeCollection) ids() []string {
 	return ids
 }
 
-func (c *fakeCollection) scroll(body []byte) (any, *refusal) {
+func (c *fakeCollection) scroll(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Filter  fakeFilter  `json:"filter"`
 		Limit   int         `json:"limit"`
@@ -392,7 +392,7 @@ func (f fakeFilter) passes(p *fakePoint) bool {
 }
 
 // facet counts the values of a keyword, which must be indexed.
-func (c *fakeCollection) facet(body []byte) (any, *refusal) {
+func (c *fakeCollection) facet(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Key    string     `json:"key"`
 		Limit  int        `json:"limit"`
@@ -402,7 +402,7 @@ func (c *fakeCollection) facet(body []byte) (any, *refusal) {
 		return nil, no
 	}
 	if c.indexes[req.Key] != "keyword" {
-		return nil, &refusal{400, "No appropriate index for faceting: `" + req.Key + "`"}
+		return nil, &qdrantRefusal{400, "No appropriate index for faceting: `" + req.Key + "`"}
 	}
 	counts := map[string]int{}
 	for _, id := range c.ids() {
@@ -430,7 +430,7 @@ type fakeSearch struct {
 	Threshold *float64        `json:"score_threshold"`
 }
 
-func (c *fakeCollection) query(body []byte) (any, *refusal) {
+func (c *fakeCollection) query(body []byte) (any, *qdrantRefusal) {
 	var req struct {
 		Searches []fakeSearch `json:"searches"`
 	}
@@ -448,14 +448,14 @@ func (c *fakeCollection) query(body []byte) (any, *refusal) {
 	return answers, nil
 }
 
-func (c *fakeCollection) search(search *fakeSearch) (any, *refusal) {
+func (c *fakeCollection) search(search *fakeSearch) (any, *qdrantRefusal) {
 	score, no := c.scorer(search)
 	if no != nil {
 		return nil, no
 	}
 	for _, condition := range search.Filter.Must {
 		if c.indexes[condition.Key] == "" {
-			return nil, &refusal{400, "Index required but not found for \"" + condition.Key + "\""} // as in strict mode
+			return nil, &qdrantRefusal{400, "Index required but not found for \"" + condition.Key + "\""} // as in strict mode
 		}
 	}
 	type scored struct {
@@ -483,14 +483,14 @@ func (c *fakeCollection) search(search *fakeSearch) (any, *refusal) {
 	return points, nil
 }
 
-func (c *fakeCollection) scorer(search *fakeSearch) (func(*fakePoint) (float64, bool), *refusal) {
+func (c *fakeCollection) scorer(search *fakeSearch) (func(*fakePoint) (float64, bool), *qdrantRefusal) {
 	if search.Using == "dense" && c.size > 0 {
 		var v []float32
 		if no := strict(search.Query, &v); no != nil {
 			return nil, no
 		}
 		if len(v) != c.size {
-			return nil, &refusal{400, fmt.Sprintf("Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(v))}
+			return nil, &qdrantRefusal{400, fmt.Sprintf("Wrong input: Vector dimension error: expected dim: %d, got %d", c.size, len(v))}
 		}
 		v = unit(v)
 		return func(p *fakePoint) (float64, bool) {
@@ -502,7 +502,7 @@ func (c *fakeCollection) scorer(search *fakeSearch) (func(*fakePoint) (float64, 
 		}, nil
 	}
 	if search.Using != "words" {
-		return nil, &refusal{400, "Wrong input: Not existing vector name error: " + search.Using}
+		return nil, &qdrantRefusal{400, "Wrong input: Not existing vector name error: " + search.Using}
 	}
 	var query fakeSparse
 	if no := strict(search.Query, &query); no != nil {

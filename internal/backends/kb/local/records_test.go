@@ -1,4 +1,4 @@
-package kbtest
+package local_test
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// syllables make the words of Records.
+// syllables make the words of makeRecords.
 var syllables = strings.Fields("ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko la le li lo lu ma me mi mo mu " +
 	"na ne ni no pa pe po ra re ri ro ru sa se si so ta te ti to va ve vi vo wa we zo")
 
-// Word returns the nth word of Records. Words with a lower n are more frequent.
-func Word(n int) string {
+// makeWord returns the nth word of makeRecords. Words with a lower n are more frequent.
+func makeWord(n int) string {
 	var b strings.Builder
 	for n += len(syllables); n > 0; n /= len(syllables) {
 		b.WriteString(syllables[n%len(syllables)])
@@ -31,14 +31,14 @@ func zipf(r *rand.Rand) int { return int(math.Pow(words, r.Float64())) - 1 }
 func sentence(r *rand.Rand, n int) string {
 	all := make([]string, n)
 	for i := range all {
-		all[i] = Word(zipf(r))
+		all[i] = makeWord(zipf(r))
 	}
 	return strings.Join(all, " ")
 }
 
-// Records makes n records, the same in each call, with about 80 words of text, a title of four, three of forty tags,
+// makeRecords makes n records, the same in each call, with about 80 words of text, a title of four, three of forty tags,
 // and dates in three years. They have no meaning, so they are for measurements of time and memory.
-func Records(n int) []kb.Record {
+func makeRecords(n int) []kb.Record {
 	r := rand.New(rand.NewPCG(1, 2))
 	records := make([]kb.Record, n)
 	types, namespaces := kb.Types(), kb.Namespaces()
@@ -57,8 +57,8 @@ func Records(n int) []kb.Record {
 	return records
 }
 
-// Queries makes n queries of two to four words of Records.
-func Queries(n int) []string {
+// makeQueries makes n queries of two to four words of makeRecords.
+func makeQueries(n int) []string {
 	r := rand.New(rand.NewPCG(3, 4))
 	queries := make([]string, n)
 	for i := range queries {

@@ -1,4 +1,4 @@
-package kbtest
+package kb_test
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// Setup makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the
+// opener makes an empty index with the embedder, which may be nil. It closes and empties the index at the end of the
 // test.
-type Setup func(t *testing.T, embedder kb.Embedder) kb.Index
+type opener func(t *testing.T, embedder kb.Embedder) kb.Index
 
-// Suite tests an index against the contract of kb.Index.
-func Suite(t *testing.T, setup Setup) {
+// conforms tests an index against the contract of kb.Index.
+func conforms(t *testing.T, setup opener) {
 	t.Helper()
 	tests := []struct {
 		name string
-		run  func(*testing.T, Setup)
+		run  func(*testing.T, opener)
 	}{
 		{"nothing is found in an empty index", testEmpty},
 		{"a record comes back as it went in", testRoundTrip},
@@ -76,7 +76,7 @@ func apply(t *testing.T, x kb.Index, b kb.Batch) {
 	}
 }
 
-func filled(t *testing.T, setup Setup, embedder kb.Embedder, records ...kb.Record) kb.Index {
+func filled(t *testing.T, setup opener, embedder kb.Embedder, records ...kb.Record) kb.Index {
 	t.Helper()
 	x := setup(t, embedder)
 	apply(t, x, kb.Batch{Upsert: records})
@@ -107,8 +107,8 @@ func want(t *testing.T, what string, got, want any) {
 	}
 }
 
-func testEmpty(t *testing.T, setup Setup) {
-	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
+func testEmpty(t *testing.T, setup opener) {
+	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		x := setup(t, embedder)
 		want(t, "hits", ids(search(t, x, kb.Query{Text: "anything"})), []string{})
 		found, missing, err := x.Get(t.Context(), []string{"doc:a"})
@@ -125,7 +125,7 @@ func testEmpty(t *testing.T, setup Setup) {
 	}
 }
 
-func testRoundTrip(t *testing.T, setup Setup) {
+func testRoundTrip(t *testing.T, setup opener) {
 	full := kb.Record{
 		ID: "project:harbour_film", Namespace: kb.NamespacePersonal, Title: "Harbour — «at six» 🚢", Text: "# Head\n\nLine *one*.\n\n- two",
 		Tags: []string{"Film", "motion"}, URL: "https://example.org/a?b=c#d", SourceType: "hand book",
@@ -133,7 +133,7 @@ func testRoundTrip(t *testing.T, setup Setup) {
 		Metadata:    map[string]any{"n": "x", "list": []any{"a", true, nil}, "deep": map[string]any{"k": "v"}},
 	}
 	full.Normalize()
-	x := filled(t, setup, &Embedder{}, full)
+	x := filled(t, setup, &fakeEmbedder{}, full)
 	found, _, err := x.Get(t.Context(), []string{full.ID})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func testRoundTrip(t *testing.T, setup Setup) {
 	}
 }
 
-func testGet(t *testing.T, setup Setup) {
+func testGet(t *testing.T, setup opener) {
 	x := filled(t, setup, nil, record("doc:a", "A", ""), record("doc:b", "B", ""))
 	found, missing, err := x.Get(t.Context(), []string{"doc:b", "doc:x", "doc:a", "doc:b", "not an id", "doc:x"})
 	if err != nil {
@@ -159,7 +159,7 @@ func testGet(t *testing.T, setup Setup) {
 	want(t, "missing", missing, []string{"doc:x", "not an id"})
 }
 
-func testBadRecord(t *testing.T, setup Setup) {
+func testBadRecord(t *testing.T, setup opener) {
 	x := filled(t, setup, nil, record("doc:a", "Old title", ""))
 	err := x.Apply(t.Context(), kb.Batch{Upsert: []kb.Record{record("doc:a", "New title", ""), record("doc:b", "", "")},
 		Delete: []string{"doc:a"}})
@@ -169,7 +169,7 @@ func testBadRecord(t *testing.T, setup Setup) {
 	want(t, "hits", ids(search(t, x, kb.Query{Text: "title"})), []string{"doc:a"})
 }
 
-func testBadQuery(t *testing.T, setup Setup) {
+func testBadQuery(t *testing.T, setup opener) {
 	x := setup(t, nil)
 	bad := []kb.Query{
 		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}},
@@ -188,7 +188,7 @@ func testBadQuery(t *testing.T, setup Setup) {
 	}
 }
 
-func testFilters(t *testing.T, setup Setup) {
+func testFilters(t *testing.T, setup opener) {
 	in := func(ns kb.Namespace, d int, tags ...string) func(*kb.Record) {
 		return func(r *kb.Record) { r.Namespace, r.LastUpdated, r.Tags = ns, day(d), tags }
 	}
@@ -234,7 +234,7 @@ func testFilters(t *testing.T, setup Setup) {
 		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"big"},
 			From: day(1), To: day(1)}, []string{"doc:a"}},
 	}
-	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
+	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		x := filled(t, setup, embedder, records...)
 		for _, test := range tests {
 			test.query.Text = "boat"
@@ -248,7 +248,7 @@ func testFilters(t *testing.T, setup Setup) {
 	}
 }
 
-func testNames(t *testing.T, setup Setup) {
+func testNames(t *testing.T, setup opener) {
 	in := func(ns kb.Namespace, authors []string, categories ...string) func(*kb.Record) {
 		return func(r *kb.Record) { r.Namespace, r.Authors, r.Categories = ns, authors, categories }
 	}
@@ -282,13 +282,13 @@ func testNames(t *testing.T, setup Setup) {
 	want(t, "after a change", names(x, kb.NamespaceStudio), kb.Names{People: []kb.Person{ada}})
 }
 
-func testScores(t *testing.T, setup Setup) {
+func testScores(t *testing.T, setup opener) {
 	var records []kb.Record
 	for i := range 30 {
 		records = append(records, record(fmt.Sprintf("doc:d%02d", i), "Ship",
 			fmt.Sprintf("A ship with %d masts and a harbour for %d.", i%5, i%3)))
 	}
-	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
+	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		x := filled(t, setup, embedder, records...)
 		results := search(t, x, kb.Query{Text: "ship with 3 masts in a harbour", Limit: 25})
 		if len(results.Hits) != 25 || results.Hybrid != (embedder != nil) || results.Degraded || results.Took <= 0 {
@@ -324,14 +324,14 @@ func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
 	}
 }
 
-func testWholeTitle(t *testing.T, setup Setup) {
+func testWholeTitle(t *testing.T, setup opener) {
 	records := []kb.Record{
 		record("person:ada", "Ada Lindqvist", "Founder."),
 		record("project:talk", "Talk", "Ada Lindqvist talks. Ada Lindqvist. Ada, Ada, Lindqvist. Who is Ada Lindqvist? Who?"),
 		record("person:ada_b", "Ada Brandt", "She knows Ada Lindqvist."),
 		record("doc:lindqvist", "Lindqvist archive", "Papers of Ada."),
 	}
-	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
+	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 		x := filled(t, setup, embedder, records...)
 		for _, q := range []string{"Ada Lindqvist", "ada lindqvist", "Who is Ada Lindqvist?", "phone number of ada lindqvist please"} {
 			if got := ids(search(t, x, kb.Query{Text: q})); len(got) == 0 || got[0] != "person:ada" {
@@ -341,7 +341,7 @@ func testWholeTitle(t *testing.T, setup Setup) {
 	}
 }
 
-func testAccents(t *testing.T, setup Setup) {
+func testAccents(t *testing.T, setup opener) {
 	x := filled(t, setup, nil,
 		record("person:nunez", "Joaquín Núñez", "Leads the warehouse."),
 		record("person:gruen", "Jörg Grünwald", "Er prüft die Rechnungen."),
@@ -361,7 +361,7 @@ func testAccents(t *testing.T, setup Setup) {
 	}
 }
 
-func testEndings(t *testing.T, setup Setup) {
+func testEndings(t *testing.T, setup opener) {
 	x := filled(t, setup, nil,
 		record("doc:en", "Returns", "The customers are returning parcels to the warehouse."),
 		record("doc:de", "Mahnungen", "Die Kunden bekommen nach zwei Wochen eine Mahnung und dann keine Häuser mehr."),
@@ -378,7 +378,7 @@ func testEndings(t *testing.T, setup Setup) {
 	}
 }
 
-func testAlternatives(t *testing.T, setup Setup) {
+func testAlternatives(t *testing.T, setup opener) {
 	x := filled(t, setup, nil, record("doc:leave", "Parental leave", "Sixteen weeks."), record("doc:baby", "Baby blanket", "Wool."))
 	want(t, "without", ids(search(t, x, kb.Query{Text: "time off for a father"})), []string{})
 	got := search(t, x, kb.Query{Text: "time off for a father", Alternatives: []string{"parental leave", "paternity"}})
@@ -397,8 +397,8 @@ func testAlternatives(t *testing.T, setup Setup) {
 }
 
 // testDegraded is for an index with an embedder whose records have no vectors yet.
-func testDegraded(t *testing.T, setup Setup) {
-	x := setup(t, &Embedder{})
+func testDegraded(t *testing.T, setup opener) {
+	x := setup(t, &fakeEmbedder{})
 	a := record("doc:a", "Anchor", "Iron.")
 	apply(t, x, kb.Batch{Upsert: []kb.Record{a}, WordsOnly: true})
 	if got := search(t, x, kb.Query{Text: "anchor"}); got.Hybrid || !got.Degraded || len(got.Hits) != 1 {
@@ -413,7 +413,7 @@ func testDegraded(t *testing.T, setup Setup) {
 	}
 }
 
-func testLimit(t *testing.T, setup Setup) {
+func testLimit(t *testing.T, setup opener) {
 	var records []kb.Record
 	for i := range 60 {
 		records = append(records, record(fmt.Sprintf("doc:d%02d", i), "Buoy", "A buoy."))
@@ -432,8 +432,8 @@ func testLimit(t *testing.T, setup Setup) {
 	}
 }
 
-func testUpdate(t *testing.T, setup Setup) {
-	x := filled(t, setup, &Embedder{}, record("doc:a", "Anchor", "Iron."), record("doc:b", "Rope", "Hemp."))
+func testUpdate(t *testing.T, setup opener) {
+	x := filled(t, setup, &fakeEmbedder{}, record("doc:a", "Anchor", "Iron."), record("doc:b", "Rope", "Hemp."))
 	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Lantern", "Glass.")}})
 	results := search(t, x, kb.Query{Text: "anchor iron"})
 	for _, h := range results.Hits {
@@ -450,8 +450,8 @@ func testUpdate(t *testing.T, setup Setup) {
 	}
 }
 
-func testDelete(t *testing.T, setup Setup) {
-	x := filled(t, setup, &Embedder{}, record("doc:a", "Anchor", ""), record("doc:b", "Anchor", ""), record("doc:c", "Anchor", ""))
+func testDelete(t *testing.T, setup opener) {
+	x := filled(t, setup, &fakeEmbedder{}, record("doc:a", "Anchor", ""), record("doc:b", "Anchor", ""), record("doc:c", "Anchor", ""))
 	apply(t, x, kb.Batch{Delete: []string{"doc:a", "doc:b", "doc:x"}, Upsert: []kb.Record{record("doc:b", "Anchor", "new")}})
 	want(t, "hits", ids(search(t, x, kb.Query{Text: "anchor"})), []string{"doc:b", "doc:c"})
 	_, missing, err := x.Get(t.Context(), []string{"doc:a", "doc:b"})
@@ -470,12 +470,12 @@ func held(t *testing.T, x kb.Index) map[string]kb.Held {
 	return h
 }
 
-func testHeld(t *testing.T, setup Setup) {
+func testHeld(t *testing.T, setup opener) {
 	a := record("doc:a", "Anchor", "")
 	x := filled(t, setup, nil, a)
 	want(t, "held without an embedder", held(t, x), map[string]kb.Held{"doc:a": {Hash: a.Hash(), Complete: true}})
 
-	x = setup(t, &Embedder{})
+	x = setup(t, &fakeEmbedder{})
 	apply(t, x, kb.Batch{Upsert: []kb.Record{a}, WordsOnly: true})
 	want(t, "held after words alone", held(t, x), map[string]kb.Held{"doc:a": {Hash: a.Hash()}})
 	want(t, "hits by words", ids(search(t, x, kb.Query{Text: "anchor"})), []string{"doc:a"})
@@ -483,8 +483,8 @@ func testHeld(t *testing.T, setup Setup) {
 	want(t, "held with a vector", held(t, x), map[string]kb.Held{"doc:a": {Hash: a.Hash(), Complete: true}})
 }
 
-func testHybrid(t *testing.T, setup Setup) {
-	x := filled(t, setup, &Embedder{}, record("doc:bill", "Invoices", "Sent monthly."), record("doc:boat", "Boats", "They float."))
+func testHybrid(t *testing.T, setup opener) {
+	x := filled(t, setup, &fakeEmbedder{}, record("doc:bill", "Invoices", "Sent monthly."), record("doc:boat", "Boats", "They float."))
 	results := search(t, x, kb.Query{Text: "bill"}) // a synonym for the tests' embedder, which no record contains
 	if len(results.Hits) == 0 || results.Hits[0].Record.ID != "doc:bill" || results.Hits[0].Vector <= 0 || results.Hits[0].BM25 != 0 {
 		t.Errorf("found %+v", results.Hits)
@@ -494,8 +494,8 @@ func testHybrid(t *testing.T, setup Setup) {
 	}
 }
 
-func testSameText(t *testing.T, setup Setup) {
-	embedder := &Embedder{}
+func testSameText(t *testing.T, setup opener) {
+	embedder := &fakeEmbedder{}
 	x := filled(t, setup, embedder, record("doc:a", "Anchor", "Iron."))
 	before := embedder.Embedded()
 	apply(t, x, kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "Iron.",
@@ -512,10 +512,10 @@ func testSameText(t *testing.T, setup Setup) {
 	}
 }
 
-func testEmbedderFails(t *testing.T, setup Setup) {
-	embedder := &Embedder{}
+func testEmbedderFails(t *testing.T, setup opener) {
+	embedder := &fakeEmbedder{}
 	x := setup(t, embedder)
-	embedder.Fail(ErrEmbedder)
+	embedder.Fail(errEmbedder)
 	a, b := record("doc:a", "Anchor", ""), record("doc:b", "Boat", "")
 	apply(t, x, kb.Batch{Upsert: []kb.Record{a}})
 	if h := held(t, x)["doc:a"]; h.Complete {
@@ -527,7 +527,7 @@ func testEmbedderFails(t *testing.T, setup Setup) {
 	if h := held(t, x); !h["doc:a"].Complete || !h["doc:b"].Complete {
 		t.Errorf("held %+v after the embedder is back", h)
 	}
-	embedder.Fail(ErrEmbedder)
+	embedder.Fail(errEmbedder)
 	for range 2 {
 		results := search(t, x, kb.Query{Text: "anchor"})
 		want(t, "hits when the query cannot be embedded", ids(results), []string{"doc:a"})
@@ -537,7 +537,7 @@ func testEmbedderFails(t *testing.T, setup Setup) {
 	}
 }
 
-func testSnippet(t *testing.T, setup Setup) {
+func testSnippet(t *testing.T, setup opener) {
 	long := ""
 	for i := range 100 {
 		long += fmt.Sprintf("Sentence %d is about nothing at all. ", i)
@@ -552,8 +552,8 @@ func testSnippet(t *testing.T, setup Setup) {
 	}
 }
 
-func testConcurrent(t *testing.T, setup Setup) {
-	x := filled(t, setup, &Embedder{}, record("doc:fixed", "Fixed anchor", ""))
+func testConcurrent(t *testing.T, setup opener) {
+	x := filled(t, setup, &fakeEmbedder{}, record("doc:fixed", "Fixed anchor", ""))
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
@@ -578,8 +578,8 @@ func testConcurrent(t *testing.T, setup Setup) {
 	}
 }
 
-func testCancelled(t *testing.T, setup Setup) {
-	x := filled(t, setup, &Embedder{}, record("doc:a", "Anchor", ""))
+func testCancelled(t *testing.T, setup opener) {
+	x := filled(t, setup, &fakeEmbedder{}, record("doc:a", "Anchor", ""))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := x.Search(ctx, kb.Query{Text: "anchor"}); !errors.Is(err, context.Canceled) {
@@ -593,7 +593,7 @@ func testCancelled(t *testing.T, setup Setup) {
 	}
 }
 
-func testClosed(t *testing.T, setup Setup) {
+func testClosed(t *testing.T, setup opener) {
 	x := filled(t, setup, nil, record("doc:a", "Anchor", ""))
 	for range 2 {
 		if err := x.Close(); err != nil {

@@ -1,4 +1,4 @@
-package qdrant_test
+package kb_test
 
 import (
 	"context"
@@ -10,18 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"voicegw/internal/backends/kb"
-	"voicegw/internal/backends/kb/kbtest"
-	"voicegw/internal/backends/kb/local"
 	"voicegw/internal/backends/kb/qdrant"
-	"voicegw/internal/backends/kb/source"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func open(t *testing.T, o qdrant.Options) *qdrant.Index {
+func openQdrant(t *testing.T, o qdrant.Options) *qdrant.Index {
 	t.Helper()
 	x, err := qdrant.Open(t.Context(), o)
 	if err != nil {
@@ -35,38 +28,38 @@ func open(t *testing.T, o qdrant.Options) *qdrant.Index {
 	return x
 }
 
-func TestSuiteWithTheFake(t *testing.T) {
-	kbtest.Suite(t, func(t *testing.T, embedder kb.Embedder) kb.Index {
-		return open(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})
+func TestQdrantConforms(t *testing.T) {
+	conforms(t, func(t *testing.T, embedder kb.Embedder) kb.Index {
+		return openQdrant(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})
 	})
 }
 
-// TestSuiteWithAServer runs when QDRANT_URL names a real server (and QDRANT_API_KEY its
+// TestQdrantServerConforms runs when QDRANT_URL names a real server (and QDRANT_API_KEY its
 // key, if it wants one); it makes collections named voicegw_test_… and deletes them.
-func TestSuiteWithAServer(t *testing.T) {
+func TestQdrantServerConforms(t *testing.T) {
 	url := os.Getenv("QDRANT_URL")
 	if url == "" {
 		t.Skip("QDRANT_URL is not set")
 	}
 	key := os.Getenv("QDRANT_API_KEY")
 	setup := server(url, key)
-	kbtest.Suite(t, setup)
+	conforms(t, setup)
 	t.Run("relevance", func(t *testing.T) {
-		for _, embedder := range []kb.Embedder{nil, &kbtest.Embedder{}} {
+		for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
 			x := setup(t, embedder)
-			r := relevance(t, x)
+			r := measure(t, demo(t, x))
 			t.Logf("embedder %v: recall@3 %.3f, MRR %.3f", embedder != nil, r.RecallAt3, r.MRR)
 		}
 	})
 }
 
-func server(url, key string) kbtest.Setup {
+func server(url, key string) opener {
 	n := 0
 	return func(t *testing.T, embedder kb.Embedder) kb.Index {
 		t.Helper()
 		n++
 		name := fmt.Sprintf("voicegw_test_%d_%d", time.Now().UnixNano(), n)
-		x := open(t, qdrant.Options{URL: url, APIKey: key, Collection: name, Embedder: embedder})
+		x := openQdrant(t, qdrant.Options{URL: url, APIKey: key, Collection: name, Embedder: embedder})
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
@@ -90,27 +83,11 @@ func server(url, key string) kbtest.Setup {
 	}
 }
 
-func relevance(t *testing.T, x kb.Index) kbtest.Relevance {
-	t.Helper()
-	records, _ := source.Load(source.Demo())
-	if err := x.Apply(t.Context(), kb.Batch{Upsert: records}); err != nil {
-		t.Fatal(err)
-	}
-	return kbtest.Measure(t, x)
-}
-
 // Both indexes rank alike: neither answers the judged set much better.
 func TestRelevanceIsThatOfTheLocalIndex(t *testing.T) {
-	for _, embedder := range []kb.Embedder{nil, &kbtest.Embedder{}} {
-		here, err := local.Open(local.Options{Embedder: embedder})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := relevance(t, here)
-		if err := here.Close(); err != nil {
-			t.Error(err)
-		}
-		got := relevance(t, open(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder}))
+	for _, embedder := range []kb.Embedder{nil, &fakeEmbedder{}} {
+		want := measure(t, demo(t, openLocal(t, embedder)))
+		got := measure(t, demo(t, openQdrant(t, qdrant.Options{URL: newFake(t).URL, Embedder: embedder})))
 		t.Logf("with an embedder %v: recall@3 %.3f and MRR %.3f; local %.3f and %.3f", embedder != nil, got.RecallAt3, got.MRR, want.RecallAt3, want.MRR)
 		if got.RecallAt3 < want.RecallAt3-0.04 || got.MRR < want.MRR-0.04 {
 			t.Errorf("recall@3 %.3f and MRR %.3f are worse than %.3f and %.3f of the local index", got.RecallAt3, got.MRR, want.RecallAt3, want.MRR)
@@ -122,7 +99,7 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 	f := newFake(t)
 	f.key = "secret"
 	with := func(change func(*qdrant.Options)) (*qdrant.Index, error) {
-		o := qdrant.Options{URL: f.URL + "/", APIKey: "secret", Collection: "a b", Embedder: &kbtest.Embedder{}}
+		o := qdrant.Options{URL: f.URL + "/", APIKey: "secret", Collection: "a b", Embedder: &fakeEmbedder{}}
 		if change != nil {
 			change(&o)
 		}
@@ -157,9 +134,9 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Status != http.StatusForbidden || strings.Contains(err.Error(), "wrong-key") {
 		t.Errorf("a wrong key: %v", err)
 	}
-	failing := &kbtest.Embedder{}
-	failing.Fail(kbtest.ErrEmbedder)
-	if _, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "new", failing }); !errors.Is(err, kbtest.ErrEmbedder) {
+	failing := &fakeEmbedder{}
+	failing.Fail(errEmbedder)
+	if _, err := with(func(o *qdrant.Options) { o.Collection, o.Embedder = "new", failing }); !errors.Is(err, errEmbedder) {
 		t.Errorf("an embedder that cannot say how long its vectors are: %v", err)
 	}
 	for _, url := range []string{"", "localhost:6333", "ftp://host", "http://"} {
@@ -171,7 +148,7 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 
 func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 	f := newFake(t)
-	x := open(t, qdrant.Options{URL: f.URL})
+	x := openQdrant(t, qdrant.Options{URL: f.URL})
 	stumbles := 2
 	f.mu.Lock()
 	f.disturb = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -182,8 +159,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 		return true
 	}
 	f.mu.Unlock()
-	records, _ := source.Load(source.Demo())
-	if err := x.Apply(t.Context(), kb.Batch{Upsert: records[:1]}); err != nil {
+	if err := x.Apply(t.Context(), kb.Batch{Upsert: []kb.Record{record("doc:a", "Anchor", "")}}); err != nil {
 		t.Error(err)
 	}
 	f.mu.Lock()
@@ -206,8 +182,11 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 
 func TestManyRecordsGoInPartsAndAreAllHeld(t *testing.T) {
 	f := newFake(t)
-	x := open(t, qdrant.Options{URL: f.URL})
-	records := kbtest.Records(2500)
+	x := openQdrant(t, qdrant.Options{URL: f.URL})
+	var records []kb.Record
+	for i := range 2500 {
+		records = append(records, record(fmt.Sprintf("doc:r%d", i), "Anchor", fmt.Sprintf("Number %d.", i)))
+	}
 	if err := x.Apply(t.Context(), kb.Batch{Upsert: records}); err != nil {
 		t.Fatal(err)
 	}
@@ -238,9 +217,9 @@ func TestManyRecordsGoInPartsAndAreAllHeld(t *testing.T) {
 	}
 }
 
-func TestCloseWaitsForASearch(t *testing.T) {
+func TestCloseWaitsForASearchOfTheServer(t *testing.T) {
 	f := newFake(t)
-	x := open(t, qdrant.Options{URL: f.URL})
+	x := openQdrant(t, qdrant.Options{URL: f.URL})
 	begun, let := make(chan struct{}), make(chan struct{})
 	f.mu.Lock()
 	f.disturb = func(http.ResponseWriter, *http.Request) bool {
