@@ -1,3 +1,9 @@
+// Package contacts finds contact data in a text: e-mail addresses, phone numbers, web addresses, and persons with their
+// titles and positions.
+//
+// The same text always gives the same result. The package checks only the form: an address may have no mailbox, and a
+// number may be unassigned. In doubt, it finds no contact: a phone number must be valid in its country's numbering plan
+// (nyaruka/phonenumbers, from Google's libphonenumber), and the text around it must not indicate orders, days or money.
 package contacts
 
 import (
@@ -112,22 +118,27 @@ func (x *Extractor) Extract(text, region string) Contacts {
 	phones, needsRegion := phones(p, region)
 	persons := persons(p)
 
-	at := newPlaces(text)
+	runes, n := make([]int, len(text)+1), 0 // the character offset of each byte that begins one
+	for i := range text {
+		runes[i], n = n, n+1
+	}
+	runes[len(text)] = n
+	span := func(start, end int) Span { return Span{runes[start], runes[end]} }
 	found := Contacts{Emails: []Email{}, Phones: []Phone{}, URLs: []URL{}, Persons: []Person{}, NeedsRegion: needsRegion}
 	found.Emails = once(found.Emails, emails, func(e hit[Email]) (string, Email) {
-		e.value.Text, e.value.Span = text[e.start:e.end], at.span(e.start, e.end)
+		e.value.Text, e.value.Span = text[e.start:e.end], span(e.start, e.end)
 		return strings.ToLower(e.value.Address), e.value
 	})
 	found.Phones = once(found.Phones, phones, func(e hit[Phone]) (string, Phone) {
-		e.value.Text, e.value.Span = text[e.start:e.end], at.span(e.start, e.end)
+		e.value.Text, e.value.Span = text[e.start:e.end], span(e.start, e.end)
 		return e.value.E164 + "x" + e.value.Extension, e.value
 	})
 	found.URLs = once(found.URLs, web, func(e hit[URL]) (string, URL) {
-		e.value.Text, e.value.Span = text[e.start:e.end], at.span(e.start, e.end)
+		e.value.Text, e.value.Span = text[e.start:e.end], span(e.start, e.end)
 		return e.value.URL, e.value
 	})
 	found.Persons = once(found.Persons, persons, func(e hit[Person]) (string, Person) {
-		e.value.Span = at.span(e.start, e.end)
+		e.value.Span = span(e.start, e.end)
 		return e.value.Name + "\x00" + e.value.Title + "\x00" + e.value.Position, e.value
 	})
 	return found
@@ -185,21 +196,3 @@ func (p *page) after(at int) rune {
 	}
 	return r
 }
-
-// places converts byte offsets to character offsets.
-type places struct{ runes []int32 }
-
-func newPlaces(text string) places {
-	runes := make([]int32, len(text)+1)
-	n := int32(0)
-	for i := range len(text) {
-		runes[i] = n
-		if i+1 == len(text) || utf8.RuneStart(text[i+1]) {
-			n++
-		}
-	}
-	runes[len(text)] = n
-	return places{runes}
-}
-
-func (p places) span(start, end int) Span { return Span{int(p.runes[start]), int(p.runes[end])} }

@@ -114,11 +114,10 @@ func (x *Extractor) quotedEmails(p *page) []hit[Email] {
 // wordBefore reports whether a quotation mark ends a quotation.
 func wordBefore(p *page, at int) bool {
 	r := p.before(at)
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`.!?"\`, r) && r != 0
+	return inWord(r) || r != 0 && strings.ContainsRune(`.!?"\`, r)
 }
 
-// forges are hosts where git@ is a login, not a mailbox.
-var forges = set("github.com gitlab.com bitbucket.org codeberg.org git.sr.ht ssh.dev.azure.com gitea.com")
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // remoteEnd returns the end of a remote (git, scp, rsync, ssh) whose beginning looks like an address; 0 for an address.
 func remoteEnd(p *page, start, end int) int {
@@ -129,8 +128,9 @@ func remoteEnd(p *page, start, end int) int {
 	if m := remotePath.FindString(p.text[end:]); strings.Trim(m, ":.!?") != "" {
 		return end + len(m)
 	}
+	// At these hosts git@ is a login, not a mailbox.
 	local, host, _ := strings.Cut(text, "@")
-	if local == "git" && forges[strings.ToLower(host)] {
+	if local == "git" && lists["forges"][strings.ToLower(host)] {
 		return end
 	}
 	return 0
@@ -155,11 +155,10 @@ func spelled(before, words string) bool {
 // email reads the address in a part of the text. Characters around the address may be part of something else.
 func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 	no := hit[Email]{}
-	raw := p.text[start:end]
-	if before := p.before(start); before == '@' {
+	if p.before(start) == '@' {
 		return no, false
 	}
-	plain := dotSign.ReplaceAllString(atSign.ReplaceAllString(raw, "@"), ".")
+	plain := dotSign.ReplaceAllString(atSign.ReplaceAllString(p.text[start:end], "@"), ".")
 	local, domain, ok := strings.Cut(plain, "@")
 	if !ok || strings.ContainsAny(domain, "@ \t") || strings.ContainsAny(local, " \t") {
 		return no, false
@@ -171,19 +170,11 @@ func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 		return no, false
 	}
 	ascii, err := idna.Lookup.ToASCII(domain)
-	if err != nil || len(ascii) > maxDomain {
-		return no, false
-	}
 	start, end = start+skip, end-cut
-	if after := p.after(end); cut == 0 && (after == '@' || after == '_' || after == '-' && wordFollows(p, end+1)) {
+	if after := p.after(end); err != nil || len(ascii) > maxDomain || cut == 0 && (after == '@' || after == '_' || after == '-' && inWord(p.after(end+1))) {
 		return no, false
 	}
 	return hit[Email]{start, end, Email{Address: local + "@" + ascii}}, true
-}
-
-func wordFollows(p *page, at int) bool {
-	r := p.after(at)
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
 // localSkip returns the length of the beginning of local that does not belong to the address.

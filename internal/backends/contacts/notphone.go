@@ -2,13 +2,14 @@ package contacts
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// This file recognises numbers that only look like phone numbers, by their form, then by the word before them.
+// This file recognises numbers that only look like phone numbers.
 
 var (
 	// DE89 3704 0044 0532 0130 00 (ISO 13616), even with wrong check digits.
@@ -44,11 +45,10 @@ func alone(p *page, start, end int) bool {
 }
 
 var (
-	decimal   = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
-	thousands = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}$`)
-	octets    = regexp.MustCompile(`^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$`)
-	compact   = regexp.MustCompile(`^(?:19|20)[0-9]{6}$`)
-	numbered  = regexp.MustCompile(`^(?:[0-9]+\.)+[0-9]+$`)
+	// A decimal number, one with thousands, or an IP address.
+	dotted   = regexp.MustCompile(`^(?:[0-9]+\.[0-9]+|[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}|(?:[0-9]{1,3}\.){3}[0-9]{1,3})$`)
+	compact  = regexp.MustCompile(`^(?:19|20)[0-9]{6}$`)
+	numbered = regexp.MustCompile(`^(?:[0-9]+\.)+[0-9]+$`)
 )
 
 // isPhonePlace reports whether a number can be a phone number by its form and surroundings.
@@ -68,7 +68,7 @@ func isPhonePlace(p *page, start, end int) bool {
 		return false
 	}
 	switch {
-	case decimal.MatchString(raw), thousands.MatchString(raw), octets.MatchString(raw):
+	case dotted.MatchString(raw):
 		return false
 	case compact.MatchString(raw):
 		_, err := time.Parse("20060102", raw)
@@ -89,7 +89,7 @@ func glued(p *page, end int) bool {
 	case r == 'x' || r == 'X':
 		_, n := extension(p, end)
 		return n == 0
-	case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("_@=%€$£", r) && r != 0:
+	case inWord(r), r != 0 && strings.ContainsRune("_@=%€$£", r):
 		return true
 	case r == ',' || r == ':' || r == '.' || r == '-' || r == '/':
 		next := p.after(end + 1)
@@ -100,13 +100,7 @@ func glued(p *page, end int) bool {
 }
 
 // shortTail reports whether s begins with at most two digits, as cents do.
-func shortTail(s string) bool {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n <= 2
-}
+func shortTail(s string) bool { return len(s)-len(strings.TrimLeft(s, "0123456789")) <= 2 }
 
 // freeBefore reports whether the text directly before a number does not belong to it.
 func freeBefore(p *page, start int) bool {
@@ -114,7 +108,7 @@ func freeBefore(p *page, start int) bool {
 	switch {
 	case r == 0:
 		return true
-	case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("_#$€£¥@=%\\&§+", r):
+	case inWord(r), strings.ContainsRune("_#$€£¥@=%\\&§+", r):
 		return false
 	case strings.ContainsRune(".-/–,:", r):
 		_, n := utf8.DecodeLastRuneInString(p.text[:start])
@@ -140,12 +134,7 @@ const (
 // cueWindow is the number of bytes before a number that can contain a cue.
 const cueWindow = 32
 
-var (
-	word = regexp.MustCompile(`[\p{L}\p{M}]+`)
-
-	phoneWords = lists["phoneWords"]
-	otherWords = lists["otherWords"]
-)
+var word = regexp.MustCompile(`[\p{L}\p{M}]+`)
 
 // cueOf returns the cue that is nearest before a place on its line, within three words.
 func cueOf(p *page, at int) cue {
@@ -154,12 +143,12 @@ func cueOf(p *page, at int) cue {
 		before = before[i+1:]
 	}
 	words := word.FindAllString(before, -1)
-	for i := len(words) - 1; i >= 0 && i >= len(words)-3; i-- {
-		w := strings.ToLower(words[i])
+	for _, w := range slices.Backward(words[max(0, len(words)-3):]) {
+		w = strings.ToLower(w)
 		switch {
-		case phoneWords[w]:
+		case lists["phoneWords"][w]:
 			return cuePhone
-		case otherWords[w]:
+		case lists["otherWords"][w]:
 			return cueOther
 		}
 	}

@@ -1,19 +1,44 @@
 package contacts
 
 import (
+	"bytes"
+	_ "embed"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
+// wordLists are the lists of words: a name with a colon, then words in lower case.
+//
+//go:embed words.txt
+var wordLists string
+
+// lists are the sets of words by name. titleParts continue a title that has begun, enders end a position's complement,
+// roleEndings make a German compound a position, stops begin with a capital but are not names, notNames turn the words
+// around them into a company, a place or a thing. Two fields of work are not a name, and one before a slash is the first
+// half of a position: "Data Science / Head of Analytics".
+var lists = func() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	var list map[string]bool
+	for _, word := range strings.Fields(wordLists) {
+		if name, ok := strings.CutSuffix(word, ":"); ok {
+			list = map[string]bool{}
+			all[name] = list
+		} else {
+			list[word] = true
+		}
+	}
+	return all
+}()
+
 // token is a word, or a single character that is not part of a word.
 type token struct {
-	text       string
-	lower      string
-	start, end int
-	word       bool
-	// gap is the space before a token: nothing, spaces, or the end of a line.
-	gap gap
+	text, lower string
+	start, end  int
+	word, upper bool // it begins with a letter, with a capital
+	gap         gap  // before it
 }
 
 type gap byte
@@ -22,121 +47,74 @@ const (
 	gapNone gap = iota
 	gapSpace
 	gapLine
-	gapBlank // one or more empty lines
+	gapBlank // one or more empty lines, or an end of the text
 )
 
-// tokens splits the unused part of a page into words and signs.
-func tokens(p *page) []token {
-	var out []token
-	text := string(p.left)
-	g, lines := gapBlank, 0
-	for at := 0; at < len(text); {
-		r, n := utf8.DecodeRuneInString(text[at:])
-		switch {
-		case r == '\n':
-			lines++
-			g = gapLine
-			if lines > 1 {
-				g = gapBlank
-			}
-			at += n
-			continue
-		case unicode.IsSpace(r):
-			if g == gapNone {
-				g = gapSpace
-			}
-			at += n
-			continue
+// in reports whether a word is in a list.
+func (t token) in(list string) bool { return lists[list][t.lower] }
+
+// tokenForm matches words, in which hyphens and apostrophes are between letters, and signs.
+var tokenForm = regexp.MustCompile(`\p{L}[\p{L}\p{M}\p{Nd}]*(?:[-'’‑]\p{L}[\p{L}\p{M}\p{Nd}]*)*|[^\s\p{Z}]`)
+
+func tokens(text []byte) reader {
+	var all reader
+	last := 0
+	for _, m := range tokenForm.FindAllIndex(text, -1) {
+		t := token{text: string(text[m[0]:m[1]]), start: m[0], end: m[1]}
+		first, _ := utf8.DecodeRuneInString(t.text)
+		t.lower, t.word, t.upper = strings.ToLower(t.text), unicode.IsLetter(first), unicode.IsUpper(first)
+		switch lines := bytes.Count(text[last:m[0]], []byte("\n")); {
+		case lines > 1 || last == 0:
+			t.gap = gapBlank
+		case lines == 1:
+			t.gap = gapLine
+		case last < m[0]:
+			t.gap = gapSpace
 		}
-		end := at + n
-		isWord := unicode.IsLetter(r)
-		if isWord {
-			end = wordEnd(text, end)
-		}
-		out = append(out, token{text: text[at:end], lower: strings.ToLower(text[at:end]), start: at, end: end, word: isWord, gap: g})
-		at, g, lines = end, gapNone, 0
+		all, last = append(all, t), m[1]
 	}
-	return out
+	return all
 }
 
-// wordEnd returns the end of a word that continues at an offset. Hyphens and apostrophes between letters belong to it.
-func wordEnd(text string, at int) int {
-	for at < len(text) {
-		r, n := utf8.DecodeRuneInString(text[at:])
-		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) {
-			at += n
-			continue
-		}
-		next, _ := utf8.DecodeRuneInString(text[at+n:])
-		if !strings.ContainsRune("-'’‑", r) || !unicode.IsLetter(next) {
-			return at
-		}
-		at += n
-	}
-	return at
-}
-
-// reader parses persons from tokens. Every read… method returns the end of its result, or its argument without one.
-type reader struct {
-	tokens []token
-}
+// reader parses persons from tokens. Its methods that read something return the end of it, or their argument if it is not
+// there.
+type reader []token
 
 // persons finds names with a title, a position or both.
 func persons(p *page) []hit[Person] {
-	r := reader{tokens(p)}
+	r := tokens(p.left)
 	var hits []hit[Person]
-	for i := 0; i < len(r.tokens); {
-		person, end := r.readPerson(i)
+	for i := 0; i < len(r); {
+		person, end := r.person(i)
 		if end == i {
 			i++
 			continue
 		}
-		hits = append(hits, hit[Person]{r.tokens[i].start, r.tokens[end-1].end, person})
+		hits = append(hits, hit[Person]{r[i].start, r[end-1].end, person})
 		i = end
 	}
 	return hits
 }
 
-// readPerson reads a person at i: a name with a title or position, or a position and its holder.
-func (r reader) readPerson(i int) (Person, int) {
-	if !r.tokens[i].word {
-		return Person{}, i
-	}
-	person, end := r.readName(i)
-	if end > i && !r.field(i, end, r.is(end, "/")) {
-		position, after := r.readFollowing(end)
-		person.Position = position
-		if person.Title != "" || position != "" {
-			return person, after
-		}
-	}
-	return r.readHolder(i)
-}
-
-// at returns the token at i, or a token without a word after the end.
+// at returns the token at i, or one without a word outside the text.
 func (r reader) at(i int) token {
-	if i < 0 || i >= len(r.tokens) {
+	if i < 0 || i >= len(r) {
 		return token{gap: gapBlank}
 	}
-	return r.tokens[i]
+	return r[i]
 }
 
 // is reports whether the token at i is one of texts.
 func (r reader) is(i int, texts ...string) bool {
-	for _, t := range texts {
-		if r.at(i).text == t {
-			return true
-		}
-	}
-	return false
+	return r.at(i).text != "" && slices.Contains(texts, r[i].text)
 }
 
 // same reports whether at most spaces separate the token at i from the previous one.
-func (r reader) same(i int) bool { g := r.at(i).gap; return g == gapNone || g == gapSpace }
+func (r reader) same(i int) bool { return r.at(i).gap <= gapSpace }
 
 // dot returns 1 if a dot is directly at i.
 func (r reader) dot(i int) int {
-	if r.at(i).text == "." && r.at(i).gap == gapNone {
+	if r.is(i, ".") && r[i].gap == gapNone {
 		return 1
 	}
 	return 0
@@ -145,158 +123,157 @@ func (r reader) dot(i int) int {
 // span returns the text of the tokens from i to end, with single spaces.
 func (r reader) span(i, end int) string {
 	var b strings.Builder
-	for ; i < end; i++ {
-		if t := r.tokens[i]; b.Len() > 0 && t.gap != gapNone {
+	for _, t := range r[i:end] {
+		if b.Len() > 0 && t.gap != gapNone {
 			b.WriteByte(' ')
 		}
-		b.WriteString(r.tokens[i].text)
+		b.WriteString(t.text)
 	}
 	return b.String()
+}
+
+// person reads a name with a title or position, or a position and its holder.
+func (r reader) person(i int) (Person, int) {
+	if !r[i].word {
+		return Person{}, i
+	}
+	if person, end := r.name(i); end > i && !r.field(i, end) {
+		position, after := r.following(end)
+		person.Position = position
+		if person.Title != "" || position != "" {
+			return person, after
+		}
+	}
+	return r.holder(i)
 }
 
 // maxNameWords bounds a name.
 const maxNameWords = 5
 
-// readName reads a name, with its title if it has one.
-func (r reader) readName(i int) (Person, int) {
-	name := r.readTitle(i)
+// name reads a name, with its title if it has one.
+func (r reader) name(i int) (Person, int) {
+	name := r.title(i)
 	titled := name > i
 	if titled && (!r.at(name).word || !r.same(name)) {
 		return Person{}, i
 	}
 	end, words := name, 0
-	for words < maxNameWords {
-		next := r.readNameWord(end, end == name && !titled)
-		if next == end || end > name && !r.same(end) {
+	for ; words < maxNameWords; words++ {
+		next := r.nameWord(end, words == 0 && !titled)
+		if next == end || words > 0 && !r.same(end) {
 			break
 		}
-		end, words = next, words+1
+		end = next
 	}
 	if words == 0 || words == 1 && !titled || r.bare(name, end) {
 		return Person{}, i
 	}
 	person := Person{Name: r.span(name, end), Title: r.span(i, name)}
-	end, degrees := r.readDegrees(end)
+	end, degrees := r.degrees(end)
 	person.Title = strings.TrimPrefix(person.Title+degrees, ", ")
 	return person, end
 }
 
 // bare reports whether a supposed name consists of initials, or is a company, a place or a part of a longer text.
 func (r reader) bare(name, end int) bool {
-	real := false
-	for i := name; i < end; i++ {
-		if notNames[r.tokens[i].lower] {
+	whole := false
+	for _, t := range r[name:end] {
+		if t.in("notNames") {
 			return true
 		}
-		real = real || utf8.RuneCountInString(r.tokens[i].text) > 1 && !particles[r.tokens[i].lower]
+		whole = whole || utf8.RuneCountInString(t.text) > 1 && !t.in("particles")
 	}
-	return !real || r.same(end) && r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
+	return !whole || r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
 }
 
-// field reports whether all words of a supposed name are fields of work, or at least one if slash is set.
-func (r reader) field(i, end int, slash bool) bool {
+// field reports whether all words of a supposed name are fields of work, or at least one before a slash.
+func (r reader) field(i, end int) bool {
 	known, words := 0, 0
-	for ; i < end; i++ {
-		if t := r.tokens[i]; t.word {
+	for _, t := range r[i:end] {
+		if t.word {
 			words++
-			if fields[t.lower] || modifiers[t.lower] {
-				known++
-			}
+		}
+		if t.in("fields") || t.in("modifiers") {
+			known++
 		}
 	}
-	return known > 0 && (slash || known == words)
+	return known > 0 && (known == words || r.is(end, "/"))
 }
 
-// readTitle reads "Prof. Dr. med.".
-func (r reader) readTitle(i int) int {
-	start := i
-	for r.at(i).word && (i == start || r.same(i)) {
-		t := r.at(i)
-		first, _ := utf8.DecodeRuneInString(t.text)
-		switch {
-		case titles[t.lower] && unicode.IsUpper(first):
-		case i > start && titleParts[t.lower]:
-		default:
-			return i
+// title reads "Prof. Dr. med.".
+func (r reader) title(i int) int {
+	for start := i; r.at(i).word && (i == start || r.same(i)); {
+		if t := r[i]; !(t.in("titles") && t.upper || i > start && t.in("titleParts")) {
+			break
 		}
 		i += 1 + r.dot(i+1)
-		for r.is(i, "-") && r.at(i).gap == gapNone && titleParts[r.at(i+1).lower] { // Dr.-Ing.
+		for r.is(i, "-") && r[i].gap == gapNone && r.at(i+1).in("titleParts") { // Dr.-Ing.
 			i += 2 + r.dot(i+2)
 		}
 	}
 	return i
 }
 
-// readNameWord reads "Ada", "J.", "van der Berg", "O'Brien" or "MÜLLER".
-func (r reader) readNameWord(i int, first bool) int {
+// nameWord reads "Ada", "J.", "van der Berg", "O'Brien" or "MÜLLER".
+func (r reader) nameWord(i int, first bool) int {
 	t := r.at(i)
-	start, _ := utf8.DecodeRuneInString(t.text)
+	letters := utf8.RuneCountInString(t.text)
 	switch {
-	case !t.word:
-		return i
-	case particles[t.lower] && !first:
-		if next := r.readNameWord(i+1, false); next > i+1 && r.same(i+1) {
+	case t.in("particles") && !first:
+		if next := r.nameWord(i+1, false); next > i+1 && r.same(i+1) {
 			return next
 		}
 		return i
-	case stops[t.lower], roles[t.lower], roleWord(t):
+	case !t.upper || t.in("stops") || t.isRole() || strings.ContainsFunc(t.text, unicode.IsDigit):
 		return i
-	case !unicode.IsUpper(start) || strings.ContainsFunc(t.text, unicode.IsDigit):
-		return i
-	case utf8.RuneCountInString(t.text) == 1:
-		if r.dot(i+1) == 0 {
-			return i
-		}
-		return i + 2
-	case !strings.ContainsFunc(t.text, unicode.IsLower) && utf8.RuneCountInString(t.text) < 4:
+	case letters == 1:
+		return i + 2*r.dot(i+1)
+	case letters < 4 && !strings.ContainsFunc(t.text, unicode.IsLower):
 		return i // an abbreviation
-	case suffixes[t.lower]:
+	case t.in("suffixes"):
 		return i + 1 + r.dot(i+1)
 	}
 	return i + 1
 }
 
-// readDegrees reads ", PhD" and the like; the text begins with a comma.
-func (r reader) readDegrees(i int) (end int, degrees string) {
+// degrees reads ", PhD" and the like; the text begins with a comma.
+func (r reader) degrees(i int) (end int, degrees string) {
 	for {
 		at := i
 		if r.is(at, ",") {
 			at++
 		}
-		if !degreeWords[r.at(at).lower] || !r.same(at) {
+		if !r.at(at).in("degreeWords") || !r.same(at) {
 			return i, degrees
 		}
-		end := at + 1
-		for r.dot(end) == 1 && r.at(end+1).word && r.at(end+1).gap == gapNone { // Ph.D., M.Sc.
-			end += 2
+		i = at + 1
+		for r.dot(i) == 1 && r.at(i+1).word && r[i+1].gap == gapNone { // Ph.D., M.Sc.
+			i += 2
 		}
-		end += r.dot(end)
-		degrees += ", " + r.span(at, end)
-		i = end
+		i += r.dot(i)
+		degrees += ", " + r.span(at, i)
 	}
 }
 
-// readFollowing reads the position after a name, and the words between them.
-func (r reader) readFollowing(i int) (position string, end int) {
+// following reads the position after a name, and the words between them.
+func (r reader) following(i int) (position string, end int) {
 	at := i
 	switch t := r.at(i); {
-	case r.is(i, ",", "(", "|", "·", "•", ":"):
-		at++
-	case r.is(i, "-", "–", "—", "/") && t.gap != gapNone && r.at(i+1).gap != gapNone:
+	case r.is(i, ",", "(", "|", "·", "•", ":"),
+		r.is(i, "-", "–", "—", "/") && t.gap != gapNone && r.at(i+1).gap != gapNone,
+		t.in("copulas") && r.at(i+1).in("articles"):
 		at++
 	case t.gap == gapLine: // a signature: the position on a line of its own
-	case copulas[t.lower] && articles[r.at(i+1).lower]:
-		at++
 	default:
 		return "", i
 	}
-	for articles[r.at(at).lower] {
+	for r.at(at).in("articles") {
 		at++
 	}
 	if at > i && r.at(at).gap == gapBlank {
 		return "", i
 	}
-	end, _ = r.readPosition(at, true)
+	end, _ = r.position(at, true)
 	if end == at {
 		return "", i
 	}
@@ -307,31 +284,115 @@ func (r reader) readFollowing(i int) (position string, end int) {
 	return position, end
 }
 
-// readHolder reads a position and then its holder: "our CEO, Ada Lovelace",
-// "CTO: Charles Babbage", "CEO Ada Lovelace".
-func (r reader) readHolder(i int) (Person, int) {
-	end, whole := r.readPosition(i, false)
+// holder reads a position and then its holder: "our CEO, Ada Lovelace", "CTO: Charles Babbage", "CEO Ada Lovelace".
+func (r reader) holder(i int) (Person, int) {
+	end, whole := r.position(i, false)
 	if end == i {
 		return Person{}, i
 	}
-	introduced := articles[r.at(i-1).lower]
 	at := end
-	switch {
-	case r.is(end, ":"):
+	switch introduced := r.at(i - 1).in("articles"); {
+	case r.is(end, ":"), introduced && (r.is(end, ",") || r.at(end).in("copulas")):
 		at++
-	case r.is(end, ",") && introduced:
-		at++
-	case copulas[r.at(end).lower] && introduced:
-		at++
-	case !r.same(end) || !r.at(end).word:
-		return Person{}, i
-	case whole && r.readTitle(end) == end: // "Head of Research Ada": where does it end?
+	case !r.same(end) || !r.at(end).word, whole && r.title(end) == end: // "Head of Research Ada": where does it end?
 		return Person{}, i
 	}
-	person, after := r.readName(at)
+	person, after := r.name(at)
 	if after == at || r.at(at).gap == gapBlank {
 		return Person{}, i
 	}
 	person.Position = r.span(i, end)
 	return person, after
+}
+
+// The maximum numbers of words in a position.
+const (
+	maxModifiers  = 4
+	maxComplement = 4
+)
+
+// position reads "Senior Product Designer", "Head of Research and Development" or "Founder & CEO". follows means that the
+// name is before it; then it may have a department without a preposition ("VP Sales"). whole means that it has a
+// complement, which has no clear end.
+func (r reader) position(i int, follows bool) (end int, whole bool) {
+	end, whole = r.role(i, follows)
+	for end > i && r.is(end, "and", "&", "und", "/", "et", "y") && r.same(end) {
+		next, more := r.role(end+1, follows)
+		if next == end+1 || !r.same(end+1) {
+			break
+		}
+		end, whole = next, more
+	}
+	return end, whole
+}
+
+// role reads one role.
+func (r reader) role(i int, follows bool) (end int, whole bool) {
+	head := i
+	for n := 0; n < maxModifiers && r.modifier(head) && (n == 0 || r.same(head)); n++ {
+		head++
+	}
+	// The last word that can be the head is the head: "Vice President", "Director General".
+	for head >= i && (!r.at(head).isRole() || head > i && !r.same(head)) {
+		head--
+	}
+	if head < i {
+		return i, false
+	}
+	end = r.complement(head+1, follows)
+	return end, end > head+1
+}
+
+// modifier reports whether a word can be before a role's head, or be the head.
+func (r reader) modifier(i int) bool {
+	t := r.at(i)
+	return t.word && !t.in("stops") && (t.upper || t.in("modifiers") || t.isRole())
+}
+
+// isRole reports whether a word is a role, or a German compound that ends in one: Vertriebsleiterin.
+func (t token) isRole() bool {
+	if t.in("roles") || !t.upper {
+		return t.in("roles")
+	}
+	stem := strings.TrimSuffix(t.lower, "in")
+	for ending := range lists["roleEndings"] {
+		for _, word := range []string{stem, t.lower} {
+			if before, ok := strings.CutSuffix(word, ending); ok && len(before) > 2 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// complement reads a role's complement: "of Research and Development", "für Vertrieb".
+func (r reader) complement(i int, follows bool) int {
+	at := i
+	if r.at(i).in("prepositions") && r.same(i) {
+		at++
+		for r.at(at).in("articles") && r.same(at) {
+			at++
+		}
+	} else if !follows || !r.at(i).upper { // "Director said"
+		return i
+	}
+	start, capitals := at, r.at(at).upper
+	for n := 0; n < maxComplement && r.complementWord(at, capitals); n++ {
+		at++
+		if joiner := r.at(at); (joiner.text == "&" || joiner.in("joins")) && r.same(at) &&
+			r.complementWord(at+1, capitals) && (!capitals || !r.complementWord(at+2, true)) {
+			at += 2
+			break
+		}
+	}
+	if at == start {
+		return i
+	}
+	return at
+}
+
+func (r reader) complementWord(i int, capitals bool) bool {
+	t := r.at(i)
+	return t.word && r.same(i) && !t.in("joins") && !t.in("stops") && r.title(i) == i &&
+		t.upper == capitals && (capitals || !t.in("enders"))
 }

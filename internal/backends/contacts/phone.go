@@ -49,6 +49,7 @@ func candidate(p *page, at int) (start, end, next int) {
 	}
 	start, end = at, at
 	digits, between := 0, 0
+run:
 	for at < len(p.left) {
 		r, n := utf8.DecodeRune(p.left[at:])
 		switch {
@@ -58,15 +59,11 @@ func candidate(p *page, at int) (start, end, next int) {
 		case strings.ContainsRune(separators, r) && between < maxSeparators:
 			between++
 		default:
-			return clean(p, start, end, digits, at)
+			break run
 		}
 		at += n
 	}
-	return clean(p, start, end, digits, at)
-}
-
-func clean(p *page, start, end, digits, at int) (int, int, int) {
-	next := max(at, start+1)
+	next = max(at, start+1)
 	if digits < minDigits {
 		return start, start, next
 	}
@@ -152,7 +149,10 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	hits := []hit[Phone]{main}
 	for i := len(tails) - 1; i >= 0; i-- {
 		digits := p.text[tails[i][0]:tails[i][1]]
-		at := tailOf(first, len(digits))
+		at := len(first) - len(digits)
+		if at < 0 || countDigits(first[at:]) != len(digits) {
+			return nil
+		}
 		number := parseNumber(first[:at]+digits, region)
 		if number == nil {
 			return nil
@@ -163,20 +163,10 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	return hits
 }
 
-// tailOf returns the offset of the last n digits of a number if they are adjacent. Otherwise it returns the number's
-// end, which makes the combined number invalid.
-func tailOf(number string, n int) int {
-	at := len(number) - n
-	if at < 0 || countDigits(number[at:]) != n {
-		return len(number)
-	}
-	return at
-}
-
 // readPart reads a part of a candidate if it has enough digits.
 func readPart(p *page, start, end int, region string, marks []*regexp.Regexp) ([]hit[Phone], bool) {
 	part := p.text[start:end]
-	if n := countDigits(part); n < minDigits {
+	if countDigits(part) < minDigits {
 		return nil, false
 	}
 	start += len(part) - len(strings.TrimLeft(part, separators))
@@ -241,7 +231,7 @@ var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|e
 // extension reads the extension after a number that ends at an offset. length is in bytes.
 func extension(p *page, at int) (ext string, length int) {
 	m := extensionForm.FindStringSubmatch(p.text[at:min(len(p.text), at+40)])
-	if m == nil || wordFollows(p, at+len(m[0])) {
+	if m == nil || inWord(p.after(at+len(m[0]))) {
 		return "", 0
 	}
 	return m[1], len(m[0])

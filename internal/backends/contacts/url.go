@@ -16,9 +16,6 @@ import (
 // maxURL bounds an address in bytes.
 const maxURL = 2048
 
-// fileTypes are top-level domains that are more often the extension of a file than of a host.
-var fileTypes = []string{"py", "rs", "md", "sh", "pl", "zip", "mov", "ps", "so", "cc", "java", "bat", "ini"}
-
 // webAddresses finds the addresses with a scheme and takes them. It applies the expression to parts of at most maxURL
 // bytes, because the expression's time grows with the square of the length.
 func (x *Extractor) webAddresses(p *page) []hit[URL] {
@@ -161,7 +158,8 @@ func (x *Extractor) bareHost(text string) bool {
 	if more || strings.EqualFold(labels[0], "www") || len(labels) > 2 {
 		return true
 	}
-	if slices.Contains(fileTypes, strings.ToLower(last)) {
+	// These top-level domains are more often the extension of a file than of a host.
+	if lists["fileTypes"][strings.ToLower(last)] {
 		return false
 	}
 	// Abbreviations: i.e, u.s, p.m
@@ -214,13 +212,11 @@ var (
 	this    = netip.MustParsePrefix("0.0.0.0/8")
 )
 
-// remoteSchemes lead to repositories and files, not to pages.
-var remoteSchemes = set("ssh git git+ssh svn svn+ssh rsync sftp scp")
-
-// isPublic reports whether a normalised address can be a page on the internet.
+// isPublic reports whether a normalised address can be a page on the internet. Remote schemes lead to repositories and
+// files.
 func isPublic(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || remoteSchemes[u.Scheme] {
+	if err != nil || lists["remoteSchemes"][u.Scheme] {
 		return false
 	}
 	host := strings.ToLower(u.Hostname())
