@@ -2,38 +2,76 @@ package testutil
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// maxConns bounds the open connections; further ones are reset.
-const maxConns = 512
+const (
+	// maxConns bounds the open connections; further ones are reset.
+	maxConns = 512
+	// dialTime bounds connecting to the target.
+	dialTime = 10 * time.Second
+)
 
-// dialTime bounds connecting to the target.
-const dialTime = 10 * time.Second
+// Way is a direction through the proxy.
+type Way string
+
+// The directions.
+const (
+	ToTarget Way = "to_target"
+	ToClient Way = "to_client"
+)
+
+// Kind is a command's effect.
+type Kind string
+
+// The kinds of command.
+const (
+	// Reset sends RST to both sides or to one, which loses the data from the other side.
+	Reset Kind = "reset"
+	// Finish sends FIN to both sides after the data already accepted.
+	Finish Kind = "finish"
+	// BlackHole loses all further data, including FIN and RST. Heal does not revive the connection. Unlike on a real
+	// network, senders never block; use Freeze for that.
+	BlackHole Kind = "black_hole"
+	// Freeze delays all data for Command.For or until Heal, like a network outage: nothing is lost and senders block.
+	Freeze Kind = "freeze"
+	// Heal ends Freeze, and cancels commands waiting for later connections or bytes.
+	Heal Kind = "heal"
+)
+
+// Command is an action on a proxy's connections.
+type Command struct {
+	Do Kind
+	// Way is the side that gets a Reset; empty means both.
+	Way Way
+	// For is the duration of Freeze; zero means until Heal.
+	For time.Duration
+	// AfterBytes, if positive, delays the action until that many more bytes have passed in direction Count.
+	AfterBytes int64
+	Count      Way
+	// Later also applies the action to new connections until Heal.
+	Later bool
+}
 
 // Proxy forwards TCP connections to a target and injects faults. It may be used concurrently.
 type Proxy struct {
 	// Immutable.
-	listener net.Listener
+	listener *net.TCPListener
 	target   func() string
 	cancel   context.CancelFunc // ends dials
 	work     sync.WaitGroup     // for the accepting goroutine and two for each connection
 
-	passed [2]atomic.Int64 // bytes, by direction
-
 	mu       sync.Mutex // guards the following fields
-	accepted int64
+	accepted int
 	conns    map[*conn]struct{}
 	later    []Command // for future connections
-	refuse   bool
 	closed   bool
 }
 
@@ -46,13 +84,16 @@ func Listen(addr, target string) (*Proxy, error) {
 // Balance is Listen for several targets: target is called when a client connects and returns host:port. It is called
 // concurrently and must not block.
 func Balance(addr string, target func() string) (*Proxy, error) {
-	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	var ln *net.TCPListener
+	at, err := net.ResolveTCPAddr("tcp", addr)
+	if err == nil {
+		ln, err = net.ListenTCP("tcp", at)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
 	}
-	p := &Proxy{listener: ln, target: target, conns: map[*conn]struct{}{}}
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
+	p := &Proxy{listener: ln, target: target, cancel: cancel, conns: map[*conn]struct{}{}}
 	p.work.Go(func() { p.accept(ctx) })
 	return p, nil
 }
@@ -69,27 +110,22 @@ func (p *Proxy) Close() error {
 	err := p.listener.Close()
 	p.cancel()
 	for _, c := range open {
-		c.abort()
+		c.end(reset)
 	}
 	p.work.Wait()
 	return err
 }
 
 // Do executes a command. It affects everything sent after Do returns; data in flight may have passed, as on a network.
-// The error says what is wrong with the command.
 func (p *Proxy) Do(cmd Command) error {
-	if err := cmd.check(); err != nil {
-		return fmt.Errorf("faultproxy: %w", err)
+	if !slices.Contains([]Kind{Reset, Finish, BlackHole, Freeze, Heal}, cmd.Do) || (cmd.AfterBytes > 0) != (cmd.Count != "") {
+		return fmt.Errorf("faultproxy: %+v is not a command", cmd)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case cmd.Do == Refuse:
-		p.refuse = true
-		return nil
-	case cmd.Do == Heal:
-		p.refuse, p.later = false, nil
-	case cmd.Later:
+	if cmd.Do == Heal {
+		p.later = nil
+	} else if cmd.Later {
 		p.later = append(p.later, cmd)
 	}
 	for c := range p.conns {
@@ -98,59 +134,14 @@ func (p *Proxy) Do(cmd Command) error {
 	return nil
 }
 
-// State is a proxy's statistics.
-type State struct {
-	Open     int   `json:"open"`      // connections with at least one side open
-	Accepted int64 `json:"accepted"`  // all connections, including refused ones
-	ToTarget int64 `json:"to_target"` // forwarded bytes
-	ToClient int64 `json:"to_client"`
-}
-
-// State returns the statistics.
-func (p *Proxy) State() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return State{len(p.conns), p.accepted, p.passed[up].Load(), p.passed[down].Load()}
-}
-
-// Control is an HTTP interface: POST / executes a JSON command (see ReadCommand) and answers 204, or 400 with the error;
-// GET / answers with the State.
-func (p *Proxy) Control() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Method {
-		case http.MethodGet:
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(p.State()) // fails only if the client is gone
-		case http.MethodPost:
-			cmd, err := ReadCommand(r.Body)
-			if err == nil {
-				err = p.Do(cmd)
-			}
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			w.WriteHeader(http.StatusNoContent)
-		default:
-			w.Header().Set("Allow", "GET, POST")
-			http.Error(w, "GET the state, or POST a command", http.StatusMethodNotAllowed)
-		}
-	})
-}
-
-// accept accepts connections until the listener is closed.
 func (p *Proxy) accept(ctx context.Context) {
 	for {
-		raw, err := p.listener.Accept()
+		client, err := p.listener.AcceptTCP()
 		if err != nil {
 			return
 		}
-		client, isTCP := raw.(*net.TCPConn)
-		if !isTCP { // the listener is TCP
-			_ = raw.Close()
-			continue
-		}
-		c := newConn(p, client)
+		c := &conn{p: p, client: client, orders: map[Way][]Command{}}
+		c.changed.L = &c.mu
 		if !p.enter(c) {
 			reset(client)
 			continue
@@ -164,7 +155,7 @@ func (p *Proxy) enter(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.accepted++
-	if p.closed || p.refuse || len(p.conns) >= maxConns {
+	if p.closed || len(p.conns) >= maxConns {
 		return false
 	}
 	p.conns[c] = struct{}{}
@@ -178,6 +169,177 @@ func (p *Proxy) leave(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
+}
+
+// conn is one connection through the proxy, with a goroutine for each direction.
+type conn struct {
+	// Immutable.
+	p      *Proxy
+	client *net.TCPConn
+
+	mu     sync.Mutex        // guards the following fields
+	target *net.TCPConn      // nil until dialled
+	orders map[Way][]Command // waiting for AfterBytes more bytes in a direction
+	lost   bool              // nothing passes any more
+	over   bool
+	frozen bool
+	until  time.Time // the end of the freeze; zero means until Heal
+	// changed wakes the goroutines in pass.
+	changed sync.Cond
+}
+
+// serve runs the connection to its end.
+func (c *conn) serve(ctx context.Context) {
+	defer c.p.leave(c)
+	defer c.end(func(s *net.TCPConn) { _ = s.Close() }) // forwarded data is still delivered
+	if _, lost := c.pass(ToTarget, 0); lost {           // the target never learns of it
+		_, _ = io.Copy(io.Discard, c.client) // until the client gives up
+		return
+	}
+	raw, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", c.p.target())
+	target, isTCP := raw.(*net.TCPConn)
+	if err != nil || !isTCP {
+		c.end(reset) // as if the connection were refused
+		return
+	}
+	c.mu.Lock()
+	c.target = target
+	over := c.over
+	c.mu.Unlock()
+	if over {
+		reset(target)
+		return
+	}
+	var other sync.WaitGroup
+	other.Go(func() { c.pump(ToClient, target, c.client) })
+	c.pump(ToTarget, c.client, target)
+	other.Wait()
+}
+
+// pump forwards one direction until its source ends.
+func (c *conn) pump(way Way, src, dst *net.TCPConn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		for data := buf[:n]; len(data) > 0; {
+			room, lost := c.pass(way, len(data))
+			if lost {
+				break
+			}
+			if _, err := dst.Write(data[:room]); err != nil {
+				break // dst has ended, which the other direction notices
+			}
+			data = data[room:]
+			c.count(way, room)
+		}
+		if err == nil {
+			continue
+		}
+		switch _, lost := c.pass(way, 0); {
+		case lost:
+		case errors.Is(err, io.EOF):
+			_ = dst.CloseWrite() // fails only if dst is gone
+		default:
+			c.end(reset) // the source was reset, so reset the other side too
+		}
+		return
+	}
+}
+
+// pass waits while the connection is frozen. It returns how many of n bytes may pass before the next order, and whether
+// data is lost.
+func (c *conn) pass(way Way, n int) (room int, lost bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.over && !c.lost && c.frozen && (c.until.IsZero() || time.Now().Before(c.until)) {
+		c.changed.Wait()
+	}
+	for _, o := range c.orders[way] {
+		n = int(min(int64(n), o.AfterBytes))
+	}
+	return n, c.lost || c.over
+}
+
+// count records n passed bytes and executes due orders.
+func (c *conn) count(way Way, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	orders := c.orders[way]
+	c.orders[way] = nil
+	for _, o := range orders {
+		if o.AfterBytes -= int64(n); o.AfterBytes > 0 {
+			c.orders[way] = append(c.orders[way], o)
+		} else {
+			c.apply(o)
+		}
+	}
+}
+
+// order executes a command or stores it for later.
+func (c *conn) order(cmd Command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cmd.AfterBytes > 0 {
+		c.orders[cmd.Count] = append(c.orders[cmd.Count], cmd)
+		return
+	}
+	c.apply(cmd)
+}
+
+// apply executes a command now. The caller holds mu.
+func (c *conn) apply(cmd Command) {
+	if c.over {
+		return
+	}
+	sides := map[Way]*net.TCPConn{ToClient: c.client}
+	if c.target != nil {
+		sides[ToTarget] = c.target
+	}
+	switch cmd.Do {
+	case Reset:
+		c.lost, c.over = true, cmd.Way == ""
+		for way, side := range sides {
+			if c.over || way == cmd.Way {
+				reset(side)
+			}
+		}
+	case Finish:
+		c.lost = true
+		for _, side := range sides {
+			_ = side.CloseWrite() // fails only if the socket is gone
+		}
+	case BlackHole:
+		c.lost = true
+	case Freeze:
+		c.frozen, c.until = true, time.Time{}
+		if cmd.For > 0 {
+			c.until = time.Now().Add(cmd.For)
+			time.AfterFunc(cmd.For, func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.changed.Broadcast()
+			})
+		}
+	case Heal:
+		c.frozen = false
+		clear(c.orders)
+	}
+	c.changed.Broadcast()
+}
+
+// end ends what is left of the connection.
+func (c *conn) end(how func(side *net.TCPConn)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.over = true
+	how(c.client)
+	if c.target != nil {
+		how(c.target)
+	}
+	c.changed.Broadcast()
 }
 
 // reset closes a socket with RST; it fails only if closed before.

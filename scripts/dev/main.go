@@ -1,35 +1,29 @@
 // Command dev holds the programs that developers of voicegw run, mostly through the Makefile and scripts:
 //
-//	go run ./scripts/dev count                         print the size of the code and its limits
-//	go run ./scripts/dev metrics [--check]             write, or check, the list of metrics in docs/metrics.md
-//	go run ./scripts/dev licenses [FILE]               check the licenses of all modules, and list them in FILE
-//	go run ./scripts/dev sbom BINARY VERSION FILE      write the bill of materials of a built program
-//	go run ./scripts/dev faultproxy -target HOST:PORT  run a TCP proxy that fails on command
-//	go run ./scripts/dev slowsched GOROOT FOLDER       write a Go scheduler that delays goroutines
+//	go run ./scripts/dev count                    print the size of the code and its limits
+//	go run ./scripts/dev metrics [--check]        write, or check, the list of metrics in docs/metrics.md
+//	go run ./scripts/dev licenses [FILE]          check the licenses of all modules, and list them in FILE
+//	go run ./scripts/dev sbom BINARY VERSION FILE write the bill of materials of a built program
+//	go run ./scripts/dev slowsched GOROOT FOLDER  write a Go scheduler that delays goroutines
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
 	}
 }
 
 // run runs the program that the first argument names.
-func run(ctx context.Context, args []string) error {
+func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("name a program: count, faultproxy, licenses, metrics, sbom or slowsched")
+		return errors.New("name a program: count, licenses, metrics, sbom or slowsched")
 	}
 	switch name, args := args[0], args[1:]; name {
 	case "count":
@@ -40,11 +34,9 @@ func run(ctx context.Context, args []string) error {
 		return licenses(args)
 	case "sbom":
 		return sbom(args)
-	case "faultproxy":
-		return faultProxy(ctx, args, os.Stdin, os.Stdout)
 	case "slowsched":
 		return slowScheduler(args)
 	default:
-		return fmt.Errorf("unknown program %q: name count, faultproxy, licenses, metrics, sbom or slowsched", name)
+		return fmt.Errorf("unknown program %q: name count, licenses, metrics, sbom or slowsched", name)
 	}
 }

@@ -2,9 +2,39 @@ package testutil
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
+	"sync/atomic"
 )
+
+// The ports are below the dynamic ranges of RFC 6335, section 6 (from 49152) and Linux (ip_local_port_range, from
+// 32768).
+const (
+	first = 20000
+	many  = 12000
+)
+
+// next is the next candidate. Each process starts at a random one.
+var next atomic.Int64
+
+func init() { next.Store(rand.Int64N(many)) }
+
+// FreeAddr returns a new free address on 127.0.0.1 (host:port), for tests that need the port before they listen. Its
+// ports are outside the system's dynamic range, whose ports may be reused at once. It may be called concurrently.
+func FreeAddr() (string, error) {
+	var err error
+	for range many {
+		addr := net.JoinHostPort("127.0.0.1", strconv.FormatInt(first+next.Add(1)%many, 10))
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", addr); err == nil {
+			return addr, ln.Close()
+		}
+	}
+	return "", fmt.Errorf("no port from %d to %d is free: %w", first, first+many-1, err)
+}
 
 // PipeListener is an in-memory net.Listener for testing/synctest.
 type PipeListener struct {
