@@ -331,7 +331,7 @@ func TestHostileAnswers(t *testing.T) {
 		}},
 		{"embeddings", jsonAttacks(), func(ctx context.Context, base string) error {
 			c := kb.NewEmbeddingClient(kb.EmbeddingOptions{BaseURL: base, Model: "m", Retries: -1, Timeout: time.Minute})
-			_, err := c.EmbedQuery(ctx, "Hello")
+			_, err := kb.EmbedQuery(ctx, c, "Hello")
 			return err
 		}},
 		{"images, OpenAI", append(jsonAttacks(), large(image.MaxAnswer, `{"data":[{"b64_json":"`, `"}]}`)), func(ctx context.Context, base string) error {

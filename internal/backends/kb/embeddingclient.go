@@ -29,14 +29,14 @@ type EmbeddingOptions struct {
 	Timeout time.Duration
 }
 
-// EmbeddingClient is a QueryEmbedder over OpenAI's embeddings API
+// EmbeddingClient is an Embedder over OpenAI's embeddings API
 // (https://platform.openai.com/docs/api-reference/embeddings). It may be used concurrently.
 type EmbeddingClient struct {
 	options EmbeddingOptions
 	service openai.EmbeddingService
 }
 
-var _ QueryEmbedder = (*EmbeddingClient)(nil)
+var _ Embedder = (*EmbeddingClient)(nil)
 
 // NewEmbeddingClient makes an EmbeddingClient. It does not connect.
 func NewEmbeddingClient(o EmbeddingOptions) *EmbeddingClient {
@@ -85,15 +85,6 @@ func (c *EmbeddingClient) Embed(ctx context.Context, texts []string) ([][]float3
 		vectors = append(vectors, part...)
 	}
 	return vectors, CheckVectors(vectors, len(vectors))
-}
-
-// EmbedQuery implements QueryEmbedder.
-func (c *EmbeddingClient) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := c.request(ctx, []string{text})
-	if err != nil {
-		return nil, err
-	}
-	return vectors[0], CheckVectors(vectors, 1)
 }
 
 func (c *EmbeddingClient) request(ctx context.Context, texts []string) ([][]float32, error) {

@@ -105,7 +105,7 @@ func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	one, err := c.EmbedQuery(t.Context(), "q")
+	one, err := kb.EmbedQuery(t.Context(), c, "q")
 	if err != nil || one[0] != 1 {
 		t.Errorf("the query's vector is %v, %v", one, err)
 	}
@@ -124,7 +124,7 @@ func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 
 func TestNoKeyIsSentWithoutOne(t *testing.T) {
 	e := newEndpoint(t)
-	if _, err := e.dial(func(o *kb.EmbeddingOptions) { o.APIKey = "" }).EmbedQuery(t.Context(), "q"); err != nil {
+	if _, err := kb.EmbedQuery(t.Context(), e.dial(func(o *kb.EmbeddingOptions) { o.APIKey = "" }), "q"); err != nil {
 		t.Fatal(err)
 	}
 	if e.auth[0] != "" {
@@ -135,7 +135,7 @@ func TestNoKeyIsSentWithoutOne(t *testing.T) {
 func TestTriesAgain(t *testing.T) {
 	for _, status := range []int{429, 500, 503} {
 		e := newEndpoint(t, refusal(status, `{"error":{"message":"slow down"}}`), refusal(status, `{}`))
-		if _, err := e.dial(nil).EmbedQuery(t.Context(), "q"); err != nil {
+		if _, err := kb.EmbedQuery(t.Context(), e.dial(nil), "q"); err != nil {
 			t.Errorf("after two answers %d: %v", status, err)
 		}
 		if len(e.requests) != 3 {
@@ -146,7 +146,7 @@ func TestTriesAgain(t *testing.T) {
 
 func TestGivesUp(t *testing.T) {
 	e := newEndpoint(t, refusal(500, `{}`), refusal(500, `{}`))
-	_, err := e.dial(func(o *kb.EmbeddingOptions) { o.Retries = 1 }).EmbedQuery(t.Context(), "q")
+	_, err := kb.EmbedQuery(t.Context(), e.dial(func(o *kb.EmbeddingOptions) { o.Retries = 1 }), "q")
 	if err == nil || !strings.HasPrefix(err.Error(), "kb: embeddings: HTTP 500 ") || len(e.requests) != 2 {
 		t.Errorf("%v after %d requests", err, len(e.requests))
 	}
@@ -186,7 +186,7 @@ func TestAContextEndsIt(t *testing.T) {
 	e := newEndpoint(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.dial(nil).EmbedQuery(ctx, "q"); !errors.Is(err, context.Canceled) {
+	if _, err := kb.EmbedQuery(ctx, e.dial(nil), "q"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Evidence is a record in a tool's answer, with the requested fields.
@@ -119,15 +118,8 @@ func Cut(text string, n int) string {
 		return text
 	}
 	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	if n <= 0 {
+	if n = cutAt(text, max(n-len(mark), 0)); n == 0 {
 		return ""
-	}
-	if space := strings.LastIndexAny(text[:n], " \n"); space > n/2 {
-		n = space
 	}
 	return strings.TrimRight(text[:n], " \n") + mark
 }

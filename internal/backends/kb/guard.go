@@ -43,45 +43,24 @@ func newGuard(embedder Embedder, log *slog.Logger, purpose string, timeout, rest
 
 // Query returns the vector of a query, with the given dimensions (0 means any), or nil.
 func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float32 {
-	var vector []float32
-	g.ask(ctx, func(ctx context.Context) (err error) {
-		if vector, err = EmbedQuery(ctx, g.embedder, text); err != nil {
-			return err
-		}
-		if err := CheckVectors([][]float32{vector}, 1); err != nil {
-			return err
-		}
-		return fits(vector, dimensions)
-	}, func() { vector = nil })
-	return vector
+	vectors := g.ask(ctx, 1, dimensions, func(ctx context.Context) ([][]float32, error) {
+		vector, err := EmbedQuery(ctx, g.embedder, text)
+		return [][]float32{vector}, err
+	})
+	if vectors == nil {
+		return nil
+	}
+	return vectors[0]
 }
 
 // Records returns the vectors of records' texts, with the given dimensions (0 means any), or nil.
 func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][]float32 {
-	var vectors [][]float32
-	g.ask(ctx, func(ctx context.Context) (err error) {
-		if vectors, err = g.embedder.Embed(ctx, texts); err != nil {
-			return err
-		}
-		if err := CheckVectors(vectors, len(texts)); err != nil {
-			return err
-		}
-		return fits(vectors[0], dimensions)
-	}, func() { vectors = nil })
-	return vectors
+	return g.ask(ctx, len(texts), dimensions, func(ctx context.Context) ([][]float32, error) { return g.embedder.Embed(ctx, texts) })
 }
 
-func fits(vector []float32, dimensions int) error {
-	if dimensions != 0 && len(vector) != dimensions {
-		return fmt.Errorf("%w: a vector has %d numbers, but the index has %d; another model needs another index",
-			ErrVectors, len(vector), dimensions)
-	}
-	return nil
-}
-
-func (g *Guard) ask(ctx context.Context, question func(context.Context) error, forget func()) {
+func (g *Guard) ask(ctx context.Context, texts, dimensions int, embed func(context.Context) ([][]float32, error)) [][]float32 {
 	if g.resting() {
-		return
+		return nil
 	}
 	limited := ctx
 	if g.timeout > 0 {
@@ -89,14 +68,21 @@ func (g *Guard) ask(ctx context.Context, question func(context.Context) error, f
 		limited, cancel = context.WithTimeout(ctx, g.timeout)
 		defer cancel()
 	}
-	err := question(limited)
+	vectors, err := embed(limited)
 	if err == nil {
-		return
+		err = CheckVectors(vectors, texts)
 	}
-	forget()
+	if err == nil && dimensions != 0 && len(vectors[0]) != dimensions {
+		err = fmt.Errorf("%w: a vector has %d numbers, but the index has %d; another model needs another index",
+			ErrVectors, len(vectors[0]), dimensions)
+	}
+	if err == nil {
+		return vectors
+	}
 	if ctx.Err() == nil { // otherwise the caller has cancelled
 		g.failed(err)
 	}
+	return nil
 }
 
 func (g *Guard) resting() bool {

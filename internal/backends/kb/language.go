@@ -38,10 +38,13 @@ type dialect struct {
 	talk map[string]bool
 }
 
-// stopWords are Snowball's lists (https://snowballstem.org, BSD license), each line beginning with its language.
+// wordLists are lists of words in lines that begin with their language: Snowball's stop words (https://snowballstem.org,
+// BSD license), "asking" are stop words in questions that Snowball lacks, and "talk" are words that speakers use to ask for
+// something but that do not name it: greetings, excuses, thinking aloud. Those count less in a question. They are not stop
+// words, since a record may be about them.
 //
 //go:embed stops.txt
-var stopWords string
+var wordLists string
 
 // load returns the dialects of all languages.
 func load() map[Language]*dialect {
@@ -54,27 +57,27 @@ func load() map[Language]*dialect {
 		"pt": {stem: portuguese.Stem, ends: []string{"ção", "ções", "dade"}, marks: "ãõ"},
 		"nl": {stem: dutch.Stem, ends: []string{"heid", "lijk", "ingen"}},
 	}
-	for language, d := range all {
-		d.talk, d.stops = talkWords(talk[language]), map[string]bool{}
-		for _, word := range strings.Fields(asking[language]) {
-			d.stops[word], d.stops[Fold(word)] = true, true
-		}
+	for _, d := range all {
+		d.talk, d.stops = map[string]bool{}, map[string]bool{}
 	}
-	for line := range strings.Lines(stopWords) {
-		language, list, _ := strings.Cut(line, ":")
+	for line := range strings.Lines(wordLists) {
+		key, list, _ := strings.Cut(line, ":")
+		language, kind, _ := strings.Cut(key, " ")
+		d := all[Language(language)]
 		for _, word := range strings.Fields(list) {
-			all[Language(language)].stops[word] = true
+			switch kind {
+			case "talk":
+				for _, t := range Tokens(word) {
+					d.talk[t.Text], d.talk[Fold(t.Text)], d.talk[respell(t.Text)] = true, true, true
+				}
+			case "asking":
+				d.stops[word], d.stops[Fold(word)] = true, true
+			default:
+				d.stops[word] = true
+			}
 		}
 	}
 	return all
-}
-
-// asking are stop words in questions that are not in Snowball's lists.
-var asking = map[Language]string{
-	"en": "please", "de": "wer wen wem wessen wann wo wohin woher wieso warum weshalb bitte gibt",
-	"es": "cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde qué quién quiénes",
-	"fr": "combien quand comment où quel quelle quels quelles",
-	"it": "quanto quando quale quali", "pt": "quanto quando onde qual quais", "nl": "wanneer waar waarom welke",
 }
 
 const (
@@ -88,41 +91,31 @@ const (
 
 // detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly
 // highest.
-func (a *Analyzer) detect(tokens []Token) Language {
+func (r *Ranker) detect(tokens []Token) Language {
 	var scores [7]float64
 	languages := Languages()
 	for _, t := range tokens[:min(len(tokens), detectWords)] {
-		a.evidence(t.Text, languages, &scores)
+		r.evidence(t.Text, languages, &scores)
 	}
-	best, second := -1, 0.0
-	for i, score := range scores {
-		switch {
-		case best < 0 || score > scores[best]:
-			if best >= 0 {
-				second = scores[best]
-			}
-			best = i
-		case score > second:
-			second = score
-		}
-	}
-	if scores[best] < enough || scores[best] < 1.25*second {
+	order := slices.Sorted(slices.Values(scores[:]))
+	best, second := order[len(order)-1], order[len(order)-2]
+	if best < enough || best < 1.25*second {
 		return Unknown
 	}
-	return languages[best]
+	return languages[slices.Index(scores[:], best)]
 }
 
 // evidence adds one word's scores. A stop word of several languages counts less.
-func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float64) {
+func (r *Ranker) evidence(word string, languages []Language, scores *[7]float64) {
 	in := 0
 	var stops [7]bool
 	for i, language := range languages {
-		if stops[i] = a.dialects[language].stops[word]; stops[i] {
+		if stops[i] = r.dialects[language].stops[word]; stops[i] {
 			in++
 		}
 	}
 	for i, language := range languages {
-		d := a.dialects[language]
+		d := r.dialects[language]
 		if stops[i] {
 			scores[i] += 1 / float64(in)
 			continue
@@ -137,14 +130,14 @@ func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float6
 }
 
 // Stop reports whether a word is a stop word of a language.
-func (a *Analyzer) Stop(word string, language Language) bool {
-	d := a.dialects[language]
+func (r *Ranker) Stop(word string, language Language) bool {
+	d := r.dialects[language]
 	return d != nil && d.stops[word]
 }
 
 // Stem returns the folded stem of a word. Without a known language, it returns the folded word.
-func (a *Analyzer) Stem(word string, language Language) string {
-	d := a.dialects[language]
+func (r *Ranker) Stem(word string, language Language) string {
+	d := r.dialects[language]
 	if d == nil || hasDigit(word) {
 		return Fold(word)
 	}
@@ -165,3 +158,16 @@ func (a *Analyzer) Stem(word string, language Language) string {
 }
 
 func hasDigit(word string) bool { return strings.ContainsAny(word, "0123456789") }
+
+// small reports whether a word of a question in a language, which may be Unknown, says little about what is asked.
+func (r *Ranker) small(word string, own Language) bool {
+	if own != Unknown {
+		return r.dialects[own].talk[word]
+	}
+	for _, d := range r.dialects {
+		if d.talk[word] {
+			return true
+		}
+	}
+	return false
+}

@@ -91,22 +91,13 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 		for _, one := range ranking {
 			hits[one.ID].Score = one.Score
 		}
-		for id, h := range hits {
-			if h.Score == 0 {
-				delete(hits, id) // beyond Depth
-			}
-		}
-		return sorted(hits, limit)
+	} else {
+		vectors = fetch(vectors, func(h *Hit, s float64) { h.Vector = s })
+		slices.SortFunc(vectors, byScore)
+		maps.Copy(names, r.named(wordings[0].Text, hits)) // vectors may have added hits
+		fuse(hits, ranking, vectors, longNames(names))
 	}
-	vectors = fetch(vectors, func(h *Hit, s float64) { h.Vector = s })
-	slices.SortFunc(vectors, byScore)
-	maps.Copy(names, r.named(wordings[0].Text, hits)) // vectors may have added hits
-	fuse(hits, ranking, vectors, longNames(names))
-	for id, h := range hits {
-		if h.Score == 0 {
-			delete(hits, id)
-		}
-	}
+	maps.DeleteFunc(hits, func(_ string, h *Hit) bool { return h.Score == 0 }) // beyond Depth
 	return sorted(hits, limit)
 }
 
@@ -189,8 +180,8 @@ func (r *Ranker) sequence(text string) (whole, stemmed string) {
 	b.WriteByte(' ')
 	for _, t := range Tokens(text) {
 		a.WriteString(Fold(t.Text) + " ")
-		if !r.words.Stop(t.Text, "en") {
-			b.WriteString(r.words.Stem(t.Text, "en") + " ")
+		if !r.Stop(t.Text, "en") {
+			b.WriteString(r.Stem(t.Text, "en") + " ")
 		}
 	}
 	return a.String(), b.String()
@@ -233,13 +224,6 @@ func sorted(hits map[string]*Hit, limit int) []Hit {
 	})
 	return out[:min(limit, len(out))]
 }
-
-// The weights of a record's parts in the sum of BM25.
-const (
-	WeightTitle = 2.5
-	WeightTags  = 1.5
-	WeightText  = 1.0
-)
 
 // Best sorts a ranking, equal scores by id, and returns the Depth best.
 func Best(ranking []Ranked) []Ranked {

@@ -168,9 +168,9 @@ func (r *Record) Faults() []string {
 			break
 		}
 	}
-	r.checkTags(bad)
-	r.checkAuthors(bad)
-	r.checkCategories(bad)
+	checkList(bad, r.Tags, "tags", MaxTags, tooLong("tag", MaxTagRunes))
+	checkList(bad, r.Authors, "authors", MaxAuthors, authorFault)
+	checkList(bad, r.Categories, "categories", MaxCategories, tooLong("category", MaxCategoryRunes))
 	r.checkURL(bad)
 	r.checkLastUpdated(bad)
 	r.checkMetadata(bad)
@@ -193,43 +193,33 @@ func (r *Record) checkID(bad func(string, ...any)) {
 	}
 }
 
-func (r *Record) checkTags(bad func(string, ...any)) {
-	if len(r.Tags) > MaxTags {
-		bad("%d tags; at most %d", len(r.Tags), MaxTags)
+// checkList checks the number of values, and each one by fault, which returns "" for a valid one.
+func checkList(bad func(string, ...any), values []string, name string, most int, fault func(value string) string) {
+	if len(values) > most {
+		bad("%d %s; at most %d", len(values), name, most)
 	}
-	for _, tag := range r.Tags {
-		if n := utf8.RuneCountInString(tag); n > MaxTagRunes || !utf8.ValidString(tag) {
-			bad("tag %.20q… has %d characters or is not UTF-8; at most %d", tag, n, MaxTagRunes)
+	for _, value := range values {
+		if text := fault(value); text != "" {
+			bad("%s", text)
 		}
 	}
 }
 
-func (r *Record) checkAuthors(bad func(string, ...any)) {
-	if len(r.Authors) > MaxAuthors {
-		bad("%d authors; at most %d", len(r.Authors), MaxAuthors)
-	}
-	for _, id := range r.Authors {
-		if !personID(id) {
-			bad("author %.80q is not the id or the handle of a person, like person:ada_l or ada_l", id)
+// tooLong returns a function for checkList that bounds the values' characters.
+func tooLong(kind string, most int) func(string) string {
+	return func(value string) string {
+		if n := utf8.RuneCountInString(value); n > most || !utf8.ValidString(value) {
+			return fmt.Sprintf("%s %.20q… has %d characters or is not UTF-8; at most %d", kind, value, n, most)
 		}
+		return ""
 	}
 }
 
-// personID reports whether id is a valid id of a person.
-func personID(id string) bool {
-	form := idForm.FindStringSubmatch(id)
-	return form != nil && Type(form[1]) == TypePerson && len(id)-len(form[1])-1 <= MaxIDBytes
-}
-
-func (r *Record) checkCategories(bad func(string, ...any)) {
-	if len(r.Categories) > MaxCategories {
-		bad("%d categories; at most %d", len(r.Categories), MaxCategories)
+func authorFault(id string) string {
+	if form := idForm.FindStringSubmatch(id); form == nil || Type(form[1]) != TypePerson || len(id)-len(form[1])-1 > MaxIDBytes {
+		return fmt.Sprintf("author %.80q is not the id or the handle of a person, like person:ada_l or ada_l", id)
 	}
-	for _, name := range r.Categories {
-		if n := utf8.RuneCountInString(name); n > MaxCategoryRunes || !utf8.ValidString(name) {
-			bad("category %.20q… has %d characters or is not UTF-8; at most %d", name, n, MaxCategoryRunes)
-		}
-	}
+	return ""
 }
 
 func (r *Record) checkURL(bad func(string, ...any)) {
@@ -328,17 +318,21 @@ func (r *Record) EmbeddingText() string {
 		b.WriteString("\n\n" + r.Text)
 	}
 	text := b.String()
-	if len(text) <= most {
-		return text
+	return text[:cutAt(text, most)]
+}
+
+// cutAt returns the largest end of a part of a text with at most n bytes, at the end of a word if possible.
+func cutAt(text string, n int) int {
+	if len(text) <= n {
+		return len(text)
 	}
-	if cut := strings.LastIndexAny(text[:most], " \n"); cut > most/2 {
-		return text[:cut]
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	if space := strings.LastIndexAny(text[:n], " \n"); space > n/2 {
+		return space
 	}
-	return text[:cut]
+	return n
 }
 
 func joined[T ~string](all []T) string {

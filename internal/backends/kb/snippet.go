@@ -55,28 +55,22 @@ func Plain(markdown string) string {
 // used concurrently.
 type Ranker struct {
 	// Fixed after NewRanker.
-	words *Analyzer
-	fixed Language
+	dialects map[Language]*dialect
+	fixed    Language // of all records; Unknown if each record's text decides
 }
-
-// autoLanguage means that each record's text decides its language.
-const autoLanguage = "auto"
 
 // NewRanker makes a Ranker. language is that of all records, one of Languages; "auto" or empty means that each record's
 // text decides.
 func NewRanker(language string) (*Ranker, error) {
-	r := &Ranker{words: NewAnalyzer(), fixed: Language(language)}
+	r := &Ranker{dialects: load(), fixed: Language(language)}
 	switch {
-	case language == autoLanguage:
+	case language == "auto":
 		r.fixed = Unknown
 	case language != "" && !slices.Contains(Languages(), r.fixed):
-		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, joined(Languages()))
+		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, "auto", joined(Languages()))
 	}
 	return r, nil
 }
-
-// Words returns the Analyzer and the language of all records, or Unknown if each record's text decides.
-func (r *Ranker) Words() (a *Analyzer, fixed Language) { return r.words, r.fixed }
 
 // Snippet returns the passage of a text with the most words of the query, or its beginning if it has none, in at most
 // SnippetRunes characters. terms are additional words of the search.
@@ -85,16 +79,14 @@ func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	if utf8.RuneCountInString(text) <= SnippetRunes {
 		return text
 	}
-	wanted := maps.Clone(terms)
-	if wanted == nil {
-		wanted = map[string]bool{}
-	}
-	for _, asked := range r.words.Question(query, Languages()) {
+	wanted := map[string]bool{}
+	maps.Copy(wanted, terms)
+	for _, asked := range r.Question(query, Languages()) {
 		for _, form := range slices.Concat(asked.Surfaces, asked.Forms) {
 			wanted[form] = true
 		}
 	}
-	reader := r.words.NewReader(r.fixed)
+	reader := r.NewReader()
 	var found []passageTerm
 	for _, term := range reader.Terms(text, reader.Language(text), false) {
 		for _, form := range append([]string{term.Surface}, term.Forms...) {

@@ -1,15 +1,9 @@
 package kb
 
-import "slices"
-
-// Analyzer turns words into terms. It may be used concurrently.
-type Analyzer struct {
-	// Fixed after NewAnalyzer.
-	dialects map[Language]*dialect
-}
-
-// NewAnalyzer makes an Analyzer.
-func NewAnalyzer() *Analyzer { return &Analyzer{dialects: load()} }
+import (
+	"slices"
+	"strings"
+)
 
 // Term is a word of a record.
 type Term struct {
@@ -23,9 +17,8 @@ type Term struct {
 
 // WordReader analyzes records' texts with a cache of words. Only one goroutine at a time may use it.
 type WordReader struct {
-	a     *Analyzer
-	fixed Language
-	known map[known]Term
+	ranker *Ranker
+	known  map[known]Term
 }
 
 type known struct {
@@ -37,9 +30,22 @@ type known struct {
 // maxKnown bounds the cache of a WordReader.
 const maxKnown = 50_000
 
-// NewReader makes a WordReader. If fixed is not Unknown, it is the language of every text.
-func (a *Analyzer) NewReader(fixed Language) *WordReader {
-	return &WordReader{a: a, fixed: fixed, known: map[known]Term{}}
+// NewReader makes a WordReader.
+func (r *Ranker) NewReader() *WordReader { return &WordReader{ranker: r, known: map[known]Term{}} }
+
+// Parts is the number of a record's parts with words: the title, the tags and the text, in this order.
+const Parts = 3
+
+// Weights are the weights of the parts in the sum of BM25.
+var Weights = [Parts]float64{2.5, 1.5, 1}
+
+// Record returns the terms of a record's parts.
+func (r *WordReader) Record(rec *Record) (in Text, parts [Parts][]Term) {
+	text := Plain(rec.Text)
+	in = r.Language(rec.Title + "\n" + text)
+	return in, [Parts][]Term{
+		r.Terms(rec.Title, in, true), r.Terms(strings.Join(rec.Tags, " "), in, true), r.Terms(text, in, false),
+	}
 }
 
 // Text describes the language of a text.
@@ -51,11 +57,11 @@ type Text struct {
 
 // Language detects the language of a record's whole text.
 func (r *WordReader) Language(text string) Text {
-	if r.fixed != Unknown {
-		return Text{Language: r.fixed}
+	if r.ranker.fixed != Unknown {
+		return Text{Language: r.ranker.fixed}
 	}
 	tokens := Tokens(text)
-	language := r.a.detect(tokens)
+	language := r.ranker.detect(tokens)
 	return Text{Language: language, Short: language == Unknown && len(tokens) <= shortText}
 }
 
@@ -63,7 +69,7 @@ func (r *WordReader) Language(text string) Text {
 func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
 	var terms []Term
 	for _, t := range Tokens(text) {
-		if !keep && r.a.Stop(t.Text, in.stops()) {
+		if !keep && r.ranker.Stop(t.Text, in.stops()) {
 			continue
 		}
 		term := r.term(t.Text, in)
@@ -105,7 +111,7 @@ func (r *WordReader) term(word string, in Text) Term {
 	}
 	t := Term{Surface: Fold(word)}
 	for _, language := range in.Languages() {
-		t.Forms = r.a.forms(t.Forms, word, language)
+		t.Forms = r.ranker.forms(t.Forms, word, language)
 	}
 	if len(r.known) >= maxKnown {
 		clear(r.known)
@@ -115,10 +121,10 @@ func (r *WordReader) term(word string, in Text) Term {
 }
 
 // forms adds the stem of a word and the stem of its respelling.
-func (a *Analyzer) forms(to []string, word string, language Language) []string {
-	to = add(to, a.Stem(word, language))
+func (r *Ranker) forms(to []string, word string, language Language) []string {
+	to = add(to, r.Stem(word, language))
 	if other := respell(word); other != "" {
-		to = add(to, a.Stem(other, language))
+		to = add(to, r.Stem(other, language))
 	}
 	return to
 }
@@ -153,12 +159,12 @@ const MaxAsked = 32
 
 // Question analyzes a question in several languages, and always in English. It returns at most MaxAsked distinct words,
 // without the stop words of the question's own language unless it has no other words.
-func (a *Analyzer) Question(text string, languages []Language) []Asked {
+func (r *Ranker) Question(text string, languages []Language) []Asked {
 	if !slices.Contains(languages, "en") {
 		languages = append(slices.Clone(languages), "en")
 	}
 	tokens := Tokens(text)
-	own := a.detect(tokens)
+	own := r.detect(tokens)
 	var all, stops []Asked
 	seen := map[string]bool{}
 	for _, t := range tokens {
@@ -166,19 +172,19 @@ func (a *Analyzer) Question(text string, languages []Language) []Asked {
 			continue
 		}
 		seen[t.Text] = true
-		w := Asked{Word: t.Text, Surfaces: add([]string{Fold(t.Text)}, respell(t.Text)), Weak: a.small(t.Text, own)}
+		w := Asked{Word: t.Text, Surfaces: add([]string{Fold(t.Text)}, respell(t.Text)), Weak: r.small(t.Text, own)}
 		for _, language := range languages {
-			w.Forms = a.forms(w.Forms, t.Text, language)
-			w.Forms = add(w.Forms, a.Stem(w.Surfaces[0], language))
-			w.Weak = w.Weak || own == Unknown && a.Stop(t.Text, language)
+			w.Forms = r.forms(w.Forms, t.Text, language)
+			w.Forms = add(w.Forms, r.Stem(w.Surfaces[0], language))
+			w.Weak = w.Weak || own == Unknown && r.Stop(t.Text, language)
 			for _, also := range t.Also {
-				w.Forms = a.forms(w.Forms, also, language)
+				w.Forms = r.forms(w.Forms, also, language)
 			}
 		}
 		for _, also := range t.Also {
 			w.Surfaces = add(w.Surfaces, Fold(also))
 		}
-		if own != Unknown && a.Stop(t.Text, own) {
+		if own != Unknown && r.Stop(t.Text, own) {
 			stops = append(stops, w)
 		} else {
 			all = append(all, w)

@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
-	a := NewAnalyzer()
+	a := &Ranker{dialects: load()}
 	for text, want := range map[string]Language{
 		"The parents may stay at home for sixteen weeks.":                 "en",
 		"Bei Feuer das Gebäude über die Treppen verlassen.":               "de",
@@ -71,7 +71,7 @@ func TestDetect(t *testing.T) {
 // TestQuestion: stop words of the question's language are left out, those of another only
 // count less, and a question of nothing else keeps them.
 func TestQuestion(t *testing.T) {
-	a := NewAnalyzer()
+	a := &Ranker{dialects: load()}
 	show := func(text string, languages ...Language) []string {
 		var all []string
 		for _, w := range a.Question(text, languages) {
@@ -110,9 +110,9 @@ func TestQuestion(t *testing.T) {
 // TestTheSameWordAgrees: a record's word is found by the same word in a question, in every
 // language, with its accents and without.
 func TestTheSameWordAgrees(t *testing.T) {
-	a := NewAnalyzer()
+	a := &Ranker{dialects: load()}
 	for _, language := range append(Languages(), Unknown) {
-		r := a.NewReader(language)
+		r := (&Ranker{dialects: a.dialects, fixed: language}).NewReader()
 		for _, word := range strings.Fields("canción habitaciones Häuser Straße société qualità coração vrijheid running queries Øre aprendices l'été o'brien's") {
 			term := r.Terms(word, Text{Language: language, Short: language == Unknown}, true)[0]
 			asked := a.Question(word, []Language{"de", "es", "fr", "it", "pt", "nl"})[0]
@@ -132,10 +132,10 @@ func FuzzTerms(f *testing.F) {
 	for _, seed := range []string{"Ada's e-mail", "L'hôtel ’ '' -", "ΌΣΟΣ \u0301x", "İI", "\xff\xfe", strings.Repeat("ß", 99)} {
 		f.Add(seed)
 	}
-	a := NewAnalyzer()
+	a := &Ranker{dialects: load()}
 	f.Fuzz(func(t *testing.T, text string) {
 		last := 0
-		for _, term := range a.NewReader(Unknown).Terms(text, Text{Language: "de"}, true) {
+		for _, term := range a.NewReader().Terms(text, Text{Language: "de"}, true) {
 			if term.Start < last || term.End <= term.Start || term.End > len(text) {
 				t.Fatalf("%q: %d to %d after %d", text, term.Start, term.End, last)
 			}

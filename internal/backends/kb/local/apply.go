@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"voicegw/internal/backends/kb"
@@ -114,20 +113,12 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 // analyze finds the words of the entries, on two goroutines.
 func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
 	out := make([]recordWords, len(entries))
-	analyzer, fixed := ranker.Words()
 	var wg sync.WaitGroup
 	for part := range 2 {
 		wg.Go(func() {
-			reader := analyzer.NewReader(fixed)
+			reader := ranker.NewReader()
 			for i := part; i < len(entries); i += 2 {
-				rec := &entries[i].record
-				text := kb.Plain(rec.Text)
-				in := reader.Language(rec.Title + "\n" + text)
-				out[i] = recordWords{in: in, parts: [recordParts][]kb.Term{
-					partTitle: reader.Terms(rec.Title, in, true),
-					partTags:  reader.Terms(strings.Join(rec.Tags, " "), in, true),
-					partText:  reader.Terms(text, in, false),
-				}}
+				out[i].in, out[i].parts = reader.Record(&entries[i].record)
 			}
 		})
 	}

@@ -54,8 +54,8 @@ const (
 
 // expand makes the groups of a question. It looks for near words only if no record, or few,
 // contain the word itself.
-func (v *vocabulary) expand(a *kb.Analyzer, text string, records int, synonyms *kb.Synonyms) []group {
-	asked := a.Question(text, v.held())
+func (v *vocabulary) expand(r *kb.Ranker, text string, records int, synonyms *kb.Synonyms) []group {
+	asked := r.Question(text, v.held())
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	groups := make([]group, 0, len(asked))

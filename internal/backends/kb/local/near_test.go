@@ -76,7 +76,7 @@ func vocabularyOf(all ...string) *vocabulary {
 func said(text string) recordWords {
 	var r recordWords
 	for word := range strings.FieldsSeq(text) {
-		r.parts[partText] = append(r.parts[partText], kb.Term{Surface: word, Forms: []string{word}})
+		r.parts[2] = append(r.parts[2], kb.Term{Surface: word, Forms: []string{word}})
 	}
 	r.in = kb.Text{Language: "de"}
 	return r

@@ -9,25 +9,14 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// The parts of a record over which BM25 is summed.
-const (
-	partTitle = iota
-	partTags
-	partText
-	recordParts
-)
-
-// weights are the weights of the parts.
-var weights = [recordParts]float64{partTitle: kb.WeightTitle, partTags: kb.WeightTags, partText: kb.WeightText}
-
 // recordWords are a record's words, by part.
 type recordWords struct {
 	in    kb.Text
-	parts [recordParts][]kb.Term
+	parts [kb.Parts][]kb.Term
 }
 
 // lengths are numbers of word forms by part, of one record or of all.
-type lengths [recordParts]int
+type lengths [kb.Parts]int
 
 func (w recordWords) lengths() (all lengths) {
 	for i, terms := range w.parts {
@@ -42,7 +31,7 @@ func (w recordWords) lengths() (all lengths) {
 // may have numbers that are not in a search's snapshot, which the search skips.
 type postings struct {
 	mu    sync.RWMutex // guards the following field
-	lists [recordParts]map[string]*list
+	lists [kb.Parts]map[string]*list
 }
 
 // list is the list of one term in one part.

@@ -57,10 +57,9 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 		synonyms = x.options.Synonyms()
 	}
 	all := kb.Wordings(q, synonyms)
-	analyzer, _ := x.ranker.Words()
 	terms := map[string]bool{}
 	for i := range all {
-		groups := x.store.words.expand(analyzer, all[i].Text, len(s.entries), synonyms)
+		groups := x.store.words.expand(x.ranker, all[i].Text, len(s.entries), synonyms)
 		for _, g := range groups {
 			for _, one := range g.variants {
 				terms[one.term] = true
@@ -76,12 +75,9 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 
 func searchError(err error) error { return fmt.Errorf("kb/local: search: %w", err) }
 
-// hybrid reports whether vectors would take part in a search if the Embedder answered.
-func (x *Index) hybrid(s *snapshot) bool { return x.options.Embedder != nil && len(s.rows) > 0 }
-
 // queryVector embeds the query; nil if vectors take no part.
 func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []float32 {
-	if !x.hybrid(s) {
+	if x.query == nil || len(s.rows) == 0 {
 		return nil
 	}
 	vector := x.query.Query(ctx, text, s.dimensions())

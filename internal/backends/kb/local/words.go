@@ -43,7 +43,7 @@ func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, vis
 // is read only in the documents with the highest scores so far. It returns the visits it took.
 func (s *snapshot) addGroup(sc *scores, g group, visits int) (visited int) {
 	all := float64(len(s.entries))
-	for part := range recordParts {
+	for part := range kb.Parts {
 		var lists []list
 		var factors []variant // of the lists
 		postings := 0
@@ -64,7 +64,7 @@ func (s *snapshot) addGroup(sc *scores, g group, visits int) (visited int) {
 		for i, l := range lists {
 			n := float64(min(l.live, len(s.entries))) // a later Apply may have added some
 			idf := math.Log(1 + (all-n+0.5)/(n+0.5))
-			sc.addTerm(l.places, narrow, mean, factors[i].weight*weights[part]*idf, factors[i].weight)
+			sc.addTerm(l.places, narrow, mean, factors[i].weight*kb.Weights[part]*idf, factors[i].weight)
 		}
 		sc.endField()
 		if narrow == nil {

@@ -64,12 +64,11 @@ type sparse struct {
 
 // The constants of BM25, as in package local, and the assumed mean lengths.
 const (
-	bm25K1    = 1.2
-	bm25B     = 0.75
-	meanTitle = 4
-	meanTags  = 4
-	meanText  = 60
+	bm25K1 = 1.2
+	bm25B  = 0.75
 )
+
+var means = [kb.Parts]float64{4, 4, 60}
 
 // wholeWord is the weight of a whole word in addition to its stem. A query with the same spelling, apart from accents,
 // finds it even if the languages differ.
@@ -77,13 +76,10 @@ const wholeWord = 0.4
 
 // sparseRecord returns the part of a record's BM25 that does not depend on other records.
 func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
-	analyzer, fixed := ranker.Words()
-	reader := analyzer.NewReader(fixed)
-	plain := kb.Plain(rec.Text)
-	in := reader.Language(rec.Title + "\n" + plain)
+	_, parts := ranker.NewReader().Record(rec)
 	values := map[uint32]float64{}
 	var order []uint32
-	add := func(terms []kb.Term, weight, mean float64) {
+	for part, terms := range parts {
 		counts := map[string]float64{}
 		var each []string
 		count := func(form string, n float64) {
@@ -100,19 +96,16 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 				count(t.Surface, wholeWord)
 			}
 		}
-		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/mean)
+		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/means[part])
 		for _, form := range each {
 			index := hashStem(form)
 			if _, ok := values[index]; !ok {
 				order = append(order, index)
 			}
 			tf := counts[form]
-			values[index] += weight * tf * (bm25K1 + 1) / (tf + norm)
+			values[index] += kb.Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
-	add(reader.Terms(rec.Title, in, true), kb.WeightTitle, meanTitle)
-	add(reader.Terms(strings.Join(rec.Tags, " "), in, true), kb.WeightTags, meanTags)
-	add(reader.Terms(plain, in, false), kb.WeightText, meanText)
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	for _, index := range order {
 		out.Indices = append(out.Indices, index)
@@ -126,7 +119,6 @@ const weakWord, synonym = 0.25, 0.8
 
 // sparseQuery returns the weights of a question's terms in every language. The first term with a hash counts.
 func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
-	analyzer, _ := ranker.Words()
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	seen := map[uint32]bool{}
 	add := func(term string, weight float32) {
@@ -136,7 +128,7 @@ func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 			out.Values = append(out.Values, weight)
 		}
 	}
-	for _, asked := range analyzer.Question(text, kb.Languages()) {
+	for _, asked := range ranker.Question(text, kb.Languages()) {
 		weight := float32(1)
 		if asked.Weak {
 			weight = weakWord
@@ -147,7 +139,7 @@ func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 		for _, other := range synonyms.Words(asked.Surfaces[0]) {
 			add(other, synonym)
 			for _, language := range kb.Languages() {
-				add(analyzer.Stem(other, language), synonym)
+				add(ranker.Stem(other, language), synonym)
 			}
 		}
 	}
