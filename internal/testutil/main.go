@@ -23,7 +23,6 @@ import (
 // processes that don't inherit the environment.
 const Env = "VOICEGW_TEST_SECRETS"
 
-// run is this process's watcher.
 var run = newWatcher()
 
 // Need lists what a run must have seen, so that it can't pass without any check.
@@ -82,7 +81,6 @@ func whole() bool {
 	return true
 }
 
-// verdict returns the problems of a run.
 func (w *watcher) verdict(need Need, whole bool) []string {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -140,7 +138,6 @@ func Child() {
 	run.report = func(f finding) { tell(line{Found: &f}) }
 }
 
-// told collects the reports of child processes.
 var told children
 
 type children struct {
@@ -150,7 +147,6 @@ type children struct {
 	offset int64
 }
 
-// hear reads new reports of child processes.
 func (c *children) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

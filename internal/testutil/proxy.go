@@ -150,7 +150,6 @@ func (p *Proxy) accept(ctx context.Context) {
 	}
 }
 
-// enter registers a connection and applies the commands for later ones.
 func (p *Proxy) enter(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +187,6 @@ type conn struct {
 	changed sync.Cond
 }
 
-// serve runs the connection to its end.
 func (c *conn) serve(ctx context.Context) {
 	defer c.p.leave(c)
 	defer c.end(func(s *net.TCPConn) { _ = s.Close() }) // forwarded data is still delivered
@@ -216,7 +214,6 @@ func (c *conn) serve(ctx context.Context) {
 	other.Wait()
 }
 
-// pump forwards one direction until its source ends.
 func (c *conn) pump(way Way, src, dst *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -275,7 +272,6 @@ func (c *conn) count(way Way, n int) {
 	}
 }
 
-// order executes a command or stores it for later.
 func (c *conn) order(cmd Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

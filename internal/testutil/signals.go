@@ -45,7 +45,6 @@ func SpeechLike(rate int, d time.Duration, seed uint64) []byte {
 	return render(n, func(i int) float64 { return out[i] })
 }
 
-// syllable fills out with one voiced sound.
 func syllable(out []float64, rate int, rng *rand.Rand) {
 	pitch, glide := 90+60*rng.Float64(), 0.8+0.4*rng.Float64()
 	formants := [3]float64{300 + 500*rng.Float64(), 900 + 900*rng.Float64(), 2300 + 500*rng.Float64()}

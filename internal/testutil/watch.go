@@ -84,7 +84,6 @@ func (w *watcher) made(kind logging.Kind, secret string) {
 	}
 }
 
-// look returns the kinds of secrets in a text.
 func (w *watcher) look(text []byte) []logging.Kind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -143,7 +142,6 @@ func (w *watcher) folder(sink Sink, dir string) error {
 // longest is the maximum length in bytes of a secret that is found across two writes.
 const longest = 256
 
-// sink is a writer that checks its input.
 type sink struct {
 	w    *watcher
 	name Sink

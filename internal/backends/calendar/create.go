@@ -48,7 +48,6 @@ func (d *Desk) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) 
 	return d.calendar.Create(ctx, draft)
 }
 
-// lookUp looks for the event of a draft after a failed creation.
 func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
 	ctx, cancel := part(ctx, 3, 4)
 	defer cancel()

@@ -60,7 +60,6 @@ func (d Draft) Problems() []Problem {
 	return slices.Concat(all, d.timeProblems())
 }
 
-// timeProblems returns the problems of a draft's times.
 func (d Draft) timeProblems() []Problem {
 	var all []Problem
 	bad := func(f Field, format string, args ...any) {
@@ -93,7 +92,6 @@ func (d Draft) timeProblems() []Problem {
 	return all
 }
 
-// isBlank reports whether s has no visible letter, number or symbol.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return textutil.IsVisible(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
 }

@@ -6,10 +6,8 @@ import (
 	"time"
 )
 
-// spoken is the number of periods that a summary names.
 const spoken = 4
 
-// summary describes an answer for a model to read aloud.
 func summary(a Availability, within Period, least time.Duration, zone *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): ", Words(within, zone), zone)
@@ -47,7 +45,6 @@ func busyWords(busy []Period, zone *time.Location) string {
 	return list(busy, zone) + verb
 }
 
-// list names the first periods and the number of the others.
 func list(periods []Period, zone *time.Location) string {
 	var words []string
 	for i, p := range periods {

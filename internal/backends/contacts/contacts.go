@@ -144,7 +144,6 @@ func (x *Extractor) Extract(text, region string) Contacts {
 	return found
 }
 
-// hit is a contact with its place in bytes.
 type hit[T any] struct {
 	start, end int
 	value      T
@@ -170,14 +169,12 @@ type page struct {
 	left []byte // the text, with zeros instead of taken parts
 }
 
-// take removes a part from left.
 func (p *page) take(start, end int) {
 	for i := start; i < end; i++ {
 		p.left[i] = 0
 	}
 }
 
-// free reports whether no byte of a part is taken.
 func (p *page) free(start, end int) bool { return !slices.Contains(p.left[start:end], 0) }
 
 // before returns the character before a place, after the character at it; 0 at the ends.

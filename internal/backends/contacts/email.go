@@ -45,7 +45,6 @@ var (
 // privateTLDs end names inside companies.
 var privateTLDs = []string{"internal", "intern", "intranet", "lan", "corp", "home", "onion"}
 
-// emails finds the addresses and takes them.
 func (x *Extractor) emails(p *page) []hit[Email] {
 	var hits []hit[Email]
 	find := func(form *regexp.Regexp, good func(start, end int) bool) {
@@ -177,7 +176,6 @@ func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 	return hit[Email]{start, end, Email{Address: local + "@" + ascii}}, true
 }
 
-// localSkip returns the length of the beginning of local that does not belong to the address.
 func localSkip(local string) int {
 	skip := 0
 	if i := strings.LastIndex(local, ".."); i >= 0 {

@@ -21,7 +21,6 @@ var (
 		`20)[0-9]{2}|[0-9]{2})\b`)
 )
 
-// maskNumbers takes IBANs and dates.
 func (p *page) maskNumbers() {
 	for _, form := range []*regexp.Regexp{iban, yearFirst, dayFirst} {
 		for _, m := range form.FindAllIndex(p.left, -1) {
@@ -122,7 +121,6 @@ func freeBefore(p *page, start int) bool {
 	return true
 }
 
-// cue is the meaning of the words before a number.
 type cue int
 
 const (
@@ -131,7 +129,6 @@ const (
 	cueOther
 )
 
-// cueWindow is the number of bytes before a number that can contain a cue.
 const cueWindow = 32
 
 var word = regexp.MustCompile(`[\p{L}\p{M}]+`)

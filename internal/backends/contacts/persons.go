@@ -33,7 +33,6 @@ var lists = func() map[string]map[string]bool {
 	return all
 }()
 
-// token is a word, or a single character that is not part of a word.
 type token struct {
 	text, lower string
 	start, end  int
@@ -50,7 +49,6 @@ const (
 	gapBlank // one or more empty lines, or an end of the text
 )
 
-// in reports whether a word is in a list.
 func (t token) in(list string) bool { return lists[list][t.lower] }
 
 // tokenForm matches words, in which hyphens and apostrophes are between letters, and signs.
@@ -80,7 +78,6 @@ func tokens(text []byte) reader {
 // there.
 type reader []token
 
-// persons finds names with a title, a position or both.
 func persons(p *page) []hit[Person] {
 	r := tokens(p.left)
 	var hits []hit[Person]
@@ -104,7 +101,6 @@ func (r reader) at(i int) token {
 	return r[i]
 }
 
-// is reports whether the token at i is one of texts.
 func (r reader) is(i int, texts ...string) bool {
 	return r.at(i).text != "" && slices.Contains(texts, r[i].text)
 }
@@ -112,7 +108,6 @@ func (r reader) is(i int, texts ...string) bool {
 // same reports whether at most spaces separate the token at i from the previous one.
 func (r reader) same(i int) bool { return r.at(i).gap <= gapSpace }
 
-// dot returns 1 if a dot is directly at i.
 func (r reader) dot(i int) int {
 	if r.is(i, ".") && r[i].gap == gapNone {
 		return 1
@@ -147,10 +142,8 @@ func (r reader) person(i int) (Person, int) {
 	return r.holder(i)
 }
 
-// maxNameWords bounds a name.
 const maxNameWords = 5
 
-// name reads a name, with its title if it has one.
 func (r reader) name(i int) (Person, int) {
 	name := r.title(i)
 	titled := name > i
@@ -326,7 +319,6 @@ func (r reader) position(i int, follows bool) (end int, whole bool) {
 	return end, whole
 }
 
-// role reads one role.
 func (r reader) role(i int, follows bool) (end int, whole bool) {
 	head := i
 	for n := 0; n < maxModifiers && r.modifier(head) && (n == 0 || r.same(head)); n++ {

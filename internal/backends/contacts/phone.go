@@ -73,7 +73,6 @@ run:
 	return start, end, next
 }
 
-// beginsNumber reports whether a number may begin at a byte.
 func beginsNumber(p *page, at int) bool {
 	if !utf8.RuneStart(p.left[at]) {
 		return false
@@ -123,7 +122,6 @@ func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) 
 // alternate are the last digits of another number of the same subscriber: 555-2671/2672, 901820-0/-1.
 var alternate = regexp.MustCompile(`[ ]?/[ ]?-?([0-9]{1,4})$`)
 
-// maxAlternates bounds the alternates of a number.
 const maxAlternates = 8
 
 // readAlternates reads a number and its alternates, which have as many digits. It returns nil without alternates.
@@ -163,7 +161,6 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	return hits
 }
 
-// readPart reads a part of a candidate if it has enough digits.
 func readPart(p *page, start, end int, region string, marks []*regexp.Regexp) ([]hit[Phone], bool) {
 	part := p.text[start:end]
 	if countDigits(part) < minDigits {
@@ -246,7 +243,6 @@ var types = map[phonenumbers.PhoneNumberType]string{
 	phonenumbers.UAN: "uan", phonenumbers.VOICEMAIL: "voicemail",
 }
 
-// phoneOf describes a number.
 func phoneOf(number *phonenumbers.PhoneNumber, extension string) Phone {
 	return Phone{
 		E164: phonenumbers.Format(number, phonenumbers.E164), Region: phonenumbers.GetRegionCodeForNumber(number),

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURL bounds an address in bytes.
 const maxURL = 2048
 
 // webAddresses finds the addresses with a scheme and takes them. It applies the expression to parts of at most maxURL
@@ -75,7 +74,6 @@ func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 // scripts without spaces.
 const closing = "»«“”„‘’›‹。，、；：！？）】」』》"
 
-// trimURL removes the text that directly follows an address.
 func trimURL(text string) string {
 	if i := strings.IndexAny(text, closing); i >= 0 {
 		text = text[:i]
@@ -86,7 +84,6 @@ func trimURL(text string) string {
 // bareName is a name with dots in it, or a number, with or without a port.
 var bareName = regexp.MustCompile(`(?:` + label + `\.)+` + label + `(?::[0-9]{1,5}\b)?`)
 
-// bareAddresses finds the addresses without a scheme and takes them.
 func (x *Extractor) bareAddresses(p *page) []hit[URL] {
 	var hits []hit[URL]
 	for _, m := range bareName.FindAllIndex(p.left, -1) {
@@ -119,10 +116,8 @@ func (x *Extractor) bareCut(text string) int {
 	return cut
 }
 
-// maxBarePath bounds the path of an address without a scheme, in bytes.
 const maxBarePath = 512
 
-// barePath returns the length of the path that follows a name.
 func (x *Extractor) barePath(rest string) int {
 	if !strings.HasPrefix(rest, "/") {
 		return 0
@@ -140,7 +135,6 @@ func (x *Extractor) barePath(rest string) int {
 
 var portOrPath = regexp.MustCompile(`^[^/:]+(:[0-9]+|/)`)
 
-// bareHost reports whether a name without a scheme is an address.
 func (x *Extractor) bareHost(text string) bool {
 	host := text
 	if i := strings.IndexAny(text, "/:"); i >= 0 {

@@ -235,7 +235,6 @@ func readHead(file *os.File) (h head, at int64, err error) {
 	return h, at, nil
 }
 
-// entry is a file of the folder.
 type entry struct {
 	name     string // without its extension
 	kind     string
@@ -243,7 +242,6 @@ type entry struct {
 	modified time.Time
 }
 
-// list returns this package's files, the oldest first.
 func (f *Files) list() ([]entry, error) {
 	files, err := os.ReadDir(f.opts.Dir)
 	if err != nil {
@@ -311,7 +309,6 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// sweepAll sweeps until ctx ends.
 func (f *Files) sweepAll(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -357,7 +354,6 @@ func (f *Files) sweep(now time.Time) error {
 	return errors.Join(problems...)
 }
 
-// expired reports whether an image has expired or has an invalid head.
 func (f *Files) expired(path string, now time.Time) bool {
 	file, err := os.Open(path)
 	if err != nil {

@@ -39,7 +39,6 @@ type EmbeddingCache struct {
 	order   *list.List // of queryVector, the most recent first
 }
 
-// vectorKey is the SHA-256 of a text.
 type vectorKey [sha256.Size]byte
 
 type queryVector struct {

@@ -62,8 +62,7 @@ const (
 	// embeddingBatch is the maximum number of texts in one request and of new vectors that a cache asks for at once. It
 	// keeps a request of the longest records below OpenAI's limit of 300,000 tokens.
 	embeddingBatch = 96
-	// maxDimensions bounds the vectors.
-	maxDimensions = 4096
+	maxDimensions  = 4096
 )
 
 // Identity names everything that determines the vectors: clients with equal identities return equal vectors.

@@ -30,12 +30,9 @@ var guessed = []Language{"en", "de", "es", "fr"}
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
 	stops map[string]bool
-	// ends are typical word endings.
-	ends []string
-	// marks are typical letters.
+	ends  []string
 	marks string
-	// talk are words that say little about a question's subject.
-	talk map[string]bool
+	talk  map[string]bool
 }
 
 // wordLists are lists of words in lines that begin with their language: Snowball's stop words (https://snowballstem.org,
@@ -46,7 +43,6 @@ type dialect struct {
 //go:embed stops.txt
 var wordLists string
 
-// load returns the dialects of all languages.
 func load() map[Language]*dialect {
 	all := map[Language]*dialect{
 		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
@@ -81,7 +77,6 @@ func load() map[Language]*dialect {
 }
 
 const (
-	// detectWords bounds the words that show a text's language.
 	detectWords = 300
 	// enough exceeds the score of one stop word, because "war" may be German or English.
 	enough = 1.2

@@ -19,7 +19,6 @@ type Unresolved struct {
 	Reason string `json:"reason"`
 }
 
-// mostNamed bounds the candidates that a reason names.
 const mostNamed = 5
 
 // ResolveAuthors returns the ids of persons, each once. given are ids, handles (ids without "person:", also after an @)
@@ -143,7 +142,6 @@ func idsOf(people []Person) []string {
 	return ids
 }
 
-// listed names people with their handles.
 func listed(people []Person) string {
 	parts := make([]string, 0, mostNamed)
 	for _, p := range people[:min(len(people), mostNamed)] {

@@ -147,7 +147,6 @@ func spelling(question, title string) float64 {
 	return 1 - (1-misspelt)*float64(other)/float64(same+other)
 }
 
-// fuse adds the scores of the rankings that are not empty.
 func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 	rankings = slices.DeleteFunc(rankings, func(r []Ranked) bool { return len(r) == 0 })
 	for _, ranking := range rankings {

@@ -129,7 +129,6 @@ func normalized(values []string, form func(string) string) []string {
 	return slices.Compact(out)
 }
 
-// authorID returns the id of a person with an id or handle.
 func authorID(author string) string {
 	author = strings.TrimSpace(author)
 	if author == "" || strings.Contains(author, ":") {

@@ -102,7 +102,6 @@ func (s *Synonyms) line(text string) (wrong string) {
 	return ""
 }
 
-// add makes the names in to synonyms of from.
 func (s *Synonyms) add(from string, to []string) {
 	first := wordsOf(from)
 	p := phrase{from: first}
@@ -123,7 +122,6 @@ func (s *Synonyms) add(from string, to []string) {
 	}
 }
 
-// wordsOf returns the folded words of a text.
 func wordsOf(text string) []string {
 	var all []string
 	for _, t := range Tokens(text) {
@@ -132,7 +130,6 @@ func wordsOf(text string) []string {
 	return all
 }
 
-// maxRewordings bounds the results of Rewordings.
 const maxRewordings = 4
 
 // Words returns the synonyms of a folded word.

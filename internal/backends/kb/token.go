@@ -39,7 +39,6 @@ func Tokens(text string) []Token {
 	return all
 }
 
-// wordEnd returns the end of the word that begins at an offset.
 func wordEnd(text string, at int) int {
 	first, size := utf8.DecodeRuneInString(text[at:])
 	at += size

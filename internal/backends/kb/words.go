@@ -96,7 +96,6 @@ func (t Text) Languages() []Language {
 	return []Language{"en"}
 }
 
-// stops returns the language of the text's stop words.
 func (t Text) stops() Language {
 	if t.Language == Unknown {
 		return "en"

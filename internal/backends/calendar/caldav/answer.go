@@ -42,7 +42,6 @@ type props struct {
 	} `xml:"DAV: prop"`
 }
 
-// object is a calendar object of an answer.
 type object struct {
 	href, etag string
 	data       string // empty if err is set
@@ -74,7 +73,6 @@ func eachObject(answer io.Reader, f func(object) error) error {
 	return err
 }
 
-// responses receives the calendar objects of a multistatus.
 type responses func(object) error
 
 // UnmarshalXML implements xml.Unmarshaler for one response.
@@ -106,7 +104,6 @@ func (r *response) object() (object, bool) {
 	return o, true
 }
 
-// statusOf returns the code of a status line.
 func statusOf(line string) string {
 	if parts := strings.Fields(line); len(parts) > 1 {
 		return parts[1]

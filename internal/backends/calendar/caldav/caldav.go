@@ -214,7 +214,6 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// pathOfEvent returns the path of a key's event.
 func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
 	folder, err := c.pathOf(ctx, calendar.Primary)
 	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
@@ -222,7 +221,6 @@ func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
 
 var errGone = errors.New("caldav: the event does not exist")
 
-// existing reads an event.
 func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
 	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -265,7 +263,6 @@ func (c *Client) event(data []byte, etag string) (calendar.Event, error) {
 	return e, err
 }
 
-// request makes a request for a path on the server.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	u := *c.base
 	u.Path, u.RawPath, u.RawQuery = path, "", ""

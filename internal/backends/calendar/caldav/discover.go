@@ -16,7 +16,6 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// found is a calendar on the server.
 type found struct {
 	path, name string
 }

@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// server is the server's name in messages.
 const server calendar.Service = "The calendar server"
 
 const (
@@ -40,7 +39,6 @@ var (
 	errElsewhere = errors.New("caldav: redirected to another host")
 )
 
-// wire sends requests with the user's name and password.
 type wire struct {
 	client         *http.Client // within eventLimits
 	finder         *http.Client // within treeLimits
@@ -85,7 +83,6 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects too often.")
 }
 
-// redirected returns the request to the address of a redirect.
 func redirected(r *http.Request, resp *http.Response) (*http.Request, error) {
 	to, err := resp.Location()
 	if err != nil {
@@ -129,7 +126,6 @@ func drain(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// readAll reads and closes an answer with one event.
 func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
 	_ = resp.Body.Close()
@@ -153,7 +149,6 @@ const maxLines = 1_000_000
 
 var errTooLong = fmt.Errorf("caldav: an event has more than %d bytes", maxObject)
 
-// refusal returns the error of an unsuccessful answer, and closes the answer.
 func (w *wire) refusal(resp *http.Response) *calendar.Error {
 	complaint, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))
 	drain(resp)

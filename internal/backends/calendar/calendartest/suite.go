@@ -15,7 +15,6 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// start is the beginning of the suite's day.
 var start = time.Date(2030, 5, 6, 9, 0, 0, 0, time.UTC)
 
 // Draft returns a draft of one hour that begins n hours after start.
@@ -47,7 +46,6 @@ func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 	}
 }
 
-// day is a query for the suite's day.
 func day() calendar.Query {
 	return calendar.Query{Calendar: calendar.Primary, From: start, To: start.Add(8 * time.Hour), Details: true}
 }

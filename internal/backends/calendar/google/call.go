@@ -23,7 +23,6 @@ var limits = bounded.Limits{
 	Idle: 30 * time.Second, Whole: time.Minute,
 }
 
-// server is the service's name in messages.
 const server calendar.Service = "Google"
 
 var (
@@ -84,7 +83,6 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 	return nil, server.Unanswered(ctx, err)
 }
 
-// answer reads and closes an answer.
 func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error {
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
@@ -106,7 +104,6 @@ func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error
 // tooOften are the reasons of a 403 for too many requests (guides/errors).
 var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
 
-// refusal returns the error of an unsuccessful answer.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
 	var body errorResponse
 	_ = json.Unmarshal(data, &body)

@@ -115,7 +115,6 @@ func isKey(text string) bool {
 	return err8 == nil || err1 == nil
 }
 
-// token returns a valid access token.
 func (t *tokens) token(ctx context.Context) (string, error) {
 	select {
 	case t.fetching <- struct{}{}:
@@ -136,7 +135,6 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	return got.AccessToken, nil
 }
 
-// refused drops a token that the API rejected.
 func (t *tokens) refused(access string) {
 	if held := t.held.Load(); held != nil && held.AccessToken == access {
 		t.held.CompareAndSwap(held, nil)
@@ -200,7 +198,6 @@ func tokenError(ctx context.Context, err, failed error) error {
 	return tokenRefused(refused.Response.StatusCode, cause)
 }
 
-// tokenOver is the error of a token endpoint's answer that exceeds its bounds.
 func tokenOver(over *bounded.Error) error {
 	if over.Bound == bounded.BoundFailure {
 		return tokenRefused(over.Status, over)
@@ -208,7 +205,6 @@ func tokenOver(over *bounded.Error) error {
 	return server.TooMuch(over)
 }
 
-// tokenRefused is the error of an unsuccessful status of the token endpoint.
 func tokenRefused(code int, cause error) error {
 	switch {
 	case code < 400: // not followed, because the request holds secrets

@@ -95,7 +95,6 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	return c.freeBusy(ctx, id, q)
 }
 
-// freeBusy returns the busy times without details.
 func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	ask := freeBusyRequest{TimeMin: stamp(q.From), TimeMax: stamp(q.To), Items: []itemID{{id}}}
 	var answer freeBusyResponse
@@ -132,7 +131,6 @@ func freeBusyError(r reason) error {
 
 var errTooMany = fmt.Errorf("google: there are more than %d events", maxPages*pageSize)
 
-// list returns the events with details.
 func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
 	params := url.Values{
 		"timeMin": {stamp(q.From)}, "timeMax": {stamp(q.To)}, "singleEvents": {"true"}, "orderBy": {"startTime"},
@@ -211,7 +209,6 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 	return c.own(made)
 }
 
-// existing reads the event whose id Google refused.
 func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
 	e, found, err := c.find(ctx, id, key)
 	if err == nil && !found {

@@ -67,7 +67,6 @@ type event struct {
 	Conference   *conferenceData `json:"conferenceData,omitempty"`
 }
 
-// eventTime is a day or a time.
 type eventTime struct {
 	Date     string `json:"date,omitempty"`
 	DateTime string `json:"dateTime,omitempty"`
@@ -102,7 +101,6 @@ type entryPoint struct {
 	URI  string `json:"uri"`
 }
 
-// isBusy reports whether an event keeps its owner busy.
 func (e event) isBusy() bool {
 	if e.Status == "cancelled" || e.Transparency == "transparent" || e.EventType == "workingLocation" {
 		return false

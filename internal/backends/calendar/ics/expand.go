@@ -17,14 +17,12 @@ type series struct {
 	changes []*ical.Component // with RECURRENCE-ID
 }
 
-// occurrence is one time of an event.
 type occurrence struct {
 	event      *ical.Component
 	start, end time.Time
 	days       bool // whole days
 }
 
-// timed is the time of a component.
 type timed struct {
 	start  moment
 	length length
@@ -117,7 +115,6 @@ func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error)
 	return kept, nil
 }
 
-// dates parses a master's recurrence dates: times with the series' length, or periods.
 func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
 	var all []timed
 	for i := range m.Props[ical.PropRecurrenceDates] {
@@ -247,7 +244,6 @@ func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed)
 	return master, t
 }
 
-// timed returns the start and the length of a component.
 func (z *zones) timed(c *ical.Component) (timed, error) {
 	p := c.Props.Get(ical.PropDateTimeStart)
 	if p == nil {

@@ -123,7 +123,6 @@ func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budge
 	return f.reader.Busy(ctx, data, q.From, q.To)
 }
 
-// readAll reads a file of at most limit bytes.
 func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	file, err := root.Open(name)
 	if err != nil {
@@ -202,7 +201,6 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// event parses the file of an event that Create wrote.
 func (f *Folder) event(data []byte) (calendar.Event, error) {
 	e, err := f.reader.First(data)
 	if err != nil {
@@ -248,7 +246,6 @@ func writeOnce(root *os.Root, name string, data []byte) (created bool, err error
 	return true, syncDir(root)
 }
 
-// syncDir syncs the folder's entries, if the system supports that.
 func syncDir(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {

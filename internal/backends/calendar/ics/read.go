@@ -124,7 +124,6 @@ func (s series) id() string {
 	return "(without a UID)"
 }
 
-// isBusy reports whether an event keeps its owner busy.
 func (r Reader) isBusy(c *ical.Component) bool {
 	if strings.EqualFold(value(c, ical.PropTransparency), "TRANSPARENT") || strings.EqualFold(value(c, ical.PropStatus), "CANCELLED") {
 		return false

@@ -30,7 +30,6 @@ const (
 var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO",
 	"BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
 
-// parseRule parses an RRULE.
 func parseRule(s string) (r rule, err error) {
 	refuse := func(format string, a ...any) (rule, error) {
 		return rule{}, fmt.Errorf("%w: "+format, append([]any{ErrRule}, a...)...)
@@ -127,7 +126,6 @@ func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.
 	return nil, fmt.Errorf("%w: it has repeated more than %d times", ErrRule, maxSteps)
 }
 
-// isOver reports whether wall is after the rule's UNTIL.
 func (r rule) isOver(wall time.Time, instant func(time.Time) time.Time) bool {
 	switch u := r.until; {
 	case u == nil:

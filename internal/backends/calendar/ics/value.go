@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/backends/calendar"
 )
 
-// value is the raw value of a component's first property with a name, or "".
 func value(c *ical.Component, name string) string {
 	if p := c.Props.Get(name); p != nil {
 		return strings.TrimSpace(p.Value)
@@ -55,7 +54,6 @@ func plain(s string, limit int) string {
 	return calendar.Cut(strings.TrimSpace(s), limit)
 }
 
-// stamp is a written time.
 type stamp struct {
 	wall time.Time
 	date bool // a day without a time
@@ -91,7 +89,6 @@ type moment struct {
 
 func (m moment) time() time.Time { return m.zone.at(m.wall) }
 
-// moment parses one value of a property.
 func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	at, err := parseWall(s)
 	if err != nil {
@@ -107,7 +104,6 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	return m, err
 }
 
-// moments parses all values of all properties with a name.
 func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	var all []moment
 	for i := range c.Props[name] {
@@ -129,7 +125,6 @@ type length struct {
 	time time.Duration
 }
 
-// after returns the end of an event that begins at wall.
 func (l length) after(z zone, wall time.Time) time.Time {
 	if l.days == 0 {
 		return z.at(wall).Add(l.time)
@@ -137,7 +132,6 @@ func (l length) after(z zone, wall time.Time) time.Time {
 	return z.at(wall.AddDate(0, 0, l.days)).Add(l.time)
 }
 
-// maxDays bounds the length of an event.
 const maxDays = 4000
 
 // lengthForm is a DURATION: weeks, days, hours, minutes, seconds.

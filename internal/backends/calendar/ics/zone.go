@@ -18,7 +18,6 @@ type zone interface {
 	at(wall time.Time) time.Time
 }
 
-// place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
 // at follows RFC 5545 section 3.3.5: a wall time that occurs twice or never has the offset from before the change of
@@ -58,7 +57,6 @@ func newZones(floating *time.Location, c *ical.Calendar) *zones {
 	return z
 }
 
-// named finds the zone of a TZID.
 func (z *zones) named(id string) (zone, error) {
 	if known, ok := z.known[id]; ok {
 		return known, nil
@@ -118,7 +116,6 @@ type observance struct {
 	dates    []time.Time
 }
 
-// change is one change of the clocks.
 type change struct {
 	onset    time.Time // wall time by the offset before it
 	from, to time.Duration
@@ -199,7 +196,6 @@ func (o *observed) at(wall time.Time) time.Time {
 	return wall.Add(-c.from) // in the gap
 }
 
-// until lists the changes to the end of a year or later.
 func (o *observed) until(year int) []change {
 	if year <= o.upTo {
 		return o.changes

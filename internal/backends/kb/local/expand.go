@@ -99,7 +99,6 @@ func (v *vocabulary) expand(r *kb.Ranker, text string, records int, synonyms *kb
 	return groups
 }
 
-// exact adds the word itself, and returns how many records contain it.
 func (v *vocabulary) exact(g *group, w *kb.Asked) (most int) {
 	weight := 1.0
 	if w.Weak {
@@ -119,7 +118,6 @@ func (v *vocabulary) exact(g *group, w *kb.Asked) (most int) {
 	return most
 }
 
-// add adds a term that records contain.
 func (g *group) add(v *vocabulary, term string, weight float64) {
 	if v.terms[term] == nil {
 		return
@@ -254,7 +252,6 @@ func (v *vocabulary) prefixes(g *group, stems []string, scale float64) {
 	}
 }
 
-// heads adds the compounds that end with a word.
 func (v *vocabulary) heads(g *group, stems []string, scale float64) {
 	if v.languages["de"]+v.languages["nl"] == 0 {
 		return

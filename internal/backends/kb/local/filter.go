@@ -32,7 +32,6 @@ func newFilter(q *kb.Query) *filter {
 	return f
 }
 
-// passes reports whether a record passes the filter.
 func (f *filter) passes(e *entry) bool {
 	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || len(f.kinds) > 0 &&
 		!slices.Contains(f.kinds, e.record.Type) {

@@ -66,7 +66,6 @@ type snapshot struct {
 	names func() map[kb.Namespace]kb.Names
 }
 
-// dimensions returns the dimensions of the vectors; 0 if there are no vectors.
 func (s *snapshot) dimensions() int {
 	if len(s.rows) == 0 {
 		return 0
@@ -127,7 +126,6 @@ func (x *Index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 	return found, missing, nil
 }
 
-// record returns the record with an id.
 func (s *snapshot) record(id string) (kb.Record, bool) {
 	e, ok := s.entries[id]
 	if !ok {

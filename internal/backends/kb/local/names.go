@@ -30,7 +30,6 @@ func (x *Index) Names(_ context.Context, namespaces []kb.Namespace) (kb.Names, e
 	return joined.names(), nil
 }
 
-// namesOf collects the names of each namespace.
 func namesOf(entries map[string]*entry) map[kb.Namespace]kb.Names {
 	by := map[kb.Namespace]*collected{}
 	for _, e := range entries {
@@ -55,7 +54,6 @@ func namesOf(entries map[string]*entry) map[kb.Namespace]kb.Names {
 	return all
 }
 
-// collected are names that are put together.
 type collected struct {
 	people     map[string]string // the names, by id
 	categories map[string]bool

@@ -32,15 +32,12 @@ func parts(word []rune) []string {
 	return out
 }
 
-// partKey is the key of a part of words with a certain number of letters.
 func partKey(letters, part int, text string) string {
 	return string([]byte{byte(letters), byte(part)}) + text
 }
 
-// maxCompared bounds the words with which one word is compared.
 const maxCompared = 4000
 
-// neighbour is a word of the records that is near another word.
 type neighbour struct {
 	at       int32
 	distance int
@@ -211,7 +208,6 @@ func (v *vocabulary) code(word string) []string {
 	return all
 }
 
-// maxCodeParts bounds the parts of a code.
 const maxCodeParts = 5
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

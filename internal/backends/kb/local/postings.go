@@ -9,7 +9,6 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// recordWords are a record's words, by part.
 type recordWords struct {
 	in    kb.Text
 	parts [kb.Parts][]kb.Term
@@ -86,7 +85,6 @@ func (p *postings) forget(found recordWords) {
 	}
 }
 
-// formCounts returns how often each form occurs.
 func formCounts(terms []kb.Term) map[string]int {
 	n := map[string]int{}
 	for _, t := range terms {
@@ -99,7 +97,6 @@ func formCounts(terms []kb.Term) map[string]int {
 
 func clip(n int) uint16 { return uint16(min(n, math.MaxUint16)) }
 
-// find returns the list of a term in a part; the zero list if no record has it.
 func (p *postings) find(part int, term string) list {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -131,7 +128,6 @@ func (p *postings) renumbered(numbers []int) *postings {
 	return next
 }
 
-// store holds the words of the records.
 type store struct {
 	// Fixed after newStore.
 	ranker *kb.Ranker
@@ -171,7 +167,6 @@ func (s *store) write(ctx context.Context, put, gone []*entry) error {
 	return nil
 }
 
-// forget removes the words of entries.
 func (s *store) forget(entries []*entry) {
 	for some := range slices.Chunk(entries, batchSize) {
 		found := analyze(s.ranker, some)

@@ -18,7 +18,6 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// normalized returns a copy of v with length 1.
 func normalized(v []float32) []float32 {
 	scale := float32(1 / norm(v))
 	out := make([]float32, len(v))
@@ -28,7 +27,6 @@ func normalized(v []float32) []float32 {
 	return out
 }
 
-// scanners is how many goroutines compare the vectors of one search.
 const scanners = 2
 
 // scanAlone is how many rows one goroutine compares faster than two.

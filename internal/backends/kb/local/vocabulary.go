@@ -32,7 +32,6 @@ type surface struct {
 	forms   []string
 }
 
-// termUse counts the uses of a term.
 type termUse struct {
 	records  int32
 	compound bool // the term is in end
@@ -67,7 +66,6 @@ func (v *vocabulary) add(records []recordWords, by int32) {
 	}
 }
 
-// countRecord counts each word of a record once, and each of its forms.
 func (v *vocabulary) countRecord(r recordWords, by int32) {
 	surfaces, forms := map[string]bool{}, map[string]bool{}
 	surface := func(t kb.Term) {
@@ -175,7 +173,6 @@ func lettersOnly(word string) bool {
 	return true
 }
 
-// link makes a word known to the searches for near words.
 func (v *vocabulary) link(at int32) {
 	text := v.surfaces[at].text
 	letters := utf8.RuneCountInString(text)
@@ -202,7 +199,6 @@ func (v *vocabulary) forms(surface string) []string {
 	return nil
 }
 
-// held returns the languages of the records.
 func (v *vocabulary) held() []kb.Language {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

@@ -111,7 +111,6 @@ type scores struct {
 	kept []int
 }
 
-// docScore is the score of one document.
 type docScore struct {
 	sum   float64
 	cover float32 // of the question, summed
@@ -122,7 +121,6 @@ type docScore struct {
 // pool keeps the memory of scores between searches, because it has the size of the index.
 var pool = sync.Pool{New: func() any { return &scores{} }}
 
-// takeScores returns empty scores for the records that pass the filter.
 func takeScores(records []*entry, f *filter) *scores {
 	s := pool.Get().(*scores)
 	s.records, s.filter = records, f

@@ -56,7 +56,6 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	return ctx.Err()
 }
 
-// upsert writes some records.
 func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool) error {
 	dense := make([][]float32, len(records))
 	if x.options.Embedder != nil {

@@ -15,7 +15,6 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// client calls the server.
 type client struct {
 	base   string
 	key    string
@@ -59,7 +58,6 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 }
 
-// passing reports whether another attempt may succeed.
 func passing(err error) bool {
 	if over, ok := bounded.As(err); ok {
 		return over.Passing()

@@ -31,7 +31,6 @@ const (
 
 type object = map[string]any
 
-// prepare creates the collection, or checks the existing one.
 func (x *Index) prepare(ctx context.Context) error {
 	var info collectionInfo
 	err := x.client.call(ctx, http.MethodGet, x.path, nil, &info)

@@ -47,7 +47,6 @@ func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[stri
 	return people, err
 }
 
-// values returns the distinct values of a field.
 func (x *Index) values(ctx context.Context, key string, namespaces []kb.Namespace) ([]string, error) {
 	body := object{"key": key, "limit": kb.MaxNames}
 	if filter := filterOf(&kb.Query{Namespaces: namespaces}); filter != nil {

@@ -26,7 +26,6 @@ func pointID(id string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// point is a result of a search or retrieval.
 type point struct {
 	Score   float64 `json:"score"`
 	Payload payload `json:"payload"`
@@ -50,7 +49,6 @@ type payload struct {
 	Record     string   `json:"record,omitempty"`
 }
 
-// upsert is a point to write.
 type upsert struct {
 	ID      string         `json:"id"`
 	Vector  map[string]any `json:"vector"`
@@ -190,7 +188,6 @@ func filterOf(q *kb.Query) object {
 	return object{"must": must}
 }
 
-// anyOf matches points with one of the values.
 func anyOf[T ~string](key string, values []T) object {
 	return object{"key": key, "match": object{"any": values}}
 }
@@ -255,7 +252,6 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	return wordings, near, titles, nil
 }
 
-// fetch returns the existing records of the ids.
 func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, error) {
 	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadRecord}, false)
 	if err != nil {

@@ -48,7 +48,6 @@ func parseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []k
 	return p.record, problemsOf(name, 1, p.record)
 }
 
-// problemsOf returns a problem for each fault of a record.
 func problemsOf(name string, line int, r kb.Record) []kb.Problem {
 	var problems []kb.Problem
 	for _, fault := range r.Faults() {
@@ -90,7 +89,6 @@ func firstHeading(body []byte) string {
 	return ""
 }
 
-// frontMatter parses the fields of a record in YAML.
 type frontMatter struct {
 	file     string
 	record   kb.Record
@@ -216,7 +214,6 @@ func (p *frontMatter) metadata(value *yaml.Node, line int) {
 	p.record.Metadata = m
 }
 
-// maxDepth bounds the nesting of metadata.
 const maxDepth = 8
 
 // jsonValue converts YAML to a JSON value. Dates stay text, and numbers keep their digits. It refuses aliases, because

@@ -14,7 +14,6 @@ import (
 	"voicegw/internal/backends/kb"
 )
 
-// maxRecords bounds the records of a source.
 const maxRecords = 500_000
 
 // scanner reads a folder, after the first scan only changed files. Only one goroutine at a time may use it.
@@ -23,7 +22,6 @@ type scanner struct {
 	files map[string]*file
 }
 
-// file is the content of one file.
 type file struct {
 	size     int64
 	modified time.Time
@@ -31,7 +29,6 @@ type file struct {
 	problems []kb.Problem
 }
 
-// scanned is the content of a whole folder.
 type scanned struct {
 	records  map[string]located
 	problems []kb.Problem

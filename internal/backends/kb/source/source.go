@@ -228,7 +228,6 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	return change
 }
 
-// difference returns the batch that makes the index equal to the folder.
 func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Change) kb.Batch {
 	batch := kb.Batch{WordsOnly: true}
 	for id, one := range all.records {
