@@ -1,10 +1,14 @@
 package image
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"image/jpeg"
+	"image/png"
 	"time"
 )
 
@@ -69,4 +73,100 @@ func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []err
 		return nil, spoilt, &Error{Kind: KindAnswer, Err: cause}
 	}
 	return made, spoilt, nil
+}
+
+// Info describes an image.
+type Info struct {
+	// Type is image/png, image/jpeg or image/webp.
+	Type string
+	// Width and Height are in pixels.
+	Width, Height int
+}
+
+// The accepted types of images. SVG can contain programs, and no provider makes other formats.
+const (
+	TypePNG  = "image/png"
+	TypeJPEG = "image/jpeg"
+	TypeWebP = "image/webp"
+)
+
+// Inspect returns the type and size in an image's head, and checks that the image has its end. It does not decode the
+// image. The error wraps ErrFormat or ErrSize.
+func Inspect(data []byte) (Info, error) {
+	if len(data) > MaxBytes {
+		return Info{}, fmt.Errorf("%w: %d bytes; the maximum is %d", ErrSize, len(data), MaxBytes)
+	}
+	info, err := inspect(data)
+	if err != nil {
+		return Info{}, err
+	}
+	if min(info.Width, info.Height) < 1 || max(info.Width, info.Height) > MaxSide {
+		return Info{}, fmt.Errorf("%w: %d by %d pixels; the maximum is %d a side", ErrSize, info.Width, info.Height, MaxSide)
+	}
+	return info, nil
+}
+
+// The signatures and ends of the formats: PNG (ISO/IEC 15948, 5.2 and 11.2.5), JPEG
+// (ITU-T T.81, B.1.1.3), WebP (RFC 9649, section 2.4).
+var (
+	pngHead  = []byte("\x89PNG\r\n\x1a\n")
+	pngEnd   = []byte("\x00\x00\x00\x00IEND\xae\x42\x60\x82")
+	jpegHead = []byte("\xff\xd8\xff")
+	jpegEnd  = []byte("\xff\xd9")
+)
+
+func inspect(data []byte) (Info, error) {
+	switch {
+	case bytes.HasPrefix(data, pngHead):
+		c, err := png.DecodeConfig(bytes.NewReader(data))
+		if err != nil {
+			return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+		if !bytes.HasSuffix(data, pngEnd) {
+			return Info{}, fmt.Errorf("%w: a PNG without its end", ErrFormat)
+		}
+		return Info{TypePNG, c.Width, c.Height}, nil
+	case bytes.HasPrefix(data, jpegHead):
+		c, err := jpeg.DecodeConfig(bytes.NewReader(data))
+		if err != nil {
+			return Info{}, fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+		if !bytes.HasSuffix(data, jpegEnd) {
+			return Info{}, fmt.Errorf("%w: a JPEG without its end", ErrFormat)
+		}
+		return Info{TypeJPEG, c.Width, c.Height}, nil
+	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
+		return inspectWebP(data)
+	default:
+		return Info{}, ErrFormat
+	}
+}
+
+// inspectWebP reads the first chunk of a WebP (RFC 9649, sections 2.5 to 2.7).
+func inspectWebP(data []byte) (Info, error) {
+	size := uint64(binary.LittleEndian.Uint32(data[4:])) + 8
+	if size != uint64(len(data)) || len(data) < 30 {
+		return Info{}, fmt.Errorf("%w: a WebP of %d bytes whose head says %d", ErrFormat, len(data), size)
+	}
+	chunk := data[20:]
+	switch string(data[12:16]) {
+	case "VP8 ": // lossy: a VP8 key frame (RFC 6386, section 9.1)
+		if chunk[0]&1 != 0 || !bytes.Equal(chunk[3:6], []byte{0x9d, 0x01, 0x2a}) {
+			return Info{}, fmt.Errorf("%w: a WebP without a key frame", ErrFormat)
+		}
+		w, h := binary.LittleEndian.Uint16(chunk[6:]), binary.LittleEndian.Uint16(chunk[8:])
+		return Info{TypeWebP, int(w & 0x3fff), int(h & 0x3fff)}, nil
+	case "VP8L": // lossless: section 3.4
+		if chunk[0] != 0x2f {
+			return Info{}, fmt.Errorf("%w: a lossless WebP without its signature", ErrFormat)
+		}
+		bits := binary.LittleEndian.Uint32(chunk[1:])
+		return Info{TypeWebP, int(bits&0x3fff) + 1, int(bits>>14&0x3fff) + 1}, nil
+	case "VP8X": // extended: section 2.7
+		w := int(chunk[4]) | int(chunk[5])<<8 | int(chunk[6])<<16
+		h := int(chunk[7]) | int(chunk[8])<<8 | int(chunk[9])<<16
+		return Info{TypeWebP, w + 1, h + 1}, nil
+	default:
+		return Info{}, fmt.Errorf("%w: a WebP whose first chunk is %q", ErrFormat, data[12:16])
+	}
 }

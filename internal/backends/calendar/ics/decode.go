@@ -1,3 +1,14 @@
+// Package ics reads and writes iCalendar (RFC 5545) for package caldav and for [Folder], a backend of iCalendar files.
+// It reads files of strangers safely: it bounds time and memory, and it reports unreadable events, because their time
+// is not free.
+//
+// A recurrence rule uses the wall clock of the event's zone, so a meeting at nine stays at nine when the clocks change.
+// DTSTART is always the first occurrence. EXDATE removes occurrences, RDATE adds some, RECURRENCE-ID replaces one or,
+// with RANGE=THISANDFUTURE, it and all later ones. A time that the clocks skip is an hour later; a time that occurs
+// twice is the first one (RFC 5545 section 3.3.5).
+//
+// A zone's IANA name, also with the prefixes of some programs, has priority over the VTIMEZONE in the file, which
+// Outlook relies on.
 package ics
 
 import (
@@ -93,3 +104,16 @@ func vet(data []byte, most int) error {
 	}
 	return nil
 }
+
+var (
+	// ErrMalformed is wrapped by errors about input that is not iCalendar.
+	ErrMalformed = errors.New("ics: not iCalendar")
+	// ErrTooMany is wrapped by errors about more than MaxEvents events.
+	ErrTooMany = fmt.Errorf("ics: more than %d events", MaxEvents)
+	// ErrTooBig is wrapped by errors about input that exceeds another limit.
+	ErrTooBig = errors.New("ics: too big")
+	// ErrRule is wrapped by errors about an unsupported recurrence.
+	ErrRule = errors.New("ics: unsupported recurrence")
+	// ErrZone is wrapped by errors about an unknown time zone.
+	ErrZone = errors.New("ics: unknown time zone")
+)

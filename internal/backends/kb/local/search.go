@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"sync"
 	"time"
 
 	"voicegw/internal/backends/kb"
@@ -85,4 +89,137 @@ func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []flo
 		return nil
 	}
 	return normalized(vector)
+}
+
+// filter is the part of a query that does not depend on its text.
+type filter struct {
+	namespaces []kb.Namespace // empty means all
+	kinds      []kb.Type      // and so on
+	tags       []string
+	authors    []string
+	categories []string
+	from, to   int64 // ms, both inclusive
+}
+
+func newFilter(q *kb.Query) *filter {
+	f := &filter{namespaces: q.Namespaces, kinds: q.Types, tags: kb.NormalizeTags(q.Tags), authors: q.Authors,
+		categories: q.Categories, from: math.MinInt64, to: math.MaxInt64}
+	if !q.From.IsZero() {
+		f.from = q.From.UnixMilli()
+		if q.From.Nanosecond()%1e6 != 0 {
+			f.from++ // records have whole milliseconds; From may be within one
+		}
+	}
+	if !q.To.IsZero() {
+		f.to = q.To.UnixMilli()
+	}
+	return f
+}
+
+func (f *filter) passes(e *entry) bool {
+	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || len(f.kinds) > 0 &&
+		!slices.Contains(f.kinds, e.record.Type) {
+		return false
+	}
+	if len(f.authors) > 0 && !overlap(f.authors, e.record.Authors) || len(f.categories) > 0 && !overlap(f.categories, e.record.Categories) {
+		return false
+	}
+	if e.updated < f.from || e.updated > f.to {
+		return false
+	}
+	for _, tag := range f.tags {
+		if _, ok := slices.BinarySearch(e.record.Tags, tag); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func overlap(some, others []string) bool {
+	return slices.ContainsFunc(others, func(one string) bool { return slices.Contains(some, one) })
+}
+
+func norm(v []float32) float64 {
+	sum := 0.0
+	for _, f := range v {
+		sum += float64(f) * float64(f)
+	}
+	return math.Sqrt(sum)
+}
+
+func normalized(v []float32) []float32 {
+	scale := float32(1 / norm(v))
+	out := make([]float32, len(v))
+	for i, f := range v {
+		out[i] = f * scale
+	}
+	return out
+}
+
+const scanners = 2
+
+// scanAlone is how many rows one goroutine compares faster than two.
+const scanAlone = 2000
+
+// nearest returns the kb.Depth rows nearest to the query's vector, among those that
+// pass the filter.
+func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]kb.Ranked, error) {
+	goroutines := scanners
+	if len(rows) < scanAlone {
+		goroutines = 1
+	}
+	best := make([][]kb.Ranked, goroutines)
+	size := (len(rows) + goroutines - 1) / goroutines
+	var wg sync.WaitGroup
+	for part := range goroutines {
+		chunk := rows[min(part*size, len(rows)):min((part+1)*size, len(rows))]
+		wg.Go(func() { best[part] = scan(ctx, chunk, f, query) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return kb.Best(slices.Concat(best...)), nil
+}
+
+// scan returns the kb.Depth nearest rows, nearest first, equal ones in the order of rows, which is that of ids.
+func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []kb.Ranked {
+	best := make([]kb.Ranked, 0, kb.Depth+1)
+	for i, e := range rows {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return nil
+		}
+		if len(e.vector) != len(query) || !f.passes(e) {
+			continue
+		}
+		cosine := min(float64(dot(e.vector, query)), 1)
+		if cosine <= 0 || len(best) == kb.Depth && cosine <= best[kb.Depth-1].Score {
+			continue
+		}
+		at := sort.Search(len(best), func(i int) bool { return best[i].Score < cosine })
+		best = slices.Insert(best, at, kb.Ranked{ID: e.record.ID, Score: cosine})
+		best = best[:min(len(best), kb.Depth)]
+	}
+	return best
+}
+
+// dot returns the dot product of two vectors of the same length, in eight sums so that the
+// processor need not wait for each addition.
+func dot(a, b []float32) float32 {
+	var s0, s1, s2, s3, s4, s5, s6, s7 float32
+	for len(a) >= 8 && len(b) >= 8 {
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+		s4 += a[4] * b[4]
+		s5 += a[5] * b[5]
+		s6 += a[6] * b[6]
+		s7 += a[7] * b[7]
+		a, b = a[8:], b[8:]
+	}
+	for i := range min(len(a), len(b)) {
+		s0 += a[i] * b[i]
+	}
+	return s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
 }

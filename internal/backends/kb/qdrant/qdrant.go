@@ -1,3 +1,18 @@
+// Package qdrant is the knowledge base's index in a Qdrant server, for many records or for several gateways that share
+// them. It uses Qdrant's REST API (https://api.qdrant.tech, version 1.10 and later, read 2026-11-20).
+//
+// Words. Some versions of Qdrant cannot rank by words, so this package computes a sparse vector for each record: BM25's
+// weight of each stem, under a hash of the stem. Qdrant multiplies it by its idf ("modifier": "idf"). The sum is BM25
+// with constant mean lengths of titles, tags and texts, because no client knows those of a shared collection. So the
+// ranking needs no Embedder and resembles that of package local.
+//
+// Vectors. Each record has a dense vector. Qdrant compares by cosine, in large collections approximately.
+//
+// One request returns both rankings, and this package fuses them. Qdrant's own fusion hides the scores and uses the k 2
+// instead of 60.
+//
+// Compared with package local, an Apply of many records becomes visible in parts, new records before the removal of old
+// ones, and in a cluster a search may use a replica that lags. All sources of a collection must read the same folder.
 package qdrant
 
 import (
@@ -6,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -179,3 +195,60 @@ func (x *Index) Get(ctx context.Context, ids []string) (found []kb.Record, missi
 }
 
 var errPayload = errors.New("qdrant: a point has an invalid record; another program may have written it")
+
+// Names implements kb.Index. It requests the persons' records, and the values of authors and categories.
+func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names, error) {
+	if err := x.begin(); err != nil {
+		return kb.Names{}, err
+	}
+	defer x.calls.Done()
+	people, err := x.people(ctx, namespaces)
+	if err != nil {
+		return kb.Names{}, err
+	}
+	authors, err := x.values(ctx, payloadAuthors, namespaces)
+	if err != nil {
+		return kb.Names{}, err
+	}
+	for _, id := range authors {
+		people[id] = cmp.Or(people[id], "")
+	}
+	var n kb.Names
+	for _, id := range slices.Sorted(maps.Keys(people)) {
+		n.People = append(n.People, kb.Person{ID: id, Name: people[id]})
+	}
+	n.People = n.People[:min(len(n.People), kb.MaxNames)]
+	n.Categories, err = x.values(ctx, payloadCategories, namespaces)
+	slices.Sort(n.Categories)
+	return n, err
+}
+
+// people returns the titles of at most kb.MaxNames records of persons, by id.
+func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[string]string, error) {
+	people := map[string]string{}
+	persons := filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}})
+	_, err := x.scroll(ctx, persons, []string{payloadID, payloadTitle}, kb.MaxNames/pageSize, func(p point) {
+		people[p.Payload.ID] = p.Payload.Title
+	})
+	return people, err
+}
+
+func (x *Index) values(ctx context.Context, key string, namespaces []kb.Namespace) ([]string, error) {
+	body := object{"key": key, "limit": kb.MaxNames}
+	if filter := filterOf(&kb.Query{Namespaces: namespaces}); filter != nil {
+		body["filter"] = filter
+	}
+	var answer struct {
+		Hits []struct {
+			Value string `json:"value"`
+		} `json:"hits"`
+	}
+	if err := x.client.call(ctx, http.MethodPost, x.path+"/facet", body, &answer); err != nil {
+		return nil, err
+	}
+	values := make([]string, 0, len(answer.Hits))
+	for _, h := range answer.Hits {
+		values = append(values, h.Value)
+	}
+	return values, nil
+}
