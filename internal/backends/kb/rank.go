@@ -84,7 +84,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 				names[id] = max(names[id], n)
 			}
 		}
-		r.join(worth, w, ranked, named, hits)
+		join(worth, w, ranked, named)
 	}
 	ranking := make([]Ranked, 0, len(worth))
 	for id, score := range worth {
@@ -110,45 +110,16 @@ const also = 0.15
 
 // join adds a wording to the worth of records: the record's BM25 divided by the best record's, times the best record's
 // Cover, times the wording's weight.
-func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*Hit) {
+func join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int) {
 	ranked = slices.Clone(ranked)
 	for i := range ranked {
-		title := hits[ranked[i].ID].Record.Title
-		ranked[i].Score *= raise(named[ranked[i].ID]) * spelling(w.Text, title)
+		ranked[i].Score *= raise(named[ranked[i].ID])
 	}
 	slices.SortFunc(ranked, byScore)
 	for _, one := range ranked {
 		score := one.Score / ranked[0].Score * min(ranked[0].Cover, 1) * w.Weight
 		worth[one.ID] = min(max(worth[one.ID], score)+also*min(worth[one.ID], score), 1)
 	}
-}
-
-// misspelt is the factor for a title whose words all differ from the question's in accents.
-const misspelt = 0.97
-
-// spelling returns the factor, from misspelt to 1, for a title whose words differ from the question's in accents.
-func spelling(question, title string) float64 {
-	if ascii(question) && ascii(title) {
-		return 1
-	}
-	asked := map[string]bool{}
-	folded := map[string]bool{}
-	for _, t := range Tokens(question) {
-		asked[t.Text], folded[Fold(t.Text)] = true, true
-	}
-	same, other := 0, 0
-	for _, t := range Tokens(title) {
-		switch {
-		case asked[t.Text]:
-			same++
-		case folded[Fold(t.Text)]:
-			other++
-		}
-	}
-	if other == 0 {
-		return 1
-	}
-	return 1 - (1-misspelt)*float64(other)/float64(same+other)
 }
 
 func fuse(hits map[string]*Hit, rankings ...[]Ranked) {

@@ -104,17 +104,3 @@ func TestOtherWordings(t *testing.T) {
 		t.Errorf("%+v", got[1])
 	}
 }
-
-// TestAccentsDecideBetweenEqualTitles, and no more than that.
-func TestAccentsDecideBetweenEqualTitles(t *testing.T) {
-	titles := titled(map[string]string{"a": "Nunez bakery", "b": "Núñez bakery", "c": "x"})
-	ranked := func() []kb.Ranked {
-		return []kb.Ranked{{ID: "a", Score: 10}, {ID: "b", Score: 10}, {ID: "c", Score: 9.5}}
-	}
-	for query, want := range map[string]string{"bäckerei núñez": "b", "bäckerei nunez": "a"} {
-		got := ranker(t).Fuse(byWords(query, ranked()...), nil, 10, titles)
-		if got[0].Record.ID != want || got[1].Record.ID == "c" {
-			t.Errorf("%s: %v", query, scores(got))
-		}
-	}
-}

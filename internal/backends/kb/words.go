@@ -1,6 +1,7 @@
 package kb
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strings"
@@ -34,7 +35,6 @@ type WordReader struct {
 type known struct {
 	word     string
 	language Language
-	short    bool
 }
 
 // maxKnown bounds the cache of a WordReader.
@@ -50,7 +50,7 @@ const Parts = 3
 var Weights = [Parts]float64{2.5, 1.5, 1}
 
 // Record returns the terms of a record's parts.
-func (r *WordReader) Record(rec *Record) (in Text, parts [Parts][]Term) {
+func (r *WordReader) Record(rec *Record) (in Language, parts [Parts][]Term) {
 	text := Plain(rec.Text)
 	in = r.Language(rec.Title + "\n" + text)
 	return in, [Parts][]Term{
@@ -58,28 +58,16 @@ func (r *WordReader) Record(rec *Record) (in Text, parts [Parts][]Term) {
 	}
 }
 
-// Text describes the language of a text.
-type Text struct {
-	Language Language
-	// Short means that the text is short and its language unknown, so words have forms in several languages.
-	Short bool
-}
-
-// Language detects the language of a record's whole text.
-func (r *WordReader) Language(text string) Text {
-	if r.ranker.fixed != Unknown {
-		return Text{Language: r.ranker.fixed}
-	}
-	tokens := Tokens(text)
-	language := r.ranker.detect(tokens)
-	return Text{Language: language, Short: language == Unknown && len(tokens) <= shortText}
+// Language detects the language of a record's whole text; without clear signs it is English.
+func (r *WordReader) Language(text string) Language {
+	return cmp.Or(r.ranker.fixed, r.ranker.detect(Tokens(text)), "en")
 }
 
 // Terms returns the terms of a text, without stop words unless keep is set.
-func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
+func (r *WordReader) Terms(text string, in Language, keep bool) []Term {
 	var terms []Term
 	for _, t := range Tokens(text) {
-		if !keep && r.ranker.Stop(t.Text, in.stops()) {
+		if !keep && r.ranker.Stop(t.Text, in) {
 			continue
 		}
 		term := r.term(t.Text, in)
@@ -95,33 +83,12 @@ func (r *WordReader) Terms(text string, in Text, keep bool) []Term {
 	return terms
 }
 
-// Languages returns the languages of the forms of the text's words.
-func (t Text) Languages() []Language {
-	switch {
-	case t.Language != Unknown:
-		return []Language{t.Language}
-	case t.Short:
-		return guessed
-	}
-	return []Language{"en"}
-}
-
-func (t Text) stops() Language {
-	if t.Language == Unknown {
-		return "en"
-	}
-	return t.Language
-}
-
-func (r *WordReader) term(word string, in Text) Term {
-	key := known{word, in.Language, in.Short}
+func (r *WordReader) term(word string, in Language) Term {
+	key := known{word, in}
 	if t, ok := r.known[key]; ok {
 		return t
 	}
-	t := Term{Surface: Fold(word)}
-	for _, language := range in.Languages() {
-		t.Forms = r.ranker.forms(t.Forms, word, language)
-	}
+	t := Term{Surface: Fold(word), Forms: r.ranker.forms(nil, word, in)}
 	if len(r.known) >= maxKnown {
 		clear(r.known)
 	}
@@ -214,9 +181,6 @@ const Unknown Language = ""
 // Languages are all supported languages.
 func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "pt", "nl"} }
 
-// guessed are the languages of a short text of unknown language. They are few, because each adds a term for a word.
-var guessed = []Language{"en", "de", "es", "fr"}
-
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
 	stops map[string]bool
@@ -270,8 +234,6 @@ const (
 	detectWords = 300
 	// enough exceeds the score of one stop word, because "war" may be German or English.
 	enough = 1.2
-	// shortText is the maximum number of words in a text that may lack signs of its language.
-	shortText = 12
 )
 
 // detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly

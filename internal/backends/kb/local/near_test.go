@@ -78,7 +78,7 @@ func said(text string) recordWords {
 	for word := range strings.FieldsSeq(text) {
 		r.parts[2] = append(r.parts[2], kb.Term{Surface: word, Forms: []string{word}})
 	}
-	r.in = kb.Text{Language: "de"}
+	r.in = "de"
 	return r
 }
 

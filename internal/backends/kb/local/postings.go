@@ -10,7 +10,7 @@ import (
 )
 
 type recordWords struct {
-	in    kb.Text
+	in    kb.Language
 	parts [kb.Parts][]kb.Term
 }
 

@@ -55,11 +55,7 @@ func (v *vocabulary) add(records []recordWords, by int32) {
 	defer v.mu.Unlock()
 	for _, r := range records {
 		v.countRecord(r, by)
-		for _, language := range r.in.Languages() {
-			if v.languages[language] += int(by); v.languages[language] <= 0 {
-				delete(v.languages, language)
-			}
-		}
+		v.languages[r.in] += int(by)
 	}
 	if v.dead > 1000 && v.dead > len(v.surfaces)/2 {
 		v.tidy()
