@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -167,9 +168,7 @@ func (c *EmbeddingCache) Embed(ctx context.Context, texts []string) ([][]float32
 		}
 	}
 	// Keep each part, because a later one may fail.
-	for len(missing) > 0 {
-		some := missing[:min(len(missing), embeddingBatch)]
-		missing = missing[len(some):]
+	for some := range slices.Chunk(missing, embeddingBatch) {
 		got, err := c.embedder.Embed(ctx, some)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,9 +78,7 @@ func (c *EmbeddingClient) Identity() string {
 // Embed implements Embedder. It sends its requests one after the other.
 func (c *EmbeddingClient) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, 0, len(texts))
-	for len(texts) > 0 {
-		some := texts[:min(embeddingBatch, len(texts))]
-		texts = texts[len(some):]
+	for some := range slices.Chunk(texts, embeddingBatch) {
 		part, err := c.request(ctx, some)
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -53,6 +54,17 @@ type Names struct {
 	People []Person
 	// Categories are sorted.
 	Categories []string
+}
+
+// NewNames makes Names of persons' names by id and of categories, which may repeat.
+func NewNames(people map[string]string, categories []string) Names {
+	var n Names
+	for _, id := range slices.Sorted(maps.Keys(people)) {
+		n.People = append(n.People, Person{ID: id, Name: people[id]})
+	}
+	slices.Sort(categories)
+	categories = slices.Compact(categories)
+	return Names{n.People[:min(len(n.People), MaxNames)], categories[:min(len(categories), MaxNames)]}
 }
 
 // Person is a possible author.

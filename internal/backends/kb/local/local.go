@@ -16,7 +16,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 
@@ -175,67 +174,36 @@ func (x *Index) Names(_ context.Context, namespaces []kb.Namespace) (kb.Names, e
 		return kb.Names{}, err
 	}
 	defer x.calls.Done()
-	all := s.names()
 	if len(namespaces) == 0 {
 		namespaces = kb.Namespaces()
 	}
-	if len(namespaces) == 1 {
-		return all[namespaces[0]], nil
-	}
-	var joined collected
+	people, categories := map[string]string{}, []string{}
 	for _, namespace := range namespaces {
-		joined.add(all[namespace])
+		for _, p := range s.names()[namespace].People {
+			people[p.ID] = cmp.Or(p.Name, people[p.ID])
+		}
+		categories = append(categories, s.names()[namespace].Categories...)
 	}
-	return joined.names(), nil
+	return kb.NewNames(people, categories), nil
 }
 
 func namesOf(entries map[string]*entry) map[kb.Namespace]kb.Names {
-	by := map[kb.Namespace]*collected{}
-	for _, e := range entries {
-		c := by[e.record.Namespace]
-		if c == nil {
-			c = &collected{}
-			by[e.record.Namespace] = c
-		}
-		one := kb.Names{Categories: e.record.Categories}
-		if e.record.Type == kb.TypePerson {
-			one.People = append(one.People, kb.Person{ID: e.record.ID, Name: e.record.Title})
-		}
-		for _, id := range e.record.Authors {
-			one.People = append(one.People, kb.Person{ID: id})
-		}
-		c.add(one)
-	}
 	all := map[kb.Namespace]kb.Names{}
-	for namespace, c := range by {
-		all[namespace] = c.names()
+	for _, namespace := range kb.Namespaces() {
+		people, categories := map[string]string{}, []string{}
+		for _, e := range entries {
+			if e.record.Namespace != namespace {
+				continue
+			}
+			if e.record.Type == kb.TypePerson {
+				people[e.record.ID] = e.record.Title
+			}
+			for _, id := range e.record.Authors {
+				people[id] = cmp.Or(people[id], "")
+			}
+			categories = append(categories, e.record.Categories...)
+		}
+		all[namespace] = kb.NewNames(people, categories)
 	}
 	return all
-}
-
-type collected struct {
-	people     map[string]string // the names, by id
-	categories map[string]bool
-}
-
-func (c *collected) add(n kb.Names) {
-	if c.people == nil {
-		c.people, c.categories = map[string]string{}, map[string]bool{}
-	}
-	for _, p := range n.People {
-		c.people[p.ID] = cmp.Or(p.Name, c.people[p.ID])
-	}
-	for _, name := range n.Categories {
-		c.categories[name] = true
-	}
-}
-
-func (c *collected) names() kb.Names {
-	var n kb.Names
-	for _, id := range slices.Sorted(maps.Keys(c.people)) {
-		n.People = append(n.People, kb.Person{ID: id, Name: c.people[id]})
-	}
-	n.Categories = slices.Sorted(maps.Keys(c.categories))
-	n.People, n.Categories = n.People[:min(len(n.People), kb.MaxNames)], n.Categories[:min(len(n.Categories), kb.MaxNames)]
-	return n
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"voicegw/internal/backends/kb"
 )
@@ -33,9 +34,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			records = append(records, b.Upsert[i])
 		}
 	}
-	for len(records) > 0 {
-		some := records[:min(chunk, len(records))]
-		records = records[len(some):]
+	for some := range slices.Chunk(records, chunk) {
 		if err := x.upsert(ctx, some, b.WordsOnly); err != nil {
 			return err
 		}
@@ -46,9 +45,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			gone = append(gone, pointID(id))
 		}
 	}
-	for len(gone) > 0 {
-		some := gone[:min(10*chunk, len(gone))]
-		gone = gone[len(some):]
+	for some := range slices.Chunk(gone, 10*chunk) {
 		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/delete?wait=true", object{"points": some}, nil); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -76,36 +77,23 @@ const wholeWord = 0.4
 func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	_, parts := ranker.NewReader().Record(rec)
 	values := map[uint32]float64{}
-	var order []uint32
 	for part, terms := range parts {
 		counts := map[string]float64{}
-		var each []string
-		count := func(form string, n float64) {
-			if counts[form] == 0 {
-				each = append(each, form)
-			}
-			counts[form] += n
-		}
 		for _, t := range terms {
 			for _, form := range t.Forms {
-				count(form, 1)
+				counts[form]++
 			}
 			if !slices.Contains(t.Forms, t.Surface) {
-				count(t.Surface, wholeWord)
+				counts[t.Surface] += wholeWord
 			}
 		}
 		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/means[part])
-		for _, form := range each {
-			index := hashStem(form)
-			if _, ok := values[index]; !ok {
-				order = append(order, index)
-			}
-			tf := counts[form]
-			values[index] += kb.Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
+		for form, tf := range counts {
+			values[hashStem(form)] += kb.Weights[part] * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
-	for _, index := range order {
+	for _, index := range slices.Sorted(maps.Keys(values)) {
 		out.Indices = append(out.Indices, index)
 		out.Values = append(out.Values, float32(values[index]))
 	}
@@ -152,21 +140,10 @@ func hashStem(stem string) uint32 {
 
 // filterOf returns the query's filter in the server's form; nil means no filter.
 func filterOf(q *kb.Query) object {
-	var must []object
-	if len(q.Namespaces) > 0 {
-		must = append(must, anyOf(payloadNamespace, q.Namespaces))
-	}
-	if len(q.Types) > 0 {
-		must = append(must, anyOf(payloadType, q.Types))
-	}
+	must := slices.Concat(anyOf(payloadNamespace, q.Namespaces), anyOf(payloadType, q.Types), anyOf(payloadAuthors, q.Authors),
+		anyOf(payloadCategories, q.Categories))
 	for _, tag := range kb.NormalizeTags(q.Tags) {
 		must = append(must, object{"key": payloadTags, "match": object{"value": tag}})
-	}
-	if len(q.Authors) > 0 {
-		must = append(must, anyOf(payloadAuthors, q.Authors))
-	}
-	if len(q.Categories) > 0 {
-		must = append(must, anyOf(payloadCategories, q.Categories))
 	}
 	between := object{}
 	if !q.From.IsZero() {
@@ -188,8 +165,12 @@ func filterOf(q *kb.Query) object {
 	return object{"must": must}
 }
 
-func anyOf[T ~string](key string, values []T) object {
-	return object{"key": key, "match": object{"any": values}}
+// anyOf matches points with one of the values, or all points if there are none.
+func anyOf[T ~string](key string, values []T) []object {
+	if len(values) == 0 {
+		return nil
+	}
+	return []object{{"key": key, "match": object{"any": values}}}
 }
 
 // rankTo is the number of requested hits in a ranking. It exceeds kb.Depth, so that ids decide between equal scores.
@@ -221,8 +202,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 		}
 	}
 	if vector != nil {
-		search := ask(vector, vectorDense, &near)
-		search["score_threshold"] = math.SmallestNonzeroFloat32
+		ask(vector, vectorDense, &near)["score_threshold"] = math.SmallestNonzeroFloat32
 	}
 	if len(searches) == 0 {
 		return nil, nil, nil, ctx.Err()
@@ -294,9 +274,7 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 	if dense {
 		most = chunkOf(x.dimensions)
 	}
-	for len(ids) > 0 {
-		some := ids[:min(most, len(ids))]
-		ids = ids[len(some):]
+	for some := range slices.Chunk(ids, most) {
 		names := make([]string, len(some))
 		for i, id := range some {
 			names[i] = pointID(id)

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -202,7 +201,11 @@ func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names,
 		return kb.Names{}, err
 	}
 	defer x.calls.Done()
-	people, err := x.people(ctx, namespaces)
+	people := map[string]string{}
+	persons := filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}})
+	_, err := x.scroll(ctx, persons, []string{payloadID, payloadTitle}, kb.MaxNames/pageSize, func(p point) {
+		people[p.Payload.ID] = p.Payload.Title
+	})
 	if err != nil {
 		return kb.Names{}, err
 	}
@@ -213,24 +216,11 @@ func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names,
 	for _, id := range authors {
 		people[id] = cmp.Or(people[id], "")
 	}
-	var n kb.Names
-	for _, id := range slices.Sorted(maps.Keys(people)) {
-		n.People = append(n.People, kb.Person{ID: id, Name: people[id]})
+	categories, err := x.values(ctx, payloadCategories, namespaces)
+	if err != nil {
+		return kb.Names{}, err
 	}
-	n.People = n.People[:min(len(n.People), kb.MaxNames)]
-	n.Categories, err = x.values(ctx, payloadCategories, namespaces)
-	slices.Sort(n.Categories)
-	return n, err
-}
-
-// people returns the titles of at most kb.MaxNames records of persons, by id.
-func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[string]string, error) {
-	people := map[string]string{}
-	persons := filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}})
-	_, err := x.scroll(ctx, persons, []string{payloadID, payloadTitle}, kb.MaxNames/pageSize, func(p point) {
-		people[p.Payload.ID] = p.Payload.Title
-	})
-	return people, err
+	return kb.NewNames(people, categories), nil
 }
 
 func (x *Index) values(ctx context.Context, key string, namespaces []kb.Namespace) ([]string, error) {
