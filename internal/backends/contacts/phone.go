@@ -213,8 +213,7 @@ func parseNumber(raw, region string) *phonenumbers.PhoneNumber {
 
 func valid(raw, region string) *phonenumbers.PhoneNumber {
 	number, err := phonenumbers.ParseAndKeepRawInput(raw, region)
-	// In countries where numbers are written with a prefix (0 in Germany), digits without one
-	// count something else.
+	// In countries where numbers are written with a prefix (0 in Germany), digits without one count something else.
 	if err != nil || !phonenumbers.IsValidNumber(number) || len(phonenumbers.Format(number, phonenumbers.E164)) > maxE164 ||
 		!phonenumbers.IsNationalPrefixPresentIfRequired(number) {
 		return nil

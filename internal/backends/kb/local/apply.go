@@ -84,8 +84,7 @@ func (x *Index) fresh(b kb.Batch, held map[string]*entry) map[string]*entry {
 	return fresh
 }
 
-// embed computes vectors for the entries that have none. Entries that the Embedder cannot
-// embed stay without a vector.
+// embed computes vectors for the entries that have none. Entries that the Embedder cannot embed stay without a vector.
 func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool, dimensions int) {
 	if x.options.Embedder == nil || wordsOnly {
 		return

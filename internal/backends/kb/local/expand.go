@@ -17,8 +17,7 @@ type variant struct {
 // group is a word of a question with its variants. A record counts the best of them.
 type group struct {
 	variants []variant
-	// share is the word's part of the question: 1 for a word, less for a stop word and for a
-	// part of a word.
+	// share is the word's part of the question: 1 for a word, less for a stop word and for a part of a word.
 	share float64
 	part  bool // it is a part of a word that is itself a group
 	// records is approximately how many records the group finds.
@@ -52,8 +51,7 @@ const (
 	mostJoined   = 3 // words in one
 )
 
-// expand makes the groups of a question. It looks for near words only if no record, or few,
-// contain the word itself.
+// expand makes the groups of a question. It looks for near words only if no record, or few, contain the word itself.
 func (v *vocabulary) expand(r *kb.Ranker, text string, records int, synonyms *kb.Synonyms) []group {
 	asked := r.Question(text, v.held())
 	v.mu.RLock()

@@ -19,10 +19,9 @@ func edits(letters int) int {
 	return 2
 }
 
-// parts splits a word into one more part than the number of typos allowed: in a word with that
-// many typos one of the parts is unchanged, shifted by at most a place or two (the pigeonhole
-// principle of Li, Deng, Wang and Feng, "Pass-Join", VLDB 2011). A swap of two letters across a
-// cut changes two parts; swaps are looked up separately.
+// parts splits a word into one more part than the number of typos allowed: in a word with that many typos one of the
+// parts is unchanged, shifted by at most a place or two (the pigeonhole principle of Li, Deng, Wang and Feng,
+// "Pass-Join", VLDB 2011). A swap of two letters across a cut changes two parts; swaps are looked up separately.
 func parts(word []rune) []string {
 	n := edits(len(word)) + 1
 	out := make([]string, n)
@@ -43,9 +42,8 @@ type neighbour struct {
 	distance int
 }
 
-// neighbours returns the words within a number of typos of a word, at most limit: the nearest
-// first, and among equals those that more records contain. Words that begin with another letter
-// come last.
+// neighbours returns the words within a number of typos of a word, at most limit: the nearest first, and among equals
+// those that more records contain. Words that begin with another letter come last.
 func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 	runes := []rune(word)
 	most := edits(len(runes))
@@ -119,9 +117,8 @@ func (v *vocabulary) sharing(word []rune, most int, try func(at int32)) {
 	}
 }
 
-// distance returns the number of letters to insert, delete, replace or swap with the next one
-// to turn one word into the other (Damerau and Levenshtein, optimal string alignment); -1 if
-// it is more than most.
+// distance returns the number of letters to insert, delete, replace or swap with the next one to turn one word into the
+// other (Damerau and Levenshtein, optimal string alignment); -1 if it is more than most.
 func distance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return -1
@@ -186,9 +183,8 @@ func soundOf(word string) string {
 	return b.String()
 }
 
-// code splits a word of letters and digits where one follows the other, because a question may
-// contain "x200" for "X 200"; nil for a word of only letters or only digits, and for one
-// with a part that no record contains.
+// code splits a word of letters and digits where one follows the other, because a question may contain "x200" for "X
+// 200"; nil for a word of only letters or only digits, and for one with a part that no record contains.
 func (v *vocabulary) code(word string) []string {
 	var all []string
 	start := 0
@@ -237,8 +233,7 @@ func (v *vocabulary) split(word string) []string {
 	return nil
 }
 
-// without returns a first part without the letters that join it to the next; empty if it is
-// not a word.
+// without returns a first part without the letters that join it to the next; empty if it is not a word.
 func (v *vocabulary) without(part string) string {
 	for _, link := range links {
 		if stem, ok := strings.CutSuffix(part, link); ok && len(stem) >= leastPart && v.has(stem) {

@@ -53,8 +53,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	return results, nil
 }
 
-// wordings ranks the records by the words of the question and of its alternatives, and returns
-// the terms of the search.
+// wordings ranks the records by the words of the question and of its alternatives, and returns the terms of the search.
 func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filter) ([]kb.Wording, map[string]bool, error) {
 	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
@@ -161,8 +160,7 @@ const scanners = 2
 // scanAlone is how many rows one goroutine compares faster than two.
 const scanAlone = 2000
 
-// nearest returns the kb.Depth rows nearest to the query's vector, among those that
-// pass the filter.
+// nearest returns the kb.Depth rows nearest to the query's vector, among those that pass the filter.
 func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]kb.Ranked, error) {
 	goroutines := scanners
 	if len(rows) < scanAlone {

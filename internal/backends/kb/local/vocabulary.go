@@ -83,8 +83,7 @@ func (v *vocabulary) countRecord(r recordWords, by int32) {
 	}
 }
 
-// count counts a word. A surface keeps every form that it ever had: a form without postings
-// finds nothing.
+// count counts a word. A surface keeps every form that it ever had: a form without postings finds nothing.
 func (v *vocabulary) count(t kb.Term, by int32) {
 	at, ok := v.byText[t.Surface]
 	if !ok {

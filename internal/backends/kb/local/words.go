@@ -16,9 +16,8 @@ const (
 	bm25B  = 0.75
 )
 
-// bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter.
-// For each group, a record counts its best variant, in each part of the record. visits bounds the
-// places that may be read (limits.go).
+// bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter. For each group, a
+// record counts its best variant, in each part of the record. visits bounds the places that may be read (limits.go).
 func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
@@ -77,8 +76,7 @@ func (s *snapshot) addGroup(sc *scores, g group, visits int) (visited int) {
 	return visited
 }
 
-// addTerm adds one term's part of BM25 to every document that has it, or only to those of narrow
-// if that is not nil.
+// addTerm adds one term's part of BM25 to every document that has it, or only to those of narrow if that is not nil.
 func (s *scores) addTerm(places []place, narrow []int, mean, factor, weight float64) {
 	add := func(at place) {
 		tf := float64(at.count)
@@ -224,8 +222,7 @@ func (s *scores) narrow(visits, postings int) []int {
 	return s.kept
 }
 
-// best moves the n documents with the highest sums to the front, in any order, and returns
-// them (Hoare's FIND).
+// best moves the n documents with the highest sums to the front, in any order, and returns them (Hoare's FIND).
 func (s *scores) best(docs []int, n int) []int {
 	higher := func(a, b int) bool {
 		if c := cmp.Compare(s.docs[a].sum, s.docs[b].sum); c != 0 {
