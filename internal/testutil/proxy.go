@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// maxConns bounds the open connections; further ones are reset.
-	maxConns = 512
-	// dialTime bounds connecting to the target.
-	dialTime = 10 * time.Second
+	maxConns = 512              // bounds the open connections; further ones are reset
+	dialTime = 10 * time.Second // bounds connecting to the target
 )
 
 // Way is a direction through the proxy.
@@ -33,31 +31,25 @@ type Kind string
 
 // The kinds of command.
 const (
-	// Reset sends RST to both sides or to one, which loses the data from the other side.
-	Reset Kind = "reset"
-	// Finish sends FIN to both sides after the data already accepted.
-	Finish Kind = "finish"
+	Reset  Kind = "reset"  // sends RST to both sides or to one, which loses the data from the other side
+	Finish Kind = "finish" // sends FIN to both sides after the data already accepted
 	// BlackHole loses all further data, including FIN and RST. Heal does not revive the connection. Unlike on a real
 	// network, senders never block; use Freeze for that.
 	BlackHole Kind = "black_hole"
 	// Freeze delays all data for Command.For or until Heal, like a network outage: nothing is lost and senders block.
 	Freeze Kind = "freeze"
-	// Heal ends Freeze, and cancels commands waiting for later connections or bytes.
-	Heal Kind = "heal"
+	Heal   Kind = "heal" // ends Freeze, and cancels commands waiting for later connections or bytes
 )
 
 // Command is an action on a proxy's connections.
 type Command struct {
-	Do Kind
-	// Way is the side that gets a Reset; empty means both.
-	Way Way
-	// For is the duration of Freeze; zero means until Heal.
-	For time.Duration
+	Do  Kind
+	Way Way           // the side that gets a Reset; empty means both
+	For time.Duration // the duration of Freeze; zero means until Heal
 	// AfterBytes, if positive, delays the action until that many more bytes have passed in direction Count.
 	AfterBytes int64
 	Count      Way
-	// Later also applies the action to new connections until Heal.
-	Later bool
+	Later      bool // also applies the action to new connections until Heal
 }
 
 // Proxy forwards TCP connections to a target and injects faults. It may be used concurrently.
@@ -176,15 +168,14 @@ type conn struct {
 	p      *Proxy
 	client *net.TCPConn
 
-	mu     sync.Mutex        // guards the following fields
-	target *net.TCPConn      // nil until dialled
-	orders map[Way][]Command // waiting for AfterBytes more bytes in a direction
-	lost   bool              // nothing passes any more
-	over   bool
-	frozen bool
-	until  time.Time // the end of the freeze; zero means until Heal
-	// changed wakes the goroutines in pass.
-	changed sync.Cond
+	mu      sync.Mutex        // guards the following fields
+	target  *net.TCPConn      // nil until dialled
+	orders  map[Way][]Command // waiting for AfterBytes more bytes in a direction
+	lost    bool              // nothing passes any more
+	over    bool
+	frozen  bool
+	until   time.Time // the end of the freeze; zero means until Heal
+	changed sync.Cond // wakes the goroutines in pass
 }
 
 func (c *conn) serve(ctx context.Context) {

@@ -35,10 +35,9 @@ const (
 )
 
 type finding struct {
-	Sink Sink         `json:"sink"`
-	Kind logging.Kind `json:"kind"`
-	// Where is the sink's file, if any.
-	Where string `json:"where,omitempty"`
+	Sink  Sink         `json:"sink"`
+	Kind  logging.Kind `json:"kind"`
+	Where string       `json:"where,omitempty"` // the sink's file, if any
 }
 
 func (f finding) String() string {

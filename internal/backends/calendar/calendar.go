@@ -53,21 +53,18 @@ type Query struct {
 	Calendar Name
 	// From and To bound the time, half open.
 	From, To time.Time
-	// Details asks for titles, places and people. Without it a backend may omit them.
-	Details bool
+	Details  bool // asks for titles, places and people. Without it a backend may omit them.
 }
 
 // Found is the answer of a calendar.
 type Found struct {
 	Events []Event
-	// Unread are existing events that are missing in Events.
-	Unread []Unread
+	Unread []Unread // existing events that are missing in Events
 }
 
 // Unread is an event, or a file of events, that could not be read.
 type Unread struct {
-	// ID identifies it to the operator.
-	ID  string
+	ID  string // identifies it to the operator
 	Err error
 }
 
@@ -78,23 +75,16 @@ type Event struct {
 	Calendar    Name
 	// Start and End bound it, half open, UTC.
 	Start, End time.Time
-	// AllDay means that Start and End are midnights in the calendar's zone.
-	AllDay bool
-	// Tentative means not confirmed.
-	Tentative bool
-	// Private means that the details are omitted.
-	Private bool
+	AllDay     bool // Start and End are midnights in the calendar's zone
+	Tentative  bool // not confirmed
+	Private    bool // the details are omitted
 
 	// The details: plain text, bounded in length.
 	Title, Description, Location string
-	// MeetingURL is the address of the video meeting; empty if the event has no such meeting.
-	MeetingURL string
-	// MeetingPending means that the calendar is still making the link.
-	MeetingPending bool
-	// Attendees are e-mail addresses.
-	Attendees []string
-	// Invitations is set in events that Create returns.
-	Invitations Invitations
+	MeetingURL                   string      // the address of the video meeting; empty if the event has no such meeting
+	MeetingPending               bool        // the calendar is still making the link
+	Attendees                    []string    // e-mail addresses
+	Invitations                  Invitations // set in events that Create returns
 }
 
 // The limits of an [Event]: of its details in characters, and of its attendees.
@@ -118,14 +108,10 @@ type Invitations string
 
 // The values of Invitations.
 const (
-	// InvitationsNone: the event has no attendees.
-	InvitationsNone Invitations = "none"
-	// InvitationsSent: the calendar sends them.
-	InvitationsSent Invitations = "sent"
-	// InvitationsByServer: the server decides whether to send them.
-	InvitationsByServer Invitations = "left_to_the_calendar_server"
-	// InvitationsNotSent: the event names the attendees, but they get no invitation.
-	InvitationsNotSent Invitations = "not_sent"
+	InvitationsNone     Invitations = "none"                        // the event has no attendees
+	InvitationsSent     Invitations = "sent"                        // the calendar sends them
+	InvitationsByServer Invitations = "left_to_the_calendar_server" // the server decides whether to send them
+	InvitationsNotSent  Invitations = "not_sent"                    // the event names the attendees, but they get no invitation
 )
 
 // Limits of a [Draft], in characters.
@@ -133,32 +119,25 @@ const (
 	maxTitle       = 200
 	maxDescription = 2000
 	maxAttendees   = 50
-	// maxLength bounds the length of an event: a longer one nearly always has a wrong date.
-	maxLength = 7 * 24 * time.Hour
-	// MaxRange bounds the range of a query.
-	MaxRange = 31 * 24 * time.Hour
-	// maxAhead bounds the time until an event begins, in years.
-	maxAhead = 20
+	maxLength      = 7 * 24 * time.Hour  // bounds the length of an event: a longer one nearly always has a wrong date
+	MaxRange       = 31 * 24 * time.Hour // bounds the range of a query
+	maxAhead       = 20                  // bounds the time until an event begins, in years
 	// grace bounds the time since an event began: a draft that begins now needs time for its approval.
-	grace = 10 * time.Minute
-	// maxOffset is the largest offset from UTC of any time zone, in either direction.
-	maxOffset = 14 * time.Hour
+	grace     = 10 * time.Minute
+	maxOffset = 14 * time.Hour // the largest offset from UTC of any time zone, in either direction
 )
 
 // Draft is an event to create.
 type Draft struct {
-	// Key identifies the event; see [Key].
-	Key        string
-	Title      string
-	Start, End time.Time
-	// Description may be empty, Attendees nil; they are plain e-mail addresses.
-	Description string
+	Key         string // identifies the event; see [Key]
+	Title       string
+	Start, End  time.Time
+	Description string // may be empty, Attendees nil; they are plain e-mail addresses
 	Attendees   []string
 	// Meeting requests a link to a video meeting. A backend that cannot make one uses MeetingURL, if it is set.
 	Meeting    bool
 	MeetingURL string
-	// Now is the time of the request; zero allows any start.
-	Now time.Time
+	Now        time.Time // the time of the request; zero allows any start
 }
 
 var keyForm = regexp.MustCompile(`^[a-v0-9]{8,64}$`)

@@ -16,13 +16,11 @@ import (
 
 // DeskOptions configure a [Desk].
 type DeskOptions struct {
-	// Zone is for users whose own is unknown; nil means UTC.
-	Zone *time.Location
+	Zone *time.Location // for users whose own is unknown; nil means UTC
 	// MeetingURL is the link to video meetings for a backend that makes none. Each event replaces "{id}" in it by
 	// letters and digits of its own. Empty means no link.
 	MeetingURL string
-	// Logger may be nil.
-	Logger *slog.Logger
+	Logger     *slog.Logger // may be nil
 }
 
 // Desk queries calendars and creates events for tools.
@@ -44,29 +42,21 @@ func (d *Desk) Zone(users string) *time.Location { return user.ZoneOr(users, d.o
 
 // Request is a question about free time.
 type Request struct {
-	From, To time.Time
-	// Calendars are the names to query; empty means the primary one.
-	Calendars []Name
-	// Details requests the events of the busy periods.
-	Details bool
-	// Least is the minimum length of free time.
-	Least time.Duration
-	// Zone is the zone of Availability.Summary; nil means the desk's.
-	Zone *time.Location
+	From, To  time.Time
+	Calendars []Name         // the names to query; empty means the primary one
+	Details   bool           // requests the events of the busy periods
+	Least     time.Duration  // the minimum length of free time
+	Zone      *time.Location // the zone of Availability.Summary; nil means the desk's
 }
 
 // Availability is the answer to a [Request].
 type Availability struct {
 	// Busy is merged over all calendars; Free is the time between. Both lie inside the request's range and are sorted.
 	Busy, Free []Period
-	// Events are the events of Busy, sorted by start; nil without Request.Details.
-	Events []Event
-	// Missing are the calendars whose query failed: Busy lacks their events.
-	Missing []Missing
-	// Unread is the number of events, or files of them, that could not be read.
-	Unread int
-	// Summary describes the answer in English, in the request's zone.
-	Summary string
+	Events     []Event   // the events of Busy, sorted by start; nil without Request.Details
+	Missing    []Missing // the calendars whose query failed: Busy lacks their events
+	Unread     int       // the number of events, or files of them, that could not be read
+	Summary    string    // describes the answer in English, in the request's zone
 }
 
 // Missing is a calendar whose query failed.
@@ -173,11 +163,9 @@ func NoCalendar(name Name) *Error {
 
 // Made is the result of [Desk.Create].
 type Made struct {
-	Event Event
-	// Created is false if the event existed already.
-	Created bool
-	// LookedUp means that the calendar did not confirm the event, but a look-up found it.
-	LookedUp bool
+	Event    Event
+	Created  bool // false if the event existed already
+	LookedUp bool // the calendar did not confirm the event, but a look-up found it
 }
 
 // Create makes an event, once for each key; see [Calendar]. A draft that requests a meeting gets the desk's link if the

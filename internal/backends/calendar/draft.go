@@ -27,9 +27,8 @@ const (
 
 // Problem is an error in a draft.
 type Problem struct {
-	Field Field
-	// Message describes the problem and its correction to a model.
-	Message string
+	Field   Field
+	Message string // describes the problem and its correction to a model
 }
 
 // Problems returns all problems of a draft except its key.

@@ -14,33 +14,23 @@ type Kind string
 
 // The kinds.
 const (
-	// Invalid: the request cannot be fulfilled in this form.
-	Invalid Kind = "invalid"
-	// NotFound: there is no such calendar.
-	NotFound Kind = "not_found"
-	// Auth: the calendar rejects the gateway's credentials, or they lack a permission.
-	Auth Kind = "auth"
-	// RateLimit: too many requests.
-	RateLimit Kind = "rate_limit"
-	// Transient: the same request may succeed later.
-	Transient Kind = "transient"
-	// Conflict: another event has the same id or name.
-	Conflict Kind = "conflict"
-	// Permanent: the request needs another configuration or calendar.
-	Permanent Kind = "permanent"
+	Invalid   Kind = "invalid"    // the request cannot be fulfilled in this form
+	NotFound  Kind = "not_found"  // there is no such calendar
+	Auth      Kind = "auth"       // the calendar rejects the gateway's credentials, or they lack a permission
+	RateLimit Kind = "rate_limit" // too many requests
+	Transient Kind = "transient"  // the same request may succeed later
+	Conflict  Kind = "conflict"   // another event has the same id or name
+	Permanent Kind = "permanent"  // the request needs another configuration or calendar
 )
 
 // Error is the error of every backend.
 type Error struct {
-	Kind Kind
-	// Message is for models and users. It contains no address, account or secret.
-	Message string
-	// RetryAfter is the pause that the calendar requested; 0 means none.
-	RetryAfter time.Duration
+	Kind       Kind
+	Message    string        // for models and users. It contains no address, account or secret.
+	RetryAfter time.Duration // the pause that the calendar requested; 0 means none
 	// Unsure means that the calendar may have got the request but did not answer, so the event may exist or appear later.
 	Unsure bool
-	// Err is the cause, only for the log; it may be nil.
-	Err error
+	Err    error // the cause, only for the log; it may be nil
 }
 
 // Errorf makes an [Error] with a cause, which may be nil.

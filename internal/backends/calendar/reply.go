@@ -50,12 +50,10 @@ func ParseTime(text string, zone *time.Location) (time.Time, error) {
 // PeriodReply is a time in an answer.
 type PeriodReply struct {
 	// Start and End are RFC 3339 UTC with milliseconds; End is exclusive.
-	Start string `json:"start"`
-	End   string `json:"end"`
-	// Words describe it in the calendar's zone.
-	Words string `json:"words"`
-	// Minutes is the length, rounded down.
-	Minutes int64 `json:"minutes"`
+	Start   string `json:"start"`
+	End     string `json:"end"`
+	Words   string `json:"words"`   // describe it in the calendar's zone
+	Minutes int64  `json:"minutes"` // the length, rounded down
 }
 
 // PeriodReplies converts at most limit periods. It never returns nil.

@@ -26,22 +26,18 @@ type Span struct {
 type Email struct {
 	// Address has a domain in lower case and in ASCII (RFC 5891). The part before the @ is that of the text.
 	Address string `json:"address"`
-	// Text is the original text, such as "ada (at) example (dot) org".
-	Text string `json:"text"`
+	Text    string `json:"text"` // the original text, such as "ada (at) example (dot) org"
 	Span
 }
 
 // Phone is a phone number that is valid in its country's numbering plan.
 type Phone struct {
-	// E164 is the number with its country code, such as +442079460018.
-	E164 string `json:"e164"`
-	// Region is the ISO 3166 code of its country, or 001 for a number without a country.
-	Region string `json:"region"`
+	E164   string `json:"e164"`   // the number with its country code, such as +442079460018
+	Region string `json:"region"` // the ISO 3166 code of its country, or 001 for a number without a country
 	// Type is fixed_line, mobile, fixed_line_or_mobile, toll_free,
 	// premium_rate, shared_cost, voip, personal_number, pager, uan, voicemail or other.
-	Type string `json:"type"`
-	// Extension is dialled after the number. It may be empty.
-	Extension string `json:"extension,omitempty"`
+	Type      string `json:"type"`
+	Extension string `json:"extension,omitempty"` // dialled after the number. It may be empty.
 	Text      string `json:"text"`
 	Span
 }

@@ -27,16 +27,13 @@ import (
 
 // FilesOptions configure Files.
 type FilesOptions struct {
-	// Dir is the folder. OpenFiles creates it. Several processes may share it.
-	Dir string
-	// Life is the time until an image expires. Zero means setting.ImageLife.
-	Life time.Duration
+	Dir  string        // the folder. OpenFiles creates it. Several processes may share it.
+	Life time.Duration // the time until an image expires. Zero means setting.ImageLife.
 	// MaxCount and MaxBytes bound the stored images; Files removes the oldest ones. Zero means setting.Images and
 	// setting.ImageMB.
 	MaxCount int
 	MaxBytes int64
-	// Logger may be nil.
-	Logger *slog.Logger
+	Logger   *slog.Logger // may be nil
 }
 
 // Files keeps images as files in a folder. It has no state in memory, so images survive a restart, and processes that
@@ -62,12 +59,10 @@ const (
 const (
 	secretBytes = 32 // 256 bits
 	sweepEvery  = time.Minute
-	// rememberFor bounds the age of a removed image's mark, maxGone the number of marks.
-	rememberFor = 7 * 24 * time.Hour
+	rememberFor = 7 * 24 * time.Hour // bounds the age of a removed image's mark, maxGone the number of marks
 	maxGone     = 10_000
-	// maxPartial bounds the age of an incomplete image.
-	maxPartial = time.Hour
-	maxHead    = 4 << 10
+	maxPartial  = time.Hour // bounds the age of an incomplete image
+	maxHead     = 4 << 10
 )
 
 // head is the first line of an image's file, in JSON. The image follows.

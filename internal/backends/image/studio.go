@@ -14,13 +14,10 @@ import (
 
 // Made is a checked and stored image.
 type Made struct {
-	// ID is the image's secret name: 256 random bits in base64url.
-	ID string
+	ID string // the image's secret name: 256 random bits in base64url
 	Info
-	// Prompt is the provider's version of the prompt, or the request's.
-	Prompt string
-	// ExpiresAt is in UTC.
-	ExpiresAt time.Time
+	Prompt    string    // the provider's version of the prompt, or the request's
+	ExpiresAt time.Time // in UTC
 }
 
 // Store keeps images; *Files implements it. It may be used concurrently.
@@ -77,8 +74,7 @@ func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []err
 
 // Info describes an image.
 type Info struct {
-	// Type is image/png, image/jpeg or image/webp.
-	Type string
+	Type string // image/png, image/jpeg or image/webp
 	// Width and Height are in pixels.
 	Width, Height int
 }

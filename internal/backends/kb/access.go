@@ -25,10 +25,8 @@ type Asker struct {
 	// User counts only if Vouched, which means that a trusted caller named it: a client can give any name.
 	User    string
 	Vouched bool
-	// Agent is the name of the model's agent.
-	Agent string
-	// Scopes must be from a trusted caller.
-	Scopes []string
+	Agent   string   // the name of the model's agent
+	Scopes  []string // must be from a trusted caller
 }
 
 // Grants decide who may read which namespace. Everybody may read a namespace without a Grant, except NamespacePersonal,

@@ -21,9 +21,8 @@ import (
 type EmbeddingCacheOptions struct {
 	// Path is a file that keeps the vectors of records; it and its folder are created if they are missing. Empty keeps
 	// none, because an index holds its own. If two processes use the file, both may pay for the same vectors.
-	Path string
-	// Identity is the Embedder's, such as EmbeddingClient.Identity; a file of another one is replaced.
-	Identity string
+	Path     string
+	Identity string // the Embedder's, such as EmbeddingClient.Identity; a file of another one is replaced
 }
 
 // EmbeddingCache is a QueryEmbedder that keeps the vectors of another one, so that each is paid for once. It may be

@@ -21,16 +21,13 @@ import (
 
 // EmbeddingOptions configure an EmbeddingClient.
 type EmbeddingOptions struct {
-	// BaseURL is the API's root, with its /v1.
-	BaseURL string
-	// APIKey is sent as a bearer token; empty sends none, for local servers.
-	APIKey string
-	Model  string
+	BaseURL string // the API's root, with its /v1
+	APIKey  string // sent as a bearer token; empty sends none, for local servers
+	Model   string
 	// Retries bounds the retries after 408, 409, 429, 5xx or a broken connection, with growing pauses or after the time
 	// in Retry-After. Zero means 4; a negative number means none.
 	Retries int
-	// Timeout bounds one attempt. Zero means 30 s.
-	Timeout time.Duration
+	Timeout time.Duration // bounds one attempt. Zero means 30 s.
 }
 
 // EmbeddingClient is an Embedder over OpenAI's embeddings API

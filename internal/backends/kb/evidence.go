@@ -8,20 +8,17 @@ import (
 
 // Evidence is a record in a tool's answer, with the requested fields.
 type Evidence struct {
-	ID      string `json:"id"`
-	Type    Type   `json:"type"`
-	Title   string `json:"title"`
-	Snippet string `json:"snippet,omitempty"`
-	// Score is above 0 and at most 1; absent without a search.
-	Score      float64 `json:"score,omitempty"`
-	SourceType string  `json:"source_type,omitempty"`
-	// LastUpdated is RFC 3339 UTC with milliseconds.
-	LastUpdated string         `json:"last_updated,omitempty"`
+	ID          string         `json:"id"`
+	Type        Type           `json:"type"`
+	Title       string         `json:"title"`
+	Snippet     string         `json:"snippet,omitempty"`
+	Score       float64        `json:"score,omitempty"` // above 0 and at most 1; absent without a search
+	SourceType  string         `json:"source_type,omitempty"`
+	LastUpdated string         `json:"last_updated,omitempty"` // RFC 3339 UTC with milliseconds
 	URL         string         `json:"url,omitempty"`
 	FullText    string         `json:"full_text,omitempty"`
 	Metadata    map[string]any `json:"metadata,omitempty"`
-	// Shortened names the fields that were too long, and are cut or absent.
-	Shortened []string `json:"shortened,omitempty"`
+	Shortened   []string       `json:"shortened,omitempty"` // names the fields that were too long, and are cut or absent
 }
 
 // Field is a part of a record that a model may request. The id, the type and the title are always present.
@@ -50,10 +47,8 @@ func RequestedFields[Name ~string](names []Name, byDefault ...Field) []Field {
 
 // Fields turn records into evidence.
 type Fields struct {
-	// Wanted are the requested fields.
-	Wanted []Field
-	// MaxText bounds FieldFullText in bytes.
-	MaxText int
+	Wanted  []Field // the requested fields
+	MaxText int     // bounds FieldFullText in bytes
 }
 
 // maxBytes bounds the JSON of an Evidence. The largest result of a tool (256 KiB) has room for ten.

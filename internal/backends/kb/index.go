@@ -50,10 +50,8 @@ const MaxNames = 10_000
 
 // Names are the names for filters.
 type Names struct {
-	// People are sorted by id. They have a record or are authors.
-	People []Person
-	// Categories are sorted.
-	Categories []string
+	People     []Person // sorted by id. They have a record or are authors.
+	Categories []string // sorted
 }
 
 // NewNames makes Names of persons' names by id and of categories, which may repeat.
@@ -69,9 +67,8 @@ func NewNames(people map[string]string, categories []string) Names {
 
 // Person is a possible author.
 type Person struct {
-	ID string
-	// Name is the title of the person's record; empty without a record.
-	Name string
+	ID   string
+	Name string // the title of the person's record; empty without a record
 }
 
 // Pick looks up ids as Index.Get does: each once, in their order.
@@ -93,10 +90,8 @@ func Pick(ids []string, look func(id string) (Record, bool)) (found []Record, mi
 
 // Batch is the change of an Apply. It deletes records before it inserts others.
 type Batch struct {
-	// Upsert are normalized records, which replace those with the same ids. The last one with an id counts.
-	Upsert []Record
-	// Delete are the ids of records to remove.
-	Delete []string
+	Upsert []Record // normalized records, which replace those with the same ids. The last one with an id counts.
+	Delete []string // the ids of records to remove
 	// WordsOnly skips the Embedder. A record keeps its previous vector if its text is the same. Held reports the
 	// records without a vector, which need another Apply.
 	WordsOnly bool
@@ -104,46 +99,32 @@ type Batch struct {
 
 // Held describes a record of an index.
 type Held struct {
-	// Hash is Record.Hash.
-	Hash string
-	// Complete is false for a record without a vector in an index with an Embedder.
-	Complete bool
+	Hash     string // Record.Hash
+	Complete bool   // false for a record without a vector in an index with an Embedder
 }
 
 // The limits of a query.
 const (
-	// MaxQueryRunes bounds the text of a query.
-	MaxQueryRunes = 1000
-	// MaxLimit bounds the hits of a query.
-	MaxLimit = 50
-	// MaxFilterNames bounds the authors and the categories of a query.
-	MaxFilterNames = 100
-	// MaxAlternatives bounds the other wordings of a query.
-	MaxAlternatives = 3
-	// DefaultLimit is the default of Query.Limit.
-	DefaultLimit = 10
+	MaxQueryRunes   = 1000 // bounds the text of a query
+	MaxLimit        = 50   // bounds the hits of a query
+	MaxFilterNames  = 100  // bounds the authors and the categories of a query
+	MaxAlternatives = 3    // bounds the other wordings of a query
+	DefaultLimit    = 10   // the default of Query.Limit
 )
 
 // Query is a question with filters. The zero value of a filter filters nothing.
 type Query struct {
-	// Text is the question: words, a name, a sentence. It is required.
-	Text string
+	Text string // the question: words, a name, a sentence. It is required.
 	// Alternatives are other wordings of the question, such as synonyms or a translation, which count less than Text.
 	Alternatives []string
-	// Namespaces are the searched ones; empty means all.
-	Namespaces []Namespace
-	// Types are the searched ones; empty means all.
-	Types []Type
-	// Tags are tags that a hit has, in the form of NormalizeTags.
-	Tags []string
-	// Authors are ids of persons. A hit has at least one of them as author.
-	Authors []string
-	// Categories are exact names. A hit has at least one of them.
-	Categories []string
+	Namespaces   []Namespace // the searched ones; empty means all
+	Types        []Type      // the searched ones; empty means all
+	Tags         []string    // tags that a hit has, in the form of NormalizeTags
+	Authors      []string    // ids of persons. A hit has at least one of them as author.
+	Categories   []string    // exact names. A hit has at least one of them.
 	// From and To bound LastUpdated, both inclusive.
 	From, To time.Time
-	// Limit is the maximum number of hits, 1 to MaxLimit. Zero means DefaultLimit.
-	Limit int
+	Limit    int // the maximum number of hits, 1 to MaxLimit. Zero means DefaultLimit.
 }
 
 // Check returns the first fault of a query as an error that wraps ErrQuery, or nil.
@@ -185,15 +166,12 @@ func (q *Query) Check() error {
 
 // Results is the answer to a Query.
 type Results struct {
-	// Hits are sorted by Score, highest first, then by id. No id occurs twice.
-	Hits []Hit
+	Hits []Hit // sorted by Score, highest first, then by id. No id occurs twice.
 	// Hybrid means that vectors took part. It is false without an Embedder, if the Embedder failed, and while no record
 	// has a vector.
-	Hybrid bool
-	// Degraded means that there is an Embedder but vectors took no part.
-	Degraded bool
-	// Took is the duration of the search.
-	Took time.Duration
+	Hybrid   bool
+	Degraded bool          // there is an Embedder but vectors took no part
+	Took     time.Duration // the duration of the search
 }
 
 // Hit is one found record.
@@ -203,11 +181,9 @@ type Hit struct {
 	// hit's BM25, times the best hit's cover of the query: 1 if it has every word, less if words are missing or only
 	// similar. If Hybrid, it is the sum of 1/(60+place) over the rankings (words, vectors, whole names), divided by the
 	// sum for first place in all of them; then only BM25 and Vector show the quality of the best hit.
-	Score float64
-	// BM25 is the score of the words; 0 if the record was not among the Depth best.
-	BM25 float64
-	// Vector is the cosine of the vectors; 0 if the record was not among the Depth nearest.
-	Vector float64
+	Score  float64
+	BM25   float64 // the score of the words; 0 if the record was not among the Depth best
+	Vector float64 // the cosine of the vectors; 0 if the record was not among the Depth nearest
 	// Snippet is the passage of the text with the most words of the query: whole words, at most SnippetRunes
 	// characters, without Markdown.
 	Snippet string
@@ -264,10 +240,8 @@ func CheckVectors(vectors [][]float32, texts int) error {
 }
 
 var (
-	// ErrClosed is returned by every method of an index or source after Close.
-	ErrClosed = errors.New("kb: closed")
-	// ErrQuery is wrapped by errors about an invalid Query.
-	ErrQuery = errors.New("kb: bad query")
+	ErrClosed = errors.New("kb: closed")    // returned by every method of an index or source after Close
+	ErrQuery  = errors.New("kb: bad query") // wrapped by errors about an invalid Query
 	// ErrRecord is wrapped by errors about a record that is incomplete or exceeds a limit.
 	ErrRecord = errors.New("kb: bad record")
 	// ErrVectors is wrapped by errors about the answer of an Embedder.
@@ -276,12 +250,9 @@ var (
 
 // Problem is a fault in a source, such as an unreadable file, an incomplete record or a duplicate id. It is an error.
 type Problem struct {
-	// File is the path below the source's folder, with slashes.
-	File string
-	// Line counts from 1; 0 if the problem concerns the whole file.
-	Line int
-	// Message describes the fault and its fix.
-	Message string
+	File    string // the path below the source's folder, with slashes
+	Line    int    // counts from 1; 0 if the problem concerns the whole file
+	Message string // describes the fault and its fix
 }
 
 // Error returns "file:line: message".

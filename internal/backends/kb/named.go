@@ -11,12 +11,9 @@ import (
 
 // Unresolved is a name without a match.
 type Unresolved struct {
-	// Index is its index in the given list.
-	Index int `json:"-"`
-	// Given is the name, cut to 80 bytes.
-	Given string `json:"name"`
-	// Reason is the problem, with similar names.
-	Reason string `json:"reason"`
+	Index  int    `json:"-"`      // its index in the given list
+	Given  string `json:"name"`   // the name, cut to 80 bytes
+	Reason string `json:"reason"` // the problem, with similar names
 }
 
 const mostNamed = 5

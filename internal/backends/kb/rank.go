@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// Depth is the maximum number of records that each ranking (words, vectors) adds to the fusion.
-	Depth = 50
+	Depth = 50 // the maximum number of records that each ranking (words, vectors) adds to the fusion
 	// fusionK is the k of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009). It limits the weight of
 	// first places.
 	fusionK = 60
@@ -30,11 +29,9 @@ type Ranked struct {
 
 // Wording is a wording of the question with its ranking by words.
 type Wording struct {
-	Text string
-	// Weight is 1 for the question itself and less for others.
-	Weight float64
-	// Ranked are at most Depth records, in any order.
-	Ranked []Ranked
+	Text   string
+	Weight float64  // 1 for the question itself and less for others
+	Ranked []Ranked // at most Depth records, in any order
 }
 
 // Wordings returns the query itself, its alternatives, and its rewordings with synonyms of phrases.

@@ -62,31 +62,22 @@ const (
 
 // Record is an entry of the knowledge base. Its maps and slices are shared, so they must not change.
 type Record struct {
-	// ID is the type, a colon and a name of a-z, 0-9, "_", "-" and ".": person:ada_l.
-	ID string `json:"id"`
-	// Type is the first part of the ID.
-	Type Type `json:"type"`
-	// Namespace is studio by default.
-	Namespace Namespace `json:"namespace"`
+	ID        string    `json:"id"`        // the type, a colon and a name of a-z, 0-9, "_", "-" and ".": person:ada_l
+	Type      Type      `json:"type"`      // the first part of the ID
+	Namespace Namespace `json:"namespace"` // studio by default
 	// Title is the name that people use. A question with the whole title finds the record first.
-	Title string `json:"title"`
-	// Text is plain text or Markdown. It may be empty.
-	Text string `json:"text,omitempty"`
-	// Tags are in lower case, sorted, each once.
-	Tags []string `json:"tags,omitempty"`
+	Title string   `json:"title"`
+	Text  string   `json:"text,omitempty"` // plain text or Markdown. It may be empty.
+	Tags  []string `json:"tags,omitempty"` // in lower case, sorted, each once
 	// Authors are ids of persons, sorted, each once. A person needs no record. A file may use a handle: ada_l for
 	// person:ada_l.
-	Authors []string `json:"authors,omitempty"`
-	// Categories are names as people write them, sorted, each once.
-	Categories []string `json:"categories,omitempty"`
-	// URL is http, https, mailto or tel; or empty.
-	URL string `json:"url,omitempty"`
-	// SourceType is the origin ("handbook", "crm"), or empty.
-	SourceType string `json:"source_type,omitempty"`
+	Authors    []string `json:"authors,omitempty"`
+	Categories []string `json:"categories,omitempty"`  // names as people write them, sorted, each once
+	URL        string   `json:"url,omitempty"`         // http, https, mailto or tel; or empty
+	SourceType string   `json:"source_type,omitempty"` // the origin ("handbook", "crm"), or empty
 	// LastUpdated is UTC. The default is the file's time, so that a change of the file changes the record.
-	LastUpdated time.Time `json:"last_updated"`
-	// Metadata has JSON values; numbers are json.Number.
-	Metadata map[string]any `json:"metadata,omitempty"`
+	LastUpdated time.Time      `json:"last_updated"`
+	Metadata    map[string]any `json:"metadata,omitempty"` // has JSON values; numbers are json.Number
 }
 
 var idForm = regexp.MustCompile(`^([a-z]+):[a-z0-9][a-z0-9_.-]*$`)

@@ -12,10 +12,9 @@ import (
 // The limits of a file of synonyms. An entry that exceeds one is a Problem.
 const (
 	maxSynonymBytes = 1 << 20
-	// MaxSynonymLines bounds the lines with entries.
-	MaxSynonymLines = 10_000
-	maxSynonyms     = 32 // names in a line
-	maxSynonymWords = 6  // words of a name
+	MaxSynonymLines = 10_000 // bounds the lines with entries
+	maxSynonyms     = 32     // names in a line
+	maxSynonymWords = 6      // words of a name
 )
 
 // Synonyms are equivalent words and phrases in questions. They are immutable; a nil *Synonyms is empty.

@@ -13,8 +13,7 @@ const maxWordBytes = 64
 
 // Token is a word of a text.
 type Token struct {
-	// Text is the word in lower case, with its accents but without apostrophes.
-	Text string
+	Text string // the word in lower case, with its accents but without apostrophes
 	// Also are other forms that cannot be derived from Text: "brien" of "o'brien", "email" of the first part of
 	// "e-mail".
 	Also []string

@@ -18,10 +18,8 @@ import (
 
 // Term is a word of a record.
 type Term struct {
-	// Surface is the whole word, folded.
-	Surface string
-	// Forms are its terms in an index, each once: its stem, then alternatives.
-	Forms []string
+	Surface string   // the whole word, folded
+	Forms   []string // its terms in an index, each once: its stem, then alternatives
 	// Start and End are byte offsets in the text.
 	Start, End int
 }
@@ -121,13 +119,10 @@ func addAll(to, forms []string) []string {
 
 // Asked is a word of a question.
 type Asked struct {
-	// Word has its accents. Surfaces are its folded spellings, that of Word first.
-	Word     string
+	Word     string // has its accents. Surfaces are its folded spellings, that of Word first.
 	Surfaces []string
-	// Forms are its stems in every language of the question, each once.
-	Forms []string
-	// Weak means that it is a stop word of a possible language of the question, or says little about the subject.
-	Weak bool
+	Forms    []string // its stems in every language of the question, each once
+	Weak     bool     // it is a stop word of a possible language of the question, or says little about the subject
 }
 
 // MaxAsked bounds the words of a question.
@@ -232,8 +227,7 @@ func load() map[Language]*dialect {
 
 const (
 	detectWords = 300
-	// enough exceeds the score of one stop word, because "war" may be German or English.
-	enough = 1.2
+	enough      = 1.2 // exceeds the score of one stop word, because "war" may be German or English
 )
 
 // detect returns the language of a text by its stop words, endings and letters, or Unknown if no score is clearly

@@ -29,33 +29,28 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// URL is the address of the server, or of anything on it that belongs to the user.
-	URL string
+	URL string // the address of the server, or of anything on it that belongs to the user
 	// User and Password are for basic authentication; empty means none.
 	User, Password string
 	// Calendars map names to calendars on the server: by their name there, the last part of their path, their path, or
 	// their URL. Without an entry, Primary is the first calendar and the others do not exist.
 	Calendars map[calendar.Name]string
-	// Zone is for days and for times without a zone; nil means UTC.
-	Zone *time.Location
+	Zone      *time.Location // for days and for times without a zone; nil means UTC
 	// Own are the owner's e-mail addresses. The first is the organizer of created events; without one, the server sends
 	// no invitations.
-	Own []string
-	// Transport sends requests, within the bounds of docs/configuration.md; nil means a new one.
-	Transport http.RoundTripper
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	Own       []string
+	Transport http.RoundTripper // sends requests, within the bounds of docs/configuration.md; nil means a new one
+	Now       func() time.Time  // the clock; nil means time.Now
 }
 
 // Client is a [calendar.Calendar] on a server. The caller must close it.
 type Client struct {
 	// Fixed after New.
-	options Options
-	base    *url.URL
-	wire    *wire
-	reader  ics.Reader
-	// discovering is a lock around the discovery of calendars; it is never closed.
-	discovering chan struct{}
+	options     Options
+	base        *url.URL
+	wire        *wire
+	reader      ics.Reader
+	discovering chan struct{}           // a lock around the discovery of calendars; it is never closed
 	calendars   atomic.Pointer[[]found] // nil before the discovery
 }
 

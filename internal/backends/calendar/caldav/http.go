@@ -17,8 +17,7 @@ import (
 const server calendar.Service = "The calendar server"
 
 const (
-	// maxRedirects bounds the redirects of a request, maxComplaint the body of an error in bytes.
-	maxRedirects = 5
+	maxRedirects = 5 // bounds the redirects of a request, maxComplaint the body of an error in bytes
 	maxComplaint = 4 << 10
 )
 

@@ -13,16 +13,13 @@ import (
 type Fake struct {
 	// Events are the events of each name; a name without an entry is not configured.
 	Events map[calendar.Name][]calendar.Event
-	// Unread are returned with every answer.
-	Unread []calendar.Unread
+	Unread []calendar.Unread // returned with every answer
 	// Errs are the errors of each calendar's Busy. CreateErr and FindErr fail every Create and Find.
 	Errs      map[calendar.Name]error
 	CreateErr error
 	FindErr   error
-	// Landed makes the event although CreateErr is set.
-	Landed bool
-	// Hang are requests that get no answer: "busy team", "create", "find".
-	Hang map[string]bool
+	Landed    bool            // makes the event although CreateErr is set
+	Hang      map[string]bool // requests that get no answer: "busy team", "create", "find"
 
 	mu     sync.Mutex // guards the following
 	asked  []calendar.Query

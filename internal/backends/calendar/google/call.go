@@ -181,8 +181,7 @@ type errorResponse struct {
 type eventList struct {
 	Items         []event `json:"items"`
 	NextPageToken string  `json:"nextPageToken"`
-	// TimeZone is the calendar's, for all-day events.
-	TimeZone string `json:"timeZone"`
+	TimeZone      string  `json:"timeZone"` // the calendar's, for all-day events
 }
 
 type event struct {

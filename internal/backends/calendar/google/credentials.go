@@ -51,9 +51,8 @@ type tokens struct {
 	// Fixed after newTokens.
 	transport http.RoundTripper
 	source    func(ctx context.Context) oauth2.TokenSource
-	// fetching is a lock around requests for a token; it is never closed.
-	fetching chan struct{}
-	held     atomic.Pointer[oauth2.Token] // nil without one
+	fetching  chan struct{}                // a lock around requests for a token; it is never closed
+	held      atomic.Pointer[oauth2.Token] // nil without one
 }
 
 // newTokens parses credentials. Its errors contain no secret.

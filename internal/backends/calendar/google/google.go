@@ -30,20 +30,14 @@ const (
 
 // Options configure a Client.
 type Options struct {
-	// Credentials are the JSON of a service account's key or of an authorized user.
-	Credentials []byte
-	// Subject is the user of a service account, by domain-wide delegation; empty means the account itself.
-	Subject string
+	Credentials []byte // the JSON of a service account's key or of an authorized user
+	Subject     string // the user of a service account, by domain-wide delegation; empty means the account itself
 	// Calendars map names to ids. Without an entry, Primary is "primary" and the others do not exist.
 	Calendars map[calendar.Name]string
-	// BaseURL is the address of the API; empty means DefaultBaseURL.
-	BaseURL string
-	// Zone is for days if Google's answer has no zone; nil means UTC.
-	Zone *time.Location
-	// Transport sends requests, within the bounds of docs/configuration.md; nil means a new one.
-	Transport http.RoundTripper
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
+	BaseURL   string            // the address of the API; empty means DefaultBaseURL
+	Zone      *time.Location    // for days if Google's answer has no zone; nil means UTC
+	Transport http.RoundTripper // sends requests, within the bounds of docs/configuration.md; nil means a new one
+	Now       func() time.Time  // the clock; nil means time.Now
 }
 
 // Client is a [calendar.Calendar] at Google. The caller must close it.

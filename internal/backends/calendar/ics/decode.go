@@ -22,14 +22,11 @@ import (
 )
 
 const (
-	// MaxBytes bounds one file or answer.
-	MaxBytes = 16 << 20
-	// MaxEvents bounds the events, and the unreadable ones, of one answer.
-	MaxEvents = 5000
+	MaxBytes  = 16 << 20 // bounds one file or answer
+	MaxEvents = 5000     // bounds the events, and the unreadable ones, of one answer
 	// maxParts is the default of Reader.MaxParts. The decoder needs about 400 bytes for each line or parameter.
 	maxParts = 80_000
-	// maxDepth bounds the nesting of components: an alarm in an event in a calendar has depth 3.
-	maxDepth = 8
+	maxDepth = 8 // bounds the nesting of components: an alarm in an event in a calendar has depth 3
 	// maxHead bounds a property's name and parameters in bytes, because the decoder's time grows with its square.
 	maxHead = 8 << 10
 )
@@ -106,14 +103,10 @@ func vet(data []byte, most int) error {
 }
 
 var (
-	// ErrMalformed is wrapped by errors about input that is not iCalendar.
-	ErrMalformed = errors.New("ics: not iCalendar")
+	ErrMalformed = errors.New("ics: not iCalendar") // wrapped by errors about input that is not iCalendar
 	// ErrTooMany is wrapped by errors about more than MaxEvents events.
 	ErrTooMany = fmt.Errorf("ics: more than %d events", MaxEvents)
-	// ErrTooBig is wrapped by errors about input that exceeds another limit.
-	ErrTooBig = errors.New("ics: too big")
-	// ErrRule is wrapped by errors about an unsupported recurrence.
-	ErrRule = errors.New("ics: unsupported recurrence")
-	// ErrZone is wrapped by errors about an unknown time zone.
-	ErrZone = errors.New("ics: unknown time zone")
+	ErrTooBig  = errors.New("ics: too big") // wrapped by errors about input that exceeds another limit
+	ErrRule    = errors.New("ics: unsupported recurrence")
+	ErrZone    = errors.New("ics: unknown time zone")
 )

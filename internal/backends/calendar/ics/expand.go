@@ -296,16 +296,14 @@ func between(start, end moment) (length, error) {
 // rule is a checked RRULE. The library that expands rules panics or never returns for some that no calendar needs.
 type rule struct {
 	option rrule.ROption
-	// until is the last moment, or the last whole day; nil means no end.
-	until *stamp
+	until  *stamp // the last moment, or the last whole day; nil means no end
 }
 
 const (
 	maxInterval = 10_000
 	// maxList bounds the values of one part of a rule, maxTimes the occurrences in a day.
 	maxList, maxTimes = 366, 288
-	// maxSteps bounds the computed occurrences, from the first one.
-	maxSteps = 100_000
+	maxSteps          = 100_000 // bounds the computed occurrences, from the first one
 )
 
 // allowed are the supported parts of a rule (RFC 5545 section 3.3.10). BYEASTER and the parts of

@@ -23,14 +23,11 @@ const (
 
 // FolderOptions configure a Folder.
 type FolderOptions struct {
-	// Dir contains a folder for each calendar. The first event creates it. Empty means no calendars.
-	Dir string
+	Dir string // contains a folder for each calendar. The first event creates it. Empty means no calendars.
 	// Calendars are the folders' names, without separators, if they differ from the calendars' names.
 	Calendars map[calendar.Name]string
-	// Zone is for days and for times without a zone; nil means UTC.
-	Zone *time.Location
-	// Own are the owner's e-mail addresses; see Reader.
-	Own []string
+	Zone      *time.Location // for days and for times without a zone; nil means UTC
+	Own       []string       // the owner's e-mail addresses; see Reader
 }
 
 // Folder is a [calendar.Calendar] with a folder for each calendar and an iCalendar file for each event. Other programs

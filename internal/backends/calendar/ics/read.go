@@ -18,10 +18,8 @@ import (
 
 // Reader reads iCalendar.
 type Reader struct {
-	// Zone is for days and for times without a zone; nil means UTC.
-	Zone *time.Location
-	// Own are the e-mail addresses of the calendar's owner. Events that they declined are not busy.
-	Own []string
+	Zone *time.Location // for days and for times without a zone; nil means UTC
+	Own  []string       // the e-mail addresses of the calendar's owner. Events that they declined are not busy.
 	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for thousands of events.
 	MaxParts int
 }

@@ -94,17 +94,14 @@ func (z *zones) find(id string) (zone, error) {
 
 // observed is the zone of a VTIMEZONE (RFC 5545 section 3.6.5).
 type observed struct {
-	rules []observance
-	// changes are those of the years to upTo, in order.
-	changes []change
+	rules   []observance
+	changes []change // those of the years to upTo, in order
 	upTo    int
 }
 
 const (
-	// maxObservances bounds the observances of one zone; most have two.
-	maxObservances = 200
-	// ahead is the number of years after the requested one whose changes are computed too.
-	ahead = 40
+	maxObservances = 200 // bounds the observances of one zone; most have two
+	ahead          = 40  // the number of years after the requested one whose changes are computed too
 )
 
 // observance is a STANDARD or DAYLIGHT.

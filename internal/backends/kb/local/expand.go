@@ -18,10 +18,9 @@ type variant struct {
 type group struct {
 	variants []variant
 	// share is the word's part of the question: 1 for a word, less for a stop word and for a part of a word.
-	share float64
-	part  bool // it is a part of a word that is itself a group
-	// records is approximately how many records the group finds.
-	records int
+	share   float64
+	part    bool // it is a part of a word that is itself a group
+	records int  // approximately how many records the group finds
 }
 
 // The weights of variants; the word itself, its stems and its spellings have weight 1.
@@ -36,8 +35,7 @@ const (
 	weightCompound  = 0.5  // a compound whose head is the word
 	weightBeginning = 0.35 // the same beginning
 	weightStop      = 0.25
-	// rarely lowers the weight of variants near a word that some records contain.
-	rarely = 0.5
+	rarely          = 0.5 // lowers the weight of variants near a word that some records contain
 )
 
 // shortWord is the length below which a similar word is probably a different word.

@@ -23,14 +23,11 @@ import (
 
 // Options configure an Index. The zero value means an index that ranks only by words.
 type Options struct {
-	// Embedder makes the vectors. Nil means ranking only by words. Close does not close it.
-	Embedder kb.Embedder
-	// Language is the argument of kb.NewRanker.
-	Language string
+	Embedder kb.Embedder // makes the vectors. Nil means ranking only by words. Close does not close it.
+	Language string      // the argument of kb.NewRanker
 	// Synonyms is called for every search, possibly concurrently. It may be nil and may return nil.
 	Synonyms func() *kb.Synonyms
-	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
-	Logger *slog.Logger
+	Logger   *slog.Logger // gets at most one line a minute while the Embedder fails. Nil means no logging.
 }
 
 // Index is a kb.Index. A search uses the content at its beginning, so it waits for no Apply and no other search.
@@ -68,11 +65,10 @@ type entry struct {
 type snapshot struct {
 	postings *postings
 	entries  map[string]*entry
-	docs     []*entry // by number; nil for a removed record
-	rows     []*entry // entries with vectors, by id
-	lengths  lengths  // the sums over all records
-	// names makes the names of each namespace when it is first called.
-	names func() map[kb.Namespace]kb.Names
+	docs     []*entry                         // by number; nil for a removed record
+	rows     []*entry                         // entries with vectors, by id
+	lengths  lengths                          // the sums over all records
+	names    func() map[kb.Namespace]kb.Names // makes the names of each namespace when it is first called
 }
 
 func (s *snapshot) dimensions() int {

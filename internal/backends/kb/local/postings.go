@@ -35,10 +35,8 @@ type postings struct {
 
 // list is the list of one term in one part.
 type list struct {
-	// live is how many of the records are still held.
-	live int
-	// places are in the order of their numbers. Only the end changes, by append.
-	places []place
+	live   int     // how many of the records are still held
+	places []place // in the order of their numbers. Only the end changes, by append.
 }
 
 // place is a record that has a term.

@@ -105,8 +105,7 @@ type scores struct {
 	touched []int
 	// field and group are the documents that contain the current field and group.
 	field, group []int
-	// kept are the documents that narrow chose last.
-	kept []int
+	kept         []int // the documents that narrow chose last
 }
 
 type docScore struct {

@@ -144,8 +144,7 @@ var ErrCollection = errors.New("qdrant: unsuitable collection; name another one,
 type StatusError struct {
 	Method, Path string
 	Status       int
-	// Message is the server's text, at most 300 characters.
-	Message string
+	Message      string // the server's text, at most 300 characters
 }
 
 // Error returns the request, the status and the message.

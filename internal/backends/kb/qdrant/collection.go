@@ -59,8 +59,7 @@ type collectionInfo struct {
 			} `json:"sparse_vectors"`
 		} `json:"params"`
 	} `json:"config"`
-	// Schema has the indexed fields of the payload.
-	Schema map[string]json.RawMessage `json:"payload_schema"`
+	Schema map[string]json.RawMessage `json:"payload_schema"` // has the indexed fields of the payload
 }
 
 func (x *Index) check(info *collectionInfo) error {

@@ -33,22 +33,15 @@ import (
 
 // Options configure an Index.
 type Options struct {
-	// URL is the server's root, like http://localhost:6333. Required.
-	URL string
-	// APIKey is sent if it is not empty.
-	APIKey string
-	// Collection contains only this index. Open creates it if it is missing. Empty means "voicegw_kb".
-	Collection string
-	// Embedder makes the dense vectors. Nil means ranking only by words. Close does not close it.
-	Embedder kb.Embedder
-	// Language is the argument of kb.NewRanker.
-	Language string
+	URL        string      // the server's root, like http://localhost:6333. Required.
+	APIKey     string      // sent if it is not empty
+	Collection string      // contains only this index. Open creates it if it is missing. Empty means "voicegw_kb".
+	Embedder   kb.Embedder // makes the dense vectors. Nil means ranking only by words. Close does not close it.
+	Language   string      // the argument of kb.NewRanker
 	// Synonyms is called for every search, possibly concurrently. It may be nil and may return nil.
 	Synonyms func() *kb.Synonyms
-	// Timeout bounds one request. Zero means 10 s.
-	Timeout time.Duration
-	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
-	Logger *slog.Logger
+	Timeout  time.Duration // bounds one request. Zero means 10 s.
+	Logger   *slog.Logger  // gets at most one line a minute while the Embedder fails. Nil means no logging.
 }
 
 // Index is a kb.Index in a Qdrant server.

@@ -21,9 +21,8 @@ import (
 const (
 	maxMarkdownBytes    = 256 << 10
 	maxFrontMatterBytes = 32 << 10
-	// maxLineBytes bounds a line of a JSON lines file, maxJSONLBytes the file.
-	maxLineBytes  = 512 << 10
-	maxJSONLBytes = 512 << 20
+	maxLineBytes        = 512 << 10 // bounds a line of a JSON lines file, maxJSONLBytes the file
+	maxJSONLBytes       = 512 << 20
 )
 
 // parseMarkdown parses a Markdown file with one record: YAML between two lines of three dashes with the fields of

@@ -34,10 +34,8 @@ type file struct {
 type scanned struct {
 	records  map[string]located
 	problems []kb.Problem
-	// partial means that a part of the folder was not readable, so missing records may still exist.
-	partial bool
-	// folders are all walked ones, the root as ".".
-	folders []string
+	partial  bool     // a part of the folder was not readable, so missing records may still exist
+	folders  []string // all walked ones, the root as "."
 }
 
 // scan walks the folder. It reads files in dirty and files with a new size or time.

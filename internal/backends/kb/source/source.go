@@ -39,12 +39,9 @@ func demoFolder() fs.FS {
 
 // Options configure a Source. The zero value means the demo.
 type Options struct {
-	// Path is the folder of records. Empty means the demo, which does not change.
-	Path string
-	// Synonyms may be nil. The source rereads their file when it changes.
-	Synonyms *SynonymFile
-	// Static disables rereading.
-	Static bool
+	Path     string       // the folder of records. Empty means the demo, which does not change.
+	Synonyms *SynonymFile // may be nil. The source rereads their file when it changes.
+	Static   bool         // disables rereading
 	// Debounce is the time after the last change before the source rereads the folder. Zero means 250 ms.
 	Debounce time.Duration
 	// Poll is the interval of walks, for file systems that report no changes, such as network ones. Zero means 30 s.
@@ -58,16 +55,13 @@ type Options struct {
 
 // Change is the effect of a reading on the index.
 type Change struct {
-	// Records is the number of records in the index.
-	Records int
+	Records int // the number of records in the index
 	// Upserted and Deleted count changed records.
 	Upserted, Deleted int
 	// Embedded counts records with a new vector, Waiting those without one.
 	Embedded, Waiting int
-	// Problems are all current problems.
-	Problems []kb.Problem
-	// Err is the error of the index. The source tries again.
-	Err error
+	Problems          []kb.Problem // all current problems
+	Err               error        // the error of the index. The source tries again.
 }
 
 // Source makes an index hold exactly the records of a folder. It may be used concurrently.
@@ -80,13 +74,12 @@ type Source struct {
 	done    sync.WaitGroup
 
 	// Owned by Open, then by run.
-	scanner scanner
-	watcher *fsnotify.Watcher // nil if the system cannot watch, or if Static
-	refused map[string]bool   // folders that the system cannot watch
-	logged  map[kb.Problem]bool
-	backoff time.Duration
-	// embedded counts new vectors since the last report.
-	embedded int
+	scanner  scanner
+	watcher  *fsnotify.Watcher // nil if the system cannot watch, or if Static
+	refused  map[string]bool   // folders that the system cannot watch
+	logged   map[kb.Problem]bool
+	backoff  time.Duration
+	embedded int // counts new vectors since the last report
 
 	mu   sync.Mutex // guards the following field
 	last Change
