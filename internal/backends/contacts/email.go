@@ -170,7 +170,9 @@ func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 	}
 	ascii, err := idna.Lookup.ToASCII(domain)
 	start, end = start+skip, end-cut
-	if after := p.after(end); err != nil || len(ascii) > maxDomain || cut == 0 && (after == '@' || after == '_' || after == '-' && inWord(p.after(end+1))) {
+	after := p.after(end)
+	continued := cut == 0 && (after == '@' || after == '_' || after == '-' && inWord(p.after(end+1)))
+	if err != nil || len(ascii) > maxDomain || continued {
 		return no, false
 	}
 	return hit[Email]{start, end, Email{Address: local + "@" + ascii}}, true
