@@ -52,8 +52,7 @@ func WaitClosed[T any](t testing.TB, what string, ch <-chan T) {
 	}
 }
 
-// sample is the divisor for cases under the race detector.
-const sample = 10
+const sample = 10 // the divisor for cases under the race detector
 
 // SampleUnderRace returns how many of n similar cases to run: all, or a tenth under the race detector, which is up to
 // ten times slower. scripts/test-norace.sh runs all without it.

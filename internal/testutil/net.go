@@ -17,8 +17,7 @@ const (
 	many  = 12000
 )
 
-// next is the next candidate. Each process starts at a random one.
-var next atomic.Int64
+var next atomic.Int64 // the next candidate. Each process starts at a random one.
 
 func init() { next.Store(rand.Int64N(many)) }
 

@@ -13,8 +13,7 @@ import (
 	"voicegw/internal/logging"
 )
 
-// shortest is the minimum length of a secret to search for, in bytes.
-const shortest = 8
+const shortest = 8 // the minimum length of a secret to search for, in bytes
 
 // Sink names a place where no secret may appear, such as "log".
 type Sink string
@@ -138,8 +137,7 @@ func (w *watcher) folder(sink Sink, dir string) error {
 	})
 }
 
-// longest is the maximum length in bytes of a secret that is found across two writes.
-const longest = 256
+const longest = 256 // the maximum length in bytes of a secret that is found across two writes
 
 type sink struct {
 	w    *watcher

@@ -105,8 +105,7 @@ func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r 
 var addressForm = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,61}` +
 	`[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$`)
 
-// maxAddress is the maximum length of an address (RFC 5321 section 4.5.3.1.3).
-const maxAddress = 254
+const maxAddress = 254 // the maximum length of an address (RFC 5321 section 4.5.3.1.3)
 
 // IsAddress reports whether s is an e-mail address without a name.
 func IsAddress(s string) bool {

@@ -11,8 +11,7 @@ import (
 	"voicegw/registry"
 )
 
-// timeForm is the form of times in answers: RFC 3339, UTC, with milliseconds.
-const timeForm = "2006-01-02T15:04:05.000Z"
+const timeForm = "2006-01-02T15:04:05.000Z" // the form of times in answers: RFC 3339, UTC, with milliseconds
 
 // The first and last times in RFC 3339.
 var (

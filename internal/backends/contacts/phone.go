@@ -10,8 +10,7 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// minDigits is the minimum length of a number. Shorter ones work only within a town.
-const minDigits = 7
+const minDigits = 7 // the minimum length of a number. Shorter ones work only within a town.
 
 // maxE164 is the maximum length of a number with its plus (ITU-T E.164, section 6.1). Some plans have longer ones,
 // which do not work from abroad.

@@ -51,8 +51,7 @@ type Fields struct {
 	MaxText int     // bounds FieldFullText in bytes
 }
 
-// maxBytes bounds the JSON of an Evidence. The largest result of a tool (256 KiB) has room for ten.
-const maxBytes = 24 << 10
+const maxBytes = 24 << 10 // bounds the JSON of an Evidence. The largest result of a tool (256 KiB) has room for ten.
 
 // Of returns the evidence of a record. It shares the record's metadata.
 func (f Fields) Of(r Record, snippet string, score float64) Evidence {

@@ -102,8 +102,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	return sorted(hits, limit)
 }
 
-// also is the weight of a record's further wordings after the best one.
-const also = 0.15
+const also = 0.15 // the weight of a record's further wordings after the best one
 
 // join adds a wording to the worth of records: the record's BM25 divided by the best record's, times the best record's
 // Cover, times the wording's weight.

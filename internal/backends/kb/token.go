@@ -8,8 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWordBytes bounds a word. Tokens cuts longer ones.
-const maxWordBytes = 64
+const maxWordBytes = 64 // bounds a word. Tokens cuts longer ones.
 
 // Token is a word of a text.
 type Token struct {

@@ -35,8 +35,7 @@ type known struct {
 	language Language
 }
 
-// maxKnown bounds the cache of a WordReader.
-const maxKnown = 50_000
+const maxKnown = 50_000 // bounds the cache of a WordReader
 
 // NewReader makes a WordReader.
 func (r *Ranker) NewReader() *WordReader { return &WordReader{ranker: r, known: map[known]Term{}} }

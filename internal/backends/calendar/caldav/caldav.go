@@ -282,8 +282,7 @@ const query = `<?xml version="1.0" encoding="utf-8"?>
 
 const utcForm = "20060102T150405Z"
 
-// first is the earliest time of a query: servers refuse earlier years.
-var first = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+var first = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC) // the earliest time of a query: servers refuse earlier years
 
 func queryFor(from, to time.Time) string {
 	if from.Before(first) {

@@ -137,11 +137,9 @@ func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	return data, nil
 }
 
-// maxObject bounds one calendar object in bytes. Limits.Piece bounds only XML.
-const maxObject = 2 << 20
+const maxObject = 2 << 20 // bounds one calendar object in bytes. Limits.Piece bounds only XML.
 
-// maxParts bounds the lines of one object, an event with its changed occurrences.
-const maxParts = 20_000
+const maxParts = 20_000 // bounds the lines of one object, an event with its changed occurrences
 
 // maxLines bounds the lines of all objects in an answer, because decoding a line takes about a microsecond.
 const maxLines = 1_000_000

@@ -32,8 +32,7 @@ type timed struct {
 	own bool
 }
 
-// slack exceeds every difference between a wall time and its time.
-const slack = 27 * time.Hour
+const slack = 27 * time.Hour // exceeds every difference between a wall time and its time
 
 // expand lists the occurrences that overlap [from, to).
 func (s series) expand(from, to time.Time) ([]occurrence, error) {

@@ -224,8 +224,7 @@ type stamp struct {
 	utc  bool // written with Z
 }
 
-// minYear is the first accepted year: Outlook's zones begin in 1601.
-const minYear = 1600
+const minYear = 1600 // the first accepted year: Outlook's zones begin in 1601
 
 const (
 	dateForm = "20060102"

@@ -86,8 +86,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(plain(s, calendar.EventTitleRunes)), " ")
 }
 
-// maxLine bounds a line without its end in bytes (RFC 5545 section 3.1).
-const maxLine = 75
+const maxLine = 75 // bounds a line without its end in bytes (RFC 5545 section 3.1)
 
 // fold breaks long lines between characters.
 func fold(data []byte) []byte {

@@ -38,8 +38,7 @@ const (
 	rarely          = 0.5 // lowers the weight of variants near a word that some records contain
 )
 
-// shortWord is the length below which a similar word is probably a different word.
-const shortWord = 6
+const shortWord = 6 // the length below which a similar word is probably a different word
 
 // The maximum number of variants of each kind.
 const (

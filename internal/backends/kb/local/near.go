@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// maxNear is the maximum length of words for which near words are searched.
-const maxNear = 32
+const maxNear = 32 // the maximum length of words for which near words are searched
 
 // edits returns how many typos a word with that many letters may have.
 func edits(letters int) int {
@@ -211,8 +210,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 // links are the letters that join the parts of a German compound.
 var links = []string{"", "s", "es", "n", "en", "er", "e", "ns"}
 
-// leastPart is the minimum length of a compound's part.
-const leastPart = 4
+const leastPart = 4 // the minimum length of a compound's part
 
 // split splits a word into two or three words that records contain; nil if it cannot.
 func (v *vocabulary) split(word string) []string {

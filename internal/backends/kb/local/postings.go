@@ -140,8 +140,7 @@ func newStore(ranker *kb.Ranker) *store {
 	return &store{ranker: ranker, words: newVocabulary(), postings: newPostings()}
 }
 
-// batchSize is how many records are analyzed at once, and so bounds the memory that this takes.
-const batchSize = 4000
+const batchSize = 4000 // how many records are analyzed at once, and so bounds the memory that this takes
 
 // write adds the words of some entries, which get their numbers and lengths, and removes those of
 // others. Searches see the new ones after the next publish. If ctx ends, nothing has changed.
@@ -175,8 +174,7 @@ func (s *store) forget(entries []*entry) {
 	}
 }
 
-// leastRoom is how many numbers of removed records there may always be.
-const leastRoom = 1000
+const leastRoom = 1000 // how many numbers of removed records there may always be
 
 // tidy gives the entries new numbers if most numbers are of removed records. Snapshots keep
 // the old postings and entries.

@@ -157,8 +157,7 @@ func normalized(v []float32) []float32 {
 
 const scanners = 2
 
-// scanAlone is how many rows one goroutine compares faster than two.
-const scanAlone = 2000
+const scanAlone = 2000 // how many rows one goroutine compares faster than two
 
 // nearest returns the kb.Depth rows nearest to the query's vector, among those that pass the filter.
 func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]kb.Ranked, error) {

@@ -147,8 +147,7 @@ func (v *vocabulary) tidy() {
 	}
 }
 
-// edges is the number of letters in the keys of begin and end.
-const edges = 4
+const edges = 4 // the number of letters in the keys of begin and end
 
 // lastLetters returns the last letters of a term that may be a compound.
 func lastLetters(form string) (string, bool) {

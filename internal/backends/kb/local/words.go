@@ -199,11 +199,9 @@ func (s *scores) top(whole float64) []kb.Ranked {
 // Retrieval", TOIS 1996), because a record with only common words does not rank above a record with rare ones.
 const maxVisits = 60_000
 
-// leastCandidates is the number of documents after which common words add no others.
-const leastCandidates = 4 * kb.Depth
+const leastCandidates = 4 * kb.Depth // the number of documents after which common words add no others
 
-// lookUp is the cost in visits of looking up one document in a word's postings.
-const lookUp = 3
+const lookUp = 3 // the cost in visits of looking up one document in a word's postings
 
 // narrow returns the documents found so far with the highest scores, in order: as many as can
 // be looked up with the given visits, and at least leastCandidates. It returns nil if fewer

@@ -28,8 +28,7 @@ func limits(timeout time.Duration) bounded.Limits {
 	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
 }
 
-// firstPause is the pause before the second attempt; it doubles.
-const firstPause = 100 * time.Millisecond
+const firstPause = 100 * time.Millisecond // the pause before the second attempt; it doubles
 
 // call sends a request and decodes the "result" of the answer into out. It retries after errors that may pass: all
 // requests of this package are idempotent.

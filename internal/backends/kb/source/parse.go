@@ -288,8 +288,7 @@ type located struct {
 	hash   string
 }
 
-// maxProblems bounds the reported problems of a file. A last one counts the others.
-const maxProblems = 100
+const maxProblems = 100 // bounds the reported problems of a file. A last one counts the others.
 
 // parseJSONL parses JSON lines: one object in each line with the fields of kb.Record. It skips empty lines and lines
 // that begin with //. A bad line is a problem and does not affect other lines. modified is the default of last_updated.
