@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/nyaruka/phonenumbers"
 )
@@ -16,13 +15,27 @@ const minDigits = 7 // the minimum length of a number. Shorter ones work only wi
 // which do not work from abroad.
 const maxE164 = 16
 
+// separators are allowed between the digits of a number, at most three in a row.
+const separators = " -./()\u00A0\u2009\u202F\u2010\u2011\u2012\u2013\u2014\u2212\u00B7\u2060"
+
+// candidate is a run of digits and separators, from a plus, a bracket or a digit to its last digit.
+var candidate = regexp.MustCompile(strings.ReplaceAll(`(?:[+＋(][SEP+＋]{0,2})?\p{Nd}(?:[SEP]{0,3}\p{Nd})*`,
+	"SEP", strings.ReplaceAll(separators, "-", `\-`)))
+
 // phones finds the numbers. needsRegion means that there may be more with a region.
 func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
-	for at := 0; at < len(p.left); {
-		start, end, next := candidate(p, at)
-		at = next
-		if start == end {
+	for at := 0; ; {
+		m := candidate.FindIndex(p.left[at:])
+		if m == nil {
+			return hits, needsRegion
+		}
+		start, end := at+m[0], at+m[1]
+		at = end
+		if countDigits(p.text[start:end]) < minDigits {
 			continue
+		}
+		if !strings.ContainsRune(p.text[start:end], ')') {
+			start += len(p.text[start:end]) - len(strings.TrimLeft(p.text[start:end], "( ")) // it closes later, or never
 		}
 		found, lacking := readPhones(p, start, end, region, between)
 		hits = append(hits, found...)
@@ -31,53 +44,6 @@ func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
 			at = max(at, found[n-1].end)
 		}
 	}
-	return hits, needsRegion
-}
-
-// separators are allowed between the digits of a number, at most three in a row.
-const (
-	separators    = " -./()\u00A0\u2009\u202F\u2010\u2011\u2012\u2013\u2014\u2212\u00B7\u2060"
-	maxSeparators = 3
-)
-
-// candidate returns the next unused run of digits and separators, from a plus, a bracket or a digit to its last digit;
-// start is end if no number begins before next.
-func candidate(p *page, at int) (start, end, next int) {
-	for at < len(p.left) && !beginsNumber(p, at) {
-		at++
-	}
-	start, end = at, at
-	digits, between := 0, 0
-run:
-	for at < len(p.left) {
-		r, n := utf8.DecodeRune(p.left[at:])
-		switch {
-		case unicode.IsDigit(r):
-			digits, between, end = digits+1, 0, at+n
-		case (r == '+' || r == '＋') && digits == 0:
-		case strings.ContainsRune(separators, r) && between < maxSeparators:
-			between++
-		default:
-			break run
-		}
-		at += n
-	}
-	next = max(at, start+1)
-	if digits < minDigits {
-		return start, start, next
-	}
-	for start < end && strings.ContainsRune("( ", rune(p.left[start])) && !strings.ContainsRune(p.text[start:end], ')') {
-		start++ // a bracket that closes after the number, or never
-	}
-	return start, end, next
-}
-
-func beginsNumber(p *page, at int) bool {
-	if !utf8.RuneStart(p.left[at]) {
-		return false
-	}
-	r, _ := utf8.DecodeRune(p.left[at:])
-	return r == '+' || r == '＋' || r == '(' || unicode.IsDigit(r)
 }
 
 // between are the marks that separate two numbers, the strongest first.

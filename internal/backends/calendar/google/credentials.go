@@ -183,7 +183,10 @@ func tokenError(ctx context.Context, err, failed error) error {
 		return ctx.Err()
 	}
 	if over, ok := bounded.As(cmp.Or(failed, err)); ok {
-		return tokenOver(over)
+		if over.Bound == bounded.BoundFailure {
+			return tokenRefused(over.Status, over)
+		}
+		return server.TooMuch(over)
 	}
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -195,13 +198,6 @@ func tokenError(ctx context.Context, err, failed error) error {
 	_ = json.Unmarshal(refused.Body, &body)
 	cause := fmt.Errorf("no token: the endpoint answers %s %.60q", refused.Response.Status, body.Error)
 	return tokenRefused(refused.Response.StatusCode, cause)
-}
-
-func tokenOver(over *bounded.Error) error {
-	if over.Bound == bounded.BoundFailure {
-		return tokenRefused(over.Status, over)
-	}
-	return server.TooMuch(over)
 }
 
 func tokenRefused(code int, cause error) error {

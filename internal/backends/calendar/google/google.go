@@ -194,7 +194,10 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		made, err = c.insert(ctx, id, e)
 	}
 	if refused, ok := errors.AsType[*calendar.Error](err); ok && errors.Is(err, errExists) {
-		made, err = c.existing(ctx, id, d.Key, refused)
+		made, found, err := c.find(ctx, id, d.Key)
+		if err == nil && !found {
+			err = deleted(refused)
+		}
 		return made, false, err
 	}
 	return made, err == nil, err
@@ -207,14 +210,6 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 		return calendar.Event{}, server.Unsure(err, !errors.Is(err, errNotSent) && !bounded.Unsent(err))
 	}
 	return c.own(made)
-}
-
-func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
-	e, found, err := c.find(ctx, id, key)
-	if err == nil && !found {
-		err = deleted(refused)
-	}
-	return e, err
 }
 
 func deleted(cause error) error {
