@@ -3,7 +3,6 @@ package contacts
 import (
 	"bytes"
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,27 +50,47 @@ const (
 
 func (t token) in(list string) bool { return lists[list][t.lower] }
 
-// tokenForm matches words, in which hyphens and apostrophes are between letters, and signs.
-var tokenForm = regexp.MustCompile(`\p{L}[\p{L}\p{M}\p{Nd}]*(?:[-'’‑]\p{L}[\p{L}\p{M}\p{Nd}]*)*|[^\s\p{Z}]`)
-
 func tokens(text []byte) reader {
 	var all reader
 	last := 0
-	for _, m := range tokenForm.FindAllIndex(text, -1) {
-		t := token{text: string(text[m[0]:m[1]]), start: m[0], end: m[1]}
-		first, _ := utf8.DecodeRuneInString(t.text)
+	for at := 0; at < len(text); {
+		first, n := utf8.DecodeRune(text[at:])
+		end := at + n
+		if unicode.IsSpace(first) {
+			at = end
+			continue
+		}
+		if unicode.IsLetter(first) {
+			end = wordEnd(text, end)
+		}
+		t := token{text: string(text[at:end]), start: at, end: end}
 		t.lower, t.word, t.upper = strings.ToLower(t.text), unicode.IsLetter(first), unicode.IsUpper(first)
-		switch lines := bytes.Count(text[last:m[0]], []byte("\n")); {
+		switch lines := bytes.Count(text[last:at], []byte("\n")); {
 		case lines > 1 || last == 0:
 			t.gap = gapBlank
 		case lines == 1:
 			t.gap = gapLine
-		case last < m[0]:
+		case last < at:
 			t.gap = gapSpace
 		}
-		all, last = append(all, t), m[1]
+		all, last, at = append(all, t), end, end
 	}
 	return all
+}
+
+// wordEnd returns the end of a word that continues at an offset. Hyphens and apostrophes between letters belong to it.
+func wordEnd(text []byte, at int) int {
+	for at < len(text) {
+		r, n := utf8.DecodeRune(text[at:])
+		if !inWord(r) && !unicode.IsMark(r) {
+			next, _ := utf8.DecodeRune(text[at+n:])
+			if !strings.ContainsRune("-'’‑", r) || !unicode.IsLetter(next) {
+				return at
+			}
+		}
+		at += n
+	}
+	return at
 }
 
 // reader parses persons from tokens. Its methods that read something return the end of it, or their argument if it is not
