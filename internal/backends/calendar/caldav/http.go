@@ -1,6 +1,7 @@
 package caldav
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,14 +110,7 @@ func sameHost(a, b *url.URL) bool {
 }
 
 func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	default:
-		return "80"
-	}
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // drain reads the short rest of a body, so that the client can reuse the connection.

@@ -56,10 +56,10 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			gone[id] = held[id]
 		}
 	}
-	if err := x.store.write(ctx, put, slices.Collect(maps.Values(gone))); err != nil {
+	if err := x.write(ctx, put, slices.Collect(maps.Values(gone))); err != nil {
 		return fmt.Errorf("kb/local: %w", err)
 	}
-	x.store.tidy(next)
+	x.tidy(next)
 	x.publish(next)
 	return nil
 }

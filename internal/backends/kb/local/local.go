@@ -35,12 +35,13 @@ type Index struct {
 	// Fixed after Open.
 	options Options
 	ranker  *kb.Ranker
-	store   *store
+	words   *vocabulary
 	query   *kb.Guard // nil without an Embedder, like load
 	load    *kb.Guard
 
-	// applying serialises Apply: it guards the writing side of store and the making of the next snapshot.
-	applying sync.Mutex
+	applying sync.Mutex // serialises Apply and guards the following fields
+	postings *postings
+	numbers  int // given to records so far
 
 	mu      sync.Mutex // guards the fields below
 	current *snapshot
@@ -84,7 +85,7 @@ func Open(o Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
-	x := &Index{options: o, ranker: ranker, store: newStore(ranker)}
+	x := &Index{options: o, ranker: ranker, words: newVocabulary(), postings: newPostings()}
 	x.query, x.load = kb.NewGuards(o.Embedder, o.Logger)
 	x.publish(map[string]*entry{})
 	return x, nil
@@ -103,7 +104,7 @@ func (x *Index) begin() (*snapshot, error) {
 
 // publish makes the entries and the store's current content visible to searches.
 func (x *Index) publish(entries map[string]*entry) {
-	next := &snapshot{postings: x.store.postings, entries: entries, docs: make([]*entry, x.store.numbers)}
+	next := &snapshot{postings: x.postings, entries: entries, docs: make([]*entry, x.numbers)}
 	for _, e := range entries {
 		next.docs[e.number] = e
 		for i, n := range e.lengths {

@@ -126,51 +126,37 @@ func (p *postings) renumbered(numbers []int) *postings {
 	return next
 }
 
-type store struct {
-	// Fixed after newStore.
-	ranker *kb.Ranker
-	words  *vocabulary
-
-	// Guarded by Index.applying.
-	postings *postings
-	numbers  int // given to records so far
-}
-
-func newStore(ranker *kb.Ranker) *store {
-	return &store{ranker: ranker, words: newVocabulary(), postings: newPostings()}
-}
-
 const batchSize = 4000 // how many records are analyzed at once, and so bounds the memory that this takes
 
 // write adds the words of some entries, which get their numbers and lengths, and removes those of
 // others. Searches see the new ones after the next publish. If ctx ends, nothing has changed.
-func (s *store) write(ctx context.Context, put, gone []*entry) error {
+func (x *Index) write(ctx context.Context, put, gone []*entry) error {
 	added := 0
 	for some := range slices.Chunk(put, batchSize) {
 		if err := ctx.Err(); err != nil {
-			s.forget(put[:added])
+			x.forget(put[:added])
 			return err
 		}
-		found := analyze(s.ranker, some)
+		found := analyze(x.ranker, some)
 		for i, e := range some {
-			e.number, e.lengths = s.numbers, found[i].lengths()
-			s.numbers++
-			s.postings.add(e.number, found[i])
+			e.number, e.lengths = x.numbers, found[i].lengths()
+			x.numbers++
+			x.postings.add(e.number, found[i])
 		}
-		s.words.add(found, 1)
+		x.words.add(found, 1)
 		added += len(some)
 	}
-	s.forget(gone)
+	x.forget(gone)
 	return nil
 }
 
-func (s *store) forget(entries []*entry) {
+func (x *Index) forget(entries []*entry) {
 	for some := range slices.Chunk(entries, batchSize) {
-		found := analyze(s.ranker, some)
+		found := analyze(x.ranker, some)
 		for _, one := range found {
-			s.postings.forget(one)
+			x.postings.forget(one)
 		}
-		s.words.add(found, -1)
+		x.words.add(found, -1)
 	}
 }
 
@@ -178,22 +164,22 @@ const leastRoom = 1000 // how many numbers of removed records there may always b
 
 // tidy gives the entries new numbers if most numbers are of removed records. Snapshots keep
 // the old postings and entries.
-func (s *store) tidy(entries map[string]*entry) {
-	if s.numbers <= 2*len(entries)+leastRoom {
+func (x *Index) tidy(entries map[string]*entry) {
+	if x.numbers <= 2*len(entries)+leastRoom {
 		return
 	}
-	numbers := make([]int, s.numbers)
+	numbers := make([]int, x.numbers)
 	for i := range numbers {
 		numbers[i] = -1
 	}
 	for _, e := range entries {
 		numbers[e.number] = 0
 	}
-	s.numbers = 0
+	x.numbers = 0
 	for i, gone := range numbers {
 		if gone == 0 {
-			numbers[i] = s.numbers
-			s.numbers++
+			numbers[i] = x.numbers
+			x.numbers++
 		}
 	}
 	for id, e := range entries {
@@ -201,5 +187,5 @@ func (s *store) tidy(entries map[string]*entry) {
 		moved.number = numbers[e.number]
 		entries[id] = &moved
 	}
-	s.postings = s.postings.renumbered(numbers)
+	x.postings = x.postings.renumbered(numbers)
 }

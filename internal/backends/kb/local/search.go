@@ -62,7 +62,7 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 	all := kb.Wordings(q, synonyms)
 	terms := map[string]bool{}
 	for i := range all {
-		groups := x.store.words.expand(x.ranker, all[i].Text, len(s.entries), synonyms)
+		groups := x.words.expand(x.ranker, all[i].Text, len(s.entries), synonyms)
 		for _, g := range groups {
 			for _, one := range g.variants {
 				terms[one.term] = true

@@ -17,7 +17,7 @@ const (
 )
 
 // bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter. For each group, a
-// record counts its best variant, in each part of the record. visits bounds the places that may be read (limits.go).
+// record counts its best variant, in each part of the record. visits bounds the places that may be read (maxVisits).
 func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil

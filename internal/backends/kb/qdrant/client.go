@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ type client struct {
 	base   string
 	key    string
 	http   *http.Client
-	tries  int
 	bounds time.Duration // of one attempt
 }
 
@@ -28,7 +28,10 @@ func limits(timeout time.Duration) bounded.Limits {
 	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
 }
 
-const firstPause = 100 * time.Millisecond // the pause before the second attempt; it doubles
+const (
+	maxTries   = 3
+	firstPause = 100 * time.Millisecond // before the second attempt; it doubles
+)
 
 // call sends a request and decodes the "result" of the answer into out. It retries after errors that may pass: all
 // requests of this package are idempotent.
@@ -40,20 +43,16 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 			return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
 		}
 	}
-	pause := firstPause
-	for try := 1; ; try++ {
+	for try, pause := 1, firstPause; ; try, pause = try+1, 2*pause {
 		err := c.once(ctx, method, path, data, out)
-		if err == nil || try >= c.tries || ctx.Err() != nil || !passing(err) {
+		if err == nil || try == maxTries || !passing(err) {
 			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return err
-		case <-timer.C:
+		case <-time.After(pause):
 		}
-		pause *= 2
 	}
 }
 
@@ -65,12 +64,8 @@ func passing(err error) bool {
 	if !errors.As(err, &refused) {
 		return true // no answer
 	}
-	switch refused.Status {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, refused.Status)
 }
 
 func (c *client) once(ctx context.Context, method, path string, data []byte, out any) error {

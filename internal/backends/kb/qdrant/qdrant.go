@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	}
 	x := &Index{
 		options: o, ranker: ranker, path: "/collections/" + url.PathEscape(o.Collection),
-		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
+		client: &client{base: base, key: o.APIKey, http: httpClient, bounds: o.Timeout},
 	}
 	x.query, x.load = kb.NewGuards(o.Embedder, o.Logger)
 	if err := x.prepare(ctx); err != nil {

@@ -3,6 +3,9 @@
 package testutil
 
 import (
+	_ "embed"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,4 +64,30 @@ func SampleUnderRace(n int) int {
 		return max(1, n/sample)
 	}
 	return n
+}
+
+// KBSearchSchema is a tool's schema.json with every kind of argument.
+//
+//go:embed kb_search.json
+var KBSearchSchema string
+
+// ChangeJSON sets top-level keys of a JSON object: each change is "key: JSON"; null removes the key.
+func ChangeJSON(t testing.TB, schema string, changes ...string) string {
+	t.Helper()
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(schema), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		key, value, _ := strings.Cut(c, ": ")
+		object[key] = json.RawMessage(value)
+		if value == "null" {
+			delete(object, key)
+		}
+	}
+	b, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
