@@ -3,7 +3,6 @@ package kb
 import (
 	"bufio"
 	"bytes"
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -35,8 +34,7 @@ type EmbeddingCache struct {
 	file    *os.File            // nil without a path, and after Close
 	full    bool                // a write failed, so nothing more is kept
 	at      map[vectorKey]int64 // the offset of each entry
-	queries map[vectorKey]*list.Element
-	order   *list.List // of queryVector, the most recent first
+	queries []queryVector       // the most recent last
 }
 
 type vectorKey [sha256.Size]byte
@@ -61,7 +59,7 @@ const (
 
 // NewEmbeddingCache makes an EmbeddingCache and opens its file.
 func NewEmbeddingCache(embedder Embedder, o EmbeddingCacheOptions) (*EmbeddingCache, error) {
-	c := &EmbeddingCache{embedder: embedder, at: map[vectorKey]int64{}, queries: map[vectorKey]*list.Element{}, order: list.New()}
+	c := &EmbeddingCache{embedder: embedder, at: map[vectorKey]int64{}}
 	if o.Path == "" {
 		return c, nil
 	}
@@ -120,7 +118,6 @@ var errEntry = errors.New("a broken entry")
 
 // readEntry reads one entry and returns its length in bytes.
 func readEntry(r io.Reader) (k vectorKey, vector []float32, size int64, err error) {
-	sum := crc32.NewIEEE()
 	head := make([]byte, sha256.Size+4)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return k, nil, 0, err
@@ -135,9 +132,7 @@ func readEntry(r io.Reader) (k vectorKey, vector []float32, size int64, err erro
 		return k, nil, 0, err
 	}
 	numbers := body[:4*n]
-	sum.Write(head)    // it never fails
-	sum.Write(numbers) // it never fails
-	if sum.Sum32() != binary.LittleEndian.Uint32(body[4*n:]) {
+	if crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, numbers) != binary.LittleEndian.Uint32(body[4*n:]) {
 		return k, nil, 0, errEntry
 	}
 	vector = make([]float32, n)
@@ -234,11 +229,11 @@ func (c *EmbeddingCache) keep(texts []string, vectors [][]float32) {
 func (c *EmbeddingCache) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
 	k := vectorKey(sha256.Sum256([]byte(text)))
 	c.mu.Lock()
-	if e := c.queries[k]; e != nil {
-		c.order.MoveToFront(e)
-		vector := e.Value.(queryVector).vector
+	if i := c.query(k); i >= 0 {
+		found := c.queries[i]
+		c.queries = append(slices.Delete(c.queries, i, i+1), found)
 		c.mu.Unlock()
-		return vector, nil
+		return found.vector, nil
 	}
 	c.mu.Unlock()
 	vector, err := EmbedQuery(ctx, c.embedder, text)
@@ -247,15 +242,17 @@ func (c *EmbeddingCache) EmbedQuery(ctx context.Context, text string) ([]float32
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queries[k] == nil {
-		c.queries[k] = c.order.PushFront(queryVector{key: k, vector: vector})
+	if c.query(k) < 0 {
+		c.queries = append(c.queries, queryVector{key: k, vector: vector})
 	}
-	if c.order.Len() > maxQueries {
-		oldest := c.order.Back()
-		delete(c.queries, oldest.Value.(queryVector).key)
-		c.order.Remove(oldest)
+	if len(c.queries) > maxQueries {
+		c.queries = slices.Delete(c.queries, 0, 1)
 	}
 	return vector, nil
+}
+
+func (c *EmbeddingCache) query(k vectorKey) int {
+	return slices.IndexFunc(c.queries, func(q queryVector) bool { return q.key == k })
 }
 
 // Close closes the file. Embed continues without it.

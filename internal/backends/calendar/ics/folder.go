@@ -90,7 +90,12 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		if read++; read > maxFolderFiles {
 			return calendar.Found{}, calendar.Errorf(calendar.Permanent, nil, "The calendar has too many files.")
 		}
-		one, err := f.readFile(ctx, root, file.Name(), &budget, q)
+		data, err := readAll(root, file.Name(), min(budget, MaxBytes))
+		var one calendar.Found
+		if err == nil {
+			budget -= int64(len(data))
+			one, err = f.reader.Busy(ctx, data, q.From, q.To)
+		}
 		if ctx.Err() != nil {
 			return calendar.Found{}, ctx.Err()
 		}
@@ -108,16 +113,6 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		}
 	}
 	return found, nil
-}
-
-// readFile reads one file. budget is the number of bytes left to read.
-func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
-	data, err := readAll(root, name, min(*budget, MaxBytes))
-	if err != nil {
-		return calendar.Found{}, err
-	}
-	*budget -= int64(len(data))
-	return f.reader.Busy(ctx, data, q.From, q.To)
 }
 
 func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
