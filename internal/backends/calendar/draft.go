@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/mail"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -32,8 +31,7 @@ type Problem struct {
 }
 
 // Problems returns all problems of a draft except its key.
-func (d Draft) Problems() []Problem {
-	var all []Problem
+func (d Draft) Problems() (all []Problem) {
 	bad := func(f Field, format string, args ...any) {
 		all = append(all, Problem{f, fmt.Sprintf(format, args...)})
 	}
@@ -58,14 +56,11 @@ func (d Draft) Problems() []Problem {
 			bad(FieldAttendees, "%.100q is not an e-mail address.", a)
 		}
 	}
-	return slices.Concat(all, d.timeProblems())
+	d.timeProblems(bad)
+	return all
 }
 
-func (d Draft) timeProblems() []Problem {
-	var all []Problem
-	bad := func(f Field, format string, args ...any) {
-		all = append(all, Problem{f, fmt.Sprintf(format, args...)})
-	}
+func (d Draft) timeProblems(bad func(f Field, format string, args ...any)) {
 	for _, t := range []struct {
 		field Field
 		at    time.Time
@@ -90,7 +85,6 @@ func (d Draft) timeProblems() []Problem {
 	case d.Start.After(d.Now.AddDate(maxAhead, 0, 0)):
 		bad(FieldStart, "The event would begin more than %d years from now: it is %s. Check the year.", maxAhead, d.Now.UTC().Format(form))
 	}
-	return all
 }
 
 func isBlank(s string) bool {

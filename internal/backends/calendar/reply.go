@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 )
 
@@ -199,21 +200,13 @@ func midnight(t time.Time) bool {
 
 // lengthWords formats a duration, such as "45 minutes" or "1 hour 30 minutes".
 func lengthWords(d time.Duration) string {
-	count := func(n int, unit string) string {
-		if n == 1 {
-			return "1 " + unit
-		}
-		return fmt.Sprintf("%d %ss", n, unit)
-	}
 	minutes := int(d / time.Minute)
-	hours := minutes / 60
-	minutes %= 60
-	switch {
-	case hours == 0:
-		return count(minutes, "minute")
-	case minutes == 0:
-		return count(hours, "hour")
-	default:
-		return count(hours, "hour") + " " + count(minutes, "minute")
+	var words []string
+	if minutes >= 60 {
+		words = append(words, textutil.Count(minutes/60, "hour"))
 	}
+	if minutes%60 > 0 || minutes == 0 {
+		words = append(words, textutil.Count(minutes%60, "minute"))
+	}
+	return strings.Join(words, " ")
 }
