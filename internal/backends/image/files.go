@@ -79,15 +79,8 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.Dir == "" {
 		return nil, errors.New("image: FilesOptions.Dir is empty")
 	}
-	if o.Life <= 0 {
-		o.Life = setting.ImageLife
-	}
-	if o.MaxCount <= 0 {
-		o.MaxCount = setting.Images
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = setting.ImageMB << 20
-	}
+	o.Life, o.MaxCount = cmp.Or(o.Life, setting.ImageLife), cmp.Or(o.MaxCount, setting.Images)
+	o.MaxBytes = cmp.Or(o.MaxBytes, setting.ImageMB<<20)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("image: creating the folder: %w", err)

@@ -68,10 +68,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Collection = cmp.Or(o.Collection, "voicegw_kb")
-	if o.Timeout <= 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Collection, o.Timeout = cmp.Or(o.Collection, "voicegw_kb"), cmp.Or(o.Timeout, 10*time.Second)
 	httpClient := bounded.Client(&http.Client{Transport: bounded.NewTransport()}, limits(o.Timeout))
 	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {

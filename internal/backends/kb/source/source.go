@@ -96,12 +96,7 @@ const (
 // words; vectors follow. ctx bounds only the first reading. Bad records are in State().Problems. The error is about the
 // folder or the index.
 func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
-	if o.Debounce <= 0 {
-		o.Debounce = 250 * time.Millisecond
-	}
-	if o.Poll <= 0 {
-		o.Poll = 30 * time.Second
-	}
+	o.Debounce, o.Poll = cmp.Or(o.Debounce, 250*time.Millisecond), cmp.Or(o.Poll, 30*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
