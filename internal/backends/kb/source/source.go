@@ -30,10 +30,7 @@ var demo embed.FS
 // demoFolder returns some sixty records of an invented design studio. Its people, firms, addresses and numbers do not
 // exist.
 func demoFolder() fs.FS {
-	sub, err := fs.Sub(demo, "demo")
-	if err != nil {
-		panic(err) // impossible: "demo" is a valid name
-	}
+	sub, _ := fs.Sub(demo, "demo") // it fails only for an invalid name
 	return sub
 }
 
@@ -164,7 +161,6 @@ func (s *Source) run(ctx context.Context) {
 	}
 	dirty := map[string]bool{}
 	for {
-		again := false
 		select {
 		case <-ctx.Done():
 			return
@@ -173,17 +169,16 @@ func (s *Source) run(ctx context.Context) {
 				dirty[filepath.ToSlash(name)] = true
 			}
 			quiet = time.After(s.options.Debounce)
+			continue
 		case <-faults: // lost events; the walk finds the changes
 			quiet = time.After(s.options.Debounce)
-		case <-quiet:
-			quiet, again = nil, true
-		case <-poll: // also tries again after an error of the index
-			again = true
+			continue
 		case <-retry.C:
 			s.embed(ctx, retry)
-		}
-		if !again {
 			continue
+		case <-quiet:
+			quiet = nil
+		case <-poll: // also tries again after an error of the index
 		}
 		change := s.read(ctx, dirty)
 		if change.Err == nil {
@@ -234,11 +229,8 @@ func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Chang
 			batch.Delete = append(batch.Delete, id)
 		}
 	}
-	if len(batch.Delete) == 0 {
-		return batch
-	}
 	// An unmounted folder looks like an empty one.
-	if all.partial || len(all.records) == 0 {
+	if len(batch.Delete) > 0 && (all.partial || len(all.records) == 0) {
 		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
 			"%d records of the index are missing in the folder, but kept, because the folder is empty or not "+
 				"completely readable", len(batch.Delete))})
