@@ -39,9 +39,7 @@ func Errorf(kind Kind, err error, format string, args ...any) *Error {
 }
 
 // TooLarge is the error of a calendar with more data or events than a backend reads.
-func TooLarge(err error) *Error {
-	return Errorf(Permanent, err, "The calendar is too large to read.")
-}
+func TooLarge(err error) *Error { return Errorf(Permanent, err, "The calendar is too large to read.") }
 
 // Occupied is the message of a creation whose id belongs to another entry of the calendar.
 const Occupied = "The calendar already has another entry with the id of this event."

@@ -18,8 +18,6 @@ type Grant struct {
 	Users, Agents, Scopes []string
 }
 
-func (g Grant) empty() bool { return len(g.Users)+len(g.Agents)+len(g.Scopes) == 0 }
-
 // Asker identifies the reader of records.
 type Asker struct {
 	// User counts only if Vouched, which means that a trusted caller named it: a client can give any name.
@@ -31,20 +29,17 @@ type Asker struct {
 
 // Grants decide who may read which namespace. Everybody may read a namespace without a Grant, except NamespacePersonal,
 // which is closed then. They may be used concurrently.
-type Grants struct {
-	// Fixed after NewGrants.
-	rules map[Namespace]Grant
-}
+type Grants map[Namespace]Grant
 
 // NewGrants makes Grants. It ignores a Grant whose lists are all empty. The error names an unknown namespace.
 func NewGrants(rules map[Namespace]Grant) (Grants, error) {
-	g := Grants{rules: map[Namespace]Grant{}}
+	g := Grants{}
 	for namespace, rule := range rules {
 		if !slices.Contains(Namespaces(), namespace) {
-			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, joined(Namespaces()))
+			return nil, fmt.Errorf("kb: namespace %q is not one of %s", namespace, joined(Namespaces()))
 		}
-		if !rule.empty() {
-			g.rules[namespace] = rule
+		if len(rule.Users)+len(rule.Agents)+len(rule.Scopes) > 0 {
+			g[namespace] = rule
 		}
 	}
 	return g, nil
@@ -54,7 +49,7 @@ func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 func (g Grants) For(who Asker) []Namespace {
 	var granted []Namespace
 	for _, namespace := range Namespaces() {
-		rule, mentioned := g.rules[namespace]
+		rule, mentioned := g[namespace]
 		if !mentioned && namespace != NamespacePersonal || mentioned && rule.holds(who) {
 			granted = append(granted, namespace)
 		}
@@ -80,14 +75,10 @@ type Library struct {
 }
 
 // NewLibrary makes a Library. The caller still closes the index.
-func NewLibrary(index Index, grants Grants) *Library {
-	return &Library{index: index, grants: grants}
-}
+func NewLibrary(index Index, grants Grants) *Library { return &Library{index: index, grants: grants} }
 
 // For returns a Reader of the records that an asker may read.
-func (l *Library) For(who Asker) *Reader {
-	return &Reader{index: l.index, granted: l.grants.For(who)}
-}
+func (l *Library) For(who Asker) *Reader { return &Reader{index: l.index, granted: l.grants.For(who)} }
 
 // Reader reads the granted namespaces of an asker. It may be used concurrently.
 type Reader struct {

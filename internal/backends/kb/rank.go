@@ -179,9 +179,7 @@ func longNames(names map[string]int) []Ranked {
 	return long
 }
 
-func byScore(a, b Ranked) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
-}
+func byScore(a, b Ranked) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) }
 
 func sorted(hits map[string]*Hit, limit int) []Hit {
 	out := make([]Hit, 0, len(hits))
