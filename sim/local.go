@@ -38,8 +38,7 @@ func Start(ctx context.Context, addr string, o Options) (*Local, error) {
 // Addr is the address it listens on, as host:port.
 func (l *Local) Addr() string { return l.listener.Addr().String() }
 
-// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for a wire that the
-// simulator does not speak.
+// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for a wire that the simulator does not speak.
 func (l *Local) URL(wire string) string {
 	switch wire {
 	case "gemini":

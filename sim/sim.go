@@ -30,8 +30,7 @@ type Server struct {
 	chat, embeddings, images http.Handler
 }
 
-// New makes a simulator. It starts nothing; each connection runs on the
-// goroutines of its request.
+// New makes a simulator. It starts nothing; each connection runs on the goroutines of its request.
 func New(o Options) *Server {
 	o = o.WithDefaults()
 	return &Server{
@@ -51,9 +50,8 @@ func (s *Server) Open() int { return s.opts.Group.Len() }
 // fault at once. The error is wire.ErrNoConnection or wire.ErrTooMany.
 func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
 
-// ServeHTTP routes by the raw path, without http.ServeMux, which would redirect
-// the double slash that one official client sends. For paths that no wire knows
-// it answers 404 with an explanation.
+// ServeHTTP routes by the raw path, without http.ServeMux, which would redirect the double slash that one official
+// client sends. For paths that no wire knows it answers 404 with an explanation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := "/" + strings.Trim(r.URL.Path, "/")
 	switch {
@@ -81,7 +79,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// at returns r with another path.
 func at(r *http.Request, path string) *http.Request {
 	r = r.Clone(r.Context())
 	r.URL.Path = path
@@ -93,7 +90,6 @@ func openAIPath(path string) bool {
 	return path == "/v1/realtime" || strings.HasPrefix(path, "/v1/realtime/")
 }
 
-// closeTimeout is how long Close waits for connections to end.
 const closeTimeout = 10 * time.Second
 
 // Close ends all connections with 1001 and waits until they have ended. Later connections
@@ -107,8 +103,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Addresses describes where to point each SDK to reach a simulator at a host by
-// a scheme, http or https.
+// Addresses describes where to point each SDK to reach a simulator at a host by a scheme, http or https.
 func Addresses(scheme, host string) string {
 	ws := map[string]string{"http": "ws", "https": "wss"}[scheme]
 	return fmt.Sprintf(`The simulator serves on %[3]s. Any key is taken but those beginning with invalid, expired or quota.

@@ -17,7 +17,6 @@ type Button struct {
 	For time.Duration
 }
 
-// buttons lists all buttons, the simplest first.
 var buttons = []Button{
 	{Drop, "Drop the provider's connection", 0},
 	{Close, "Close the connection with a code", 0},
@@ -80,7 +79,6 @@ func Press(do string, d *time.Duration, code int) (Action, error) {
 	return a, nil
 }
 
-// words are the values that Press accepts.
 func words() []string {
 	var all []string
 	for _, b := range buttons {

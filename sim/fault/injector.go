@@ -73,7 +73,6 @@ func (i *Injector) fires(k int) bool {
 	return true
 }
 
-// decide makes the random choices of a fault.
 func (i *Injector) decide(u *rule) Action {
 	a := u.action
 	if u.jitter > 0 {

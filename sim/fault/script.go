@@ -38,19 +38,15 @@ type rule struct {
 	action     Action
 }
 
-// atTime is the word for a timed fault.
 const atTime = "time"
 
-// wheres are the words for `at`.
 var wheres = []string{
 	string(AtConnect), string(AtSetup), string(AtTurn), string(AtChunk),
 	string(AtCall), string(AtEvent), string(AtFrame), atTime,
 }
 
-// apis are the words for `api`.
 var apis = []string{string(APIRealtime), string(APILive), string(APIChat), string(APIEmbeddings), string(APIImages)}
 
-// kinds are the words for `do`.
 var kinds = []string{
 	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),
 	string(LateCall), string(CancelCall), string(MissingID), string(UnknownEvent), string(Malformed),
@@ -58,10 +54,8 @@ var kinds = []string{
 	string(RefuseResume), string(Amnesia), string(Deaf), string(LateHandle), string(NoHandle), string(BusyHandle),
 }
 
-// actionKeys are the keys of the action.
 var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
 
-// ruleKeys are the keys of an entry.
 var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
 
 // Parse reads a fault script from YAML; docs/simulator.md lists every key. The error is a *strict.Error with all
@@ -125,7 +119,6 @@ func (s *Script) read(r *strict.Reader, top strict.Map) {
 	}
 }
 
-// readRule reads an entry of the list.
 func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	m, ok := r.Map(n, "a fault", ruleKeys...)
 	if !ok {
@@ -221,7 +214,6 @@ func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
 	return a, a.Kind != ""
 }
 
-// readAction reads the keys of the action.
 func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration) {
 	do := m.Get("do")
 	if do == nil {
@@ -293,10 +285,8 @@ func (a *Action) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }
 
-// defaultCodes are the kinds' default codes.
 var defaultCodes = map[Kind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
 
-// fill sets the kind's defaults.
 func (a *Action) fill() {
 	a.Code = cmp.Or(a.Code, defaultCodes[a.Kind])
 	switch a.Kind {

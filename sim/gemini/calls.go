@@ -21,19 +21,16 @@ const (
 	callCancelled
 )
 
-// call is one tool call that was sent.
 type call struct {
 	id    string // empty if it was sent without an id
 	name  string
 	async bool
 	state callState
-	// result is set while state is callAnswered, and taken when the model has
-	// seen it.
+	// result is set while state is callAnswered, and taken when the model has seen it.
 	result scenario.Result
 	taken  bool
 }
 
-// calls are one conversation's calls, oldest first.
 type calls struct {
 	all []*call
 }
@@ -45,8 +42,7 @@ func (c *calls) add(k *call) {
 	}
 }
 
-// open lists the calls that wait for a result: either those that block the model or
-// those that do not.
+// open lists the calls that wait for a result: either those that block the model or those that do not.
 func (c *calls) open(async bool) []*call {
 	var out []*call
 	for _, k := range c.all {
@@ -57,8 +53,7 @@ func (c *calls) open(async bool) []*call {
 	return out
 }
 
-// take returns the results that the model has not seen, in the order of the
-// calls.
+// take returns the results that the model has not seen, in the order of the calls.
 func (c *calls) take(async bool) []scenario.Result {
 	var out []scenario.Result
 	for _, k := range c.all {
@@ -75,12 +70,11 @@ var providerID = regexp.MustCompile(`^(function-call-[0-9]{12,20}|fc_[0-9]{12,20
 
 // match returns the call that a response answers, or nil if it answers none.
 //
-// An id decides; without one the oldest open call of that name does (a recorded
-// call without ids was answered so), or the oldest of all for a response
-// without a name. A response with an id that this session never gave out is
-// ignored, as in js-genai's recording of a toolResponse that answers no call.
-// One exception allows recorded sessions to be played against the simulator (foreign): an id
-// of the provider's own form, with the name of an open call, answers that call.
+// An id decides; without one the oldest open call of that name does (a recorded call without ids was answered so), or
+// the oldest of all for a response without a name. A response with an id that this session never gave out is ignored,
+// as in js-genai's recording of a toolResponse that answers no call. One exception allows recorded sessions to be
+// played against the simulator (foreign): an id of the provider's own form, with the name of an open call, answers that
+// call.
 func (c *calls) match(r functionResponse, foreign bool) *call {
 	if r.ID != "" {
 		// A scenario may reuse an id: the response is for the call that waits.
@@ -149,7 +143,6 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	}
 }
 
-// plannedCall is a call with the faults that apply to it.
 type plannedCall struct {
 	frame  functionCall
 	async  bool
@@ -190,7 +183,6 @@ func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 	return p
 }
 
-// issue registers a call that is sent now.
 func (s *session) issue(now time.Time, p plannedCall) {
 	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
 	s.conv.calls.add(k)
@@ -201,8 +193,6 @@ func (s *session) issue(now time.Time, p plannedCall) {
 	}
 }
 
-// cancelCall withdraws one call. If the model waited for nothing else it ends
-// its turn.
 func (s *session) cancelCall(now time.Time, k *call) {
 	if k.state != callOpen {
 		return
@@ -214,8 +204,6 @@ func (s *session) cancelCall(now time.Time, k *call) {
 	s.resumeBlocked(now)
 }
 
-// cancelBlocking withdraws the calls for which the model waits, as an interruption
-// does. Calls in the background continue.
 func (s *session) cancelBlocking() {
 	ids := []string{}
 	for _, k := range s.conv.calls.open(false) {
@@ -263,8 +251,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeE
 	return nil
 }
 
-// takeResult gives an open call its result. It returns true if the model is to speak about it
-// as soon as it is free.
+// takeResult gives an open call its result. It returns true if the model is to speak about it as soon as it is free.
 func (s *session) takeResult(k *call, r functionResponse) bool {
 	output := string(r.Response)
 	if r.Name == "" && s.cfg.habits.gen == gen38 {
@@ -309,7 +296,6 @@ func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
 	}
 }
 
-// resumeBlocked lets a model that waited for results continue, once all have come.
 func (s *session) resumeBlocked(now time.Time) {
 	t := s.turn
 	if t == nil || s.deaf || t.phase != waiting || len(s.conv.calls.open(false)) > 0 {
@@ -348,7 +334,6 @@ func (s *session) answerInOwnTurn(now time.Time, t *turn, results []scenario.Res
 	s.next(now)
 }
 
-// background lets the model speak about results that came while it was free.
 func (s *session) background(now time.Time, mode string) {
 	s.ready = true
 	if mode == "INTERRUPT" && s.turn != nil && s.turn.phase != waiting && !s.ear.speaking {

@@ -19,8 +19,7 @@ import (
 // kazunori279/interpretab measured it (its README, read 2026-11-20).
 const quotaDelay = 800 * time.Millisecond
 
-// connection is one WebSocket, from the handshake to its end. Owned by the
-// goroutine of its request.
+// connection is one WebSocket, from the handshake to its end. Owned by the goroutine of its request.
 type connection struct {
 	// Fixed after serveLive.
 	h    *Handler
@@ -35,7 +34,6 @@ type connection struct {
 	sess *session // nil before the setup
 }
 
-// serveLive upgrades the request and plays the model until the connection ends.
 func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 	key := rest.GoogleKeyOf(r)
 	fate := wire.ClassifyKey(key)
@@ -76,11 +74,9 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 	})
 }
 
-// withoutSession are the faults of the handshake that an open connection can have before its
-// setup.
+// withoutSession are the faults of the handshake that an open connection can have before its setup.
 var withoutSession = []fault.Kind{fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed}
 
-// run is the connection's loop. It returns when the connection is over.
 func (c *connection) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -105,7 +101,6 @@ func (c *connection) run() {
 	}
 }
 
-// flush sends what waited and is due, and carries out timed and injected faults.
 func (c *connection) flush() {
 	rest := c.wc.Flush()
 	if c.sess != nil {
@@ -123,7 +118,6 @@ func (c *connection) arm(timer *time.Timer) {
 	timer.Reset(wait)
 }
 
-// frame handles one frame from the client.
 func (c *connection) frame(f wire.Frame) {
 	m, err := parseMessage(f.Data)
 	if err == nil {
@@ -211,7 +205,6 @@ func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *clos
 	return ends, nil
 }
 
-// conversation finds the conversation of a handle, or begins a new one.
 func (c *connection) conversation(cfg config, now time.Time) (*conversation, *closeError) {
 	if cfg.handle != "" {
 		return c.h.resumable.resume(cfg.handle, cfg.model, now)
@@ -221,7 +214,6 @@ func (c *connection) conversation(cfg config, now time.Time) (*conversation, *cl
 	return conv, nil
 }
 
-// newSession sets up the model's side of a connection.
 func (h *Handler) newSession(cfg config, conv *conversation, out outlet, log *slog.Logger) *session {
 	life := handleLife
 	if cfg.habits.vertex {

@@ -26,7 +26,6 @@ type origin struct {
 	atResume []fault.Action
 }
 
-// conversation is the model's memory. A connection owns it; a resumption handle leads to a snapshot of it.
 type conversation struct {
 	*origin
 
@@ -50,7 +49,6 @@ func (c *conversation) remember(who, text string) {
 	}
 }
 
-// takeUnanswered moves the unanswered text into the history.
 func (c *conversation) takeUnanswered() {
 	for _, text := range c.unanswered {
 		c.remember("user", text)
@@ -58,7 +56,6 @@ func (c *conversation) takeUnanswered() {
 	c.unanswered = nil
 }
 
-// forget makes the conversation a new one, which its handles still lead to.
 func (c *conversation) forget() {
 	*c = conversation{origin: c.origin, dialogue: c.dialogue.New()}
 }
@@ -85,9 +82,8 @@ func (c *conversation) snapshot() snapshot {
 	return s
 }
 
-// resumed returns the conversation that continues from a snapshot. A call that was open then is
-// open again. It no longer blocks the model, whose answer is lost: its result is spoken about
-// in a turn of its own.
+// resumed returns the conversation that continues from a snapshot. A call that was open then is open again. It no
+// longer blocks the model, whose answer is lost: its result is spoken about in a turn of its own.
 func (s *snapshot) resumed() *conversation {
 	c := s.conversation
 	c.dialogue = s.dialogue.Clone()
@@ -103,15 +99,13 @@ func (s *snapshot) resumed() *conversation {
 	return &c
 }
 
-// meter counts the tokens of a conversation's past, by modality.
 type meter struct {
 	text   int
 	images int
 	speech time.Duration // the user's
 }
 
-// Token rates: for audio from the message and token counts of recorded
-// sessions; for pictures from the documentation
+// Token rates: for audio from the message and token counts of recorded sessions; for pictures from the documentation
 // (https://ai.google.dev/gemini-api/docs/tokens, read 2026-11-20).
 const (
 	audioTokensPerSecond = 25
@@ -122,7 +116,6 @@ func audioTokens(d time.Duration) int {
 	return int((d*audioTokensPerSecond + time.Second - 1) / time.Second)
 }
 
-// spent is the cost of one turn of the model.
 type spent struct {
 	audio    time.Duration
 	text     int // written output and calls

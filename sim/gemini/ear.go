@@ -6,16 +6,13 @@ import (
 	"voicegw/audio"
 )
 
-// earRate is the rate at which the model hears, in Hz; other rates are
-// resampled to it (https://ai.google.dev/gemini-api/docs/live-guide, "Audio
-// formats", read 2026-11-20).
+// earRate is the rate at which the model hears, in Hz; other rates are resampled to it
+// (https://ai.google.dev/gemini-api/docs/live-guide, "Audio formats", read 2026-11-20).
 const earRate = 16000
 
-// Defaults of the activity detection. The documentation states none; these
-// fit the recorded sessions, in which an end of speech was reported 0.9 s
-// after the sound had ended. Vertex's sensitivities are low by default, but its
-// recorded end of speech comes sooner than the 1.2 s of an explicitly low
-// sensitivity: only its start is less sensitive.
+// Defaults of the activity detection. The documentation states none; these fit the recorded sessions, in which an end
+// of speech was reported 0.9 s after the sound had ended. Vertex's sensitivities are low by default, but its recorded
+// end of speech comes sooner than the 1.2 s of an explicitly low sensitivity: only its start is less sensitive.
 const (
 	defaultPrefixMS     = 60
 	defaultSilenceMS    = 800
@@ -24,11 +21,9 @@ const (
 	thresholdLow        = 0.7
 )
 
-// speech is the start or the end of the user's speech.
 type speech struct {
 	started bool
-	// offset is the provider's audioOffset: the position on the audio clock at which the change
-	// was detected.
+	// offset is the provider's audioOffset: the position on the audio clock at which the change was detected.
 	offset time.Duration
 	// duration is the length of the speech; set only at its end.
 	duration time.Duration
@@ -51,10 +46,9 @@ type ear struct {
 	collected time.Duration // audio within a manual activity
 }
 
-// newEar makes an ear from a setup's realtimeInputConfig. The model treats
-// prefixPaddingMs as "the required duration of detected speech before
-// start-of-speech is committed" (https://ai.google.dev/api/live,
-// AutomaticActivityDetection, read 2026-11-20), not as padding.
+// newEar makes an ear from a setup's realtimeInputConfig. The model treats prefixPaddingMs as "the required duration of
+// detected speech before start-of-speech is committed" (https://ai.google.dev/api/live, AutomaticActivityDetection,
+// read 2026-11-20), not as padding.
 func newEar(c realtimeConfig, vertex bool) *ear {
 	o := audio.DetectorOptions{
 		Rate: earRate, PrefixMS: -1, MinSpeechMS: defaultPrefixMS,
@@ -76,7 +70,6 @@ func newEar(c realtimeConfig, vertex bool) *ear {
 	return &ear{manual: d.Disabled, det: audio.NewDetector(o), rate: earRate}
 }
 
-// setRate prepares for audio of another rate.
 func (e *ear) setRate(rate int) error {
 	if rate == e.rate {
 		return nil
@@ -89,7 +82,6 @@ func (e *ear) setRate(rate int) error {
 	return nil
 }
 
-// hear takes PCM of the current rate and returns what changed.
 func (e *ear) hear(pcm []byte) []speech {
 	if len(e.odd) > 0 {
 		pcm = append(e.odd, pcm...)
@@ -124,7 +116,6 @@ func (e *ear) hear(pcm []byte) []speech {
 	return out
 }
 
-// streamEnd handles audioStreamEnd: the speech so far is complete.
 func (e *ear) streamEnd() []speech {
 	clock := e.base + time.Duration(e.det.ClockMS())*time.Millisecond
 	speaking := e.speaking
@@ -136,8 +127,7 @@ func (e *ear) streamEnd() []speech {
 	return []speech{{offset: clock, duration: clock - e.began}}
 }
 
-// start and end mark an activity that the client declares. They return
-// false if nothing changes.
+// start and end mark an activity that the client declares. They return false if nothing changes.
 func (e *ear) start() bool {
 	if e.speaking {
 		return false

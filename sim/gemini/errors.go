@@ -6,11 +6,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Close reasons of the provider, as users' reports quote them (among
-// them livekit/agents#2274, #4159, #4414 and #4545, googleapis/js-genai#1236,
-// google/adk-python#225 and #3918, yagudaev/voiceclaw#155; read 2026-11-20), and
-// those of Google's JSON layer, which are the same on every API. The connection cuts them
-// at 123 bytes, as the provider does.
+// Close reasons of the provider, as users' reports quote them (among them livekit/agents#2274, #4159, #4414 and #4545,
+// googleapis/js-genai#1236, google/adk-python#225 and #3918, yagudaev/voiceclaw#155; read 2026-11-20), and those of
+// Google's JSON layer, which are the same on every API. The connection cuts them at 123 bytes, as the provider does.
 const (
 	reasonInvalidArgument = "Request contains an invalid argument."
 	reasonBadKey          = "API key not valid. Please pass a valid API key."
@@ -31,9 +29,8 @@ const (
 	reasonUsedToken    = "Ephemeral token has no uses left. Please renew the ephemeral token."
 )
 
-// closeError ends a connection with the provider's code and reason. Only in this way
-// does the package report a client's mistake: the
-// Developer API sends no error message in the stream.
+// closeError ends a connection with the provider's code and reason. Only in this way does the package report a client's
+// mistake: the Developer API sends no error message in the stream.
 type closeError struct {
 	Code   websocket.StatusCode
 	Reason string
@@ -43,12 +40,10 @@ func (e *closeError) Error() string {
 	return fmt.Sprintf("close %d: %s", int(e.Code), e.Reason)
 }
 
-// invalid is the close for a malformed or forbidden message.
 func invalid(format string, args ...any) *closeError {
 	return &closeError{Code: websocket.StatusInvalidFramePayloadData, Reason: fmt.Sprintf(format, args...)}
 }
 
-// policy is the close for a message that names something unknown or forbidden.
 func policy(format string, args ...any) *closeError {
 	return &closeError{Code: websocket.StatusPolicyViolation, Reason: fmt.Sprintf(format, args...)}
 }

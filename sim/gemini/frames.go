@@ -12,10 +12,9 @@ import (
 	"voicegw/audio"
 )
 
-// The messages to the client (https://ai.google.dev/api/live,
-// BidiGenerateContentServerMessage, read 2026-11-20; field order and white space
-// as recorded). Fields that are false, 0 or empty are left out, as protobuf's
-// JSON mapping does, except where a recording shows them.
+// The messages to the client (https://ai.google.dev/api/live, BidiGenerateContentServerMessage, read 2026-11-20; field
+// order and white space as recorded). Fields that are false, 0 or empty are left out, as protobuf's JSON mapping does,
+// except where a recording shows them.
 type (
 	serverFrame struct {
 		SetupComplete    *setupComplete    `json:"setupComplete,omitempty"`
@@ -111,8 +110,7 @@ func encode(f serverFrame, pcm []byte) []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(f); err != nil {
-		// Only a call's arguments come from elsewhere, and scenario checks
-		// that they are JSON.
+		// Only a call's arguments come from elsewhere, and scenario checks that they are JSON.
 		panic(fmt.Sprintf("gemini simulator: frame of known types does not encode: %v", err))
 	}
 	if pcm == nil {
@@ -157,8 +155,7 @@ func unknownEvent(name string) []byte {
 	return b.Bytes()
 }
 
-// protoDuration writes a duration as protobuf's JSON mapping does: seconds with
-// no, three, six or nine decimals.
+// protoDuration writes a duration as protobuf's JSON mapping does: seconds with no, three, six or nine decimals.
 func protoDuration(d time.Duration) string {
 	switch {
 	case d%time.Second == 0:

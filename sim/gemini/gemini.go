@@ -11,8 +11,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Handler serves Gemini Live from the provider's side. It may be used
-// concurrently.
+// Handler serves Gemini Live from the provider's side. It may be used concurrently.
 type Handler struct {
 	// Fixed after New.
 	opts wire.Options // what zero means is filled in
@@ -22,9 +21,8 @@ type Handler struct {
 	lines     voice.Cache
 }
 
-// New makes a handler that behaves like the provider. It cannot fail.
-// The server that mounts it must route raw paths for which Handles is true to
-// it, without http.ServeMux in between.
+// New makes a handler that behaves like the provider. It cannot fail. The server that mounts it must route raw paths
+// for which Handles is true to it, without http.ServeMux in between.
 func New(o wire.Options) *Handler {
 	o = o.WithDefaults()
 	o.PlaybackSpeed, o.GoAwayLeft = cmp.Or(o.PlaybackSpeed, 1), goAwayLeft(o)
@@ -51,20 +49,17 @@ func (h *Handler) speak(name, text string) voice.Utterance {
 	return h.lines.Speak(text, voice.Options{Rate: outputRate, Voice: name})
 }
 
-// newConversation begins a conversation with the connection's seed.
 func (h *Handler) newConversation(model string, seed uint64, ids *wire.IDs, now time.Time) *conversation {
 	return &conversation{origin: &origin{model: model, began: now, ids: ids}, dialogue: h.opts.Scenario.NewDialogue(seed)}
 }
 
-// route is the information in a path and its parameters.
 type route struct {
 	version     string // of rest.GeminiAPI or rest.VertexAI
 	vertex      bool
 	constrained bool // the method for ephemeral tokens
 }
 
-// One official client, @google/genai, sends the path with a doubled leading
-// slash if its base URL is set.
+// One official client, @google/genai, sends the path with a doubled leading slash if its base URL is set.
 var (
 	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + rest.Versions(rest.GeminiAPI) +
 		`)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
@@ -73,16 +68,14 @@ var (
 	tokensPath = regexp.MustCompile(`^/{1,2}` + rest.Versions(rest.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
 )
 
-// Handles reports whether path belongs to this wire. A server that mounts
-// several wires calls it before it passes a request to the Handler, with the
-// raw path: http.ServeMux answers a doubled slash with a redirect, which no
-// WebSocket client follows.
+// Handles reports whether path belongs to this wire. A server that mounts several wires calls it before it passes a
+// request to the Handler, with the raw path: http.ServeMux answers a doubled slash with a redirect, which no WebSocket
+// client follows.
 func Handles(path string) bool {
 	_, live := parsePath(path)
 	return live || tokensPath.MatchString(path)
 }
 
-// parsePath reads the path of a WebSocket request.
 func parsePath(path string) (route, bool) {
 	if m := developerPath.FindStringSubmatch(path); m != nil {
 		return route{version: m[1], constrained: m[2] != ""}, true

@@ -7,7 +7,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// generation is a family of models that behave alike on the wire.
 type generation int
 
 const (
@@ -16,10 +15,9 @@ const (
 	gen38                   // gemini-3.8-live
 )
 
-// habits are how a model behaves where its protocol leaves it a choice. They
-// are taken from recorded sessions (pydantic/pydantic-ai, tests/realtime/cassettes,
-// and googleapis/js-genai, test/system/recordings; read 2026-11-20), because the
-// documentation does not describe most of them.
+// habits are how a model behaves where its protocol leaves it a choice. They are taken from recorded sessions
+// (pydantic/pydantic-ai, tests/realtime/cassettes, and googleapis/js-genai, test/system/recordings; read 2026-11-20),
+// because the documentation does not describe most of them.
 type habits struct {
 	gen generation
 	// vertex marks Vertex AI's field names and orders.
@@ -48,26 +46,22 @@ type habits struct {
 	unaskedHandles bool
 	// handleAtSetup sends the first handle right after setupComplete.
 	handleAtSetup bool
-	// emptyInterruptedUsage sends usageMetadata {} with the turnComplete of an
-	// interrupted turn.
+	// emptyInterruptedUsage sends usageMetadata {} with the turnComplete of an interrupted turn.
 	emptyInterruptedUsage bool
 	// asyncByDefault runs tools without a declared behavior in the background.
 	asyncByDefault bool
 	// asyncAllowed honours behavior NON_BLOCKING.
 	asyncAllowed bool
-	// blockingAllowed honours behavior BLOCKING; a model that does not refuses
-	// the setup.
+	// blockingAllowed honours behavior BLOCKING; a model that does not refuses the setup.
 	blockingAllowed bool
 	// statusAlways sends interactionStatus with every turnComplete, otherwise
 	// only in sessions with tools, where it has a meaning.
 	status, statusAlways bool
 	// textOutput allows response modality TEXT.
 	textOutput bool
-	// extended thinks between the answers: it requires a thinking level, and accepts
-	// only tools that do not block.
+	// extended thinks between the answers: it requires a thinking level, and accepts only tools that do not block.
 	extended bool
-	// overhead is the number of prompt tokens the provider counts for its own
-	// part of the prompt.
+	// overhead is the number of prompt tokens the provider counts for its own part of the prompt.
 	overhead int
 	// callID makes the id of a tool call.
 	callID func(ids *wire.IDs) string
@@ -80,10 +74,9 @@ const outputRate = 24000
 
 var vertexModel = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/publishers/google/models/([^/]+)$`)
 
-// liveModels are the models that speak this protocol, by their full names
-// (https://ai.google.dev/gemini-api/docs/models and Vertex AI's list, read
-// 2026-11-23; the older ones from recordings). A name that only starts with one
-// of these names is unknown, as it is to the provider.
+// liveModels are the models that speak this protocol, by their full names (https://ai.google.dev/gemini-api/docs/models
+// and Vertex AI's list, read 2026-11-23; the older ones from recordings). A name that only starts with one of these
+// names is unknown, as it is to the provider.
 var liveModels = []struct {
 	name *regexp.Regexp
 	gen  generation
@@ -101,13 +94,11 @@ var liveModels = []struct {
 	{liveName(`gemini-2\.0-flash-exp`), gen25, false},
 }
 
-// dated matches the end of a dated release's name.
 const dated = `(-[0-9]{2}-[0-9]{4})?`
 
 func liveName(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) }
 
-// lookupModel returns the habits of a model named in a setup. The error is the
-// provider's refusal of the name.
+// lookupModel returns the habits of a model named in a setup. The error is the provider's refusal of the name.
 func lookupModel(name string, r route) (habits, *closeError) {
 	short, ok := shortModel(name, r)
 	if !ok {
@@ -129,7 +120,6 @@ func lookupModel(name string, r route) (habits, *closeError) {
 		"Call ListModels to see the list of available models and their supported methods.", name, r.version)
 }
 
-// shortModel removes the path from a model's name. It returns false for an empty name.
 func shortModel(name string, r route) (string, bool) {
 	if r.vertex {
 		if m := vertexModel.FindStringSubmatch(name); m != nil {
@@ -172,8 +162,7 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 	return h
 }
 
-// async reports whether the model continues during calls of a tool with that declared
-// behavior.
+// async reports whether the model continues during calls of a tool with that declared behavior.
 func (h habits) async(behavior string) bool {
 	switch behavior {
 	case "NON_BLOCKING":

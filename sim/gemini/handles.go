@@ -11,7 +11,6 @@ import (
 	"voicegw/sim/fault"
 )
 
-// handleHabits are what faults have made of the session's resumption handles.
 type handleHabits struct {
 	none bool          // no handle is sent
 	busy bool          // handles are sent also while the model is at work
@@ -39,7 +38,6 @@ func (s *session) working() bool {
 	return s.turn != nil || len(s.conv.calls.open(false))+len(s.conv.calls.open(true)) > 0
 }
 
-// sendHandle sends a new handle, or lets it wait.
 func (s *session) sendHandle(now time.Time) {
 	switch {
 	case s.handles.none:

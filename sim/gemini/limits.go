@@ -84,7 +84,6 @@ func (s *session) setDeadlines(now time.Time) {
 	s.after(now, left, func(time.Time) { s.close(policy(reasonAborted)) })
 }
 
-// goAway announces the end of the connection and closes it at that time.
 func (s *session) goAway(now time.Time, left time.Duration) {
 	s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(left)}})
 	s.after(now, left+goAwayExtra, func(time.Time) { s.close(policy(reasonGoAwayIgnored)) })

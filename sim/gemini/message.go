@@ -13,9 +13,8 @@ import (
 	"voicegw/audio"
 )
 
-// clientMessage is one parsed message from the client: exactly one field is set
-// (https://ai.google.dev/api/live, BidiGenerateContentClientMessage, read
-// 2026-11-20).
+// clientMessage is one parsed message from the client: exactly one field is set (https://ai.google.dev/api/live,
+// BidiGenerateContentClientMessage, read 2026-11-20).
 type clientMessage struct {
 	setup         *setupMessage
 	content       *contentMessage
@@ -24,7 +23,6 @@ type clientMessage struct {
 	contextUpdate *contextUpdateMessage
 }
 
-// setupMessage is the part of a setup that the simulator uses.
 type setupMessage struct {
 	// raw is the whole setup, checked and with camelCase names: a token's constraints are applied to it.
 	raw map[string]any
@@ -82,7 +80,6 @@ type content struct {
 	} `json:"parts"`
 }
 
-// text returns all text in c, one line each.
 func (c *content) text() string {
 	if c == nil {
 		return ""
@@ -96,7 +93,6 @@ func (c *content) text() string {
 	return strings.Join(texts, "\n")
 }
 
-// images counts the pictures in c.
 func (c *content) images() int {
 	n := 0
 	for _, p := range c.Parts {
@@ -156,8 +152,7 @@ type contextUpdateMessage struct {
 	} `json:"tools"`
 }
 
-// The wire's shape, for which the SDK has no type: its realtime input is
-// split over several types.
+// The wire's shape, for which the SDK has no type: its realtime input is split over several types.
 type (
 	wireMessage struct {
 		Setup         *genai.LiveClientSetup         `json:"setup"`
@@ -177,13 +172,11 @@ type (
 	}
 )
 
-// messageSchema describes every client message.
 var messageSchema = sync.OnceValue(func() *node {
 	return protoType(reflect.TypeFor[wireMessage](), map[reflect.Type]*node{})
 })
 
-// parseMessage reads one frame from the client. The error is the provider's
-// close.
+// parseMessage reads one frame from the client. The error is the provider's close.
 func parseMessage(data []byte) (clientMessage, *closeError) {
 	if m, ok := scanAudio(data); ok {
 		return decodeAudio(m)
@@ -249,7 +242,6 @@ func typedMessage(out map[string]any) (clientMessage, *closeError) {
 	return m, invalid(reasonInvalidArgument)
 }
 
-// retype moves a checked value into a struct.
 func retype(val any, into any) *closeError {
 	b, err := json.Marshal(val)
 	if err == nil {

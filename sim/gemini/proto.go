@@ -13,11 +13,9 @@ import (
 	"unicode"
 )
 
-// The provider reads client messages with protobuf's JSON mapping
-// (https://protobuf.dev/programming-guides/json/, read 2026-11-20): names in
-// lowerCamelCase or as in the .proto, int64 as string or number, bytes in either
-// base64 alphabet, null as absent, and any other name refused. The fields are
-// those of the provider's own SDK types.
+// The provider reads client messages with protobuf's JSON mapping (https://protobuf.dev/programming-guides/json/, read
+// 2026-11-20): names in lowerCamelCase or as in the .proto, int64 as string or number, bytes in either base64 alphabet,
+// null as absent, and any other name refused. The fields are those of the provider's own SDK types.
 
 // maxDepth bounds how deep a client message may nest.
 const maxDepth = 64
@@ -50,8 +48,7 @@ type protoField struct {
 	node         *node
 }
 
-// object holds a JSON object in its original order: the
-// provider's messages name map entries in that order.
+// object holds a JSON object in its original order: the provider's messages name map entries in that order.
 type object []member
 
 type member struct {
@@ -59,7 +56,6 @@ type member struct {
 	val any
 }
 
-// protoType builds the schema of a Go type with the SDK's json tags.
 func protoType(t reflect.Type, seen map[reflect.Type]*node) *node {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -130,8 +126,7 @@ func snakeCase(camel string) string {
 	return b.String()
 }
 
-// decodeOrdered parses one JSON value and keeps the order of object members.
-// Numbers stay json.Number.
+// decodeOrdered parses one JSON value and keeps the order of object members. Numbers stay json.Number.
 func decodeOrdered(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -195,7 +190,6 @@ type checker struct {
 	violations []string
 }
 
-// maxViolations is more than a close reason can hold.
 const maxViolations = 4
 
 func (c *checker) add(format string, args ...any) {
@@ -271,8 +265,7 @@ func (c *checker) mapping(n *node, v any, path string) any {
 func (c *checker) list(n *node, v any, path string) any {
 	items, ok := v.([]any)
 	if !ok {
-		// A single message in place of a list is treated as a list of one, as the
-		// provider's parser does.
+		// A single message in place of a list is treated as a list of one, as the provider's parser does.
 		items = []any{v}
 	}
 	out := make([]any, 0, len(items))
@@ -334,8 +327,7 @@ func number(v any) (string, bool) {
 	return "", false
 }
 
-// wholeNumber reads an integer, including one written as 5.0 or 1e3, which
-// protobuf's mapping allows.
+// wholeNumber reads an integer, including one written as 5.0 or 1e3, which protobuf's mapping allows.
 func wholeNumber(s string) (int64, error) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return i, nil
@@ -358,7 +350,6 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// plain turns an ordered value into the value that encoding/json would have produced.
 func plain(v any) any {
 	switch v := v.(type) {
 	case object:

@@ -2,8 +2,7 @@ package gemini
 
 import "strings"
 
-// A modelRefusal is a valid setting that the named model or version of
-// the API does not accept.
+// A modelRefusal is a valid setting that the named model or version of the API does not accept.
 type modelRefusal struct {
 	// source is where the refusal was seen or is documented.
 	source string
@@ -72,8 +71,7 @@ func thinkingChosen(m *setupMessage) bool {
 	return false
 }
 
-// refusedByModel returns the provider's close for a setup that this model does not
-// accept, or nil.
+// refusedByModel returns the provider's close for a setup that this model does not accept, or nil.
 func refusedByModel(m *setupMessage, h habits, r route) *closeError {
 	for _, f := range modelRefusals {
 		if f.refuses(m, h, r) {

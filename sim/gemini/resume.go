@@ -31,7 +31,6 @@ func newRegistry() *registry {
 	return &registry{handles: map[string]held{}, taken: map[*origin]bool{}}
 }
 
-// adopt makes a connection the owner of a new conversation.
 func (r *registry) adopt(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,7 +44,6 @@ func (r *registry) release(c *conversation) {
 	delete(r.taken, c.origin)
 }
 
-// put registers a handle of a conversation as it is now.
 func (r *registry) put(handle string, c *conversation, expires time.Time) {
 	snap := c.snapshot()
 	r.mu.Lock()
@@ -60,11 +58,10 @@ func (r *registry) put(handle string, c *conversation, expires time.Time) {
 	}
 }
 
-// resume gives a new connection the conversation as it was when the handle was issued: what
-// came later is forgotten. A handle may be used again. An unknown handle is closed 1008; one
-// of a conversation that an open connection has is closed 1011; one of another model is an
-// invalid argument (the first two as reported in aicc2025/sip-to-ai#14 and livekit/agents;
-// the last because the documentation forbids changing the model).
+// resume gives a new connection the conversation as it was when the handle was issued: what came later is forgotten. A
+// handle may be used again. An unknown handle is closed 1008; one of a conversation that an open connection has is
+// closed 1011; one of another model is an invalid argument (the first two as reported in aicc2025/sip-to-ai#14 and
+// livekit/agents; the last because the documentation forbids changing the model).
 func (r *registry) resume(handle, model string, now time.Time) (*conversation, *closeError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

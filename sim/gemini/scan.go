@@ -6,18 +6,15 @@ import (
 	"voicegw/audio"
 )
 
-// Nearly every frame from a client is a piece of audio. scanAudio reads only
-// that shape, without building a tree; any other frame takes the
-// slow path, which also finds its errors.
+// Nearly every frame from a client is a piece of audio. scanAudio reads only that shape, without building a tree; any
+// other frame takes the slow path, which also finds its errors.
 
-// scanned points into a frame that holds one audio blob.
 type scanned struct {
 	data, mime []byte
 }
 
-// scanAudio recognises {"realtimeInput":{"audio":{"data":…,"mimeType":…}}} in
-// either spelling and order. False means another shape, or a string with
-// an escape.
+// scanAudio recognises {"realtimeInput":{"audio":{"data":…,"mimeType":…}}} in either spelling and order. False means
+// another shape, or a string with an escape.
 func scanAudio(b []byte) (scanned, bool) {
 	s := scanner{b: b, ok: true}
 	s.enter("realtimeInput", "realtime_input")
@@ -60,8 +57,7 @@ func decodeAudio(m scanned) (clientMessage, *closeError) {
 	return clientMessage{realtime: &realtimeMessage{audio: pcm, audioMIME: mime, hasAudio: true}}, nil
 }
 
-// scanner walks over JSON of an expected shape; ok becomes false permanently at
-// the first difference.
+// scanner walks over JSON of an expected shape; ok becomes false permanently at the first difference.
 type scanner struct {
 	b  []byte
 	ok bool
@@ -89,7 +85,6 @@ func (s *scanner) punct(c byte) {
 	s.b = s.b[1:]
 }
 
-// enter reads {"name": with either name.
 func (s *scanner) enter(camel, snake string) {
 	s.punct('{')
 	if key := s.str(); string(key) != camel && string(key) != snake {

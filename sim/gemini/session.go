@@ -27,13 +27,11 @@ type outlet interface {
 // maxQueued bounds the inputs that wait for the model.
 const maxQueued = 16
 
-// maxEarly bounds the realtime input that waits for the initial history; half of it, the older
-// half, is dropped beyond.
+// maxEarly bounds the realtime input that waits for the initial history; half of it, the older half, is dropped beyond.
 const maxEarly = 1000
 
-// session is one connection after its setup: the model's side of the protocol, without
-// a clock and without a socket. Its owner passes in messages and the
-// time, and due returns when it wants to be called again.
+// session is one connection after its setup: the model's side of the protocol, without a clock and without a socket.
+// Its owner passes in messages and the time, and due returns when it wants to be called again.
 type session struct {
 	// Fixed after newSession.
 	opts  *wire.Options
@@ -64,7 +62,6 @@ type session struct {
 	callCount int
 }
 
-// alarm is an action at a time.
 type alarm struct {
 	at time.Time
 	do func(now time.Time)
@@ -102,8 +99,7 @@ func (s *session) start(now time.Time, id string) {
 	}
 }
 
-// due returns when tick must be called; false if the session waits only for
-// the client.
+// due returns when tick must be called; false if the session waits only for the client.
 func (s *session) due() (time.Time, bool) {
 	var at time.Time
 	found := false
@@ -121,7 +117,6 @@ func (s *session) due() (time.Time, bool) {
 	return at, found
 }
 
-// tick runs everything that is due.
 func (s *session) tick(now time.Time) {
 	for len(s.alarms) > 0 && !s.alarms[0].at.After(now) && !s.out.Closed() {
 		a := s.alarms[0]
@@ -173,7 +168,6 @@ func (c *config) update(m *contextUpdateMessage) *closeError {
 	return c.setTools(m.Tools.Tools, "context_update.tools.tools")
 }
 
-// handleContent handles turns of text. They interrupt the model.
 func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 	active := s.turn != nil
 	if active {
@@ -233,9 +227,8 @@ func (c *conversation) rememberContent(in *content) {
 	}
 }
 
-// inputWhileBlocked is the effect of a text input on a model that waits for
-// results: 2.5 closes (as its users report), 3.1 holds the input back, 3.8 gives up
-// the calls (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20),
+// inputWhileBlocked is the effect of a text input on a model that waits for results: 2.5 closes (as its users report),
+// 3.1 holds the input back, 3.8 gives up the calls (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20),
 // for which the caller interrupts the turn.
 func (s *session) inputWhileBlocked() (held bool, err *closeError) {
 	if s.turn.phase != waiting {
@@ -297,7 +290,6 @@ func (s *session) hearAudio(now time.Time, m *realtimeMessage) *closeError {
 	return nil
 }
 
-// handleText handles a typed turn of the realtime input.
 func (s *session) handleText(now time.Time, text string) *closeError {
 	if s.turn != nil {
 		held, err := s.inputWhileBlocked()
@@ -313,7 +305,6 @@ func (s *session) handleText(now time.Time, text string) *closeError {
 	return nil
 }
 
-// heardSpeech reacts to the start or end of the user's speech.
 func (s *session) heardSpeech(now time.Time, e speech) {
 	if e.started {
 		s.activity("ACTIVITY_START", e.offset)
@@ -355,7 +346,6 @@ func (s *session) activity(kind string, offset time.Duration) {
 	s.send(f)
 }
 
-// transcribe sends the transcript of the user's speech.
 func (s *session) transcribe(text string) {
 	s.conv.usage.text += wire.TextTokens(text)
 	if !s.cfg.inputText || text == "" {
@@ -376,7 +366,6 @@ func (s *session) transcribe(text string) {
 	}
 }
 
-// take answers an input, or queues it while the model is busy.
 func (s *session) take(now time.Time, h scenario.Heard) {
 	if s.turn != nil {
 		if len(s.queue) < maxQueued {
@@ -392,7 +381,6 @@ func (s *session) take(now time.Time, h scenario.Heard) {
 	s.next(now)
 }
 
-// next gives an idle model the input that waited for it.
 func (s *session) next(now time.Time) {
 	if s.turn != nil || s.out.Closed() {
 		return
@@ -414,8 +402,7 @@ func (s *session) next(now time.Time) {
 	}
 }
 
-// hear asks the dialogue for the answer to an input, which the model remembers; a deaf model
-// has no answer.
+// hear asks the dialogue for the answer to an input, which the model remembers; a deaf model has no answer.
 func (s *session) hear(h scenario.Heard) (t scenario.Turn) {
 	s.conv.takeUnanswered()
 	known := s.context()
@@ -433,7 +420,6 @@ func (s *session) hear(h scenario.Heard) (t scenario.Turn) {
 	return t
 }
 
-// results is like hear, for results of calls.
 func (s *session) results(rs []scenario.Result) (t scenario.Turn) {
 	s.conv.takeUnanswered()
 	if s.deaf {
@@ -454,7 +440,6 @@ func (s *session) context() scenario.Context {
 	return scenario.Context{Instructions: s.cfg.instructions, Tools: s.cfg.tools, Memory: s.conv.history}
 }
 
-// send puts a frame on the wire.
 func (s *session) send(f serverFrame) { s.sendAudio(f, nil) }
 
 func (s *session) sendAudio(f serverFrame, pcm []byte) {
@@ -471,7 +456,6 @@ func (s *session) pending(as []fault.Action) {
 	}
 }
 
-// commitAll carries out faults that need the protocol.
 func (s *session) commitAll(now time.Time, as []fault.Action) {
 	for _, a := range as {
 		s.commit(now, a)

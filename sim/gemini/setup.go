@@ -174,7 +174,6 @@ func (c *config) resume(m *setupMessage, r route) *closeError {
 	return nil
 }
 
-// setTools replaces the tools. path is their name in a refusal.
 func (c *config) setTools(groups []toolGroup, path string) *closeError {
 	tools, err := checkTools(groups, path, c.habits)
 	if err != nil {

@@ -25,14 +25,12 @@ const (
 	maxTokenRequest = 1 << 20
 )
 
-// token is one ephemeral credential.
 type token struct {
 	left    int // uses; 0 in the request means no limit
 	endless bool
 	begin   time.Time
 	expires time.Time
-	// setup overrides the client's setup: the fields of mask, or all of it if
-	// locked is set.
+	// setup overrides the client's setup: the fields of mask, or all of it if locked is set.
 	setup  map[string]any
 	mask   []string
 	locked bool
@@ -53,7 +51,6 @@ type tokenRequest struct {
 	FieldMask        string          `json:"fieldMask"`
 }
 
-// serveTokens answers POST auth_tokens.
 func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
 	refused := rest.GoogleKey(rest.GoogleKeyOf(r))
 	if r.Method != http.MethodPost {
@@ -74,7 +71,6 @@ func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]string{"name": name}) // fails only if the client is gone
 }
 
-// create makes a token of a request's body, and returns its name.
 func (t *tokenStore) create(body io.Reader, now time.Time) (name string, refused *rest.Error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
@@ -144,8 +140,7 @@ func (q tokenRequest) token(now time.Time) (*token, string) {
 	return tok, ""
 }
 
-// tokenSetup checks the constraint like a setup message. The SDKs send it bare
-// or within {"setup": …}.
+// tokenSetup checks the constraint like a setup message. The SDKs send it bare or within {"setup": …}.
 func tokenSetup(raw json.RawMessage) (map[string]any, *closeError) {
 	v, err := decodeOrdered(raw)
 	if err != nil {
@@ -204,7 +199,6 @@ func (t *token) constrain(setup map[string]any) {
 	}
 }
 
-// override copies the value at a path from src to dst.
 func override(dst, src map[string]any, path []string) {
 	key := camelCase(path[0])
 	val, ok := src[key]

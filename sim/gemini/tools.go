@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Tool declarations: schemas that parse as the provider's Schema but are refused
-// anyway (https://ai.google.dev/api/caching#Schema and #FunctionDeclaration, read
-// 2026-11-20). Unknown keywords such as additionalProperties are refused earlier, as
-// unknown names.
+// Tool declarations: schemas that parse as the provider's Schema but are refused anyway
+// (https://ai.google.dev/api/caching#Schema and #FunctionDeclaration, read 2026-11-20). Unknown keywords such as
+// additionalProperties are refused earlier, as unknown names.
 
 var (
 	toolName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$`)
@@ -31,7 +30,6 @@ type schema struct {
 
 var schemaTypes = []string{"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
 
-// checkTools flattens and checks declarations.
 func checkTools(groups []toolGroup, path string, h habits) ([]functionDeclaration, *closeError) {
 	var out []functionDeclaration
 	seen := map[string]bool{}

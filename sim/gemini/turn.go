@@ -20,8 +20,7 @@ const (
 	playing          // everything is sent; the user is still listening
 )
 
-// turn is one answer of the model, from the input to turnComplete. Owned by
-// its session.
+// turn is one answer of the model, from the input to turnComplete. Owned by its session.
 type turn struct {
 	phase  phase
 	spoken bool // begun by speech
@@ -76,7 +75,6 @@ func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	s.advance(now)
 }
 
-// open announces that the model begins to generate.
 func (s *session) open(t *turn) {
 	h := s.cfg.habits
 	if h.emptyMessages {
@@ -91,14 +89,12 @@ func (s *session) open(t *turn) {
 	}
 	f := serverFrame{ServerContent: &serverContent{}}
 	if h.gen == gen31 && t.spoken && len(s.cfg.tools) == 0 && !t.called {
-		// Prompt counts came here in a recorded spoken turn, but neither in typed
-		// turns nor in sessions with tools.
+		// Prompt counts came here in a recorded spoken turn, but neither in typed turns nor in sessions with tools.
 		f.UsageMetadata = h.report(s.conv.usage, s.cfg.instructionTokens(), spent{})
 	}
 	s.send(f)
 }
 
-// advance continues the turn up to now.
 func (s *session) advance(now time.Time) {
 	for s.turn != nil && !s.out.Closed() {
 		t := s.turn
@@ -139,7 +135,6 @@ func (s *session) step(now time.Time, step scenario.Step) {
 	}
 }
 
-// say begins a line.
 func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	h := s.cfg.habits
 	if s.cfg.thoughts && !t.thought && !t.called && say.Text != "" {
@@ -184,7 +179,6 @@ func textWords(text string) []voice.Word {
 	return out
 }
 
-// group joins words, n at a time.
 func group(words []voice.Word, n int) []voice.Word {
 	if n <= 1 {
 		return words
@@ -227,7 +221,6 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 	return true
 }
 
-// played is how long the imagined player needs for a piece of audio.
 func (s *session) played(d time.Duration) time.Duration {
 	if s.opts.PlaybackSpeed <= 0 {
 		return 0
@@ -283,8 +276,7 @@ func (s *session) sendPart(t *turn, p voice.Part) {
 	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.cfg.modelTurn(blob), OutputTranscription: words}}, p.Audio)
 }
 
-// openTranscription is Vertex's announcement of a transcript, both before speech and
-// before calls.
+// openTranscription is Vertex's announcement of a transcript, both before speech and before calls.
 func (s *session) openTranscription(t *turn) {
 	if s.cfg.outputText && !t.opened {
 		t.opened = true
@@ -300,7 +292,6 @@ func (c *config) modelTurn(p part) *modelTurn {
 	return m
 }
 
-// finish ends generation. The turn lasts until its audio has been played.
 func (s *session) finish(t *turn) {
 	if s.cfg.habits.vertex && t.opened {
 		s.content(serverContent{OutputTranscription: &transcription{Finished: true}})
@@ -309,7 +300,6 @@ func (s *session) finish(t *turn) {
 	s.content(serverContent{GenerationComplete: true})
 }
 
-// complete ends the turn.
 func (s *session) complete(now time.Time) {
 	t := s.turn
 	s.endTurn(now, t, false)
@@ -331,7 +321,6 @@ func (s *session) scheduleLate(now time.Time, t *turn) {
 	}
 }
 
-// interrupt stops the answer and drops the unsent part.
 func (s *session) interrupt(now time.Time) {
 	t := s.turn
 	if t == nil {
@@ -343,7 +332,6 @@ func (s *session) interrupt(now time.Time) {
 	s.endTurn(now, t, true)
 }
 
-// endTurn sends turnComplete and the usage.
 func (s *session) endTurn(now time.Time, t *turn, interrupted bool) {
 	if t.line != nil {
 		s.cfg.endLine(t)
@@ -375,7 +363,6 @@ func (c *config) instructionTokens() int {
 	return n
 }
 
-// pace are the delivery options of this model.
 func (s *session) pace() voice.DeliveryOptions {
 	o := voice.DeliveryOptions{ChunkMS: s.opts.ChunkMS, FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed}
 	o.ChunkMS = cmp.Or(o.ChunkMS, s.cfg.habits.chunkMS)

@@ -10,7 +10,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// callTools sends the tool calls of a turn.
 func (c *conn) callTools(r *response, calls []scenario.Call) {
 	if !c.model.phases {
 		c.closeMessage(r, completed)
@@ -72,7 +71,6 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	}
 }
 
-// cancelCall withdraws a call: its response is cancelled.
 func (c *conn) cancelCall(r *response, a fault.Action) {
 	turnDetected := &statusDetails{Type: cancelled, Reason: "turn_detected"}
 	if a.For == 0 {

@@ -40,10 +40,8 @@ type conn struct {
 	idle int            // incremented whenever a pending idle timeout becomes void
 }
 
-// names makes ids.
 type names struct{ ids *wire.IDs }
 
-// spending counts tokens.
 type spending struct {
 	used    int
 	cached  int // the next response finds these in the cache
@@ -56,7 +54,6 @@ type tasks struct {
 	agenda  []task
 }
 
-// task is an action at a time.
 type task struct {
 	at time.Time
 	do func()
@@ -73,7 +70,6 @@ func (q *tasks) after(d time.Duration, do func()) {
 	q.agenda = slices.Insert(q.agenda, i, t)
 }
 
-// run is the session, from session.created to the end.
 func (c *conn) run(first []fault.Action) {
 	c.emit("session.created", "session", c.sess)
 	c.commit(first)
@@ -120,7 +116,6 @@ func (c *conn) settle() {
 	c.due = nil
 }
 
-// wait is the time until the next task.
 func (q *tasks) wait() time.Duration {
 	d := time.Hour
 	now := time.Now()
@@ -133,7 +128,6 @@ func (q *tasks) wait() time.Duration {
 	return max(d, 0)
 }
 
-// proceed runs the tasks that are due.
 func (c *conn) proceed() {
 	now := time.Now()
 	for len(c.agenda) > 0 && !c.agenda[0].at.After(now) && !c.w.Closed() {
@@ -147,7 +141,6 @@ func (c *conn) proceed() {
 	}
 }
 
-// commit carries out the faults that depend on the protocol.
 func (c *conn) commit(as []fault.Action) {
 	for _, a := range as {
 		switch a.Kind {
@@ -202,7 +195,6 @@ func (q *tasks) active() *response {
 	return nil
 }
 
-// forget removes a response from the list of running responses.
 func (q *tasks) forget(r *response) {
 	q.running = slices.DeleteFunc(q.running, func(x *response) bool { return x == r })
 }
@@ -223,7 +215,6 @@ type clientEvent struct {
 	RespID   string          `json:"response_id"`
 }
 
-// supported are the types listed in the error for an unknown one.
 var supported = []string{
 	"session.update", "session.close", "transcription_session.update",
 	"input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear",
@@ -250,8 +241,7 @@ func (c *conn) handle(data []byte) {
 	}
 }
 
-// minCut is the length from which it pays to cut the audio out of an event
-// before its JSON is read.
+// minCut is the length from which it pays to cut the audio out of an event before its JSON is read.
 const minCut = 256
 
 // cutAudio cuts the value of "audio" out of an event, because reading it as JSON costs more than all the rest. The
@@ -381,7 +371,6 @@ func (c *conn) deleteItem(e *clientEvent) *apiError {
 	return nil
 }
 
-// retrieve sends an item with its stored audio.
 func (c *conn) retrieve(e *clientEvent) *apiError {
 	it, _ := c.conv.find(e.ItemID)
 	if it == nil {

@@ -93,7 +93,6 @@ func (c *conversation) keep(it *item, data []byte) {
 	c.trim()
 }
 
-// shorten drops an item's audio from an offset on.
 func (c *conversation) shorten(it *item, bytes int) {
 	if bytes < len(it.audio) {
 		c.hold(bytes - len(it.audio))
@@ -101,7 +100,6 @@ func (c *conversation) shorten(it *item, bytes int) {
 	}
 }
 
-// end drops all audio.
 func (c *conversation) end() { c.hold(-c.audio) }
 
 // trim drops the oldest audio and the oldest items beyond the limits.
@@ -123,7 +121,6 @@ func (c *conversation) remove(i int) {
 	c.items = slices.Delete(c.items, i, i+1)
 }
 
-// callName returns the name of the call with that id.
 func (c *conversation) callName(callID string) string {
 	for i := len(c.items) - 1; i >= 0; i-- {
 		if it := c.items[i]; it.kind == kindCall && it.callID == callID {
@@ -133,8 +130,7 @@ func (c *conversation) callName(callID string) string {
 	return ""
 }
 
-// pending returns the items that no response has taken into account yet, in order,
-// and marks them as taken.
+// pending returns the items that no response has taken into account yet, in order, and marks them as taken.
 func (c *conversation) pending() (results []*item, said []*item) {
 	for _, it := range c.items {
 		if it.answered {

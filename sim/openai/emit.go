@@ -7,9 +7,8 @@ import (
 
 type object = wire.Object
 
-// emit sends an event with the keys and values that follow type and event_id, in the order of
-// the recordings. The faults that are due at it wait for settle, so that the state does not
-// change while it is being sent.
+// emit sends an event with the keys and values that follow type and event_id, in the order of the recordings. The
+// faults that are due at it wait for settle, so that the state does not change while it is being sent.
 func (c *conn) emit(event string, members ...any) {
 	frame, err := append(object{"type", event, "event_id", c.eventID()}, members...).Encode(false)
 	if err != nil {
@@ -22,7 +21,6 @@ func (c *conn) emit(event string, members ...any) {
 
 func (n names) eventID() string { return "event_" + n.ids.Base62(21) }
 
-// emitItem sends an event about an item and its predecessor.
 func (c *conn) emitItem(event string, previous *string, it *item) {
 	c.emit("conversation.item."+event, "previous_item_id", previous, "item", it)
 }

@@ -87,8 +87,6 @@ func noSuchItem(param, id string) *apiError {
 	return invalid("item_not_found", param, "Item with item_id '%s' not found in the conversation.", id)
 }
 
-// refusal is the reason for refusing a connection: an error event and a close with the
-// reason <error type>.<error code>.
 type refusal struct {
 	closeCode int
 	err       *apiError

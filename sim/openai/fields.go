@@ -11,10 +11,8 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// reader reads the value at a path.
 type reader = func(raw json.RawMessage, path string) *apiError
 
-// fields maps the allowed members of a JSON object to functions that handle their values.
 type fields map[string]reader
 
 // members returns the members of a JSON object in its own order.
@@ -90,7 +88,6 @@ func kindOf(raw json.RawMessage) string {
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// scalar reads a value of one type, which kind names. It refuses null.
 func scalar[T any](dst *T, kind string) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var v *T
@@ -133,7 +130,6 @@ func word(dst *string, allowed ...string) reader {
 	}
 }
 
-// decimal reads a number in a range.
 func decimal(dst *float64, lo, hi float64) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var v float64
@@ -148,7 +144,6 @@ func decimal(dst *float64, lo, hi float64) reader {
 	}
 }
 
-// integer reads a whole number in a range.
 func integer(dst *int, lo, hi int) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var v float64
@@ -174,7 +169,6 @@ func asIs(dst *json.RawMessage) reader {
 // ignored accepts a value that has no effect.
 func ignored(json.RawMessage, string) *apiError { return nil }
 
-// orNull calls none for null and some for everything else.
 func orNull(none func(), some reader) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if isNull(raw) {
@@ -185,14 +179,12 @@ func orNull(none func(), some reader) reader {
 	}
 }
 
-// array reads the elements of an array.
 func array(raw json.RawMessage, path string) ([]json.RawMessage, *apiError) {
 	var list []json.RawMessage
 	err := scalar(&list, "an array of objects")(raw, path)
 	return list, err
 }
 
-// index is the path of an element.
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // modalities reads output_modalities: ["audio"] or ["text"], not both.

@@ -11,8 +11,7 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// maxBuffer bounds the audio that the input buffer keeps, in bytes; the buffer's length
-// also counts audio beyond it.
+// maxBuffer bounds the audio that the input buffer keeps, in bytes; the buffer's length also counts audio beyond it.
 const maxBuffer = 8 << 20
 
 // input is the input audio buffer with its detector. Its clock counts all audio
@@ -32,7 +31,6 @@ type input struct {
 	pcm     []byte        // scratch
 }
 
-// clockMS is the length of the audio written since the session began.
 func (in *input) clockMS() int64 {
 	return in.clockAt + in.samples*1000/int64(in.format.hz())
 }
@@ -65,7 +63,6 @@ func sameDetection(a, b *turnDetection) bool {
 	return a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS()
 }
 
-// decode turns encoded audio into PCM for the detector.
 func (in *input) decode(data []byte) []byte {
 	switch in.format.Type {
 	case "audio/pcmu":
@@ -78,7 +75,6 @@ func (in *input) decode(data []byte) []byte {
 	return in.pcm
 }
 
-// forget empties the buffer. A detector in the middle of speech starts again.
 func (in *input) forget() {
 	in.buf, in.length = nil, 0
 	if in.detector != nil && in.detector.Speaking() {
@@ -154,7 +150,6 @@ func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	}
 }
 
-// speechStopped commits the speech, and lets the model answer.
 func (c *conn) speechStopped(reportMS, edgeMS int64) {
 	in := &c.in
 	id, data := in.itemID, in.since(in.startMS, reportMS)
@@ -207,7 +202,6 @@ func (c *conn) clear() {
 	c.emit("input_audio_buffer.cleared")
 }
 
-// addSpeech makes an item from committed audio.
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
 	c.stats.Utterances.Add(1)
 	it := &item{
@@ -229,7 +223,6 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.transcribe(it, heard)
 }
 
-// addCommitted adds an item of committed audio to the conversation.
 func (c *conn) addCommitted(it *item) {
 	previous := c.conv.last()
 	c.emit("input_audio_buffer.committed", "previous_item_id", previous, "item_id", it.id)
@@ -264,7 +257,6 @@ const (
 	transcriptLast  = 200 * time.Millisecond
 )
 
-// transcribe sends the transcript of an item, if the session wants one.
 func (c *conn) transcribe(it *item, words string) {
 	t := c.sess.Audio.Input.Transcription
 	if t == nil {
@@ -320,8 +312,7 @@ func transcriptionUsage(model string, length time.Duration, out int) object {
 	}
 }
 
-// armIdle schedules the idle timeout of server_vad, which counts from the end of the
-// answer's playback.
+// armIdle schedules the idle timeout of server_vad, which counts from the end of the answer's playback.
 func (c *conn) armIdle(r *response) {
 	t := c.sess.Audio.Input.TurnDetection
 	if t == nil || t.Type != "server_vad" || t.IdleTimeoutMS == nil {

@@ -24,7 +24,6 @@ const (
 	failed     = "failed"
 )
 
-// item is one item of the conversation.
 type item struct {
 	id, kind, status string
 	role, phase      string // message
@@ -34,8 +33,7 @@ type item struct {
 	output           string
 	raw              json.RawMessage // an item of a kind that is only stored
 
-	// size is the approximate size of the item in bytes without its audio, as its
-	// client sent it.
+	// size is the approximate size of the item in bytes without its audio, as its client sent it.
 	size int
 	// answered means that a response has taken the item into account.
 	answered bool
@@ -54,7 +52,6 @@ type item struct {
 	cutWords string
 }
 
-// content is a part of a message.
 type content struct {
 	kind       string // input_text, input_audio, input_image, output_text, output_audio
 	text       string
@@ -88,7 +85,6 @@ func (it *item) MarshalJSON() ([]byte, error) {
 	return it.raw, nil
 }
 
-// message is a message with these parts.
 func (it *item) message(parts any) object {
 	o := object{"id", it.id, "type", it.kind, "status", it.status, "role", it.role, "content", parts}
 	if it.phase != "" {
@@ -182,7 +178,6 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 	return it, nil
 }
 
-// need returns an error if a required text is missing.
 func need(value, path string) *apiError {
 	if value == "" {
 		return missingParameter(path)

@@ -26,7 +26,6 @@ type request struct {
 	format       format
 }
 
-// readRequest reads the response of response.create.
 func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
 	q := &request{}
 	if len(raw) == 0 || isNull(raw) {
@@ -101,7 +100,6 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	return nil
 }
 
-// answer asks the dialogue what to say.
 func (c *conn) answer(q *request, r *response) scenario.Turn {
 	ctx := c.context(q)
 	d := c.dialogue
@@ -177,7 +175,6 @@ func callsIn(t scenario.Turn) bool {
 	})
 }
 
-// hear returns a message of the user in the form for the dialogue.
 func hear(it *item) scenario.Heard {
 	if it.isAudio() {
 		h := scenario.Heard{Spoken: true, Duration: it.spoken}
@@ -197,7 +194,6 @@ func (c *conversation) results(items []*item) []scenario.Result {
 	return out
 }
 
-// context returns the model's state for an answer.
 func (c *conn) context(q *request) scenario.Context {
 	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
 	if q.instructions != nil {
@@ -234,7 +230,6 @@ func (c *conn) context(q *request) scenario.Context {
 	return ctx
 }
 
-// newResponse makes a response from the settings of the request and the session.
 func (c *conn) newResponse(q *request) *response {
 	o := &responseObject{
 		Object: "realtime.response", ID: "resp_" + c.ids.Base62(21), Status: inProgress, Output: []*item{},
@@ -261,7 +256,6 @@ func (c *conn) newResponse(q *request) *response {
 	return r
 }
 
-// countInput counts the input of a response: the instructions, the tools and the items.
 func (c *conn) countInput(q *request, r *response) {
 	items := c.conv.items
 	if q.given {
@@ -280,7 +274,6 @@ func (c *conn) countInput(q *request, r *response) {
 	c.inputOf[r.obj.ID] = n
 }
 
-// begin sends response.created and starts the response.
 func (c *conn) begin(r *response) {
 	c.turn++
 	c.idle++
@@ -296,7 +289,6 @@ func (c *conn) begin(r *response) {
 	c.commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
 }
 
-// withAudio returns an item as JSON with the audio in its content.
 func withAudio(it *item) (json.RawMessage, error) {
 	if len(it.audio) == 0 || it.kind != kindMessage {
 		return json.Marshal(it)

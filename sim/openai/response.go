@@ -10,8 +10,7 @@ import (
 	"voicegw/sim/voice"
 )
 
-// responseObject is the response in response.created and response.done, its
-// keys in the order of the recordings.
+// responseObject is the response in response.created and response.done, its keys in the order of the recordings.
 type responseObject struct {
 	Object           string          `json:"object"`
 	ID               string          `json:"id"`
@@ -43,7 +42,6 @@ type statusError struct {
 	Message string `json:"message"`
 }
 
-// response is one answer in progress.
 type response struct {
 	// Fixed after startResponse.
 	obj    *responseObject
@@ -70,7 +68,6 @@ type response struct {
 	over    bool
 }
 
-// message is the message item that is being spoken or written.
 type message struct {
 	item  *item
 	index int
@@ -89,7 +86,6 @@ func (r *response) place() object {
 	return object{"response_id", r.obj.ID, "item_id", r.msg.item.id, "output_index", r.msg.index, "content_index", 0}
 }
 
-// advance continues the response up to now.
 func (c *conn) advance(r *response, now time.Time) {
 	for !r.over && !c.w.Closed() && !r.next.After(now) {
 		switch {
@@ -106,7 +102,6 @@ func (c *conn) advance(r *response, now time.Time) {
 	}
 }
 
-// step begins one step of the dialogue's turn.
 func (c *conn) step(r *response, s scenario.Step) {
 	switch s := s.(type) {
 	case scenario.Say:
@@ -127,7 +122,6 @@ func (c *conn) step(r *response, s scenario.Step) {
 	}
 }
 
-// say begins to speak or write a line.
 func (c *conn) say(r *response, s scenario.Say) {
 	o := voice.DeliveryOptions{ChunkMS: c.opts.ChunkMS, FirstAudioMS: c.opts.FirstAudioMS, Speed: c.opts.Speed}
 	if r.spoke {
@@ -144,7 +138,6 @@ func (c *conn) say(r *response, s scenario.Say) {
 	r.schedule()
 }
 
-// schedule sets when the response continues: at the next part of its line.
 func (r *response) schedule() {
 	due, ok := r.line.Due()
 	if !ok {
@@ -159,7 +152,6 @@ func (r *response) schedule() {
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// deliver sends the part of the line that is due.
 func (c *conn) deliver(r *response) {
 	if r.msg == nil {
 		c.openMessage(r)
@@ -217,7 +209,6 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 	c.emitAudio(r.place(), p.Audio)
 }
 
-// openMessage adds a message item to the response.
 func (c *conn) openMessage(r *response) {
 	it := &item{id: c.itemID(), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
 	if c.model.phases {
@@ -244,7 +235,6 @@ func (c *conn) openItem(r *response, it *item) {
 	}
 }
 
-// closeItem ends an item of the response.
 func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	it.status = status
 	if !r.aside {
@@ -275,7 +265,6 @@ func (c *conn) part(r *response, words string) object {
 	return b
 }
 
-// closeMessage ends the message that is being spoken, if there is one.
 func (c *conn) closeMessage(r *response, status string) {
 	m := r.msg
 	if m == nil {
@@ -294,7 +283,6 @@ func (c *conn) closeMessage(r *response, status string) {
 	r.msg = nil
 }
 
-// finish ends a response: it closes open items and sends response.done.
 func (c *conn) finish(r *response, status string, details *statusDetails) {
 	if r.over {
 		return

@@ -25,7 +25,6 @@ const (
 	maxSecretBytes = 1 << 20 // of a request for one
 )
 
-// secret is an ephemeral key with the session it was made for.
 type secret struct {
 	expires time.Time
 	model   string
@@ -73,7 +72,6 @@ func (s *secretStore) keep(made *secret, now time.Time) (value string) {
 	return value
 }
 
-// clientSecrets makes an ephemeral key: POST /v1/realtime/client_secrets.
 func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -107,14 +105,12 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // fails only if the client is gone
 }
 
-// secretAnswer is the form of a client secret.
 type secretAnswer struct {
 	Value     string   `json:"value"`
 	ExpiresAt int64    `json:"expires_at"`
 	Session   *session `json:"session"`
 }
 
-// makeSecret reads a request for an ephemeral key and makes it.
 func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiError) {
 	seconds, anchor := secretDefault, "created_at"
 	var raw json.RawMessage
@@ -156,7 +152,6 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	return &secretAnswer{h.secrets.keep(made, now), made.expires.Unix(), s}, nil
 }
 
-// id returns the end of a session's id.
 func (s *secretStore) id() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,6 @@ func writeError(w http.ResponseWriter, status int, e *apiError) {
 	rest.Refuse(w, rest.OpenAI, refused)
 }
 
-// keyOf returns the key: from a header, or from a subprotocol for browsers.
 func keyOf(r *http.Request) string {
 	if k := rest.OpenAIKeyOf(r); k != "" {
 		return k
@@ -78,7 +77,6 @@ func keyOf(r *http.Request) string {
 	return r.URL.Query().Get("api-key") // Azure, for browsers
 }
 
-// realtime serves one WebSocket connection.
 func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	key := keyOf(r)
 	if key == "" {
@@ -169,9 +167,8 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 type model struct {
 	voice     string
 	silenceMS int
-	// phases: items carry "phase", a line is spoken before a call, items
-	// interleave, rate_limits.updated follows response.done, and a session without
-	// tools counts reasoning_tokens.
+	// phases: items carry "phase", a line is spoken before a call, items interleave, rate_limits.updated follows
+	// response.done, and a session without tools counts reasoning_tokens.
 	phases bool
 	// spaced: arguments of calls are written with spaces and new lines.
 	spaced bool
@@ -191,7 +188,6 @@ var models = map[string]model{
 	"gpt-4o-mini-realtime-preview": {voice: "alloy", silenceMS: 200, spaced: true},
 }
 
-// snapshot matches the end of a dated release's name.
 var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
 
 // findModel returns the model of that name, which may be a dated snapshot.

@@ -163,18 +163,15 @@ func defaultServerVAD(m model) *turnDetection {
 	return &turnDetection{Type: "server_vad", Threshold: 0.5, PrefixMS: 300, SilenceMS: m.silenceMS, Create: true, Interrupt: true}
 }
 
-// updater merges session.update into a copy of a session.
 type updater struct {
 	s *session
 	updating
 }
 
-// updating is the context of an update in addition to the session.
 type updating struct {
 	model model
 	azure bool
-	// spoken means that the conversation has audio of the assistant, after which the
-	// voice may not change.
+	// spoken means that the conversation has audio of the assistant, after which the voice may not change.
 	spoken bool
 }
 
@@ -275,7 +272,6 @@ func (u *updater) output() fields {
 	}
 }
 
-// voice is a name, or an object with the id of a custom voice.
 func (u *updater) voice(raw json.RawMessage, path string) *apiError {
 	name, err := voiceName(raw, path)
 	if err != nil {
@@ -315,8 +311,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 	return err
 }
 
-// transcriptionModel reads one of the models; on Azure the name of a
-// deployment, which can be anything.
+// transcriptionModel reads one of the models; on Azure the name of a deployment, which can be anything.
 func (u *updater) transcriptionModel(dst *string) reader {
 	if u.azure {
 		return text(dst)
@@ -362,7 +357,6 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 	return nil
 }
 
-// formats reads an audio format; the rate of audio/pcm is 24000.
 func formats(dst *format) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var f format
@@ -385,7 +379,6 @@ func formats(dst *format) reader {
 	}
 }
 
-// tools reads the list of tools; an empty one clears them.
 func tools(dst *[]tool) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		list, err := array(raw, path)
@@ -425,7 +418,6 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 	return t, err
 }
 
-// toolChoice reads auto, none, required or a named tool.
 func toolChoice(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if kindOf(raw) == "an object" {
@@ -449,7 +441,6 @@ func toolChoice(dst *json.RawMessage) reader {
 	}
 }
 
-// maxTokens reads "inf" or 1 to 4096.
 func maxTokens(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if kindOf(raw) == "a string" {

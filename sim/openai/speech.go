@@ -35,7 +35,6 @@ func written(text string) voice.Line {
 	return l
 }
 
-// spoken is a spoken line in a format.
 func spoken(u voice.Utterance, f format) voice.Line {
 	l := voice.Line{Audio: f.encode(u.PCM), BytesPerMS: f.bytesPerMS()}
 	for _, w := range u.Words {
@@ -46,12 +45,10 @@ func spoken(u voice.Utterance, f format) voice.Line {
 	return l
 }
 
-// silence is silent audio in a format.
 func silence(f format, d time.Duration) []byte {
 	return f.encode(make([]byte, int(d.Milliseconds())*f.hz()/1000*audio.BytesPerSample))
 }
 
-// encode returns PCM of the format's rate in the format.
 func (f format) encode(pcm []byte) []byte {
 	switch f.Type {
 	case "audio/pcmu":

@@ -45,7 +45,6 @@ type outputDetails struct {
 // reasoningTokens is about the recorded value for a short answer.
 const reasoningTokens = 28
 
-// outputTokens counts the output of a response.
 type outputTokens struct {
 	text   int
 	audio  time.Duration
@@ -61,13 +60,11 @@ func (o *outputTokens) audioTokens() int {
 
 func (o *outputTokens) total() int { return o.text + o.audioTokens() }
 
-// inputTokens are the tokens of everything that a response reads.
 type inputTokens struct{ text, audio int }
 
 func (i inputTokens) total() int { return i.text + i.audio }
 
-// countItems counts items as input. Speech of both sides counts by its length,
-// and not also by its transcript.
+// countItems counts items as input. Speech of both sides counts by its length, and not also by its transcript.
 func countItems(items []*item) (n inputTokens) {
 	var audio time.Duration
 	for _, it := range items {
@@ -88,7 +85,6 @@ func countItems(items []*item) (n inputTokens) {
 	return n
 }
 
-// countTools counts the declarations of tools by their length.
 func countTools(tools []tool) int {
 	if len(tools) == 0 {
 		return 0
@@ -103,7 +99,6 @@ func countTools(tools []tool) int {
 // cacheStep is the granularity of the cache: the recordings show multiples of 64.
 const cacheStep = 64
 
-// account fills in the usage of a response and updates the cached tokens for the next one.
 func (n *spending) account(r *response) {
 	in := n.inputOf[r.obj.ID]
 	delete(n.inputOf, r.obj.ID)

@@ -19,8 +19,7 @@ const (
 
 // writer writes an answer, whole or in pieces.
 type writer interface {
-	// begin is called before anything else of a choice. alone means that the answer is
-	// a single call.
+	// begin is called before anything else of a choice. alone means that the answer is a single call.
 	begin(alone bool) error
 	text(piece string) error
 	refusal(piece string) error
@@ -30,7 +29,6 @@ type writer interface {
 	end(reason string) error
 }
 
-// speaker carries out a turn for one choice.
 type speaker struct {
 	h *Chat
 	x *Exchange
@@ -47,7 +45,6 @@ type speaker struct {
 	reason string
 }
 
-// answer answers a request.
 func (h *Chat) answer(x *Exchange, r *chatRequest) error {
 	now := time.Now()
 	turn := r.oneByOne(h.turn(r, now))
@@ -80,7 +77,6 @@ func (h *Chat) fingerprint(model string) string {
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
 }
 
-// speak carries out the steps.
 func (s *speaker) speak(turn scenario.Turn) error {
 	texts, calls := plan(turn)
 	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
@@ -98,7 +94,6 @@ func (s *speaker) speak(turn scenario.Turn) error {
 	return s.w.end(s.reason)
 }
 
-// oneByOne keeps one of several calls if parallel_tool_calls is false.
 func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
 	if r.ParallelToolCalls == nil || *r.ParallelToolCalls {
 		return turn

@@ -9,19 +9,16 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// input is one thing that the model answers: the user's words, or results of calls.
 type input struct {
 	text    string
 	results []scenario.Result // nil for text
 }
 
-// reply is an assistant message: its text and the tools it called.
 type reply struct {
 	said   string
 	called []string
 }
 
-// remember appends an exchange to the model's memory.
 func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
 	add := func(who, text string) {
 		if text != "" {
@@ -140,7 +137,6 @@ func (c *conversation) seed() uint64 {
 	return hash.Sum64()
 }
 
-// format turns the text of a turn into the JSON that response_format asks for.
 func (r *chatRequest) format(t scenario.Turn, now *input) scenario.Turn {
 	if r.ResponseFormat == nil || r.ResponseFormat.Type == "text" {
 		return t

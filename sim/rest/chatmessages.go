@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// message is one message of a request.
 type message struct {
 	Role       string          `json:"role"`
 	Content    json.RawMessage `json:"content"`
@@ -30,7 +29,6 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-// messagePart is a piece of a message's content.
 type messagePart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
@@ -43,7 +41,6 @@ type messagePart struct {
 
 var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio", "file"}
 
-// checkMessages reads the contents and checks that calls and their results are in order.
 func (r *chatRequest) checkMessages() *Error {
 	switch n := len(r.Messages); {
 	case r.Messages == nil:
@@ -118,7 +115,6 @@ func (m *message) read(i int) *Error {
 	return nil
 }
 
-// imageTypes are the image types that are accepted as data.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // checkImage refuses an image as the provider does

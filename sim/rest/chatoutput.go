@@ -6,7 +6,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// head is what chunks and whole answers have in common.
 type head struct {
 	ID          string
 	Created     int64
@@ -33,7 +32,6 @@ func newOutput(x *Exchange, r *chatRequest, h head) output {
 	return s
 }
 
-// callOut is a tool call of a whole answer.
 type callOut struct {
 	ID       string      `json:"id,omitempty"`
 	Type     string      `json:"type"`
@@ -60,7 +58,6 @@ type choiceOut struct {
 	Finish   string     `json:"finish_reason"`
 }
 
-// completion is a whole answer.
 type completion struct {
 	ID          string       `json:"id"`
 	Object      string       `json:"object"`
@@ -72,7 +69,6 @@ type completion struct {
 	Fingerprint string       `json:"system_fingerprint"`
 }
 
-// whole collects an answer that is sent at its end.
 type whole struct {
 	x       *Exchange
 	head    head
@@ -129,7 +125,6 @@ func (c *choiceOut) end(reason string) error {
 
 type object = wire.Object
 
-// stream sends an answer piece by piece.
 type stream struct {
 	x         *Exchange
 	head      head
@@ -173,7 +168,6 @@ func (s *stream) end(u usage) error {
 	return s.x.Event(doneEvent, []byte(doneEvent))
 }
 
-// streamed is one choice of a stream.
 type streamed struct {
 	s     *stream
 	index int
@@ -194,7 +188,6 @@ func (c *streamed) begin(alone bool) error {
 	return nil
 }
 
-// role sends the first chunk of a choice, which names the role.
 func (c *streamed) role(content any) error {
 	if c.open {
 		return nil

@@ -118,7 +118,6 @@ func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error
 	return r, nil
 }
 
-// wrongType returns the error for a value of the wrong type.
 func wrongType(err error) *Error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
@@ -170,7 +169,6 @@ func (r *chatRequest) checkTools() *Error {
 	return nil
 }
 
-// checkChoice reads tool_choice: none, auto, required, or the name of a function.
 func (r *chatRequest) checkChoice() *Error {
 	raw := r.ToolChoice
 	if len(raw) == 0 || string(raw) == "null" {
@@ -201,7 +199,6 @@ func (r *chatRequest) checkChoice() *Error {
 	return nil
 }
 
-// checkNumbers checks the values that have a range.
 func (r *chatRequest) checkNumbers() *Error {
 	for _, c := range []struct {
 		name   string
@@ -306,7 +303,6 @@ func (r *chatRequest) choices() int {
 	return *r.N
 }
 
-// tools returns the declared tools in the dialogue's form.
 func (r *chatRequest) tools() []scenario.Tool {
 	var out []scenario.Tool
 	for _, t := range r.Tools {
@@ -315,9 +311,8 @@ func (r *chatRequest) tools() []scenario.Tool {
 	return out
 }
 
-// chatModels are the models that the API knows: OpenAI's, as its Go client 3.95 lists them,
-// with their dated snapshots, and Gemini's, which Google serves with the same API
-// (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
+// chatModels are the models that the API knows: OpenAI's, as its Go client 3.95 lists them, with their dated snapshots,
+// and Gemini's, which Google serves with the same API (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
 var chatModels = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`gpt-3\.5-turbo(?:-16k)?`,
 	`gpt-4(?:-32k|-turbo|-turbo-preview)?`,
@@ -329,11 +324,9 @@ var chatModels = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?:models/)?gemini-\d(?:\.\d)?-(?:flash|flash-lite|pro)(?:-preview)?`,
 }, "|") + `)(?:-latest|-\d{4}-\d{2}-\d{2}|-\d{4}|-\d{2}-\d{4})?$`)
 
-// otherModels are models of other APIs.
 var otherModels = regexp.MustCompile(`realtime|^text-embedding-|-image|^dall-e-|^tts-|^whisper|-transcribe|^imagen-|-live-`)
 
-// checkModel refuses a name as the provider does. On Azure any name is accepted, because it is
-// that of a deployment.
+// checkModel refuses a name as the provider does. On Azure any name is accepted, because it is that of a deployment.
 func checkModel(name string, azure bool) *Error {
 	switch {
 	case name == "":

@@ -34,7 +34,6 @@ const (
 	perImage   = 85
 )
 
-// promptTokens estimates the tokens of a request from its words.
 func promptTokens(r *chatRequest) int {
 	n := perPrompt
 	for i := range r.Messages {

@@ -21,7 +21,6 @@ const (
 	maxAllTokens = 300000 // of one request
 )
 
-// model is what differs between the models.
 type model struct {
 	dimensions int
 	shortens   bool // the client may ask for fewer dimensions
@@ -58,7 +57,6 @@ func (h *Embeddings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// embeddingsRequest is a checked request.
 type embeddingsRequest struct {
 	model      string
 	texts      []string
@@ -67,7 +65,6 @@ type embeddingsRequest struct {
 	base64     bool
 }
 
-// parseEmbeddings reads and checks a request. deployment is the deployment in Azure's path.
 func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsRequest, *Error) {
 	var raw struct {
 		Model      string          `json:"model"`
@@ -146,8 +143,7 @@ func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	return r.countInputs()
 }
 
-// readTokens treats tokens as words: their meaning is unknown here, but the same
-// tokens give the same vector.
+// readTokens treats tokens as words: their meaning is unknown here, but the same tokens give the same vector.
 func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 	r.texts = make([]string, 0, min(len(many), maxInputs))
 	for i, tokens := range many {

@@ -18,13 +18,11 @@ const (
 	pieceWeight = 0.45 // of all pieces of a word together
 )
 
-// block is how many dimensions share one place of a feature: a vector of n dimensions
-// has each feature n/block times. So every prefix of a vector is a useful vector too, as
-// with models whose vectors may be shortened.
+// block is how many dimensions share one place of a feature: a vector of n dimensions has each feature n/block times.
+// So every prefix of a vector is a useful vector too, as with models whose vectors may be shortened.
 const block = 32
 
-// Vector returns the embedding of a text, of length 1 (L2). dimensions is at least 1. It may
-// be called concurrently.
+// Vector returns the embedding of a text, of length 1 (L2). dimensions is at least 1. It may be called concurrently.
 func Vector(text string, dimensions int) []float32 {
 	features := map[string]float64{}
 	words := terms(text)

@@ -9,7 +9,6 @@ import (
 	"github.com/blevesearch/snowballstem/english"
 )
 
-// stopWords don't show the topic of a text.
 var stopWords = set(`a about after all also am an and any are as at be been before being but by can could did do does
 	doing done for from get give had has have he her here him his how i if in into is it its just let me my no not of
 	off on or our out own over please she should so some such tell than that the their them then there these they this
@@ -43,7 +42,6 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// terms returns the stems of the meaningful words of a text, in order.
 func terms(text string) []string {
 	var out []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -60,7 +58,6 @@ func terms(text string) []string {
 	return out
 }
 
-// stem returns Snowball's stem of an English word.
 func stem(w string) string {
 	env := snowballstem.NewEnv(w)
 	english.Stem(env)

@@ -56,8 +56,7 @@ func OpenAI(e *Error) []byte {
 	return b
 }
 
-// Google writes the error object of Google's APIs
-// (https://cloud.google.com/apis/design/errors, read 2026-11-20).
+// Google writes the error object of Google's APIs (https://cloud.google.com/apis/design/errors, read 2026-11-20).
 func Google(e *Error) []byte {
 	type object struct {
 		Code    int    `json:"code"`
@@ -131,7 +130,6 @@ func ModelNotFound(name string) *Error {
 		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name)}
 }
 
-// failure returns the error of an http_error fault.
 func failure(status int, message string) *Error {
 	e := &Error{Status: status, Type: "server_error", Message: cmp.Or(message, http.StatusText(status), "The request failed.")}
 	switch {

@@ -19,9 +19,8 @@ import (
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 32 << 20
 
-// Exchange is one request and its answer. It counts as a connection: it has its own number,
-// seed and faults, and the server's group can end it. Only the request's goroutine
-// uses it.
+// Exchange is one request and its answer. It counts as a connection: it has its own number, seed and faults, and the
+// server's group can end it. Only the request's goroutine uses it.
 type Exchange struct {
 	// Fixed after Serve.
 	Request *http.Request
@@ -114,7 +113,6 @@ func (x *Exchange) serve(key *Error, handle Handle) error {
 	return handle(x, body)
 }
 
-// end marks the exchange as over.
 func (x *Exchange) end() error {
 	x.over = true
 	return ErrOver
@@ -135,7 +133,6 @@ func (x *Exchange) refuse(e *Error) {
 	x.raw(x.dialect(e))
 }
 
-// head sends the status and the headers that every answer has.
 func (x *Exchange) head(status int, kind string) {
 	h := x.w.Header()
 	h.Set("Content-Type", kind)
@@ -145,15 +142,13 @@ func (x *Exchange) head(status int, kind string) {
 	x.wrote, x.status = true, status
 }
 
-// raw writes and flushes. If the client is gone, the request's context ends, and the next
-// step notices it.
+// raw writes and flushes. If the client is gone, the request's context ends, and the next step notices it.
 func (x *Exchange) raw(b []byte) {
 	_, _ = x.w.Write(b)
 	_ = http.NewResponseController(x.w).Flush() // a recorder cannot flush and need not
 }
 
-// At reports a point and injects the faults that are due there. Faults of calls are kept for
-// TakeCallFaults.
+// At reports a point and injects the faults that are due there. Faults of calls are kept for TakeCallFaults.
 func (x *Exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
 
 // Do injects faults. It returns ErrOver if one of them ends the exchange.

@@ -24,9 +24,8 @@ const (
 	shades     = 9
 )
 
-// Draw draws the picture for a prompt, width by height pixels, each from 16 to 4096. The same
-// arguments give the same picture; another variant gives another picture for the same prompt.
-// It may be called concurrently.
+// Draw draws the picture for a prompt, width by height pixels, each from 16 to 4096. The same arguments give the same
+// picture; another variant gives another picture for the same prompt. It may be called concurrently.
 func Draw(prompt string, width, height, variant int) (image.Image, error) {
 	if min(width, height) < minSide || max(width, height) > maxSide {
 		return nil, fmt.Errorf("images: a picture of %dx%d cannot be drawn; each side is from %d to %d pixels", width,
@@ -61,7 +60,6 @@ func Encode(img image.Image, format string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// palette returns a light background and shades around one hue.
 func palette(random *rand.Rand) color.Palette {
 	hue := random.Float64() * 360
 	p := color.Palette{hsl(hue, 0.45, 0.88)}
@@ -71,7 +69,6 @@ func palette(random *rand.Rand) color.Palette {
 	return p
 }
 
-// hsl returns a colour from its hue in degrees, saturation and lightness.
 func hsl(hue, saturation, lightness float64) color.RGBA {
 	part := func(n float64) uint8 {
 		k := math.Mod(n+hue/30, 12)
@@ -81,10 +78,8 @@ func hsl(hue, saturation, lightness float64) color.RGBA {
 	return color.RGBA{part(0), part(8), part(4), 255}
 }
 
-// picture is the canvas.
 type picture struct{ *image.Paletted }
 
-// shape draws one of three shapes somewhere.
 func (p picture) shape(random *rand.Rand, shade uint8) {
 	w, h := p.Rect.Dx(), p.Rect.Dy()
 	x, y := random.IntN(w), random.IntN(h)

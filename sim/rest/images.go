@@ -49,7 +49,6 @@ func (h *Images) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// imageOrder is a checked request for pictures.
 type imageOrder struct {
 	prompt        string
 	width, height int
@@ -57,14 +56,12 @@ type imageOrder struct {
 	format        string // png or jpeg
 }
 
-// drawn is the result of an order.
 type drawn struct {
 	pictures [][]byte // encoded; empty if the prompt was refused
 	refusal  string   // the reason; empty if it was not refused
 	caption  string   // the scenario's text that goes with the pictures
 }
 
-// draw carries out the scenario's steps for the prompt, and draws.
 func (h *Images) draw(x *Exchange, o imageOrder) (drawn, error) {
 	var d drawn
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {

@@ -110,7 +110,6 @@ type generateAnswer struct {
 // pictureTokens is the cost of a 1K picture in tokens.
 const pictureTokens = 1290
 
-// generateContent answers models/{model}:generateContent of an image model.
 func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -157,7 +156,6 @@ func contains(words []string, word string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// imageOrder checks a request. The user's newest text is the prompt.
 func (r *generateRequest) order() (imageOrder, *Error) {
 	o := imageOrder{count: 1, format: "png"}
 	if len(r.Contents) == 0 {
@@ -206,10 +204,8 @@ type prediction struct {
 	Filtered string `json:"raiFilteredReason,omitempty"`
 }
 
-// maxSamples is the largest number of pictures in one request.
 const maxSamples = 4
 
-// predict answers models/{model}:predict of Imagen.
 func (h *Images) predict(x *Exchange, model string, body []byte) error {
 	var r predictRequest
 	if err := json.Unmarshal(body, &r); err != nil {

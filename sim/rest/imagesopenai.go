@@ -21,9 +21,8 @@ const (
 	maxPictures = 10
 )
 
-// openAIModels are the models that the API had on 2026-11-20, according to the notes of
-// OpenAI's Go client 3.95: gpt-image-1 was shut down on 2026-10-23, DALL·E earlier. Models of
-// the second generation draw in any size.
+// openAIModels are the models that the API had on 2026-11-20, according to the notes of OpenAI's Go client 3.95:
+// gpt-image-1 was shut down on 2026-10-23, DALL·E earlier. Models of the second generation draw in any size.
 var (
 	openAIModels = regexp.MustCompile(`^(?:gpt-image-1-mini|gpt-image-1\.5|gpt-image-2(?:\.\d-(?:sunburst|flare))?|` +
 		`chatgpt-image-latest)(?:-\d{4}-\d{2}-\d{2})?$`)
@@ -32,8 +31,7 @@ var (
 
 var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
 
-// openAIParameters are the parameters that the API accepts, whether they change the answer
-// here or not.
+// openAIParameters are the parameters that the API accepts, whether they change the answer here or not.
 var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n
 	output_compression output_format partial_images prompt quality safety_identifier size stream svg user`)
 
@@ -47,7 +45,6 @@ type openAIRequest struct {
 	Stream  bool    `json:"stream"`
 }
 
-// openAI answers POST /v1/images/generations.
 func (h *Images) openAI(x *Exchange, body []byte, deployment string, azure bool) error {
 	r, o, bad := parseOpenAI(body, deployment, azure)
 	if bad != nil {
@@ -64,7 +61,6 @@ func (h *Images) openAI(x *Exchange, body []byte, deployment string, azure bool)
 	return x.JSON(r.answer(o, d))
 }
 
-// parseOpenAI reads and checks a request. deployment is the deployment in Azure's path.
 func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o imageOrder, bad *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// finder finds values for arguments in a text and uses each once.
 type finder struct {
 	text    string
 	words   map[string]bool // the text's content words
@@ -142,7 +141,6 @@ func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	return f.string(name, s, needed)
 }
 
-// choice returns the enum value in the text, or the first.
 func (f *finder) choice(s schema, needed bool) (any, bool) {
 	for _, e := range s.enum {
 		if overlap(f.words, content(fmt.Sprint(e))) > 0 {
@@ -205,7 +203,6 @@ func (s schema) fallback() any {
 // today is the fixed date of the simulated world.
 var today = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
-// formatted returns a text of a declared format, from the input or made up.
 func (f *finder) formatted(format string, needed bool) (string, bool) {
 	v, found := f.inForm(format)
 	if !found && needed && v != "" {
@@ -255,7 +252,6 @@ func (f *finder) inForm(format string) (v string, found bool) {
 	return "", false
 }
 
-// wholeText are the arguments that take the whole input.
 var wholeText = content("query question search text message prompt request reason summary description body content input")
 
 // string returns a text argument: quoted text, a name, the words after a preposition, or the whole input.

@@ -8,7 +8,6 @@ import (
 
 // This file is the built-in behaviour for inputs without a rule.
 
-// auto calls a fitting tool, or else says something about the input.
 func (b *builder) auto() {
 	if b.again {
 		return // don't affect later turns

@@ -91,7 +91,6 @@ func found(entries []fields, one, name string) string {
 	}
 }
 
-// listed names the first three and counts the rest.
 func listed(names []string) string {
 	const most = 3
 	if more := len(names) - most; more > 0 {
@@ -122,7 +121,6 @@ func speakRecords(f fields) string {
 	return said
 }
 
-// speakAvailability returns the summary, which is a sentence already.
 func speakAvailability(f fields) string {
 	if summary := f.text("summary"); summary != "" {
 		return summary

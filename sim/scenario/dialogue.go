@@ -412,7 +412,6 @@ func (b *builder) calls(calls []Call) {
 	b.steps = append(b.steps, Calls{Calls: calls})
 }
 
-// force adds a call if the client requires one and the script made none.
 func (b *builder) force() {
 	if b.called || b.again || b.c.ToolsOff || !b.c.ToolRequired && b.c.ToolNamed == "" {
 		return
@@ -428,7 +427,6 @@ func (b *builder) force() {
 	}
 }
 
-// finish returns the turn; if its calls were omitted it still says something.
 func (b *builder) finish() []Step {
 	if b.kept && len(b.steps) == 0 {
 		b.say("I may not use my tools for this, so that is all I can say.")

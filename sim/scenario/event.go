@@ -23,7 +23,6 @@ var (
 const clock = `(noon|midday|(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?::(\d{2}))?(?:\s*(am|` +
 	`pm|a\.m\.|p\.m\.)|\s+o'?clock)?)`
 
-// noTime asks for a missing time.
 const noTime = "Ask for the time of the event"
 
 // event returns a request for an event in full, "Book lunch on 2026-11-30 from 12:30 to 13:30 with ada@example.com":

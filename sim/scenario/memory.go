@@ -14,7 +14,6 @@ type Memory struct {
 	Text string
 }
 
-// line is the form that scenarios match: "user: My colour is blue."
 func (m Memory) line() string { return m.Who + ": " + m.Text }
 
 // Limits of ${memory}, in bytes: of the whole and of a line.
@@ -60,7 +59,6 @@ func (w *when) knows(lines []Memory, values map[string]string) bool {
 	return true
 }
 
-// lastSaid is the model's last line; empty if it has said nothing.
 func lastSaid(lines []Memory) string {
 	for _, m := range slices.Backward(lines) {
 		if m.Who == "model" {

@@ -103,7 +103,6 @@ func (p *parser) rule(n *yaml.Node) rule {
 	return u
 }
 
-// conditionKeys are the keys of when.
 var conditionKeys = []string{"utterance", "text", "tool", "prompt", "ok", "error", "output", "declared", "remembers", "forgot"}
 
 func (p *parser) when(n *yaml.Node) when {
@@ -215,7 +214,6 @@ func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	return re
 }
 
-// template reads text and checks its variables.
 func (p *parser) template(n *yaml.Node, what string) template {
 	text, ok := p.Text(n, what)
 	if !ok {

@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/user"
 )
 
-// past is an earlier line of the conversation.
 type past struct {
 	user bool
 	text string
@@ -40,7 +39,6 @@ func (d *Dialogue) note(user bool, text string) {
 	}
 }
 
-// history is the conversation so far, in sentences; empty at the start.
 func (d *Dialogue) history() string {
 	var b strings.Builder
 	for _, p := range d.past {
@@ -53,7 +51,6 @@ func (d *Dialogue) history() string {
 	return strings.TrimSpace(b.String())
 }
 
-// values are the variables of every turn, except the text.
 func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	now := nowOf(c)
 	v := maps.Clone(d.kept)

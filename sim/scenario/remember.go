@@ -11,7 +11,6 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// remember reads a remember step: values by variable name.
 func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 	m, ok := p.Map(n, "remember")
 	if !ok {
@@ -34,7 +33,6 @@ func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 	return keep, true
 }
 
-// ownValues are the reserved variable names.
 var ownValues = append(slices.Clone(builtinVars), resultVars...)
 
 // remembered lists the variables of all remember steps: earlier lines may use them, empty.

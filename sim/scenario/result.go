@@ -11,7 +11,6 @@ import (
 // maxSpokenResult bounds the spoken part of one result, in bytes.
 const maxSpokenResult = 400
 
-// outcome is the success or failure in a result.
 type outcome struct {
 	ok      bool
 	errType string
@@ -76,7 +75,6 @@ func speakResult(tool, output string) string {
 	return sentence(shorten(text, maxSpokenResult))
 }
 
-// speakError describes a failed call.
 func speakError(o outcome) string {
 	m, _ := o.value.(map[string]any)
 	why := ""
@@ -134,7 +132,6 @@ func speakList(list []any, depth int) string {
 	return strings.Join(parts, ", ")
 }
 
-// ofTheCall are the keys about the call.
 var ofTheCall = []string{"ok", "meta", "intents", "id"}
 
 func speakObject(m map[string]any, depth int) string {

@@ -17,7 +17,6 @@ type Scenario struct {
 	otherwise []step // nil for auto
 }
 
-// rule is an entry of `rules`.
 type rule struct {
 	when  when
 	heard template // empty if the rule gives no words for speech
@@ -25,7 +24,6 @@ type rule struct {
 	times int      // maximum uses; 0 for no limit
 }
 
-// input is the kind of input of a rule.
 type input int
 
 const (
@@ -77,7 +75,6 @@ const (
 	stepTreatAs
 )
 
-// callStep is a call in the file.
 type callStep struct {
 	tool   string
 	id     template // empty: the wire makes an id
@@ -90,7 +87,6 @@ type callStep struct {
 //go:embed default.yaml
 var defaultYAML []byte
 
-// loadDefault parses the built-in scenario once.
 var loadDefault = sync.OnceValue(func() *Scenario {
 	s, err := Parse("default.yaml", defaultYAML)
 	if err != nil {

@@ -31,7 +31,6 @@ type property struct {
 	schema schema
 }
 
-// rawSchema is a schema in JSON.
 type rawSchema struct {
 	Type        json.RawMessage   `json:"type"`
 	Format      string            `json:"format"`
@@ -50,7 +49,6 @@ type rawSchema struct {
 	OneOf       []json.RawMessage `json:"oneOf"`
 }
 
-// parseSchema reads a schema; an unreadable part allows anything.
 func parseSchema(raw json.RawMessage) schema { return parseSchemaAt(raw, 0) }
 
 func parseSchemaAt(raw json.RawMessage, depth int) schema {
@@ -90,7 +88,6 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	return s
 }
 
-// typeName returns the first non-null type, in lower case.
 func typeName(raw json.RawMessage) string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -152,7 +149,6 @@ func (s schema) element() schema {
 	return *s.items
 }
 
-// convert converts text to the schema's JSON value, if possible.
 func (s schema) convert(text string) any {
 	switch s.kind {
 	case "integer":

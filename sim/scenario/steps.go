@@ -9,7 +9,6 @@ import (
 	"voicegw/sim/fault"
 )
 
-// stepKeys are the first words of steps.
 var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
 
 // steps reads a list of steps, or the word auto. It is nil only if missing.
@@ -170,7 +169,6 @@ func (p *parser) end(n *yaml.Node) (End, bool) {
 	return e, true
 }
 
-// oneOrMore returns the nodes of a list, or the node itself.
 func (p *parser) oneOrMore(n *yaml.Node, what string) []*yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		return p.List(n, what)
@@ -178,7 +176,6 @@ func (p *parser) oneOrMore(n *yaml.Node, what string) []*yaml.Node {
 	return []*yaml.Node{n}
 }
 
-// calls reads one call or a list of them.
 func (p *parser) calls(n *yaml.Node) []callStep {
 	list := p.oneOrMore(n, "call")
 	if len(list) > maxCalls {
@@ -221,7 +218,6 @@ func (p *parser) call(n *yaml.Node) callStep {
 	return c
 }
 
-// value reads any YAML value as JSON, with text as templates.
 func (p *parser) value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// template is text with variables such as ${city}.
 type template struct {
 	// parts alternate between text and variable names, text first.
 	parts []string
@@ -48,17 +47,14 @@ func (t template) variables() []string {
 
 func (t template) empty() bool { return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0] == "" }
 
-// vars are the values of variables in one turn.
 type vars struct {
 	values map[string]string
 	// result is the decoded output for ${result.path}; nil if it is not JSON.
 	result any
 }
 
-// builtinVars are the variables of every turn.
 var builtinVars = []string{"text", "seconds", "duration", "utterance", "history", "memory", "today", "tomorrow", "event"}
 
-// resultVars are the variables of turns that answer results.
 var resultVars = []string{"result", "error", "tool"}
 
 // fill inserts the values. A variable without a value is empty: Parse rejects unknown names.
@@ -77,7 +73,6 @@ func (t template) fill(v vars) string {
 	return b.String()
 }
 
-// lookup returns the text at a path of a decoded JSON value; empty if there is none.
 func lookup(v any, path []string) string {
 	for _, key := range path {
 		switch x := v.(type) {
@@ -106,7 +101,6 @@ func lookup(v any, path []string) string {
 	return string(b)
 }
 
-// fillArgs inserts values into arguments and converts them to the JSON types that the tool declares.
 func fillArgs(a any, v vars, want schema) any {
 	switch x := a.(type) {
 	case template:

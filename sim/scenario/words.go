@@ -39,7 +39,6 @@ func numberOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// stopWords don't show the topic of a sentence.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an the is are was were be am do does did i you he she it we they me my your
@@ -80,7 +79,6 @@ func words(text string) []string {
 	return out
 }
 
-// content returns the stems of the words that show the topic of a text.
 func content(text string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range words(text) {
@@ -116,7 +114,6 @@ func overlap(a, b map[string]bool) int {
 	return n
 }
 
-// sentences splits text into sentences and lines.
 func sentences(text string) []string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
@@ -125,7 +122,6 @@ func sentences(text string) []string {
 	return out
 }
 
-// sentence capitalises text and adds a mark at the end.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {

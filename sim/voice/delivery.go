@@ -13,19 +13,16 @@ type DeliveryOptions struct {
 	// FirstAudioMS is the time from the beginning of the answer to its first
 	// audio. Zero means 200; a negative value means no delay.
 	FirstAudioMS int
-	// Speed is how many seconds of audio are sent per second. Zero means 4; a
-	// negative value means everything at once.
+	// Speed is how many seconds of audio are sent per second. Zero means 4; a negative value means everything at once.
 	Speed float64
-	// WordsWithAudio means that words leave with the chunk in which they begin; without it they
-	// run 1 s of audio ahead.
+	// WordsWithAudio means that words leave with the chunk in which they begin; without it they run 1 s of audio ahead.
 	WordsWithAudio bool
 }
 
 // Line is one spoken line in the format that is sent.
 type Line struct {
-	// Audio is the encoded audio, BytesPerMS bytes for each ms (PCM16 at
-	// 24 kHz: 48, G.711: 8). If it is empty, only the words are delivered,
-	// each at its Start divided by the speed.
+	// Audio is the encoded audio, BytesPerMS bytes for each ms (PCM16 at 24 kHz: 48, G.711: 8). If it is empty, only
+	// the words are delivered, each at its Start divided by the speed.
 	Audio      []byte
 	BytesPerMS int
 	// Words are the pieces of the transcript, in order.
@@ -101,8 +98,7 @@ func (d *Delivery) at(offset time.Duration) time.Duration {
 	return d.first + time.Duration(float64(offset)/d.speed)
 }
 
-// Due returns when the next part is due; false after the last one, and after
-// Stop.
+// Due returns when the next part is due; false after the last one, and after Stop.
 func (d *Delivery) Due() (time.Duration, bool) {
 	switch {
 	case d.stopped:
@@ -136,8 +132,7 @@ func (d *Delivery) Next() (Part, bool) {
 	return p, true
 }
 
-// wordsUntil returns the words that begin before to, and all remaining words with
-// the last chunk.
+// wordsUntil returns the words that begin before to, and all remaining words with the last chunk.
 func (d *Delivery) wordsUntil(to time.Duration, last bool) []Word {
 	from := d.word
 	for d.word < len(d.line.Words) && (last || d.line.Words[d.word].Start < to) {
@@ -158,9 +153,8 @@ func (d *Delivery) Sent() time.Duration { return d.span(d.pos) }
 // SentText is the transcript returned so far, which runs ahead of the audio.
 func (d *Delivery) SentText() string { return join(d.line.Words[:d.word]) }
 
-// PlayedOut returns when a client has played everything returned so far (an offset like Due)
-// if it plays in real time from the first audio on and never runs out of audio; 0 before the
-// first audio.
+// PlayedOut returns when a client has played everything returned so far (an offset like Due) if it plays in real time
+// from the first audio on and never runs out of audio; 0 before the first audio.
 func (d *Delivery) PlayedOut() time.Duration { return d.playedOut }
 
 // Text is the transcript up to a place in the audio: all words that begin

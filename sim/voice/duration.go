@@ -3,9 +3,8 @@ package voice
 // tempo brings the durations below to about 165 words a minute.
 const tempo = 0.94
 
-// timePhrase sets the durations of the segments of a phrase by the rules of Klatt (1979): each
-// phone has an inherent duration that a product of factors shortens or stretches,
-// but never below a minimum.
+// timePhrase sets the durations of the segments of a phrase by the rules of Klatt (1979): each phone has an inherent
+// duration that a product of factors shortens or stretches, but never below a minimum.
 func timePhrase(segs []segment, p phrase, speed float64) {
 	lastVowel := p.last
 	for i := p.last - 1; i >= p.first; i-- {
@@ -125,7 +124,6 @@ func consonantFactor(segs []segment, i int, p phrase, finalStart int) float64 {
 	return f
 }
 
-// syllables counts the vowels of the word that segment i belongs to.
 func syllables(segs []segment, i int) int {
 	for i > 0 && !segs[i].wordStart {
 		i--

@@ -9,7 +9,6 @@ const (
 	secondaryVowel  = -1
 )
 
-// excite sets the sources of segment i: voice, breath and frication.
 func (t *track) excite(i int) {
 	s := &t.segs[i]
 	p := s.ph.info()
@@ -40,7 +39,6 @@ func (t *track) excite(i int) {
 	}
 }
 
-// sonorant voices a span, except for the breath that a stop has left in it.
 func (t *track) sonorant(s *segment, span []frame, level float64) {
 	breath := int(s.breath / frameMS)
 	voice := db(level)
@@ -169,8 +167,6 @@ func (t *track) exciteAffricate(i int, span []frame) {
 	}
 }
 
-// smooth rounds off voicing and breath, and also formants while the voice
-// continues.
 func (t *track) smooth() {
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.av })
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.ah })

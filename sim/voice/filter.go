@@ -24,8 +24,7 @@ func (r *resonator) step(x float64) float64 {
 	return y
 }
 
-// antiresonator is the inverse of a resonator: it makes a dip in the spectrum,
-// as the side branch of the nose does.
+// antiresonator is the inverse of a resonator: it makes a dip in the spectrum, as the side branch of the nose does.
 type antiresonator struct {
 	a, b, c float64
 	x1, x2  float64

@@ -12,7 +12,6 @@ const (
 	knee      = 0.5   // above it the limiter compresses the wave
 )
 
-// toPCM brings samples to the target level and encodes them.
 func toPCM(samples []float64) []byte {
 	gain := 0.0
 	if rms := activeRMS(samples); rms > 0 {
@@ -26,8 +25,7 @@ func toPCM(samples []float64) []byte {
 	return pcm
 }
 
-// activeRMS is the root mean square over blocks that contain sound: those within
-// 30 dB of the loudest.
+// activeRMS is the root mean square over blocks that contain sound: those within 30 dB of the loudest.
 func activeRMS(samples []float64) float64 {
 	const block = 512
 	loudest := 0.0

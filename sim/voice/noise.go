@@ -1,6 +1,5 @@
 package voice
 
-// noiseKind names a frication spectrum.
 type noiseKind uint8
 
 const (
@@ -15,9 +14,8 @@ const (
 	noiseKinds
 )
 
-// band is one band of a frication spectrum. If follow is 2 or 3, the
-// frequency is that of the formant, as for the cavity in front of the closure,
-// instead of freq.
+// band is one band of a frication spectrum. If follow is 2 or 3, the frequency is that of the formant, as for the
+// cavity in front of the closure, instead of freq.
 type band struct {
 	freq, width float64 // Hz
 	level       float64 // dB within the spectrum

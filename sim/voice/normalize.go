@@ -2,7 +2,6 @@ package voice
 
 import "strings"
 
-// spoken is one word as it is said.
 type spoken struct {
 	word  string // a word of lower-case letters and apostrophes, or a letter's name
 	chunk int    // index of the written word
@@ -53,13 +52,11 @@ func pauseAt(part string) breakKind {
 	return noBreak
 }
 
-// signs are the names of signs.
 var signs = map[string]string{
 	"&": "and", "+": "plus", "=": "equals", "@": "at", "%": "percent", "#": "number", "<": "less", ">": "greater",
 	"~": "about", "°": "degrees", "$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "/": "slash",
 }
 
-// say returns the words of one part.
 func say(part string) []string {
 	switch r := rune(part[0]); {
 	case digit(r):
@@ -124,7 +121,6 @@ func spokenRune(r rune) bool { return letter(r) || digit(r) }
 // letterNames are the names of the letters, as words of the lexicon.
 const letterNames = "l:a l:b l:c l:d l:e l:f l:g l:h l:i l:j l:k l:l l:m l:n l:o l:p l:q l:r l:s l:t l:u l:v l:w l:x l:y l:z"
 
-// spell names each letter of s.
 func spell(s string) []string {
 	var out []string
 	for _, r := range s {

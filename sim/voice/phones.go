@@ -1,9 +1,7 @@
 package voice
 
-// phone is a speech sound: an index into phoneTable.
 type phone uint8
 
-// kind is the manner in which a phone is made.
 type kind uint8
 
 const (
@@ -30,13 +28,11 @@ type phoneInfo struct {
 	// inherent and least are the durations in ms of D. H. Klatt's rules (Klatt
 	// 1979, "Synthesis by rule of segmental durations in English sentences").
 	inherent, least float64
-	// from and to are formant targets at the beginning and the end; they differ
-	// in diphthongs. bw are bandwidths.
+	// from and to are formant targets at the beginning and the end; they differ in diphthongs. bw are bandwidths.
 	from, to, bw formants
 	// voice is the level of voicing in dB relative to a stressed vowel.
 	voice float64
-	// noise names the frication spectrum; noiseDB is its level, again relative
-	// to a stressed vowel.
+	// noise names the frication spectrum; noiseDB is its level, again relative to a stressed vowel.
 	noise   noiseKind
 	noiseDB float64
 }
@@ -105,11 +101,10 @@ const (
 	phoneCount
 )
 
-// phoneTable holds the targets. Vowel formants follow the means of adult male speakers
-// of G. E. Peterson and H. L. Barney (1952), "Control methods used in a study of
-// the vowels", and, for diphthongs, bandwidths and consonants, the tables of
-// D. H. Klatt (1980), "Software for a cascade/parallel formant synthesizer",
-// J. Acoust. Soc. Am. 67, with changes found by listening and by recognition tests.
+// phoneTable holds the targets. Vowel formants follow the means of adult male speakers of G. E. Peterson and H. L.
+// Barney (1952), "Control methods used in a study of the vowels", and, for diphthongs, bandwidths and consonants, the
+// tables of D. H. Klatt (1980), "Software for a cascade/parallel formant synthesizer", J. Acoust. Soc. Am. 67, with
+// changes found by listening and by recognition tests.
 var phoneTable = [phoneCount]phoneInfo{
 	phSil: {name: "_", kind: silence, from: formants{500, 1500, 2500}, to: formants{500, 1500, 2500}, bw: formants{60, 90, 150}},
 
@@ -174,12 +169,10 @@ var phoneTable = [phoneCount]phoneInfo{
 	phDX: {name: "DX", kind: flap, voiced: true, place: alveolar, inherent: 25, least: 20, voice: -10},
 }
 
-// vowelOf sets the values that all vowels share.
 func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneInfo {
 	return phoneInfo{name: name, kind: vowel, voiced: true, inherent: inherent, least: least, from: from, to: to, bw: bw}
 }
 
-// info returns the entry of p.
 func (p phone) info() *phoneInfo { return &phoneTable[p] }
 
 // isVowel reports whether p can be the nucleus of a syllable.

@@ -1,6 +1,5 @@
 package voice
 
-// breakKind is what follows a spoken word: nothing, or a pause and a tune.
 type breakKind uint8
 
 const (
@@ -31,20 +30,17 @@ const (
 	emptyMS = 200
 )
 
-// phrase is a stretch of segments up to a pause.
 type phrase struct {
 	first, last int // index of its first segment and past its last one
 	brk         breakKind
 	asks        bool // a yes-or-no question: its pitch rises
 }
 
-// score is an utterance ready for the vocal tract.
 type score struct {
 	segs    []segment
 	phrases []phrase
 }
 
-// compose strings the words together: allophones, pauses, durations.
 func compose(words []spoken, speed float64) score {
 	var sc score
 	sc.segs = append(sc.segs, segment{ph: phSil, dur: leadMS, chunk: firstChunk(words)})
@@ -99,8 +95,6 @@ func whWord(word string) bool {
 	return false
 }
 
-// appendWord adds the segments of one word and gives its consonants the stress of their
-// syllable.
 func appendWord(segs []segment, snd []sound, chunk int) []segment {
 	base := len(segs)
 	weak := true
@@ -128,8 +122,7 @@ func appendWord(segs []segment, snd []sound, chunk int) []segment {
 	return segs
 }
 
-// onsetOf marks the consonants that begin the syllable of vowel v: the longest run
-// before it that can begin a word.
+// onsetOf marks the consonants that begin the syllable of vowel v: the longest run before it that can begin a word.
 func onsetOf(word []segment, v int) {
 	for i := v - 1; i >= 0 && v-i <= 3 && !word[i].ph.isVowel(); i-- {
 		if !canBegin(word[i:v]) {
@@ -140,7 +133,6 @@ func onsetOf(word []segment, v int) {
 	}
 }
 
-// onsets are the pairs of consonants that can begin an English syllable.
 var onsets = func() map[[2]phone]bool {
 	pairs := map[[2]phone]bool{}
 	for second, firsts := range map[phone][]phone{
@@ -171,7 +163,6 @@ func canBegin(c []segment) bool {
 	return false
 }
 
-// allophones replaces sounds with the variants that their neighbours require.
 func allophones(segs []segment) {
 	at := func(i int) *segment {
 		if i < 0 || i >= len(segs) {
@@ -189,8 +180,7 @@ func allophones(segs []segment) {
 	}
 }
 
-// variant returns the phone that s becomes between its neighbours: a dark l, an r after a
-// vowel, the flap of "water".
+// variant returns the phone that s becomes between its neighbours: a dark l, an r after a vowel, the flap of "water".
 func variant(prev, s, next *segment) phone {
 	switch s.ph {
 	case phL:

@@ -20,13 +20,11 @@ type rule struct {
 	sounds  []sound
 }
 
-// contexts are the signs in rules.txt for neighbouring letters.
 var contexts = strings.NewReplacer(
 	"#", "[aeiouy]+", ":", "[^aeiouy]*", "^", "[^aeiouy]", ".", "[bdvgjlmnrwz]", "+", "[eiy]",
 	"&", "(?:[scgzxj]|ch|sh)", "@", "(?:[tsrdlznj]|th|ch|sh)", "%", "(?:e|es|ed|er|ers|ely|ings?)$",
 )
 
-// rules are all rules by their first letter, in the order of rules.txt.
 var rules = sync.OnceValue(func() map[byte][]rule {
 	out := make(map[byte][]rule)
 	for _, line := range strings.Split(rulesText, "\n") {
@@ -47,8 +45,7 @@ var rules = sync.OnceValue(func() map[byte][]rule {
 	return out
 })
 
-// bySpelling returns the sounds of a word of lower-case letters by the rules alone, without
-// stress.
+// bySpelling returns the sounds of a word of lower-case letters by the rules alone, without stress.
 func bySpelling(word string) []sound {
 	var out []sound
 	all := rules()

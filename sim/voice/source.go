@@ -5,8 +5,7 @@ import "math"
 // prng is a small deterministic generator of noise (xorshift64*).
 type prng uint64
 
-// next returns noise with mean 0 and variance 1, the sum of four uniform
-// numbers: close enough to Gaussian for the ear.
+// next returns noise with mean 0 and variance 1, the sum of four uniform numbers: close enough to Gaussian for the ear.
 func (p *prng) next() float64 {
 	x := uint64(*p)
 	x ^= x >> 12
@@ -18,10 +17,9 @@ func (p *prng) next() float64 {
 	return float64(s-2*0xffff) * (1 / 37837.2) // standard deviation of the sum
 }
 
-// glottis is the voice source: the derivative of the air flow through the vocal
-// folds, after the KLGLOTT88 model (D. H. Klatt and L. C. Klatt, 1990, "Analysis,
-// synthesis, and perception of voice quality variations"). While the folds are open the
-// flow is a·t²-b·t³; closing is abrupt, and a low-pass filter, the tilt, rounds it.
+// glottis is the voice source: the derivative of the air flow through the vocal folds, after the KLGLOTT88 model (D. H.
+// Klatt and L. C. Klatt, 1990, "Analysis, synthesis, and perception of voice quality variations"). While the folds are
+// open the flow is a·t²-b·t³; closing is abrupt, and a low-pass filter, the tilt, rounds it.
 type glottis struct {
 	rate  float64
 	phase float64 // position in the period, 0 to 1
@@ -34,8 +32,7 @@ type glottis struct {
 // keep the corner of the closure from folding back as roughness.
 const oversample = 4
 
-// step advances one sample at f0 Hz. It returns the source and how open the
-// folds are (0 or 1).
+// step advances one sample at f0 Hz. It returns the source and how open the folds are (0 or 1).
 func (g *glottis) step(f0 float64) (float64, float64) {
 	inc := f0 / (g.rate * oversample)
 	copy(g.taps[:oversample], g.taps[oversample:])

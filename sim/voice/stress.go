@@ -2,8 +2,7 @@ package voice
 
 import "strings"
 
-// stressed puts stress on the sounds of a word that came from the spelling rules, and weakens
-// the unstressed vowels.
+// stressed puts stress on the sounds of a word that came from the spelling rules, and weakens the unstressed vowels.
 func stressed(s []sound, word string) []sound {
 	out := append([]sound(nil), s...)
 	var heart []int // the vowels
@@ -35,7 +34,6 @@ func stressed(s []sound, word string) []sound {
 	return out
 }
 
-// full turns a weak vowel into the full vowel that it becomes under stress.
 func full(s *sound) {
 	switch s.ph {
 	case phAX:
@@ -55,7 +53,6 @@ func diphthong(p phone) bool {
 	return false
 }
 
-// reduce weakens the unstressed vowel heart[k].
 func reduce(s []sound, heart []int, k int) {
 	i := heart[k]
 	first := k == 0 && i == 0
@@ -127,7 +124,6 @@ func mainStress(s []sound, heart []int, word string) int {
 	return settle(s, heart, n-3)
 }
 
-// settle moves the stress away from a vowel that is always weak.
 func settle(s []sound, heart []int, k int) int {
 	weak := func(k int) bool { p := s[heart[k]].ph; return p == phAX || p == phIX || p == phAXR }
 	if !weak(k) {

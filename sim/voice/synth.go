@@ -12,7 +12,6 @@ const synthRate = 16000
 
 const frameSamples = synthRate * frameMS / 1000
 
-// timbre distinguishes one voice from another.
 type timbre struct {
 	pitch  float64 // Hz
 	size   float64 // factor on formant frequencies: above 1 is a shorter vocal tract
@@ -71,8 +70,7 @@ func newTract(tb timbre) *tract {
 	return t
 }
 
-// noiseScale returns the factor that gives a spectrum the power of its white
-// noise input.
+// noiseScale returns the factor that gives a spectrum the power of its white noise input.
 func noiseScale(s *noiseSpectrum) float64 {
 	power := db(s.bypass) * db(s.bypass)
 	for _, b := range s.bands {
@@ -81,8 +79,7 @@ func noiseScale(s *noiseSpectrum) float64 {
 	return 1 / math.Sqrt(power)
 }
 
-// run appends the sound of one frame to out. Amplitudes and pitch change linearly from those
-// of the previous frame.
+// run appends the sound of one frame to out. Amplitudes and pitch change linearly from those of the previous frame.
 func (t *tract) run(fr *frame, out []float64) []float64 {
 	t.shape(fr)
 	p := &t.prev
@@ -100,7 +97,6 @@ func (t *tract) run(fr *frame, out []float64) []float64 {
 	return out
 }
 
-// shape tunes the filters to fr.
 func (t *tract) shape(fr *frame) {
 	for j := range t.low {
 		t.low[j].tune(fr.f[j]*t.tb.size, fr.bw[j], synthRate)
@@ -128,7 +124,6 @@ func (t *tract) shape(fr *frame) {
 	t.bypass = db(s.bypass) * t.scale[fr.noise]
 }
 
-// sample makes one sample.
 func (t *tract) sample(av, ah, af, f0, nose float64) float64 {
 	pulse, open := t.glottis.step(f0)
 	noise := t.rnd.next()

@@ -2,8 +2,7 @@ package voice
 
 import "math"
 
-// segment is one phone of an utterance with everything that the rules have decided
-// about it.
+// segment is one phone of an utterance with everything that the rules have decided about it.
 type segment struct {
 	ph     phone
 	stress uint8 // stress of its syllable: 0 none, 1 primary, 2 secondary
@@ -20,8 +19,7 @@ type segment struct {
 	dur, breath float64
 }
 
-// frame is the state of the vocal tract for frameMS. Amplitudes are linear; 1 is
-// that of a stressed vowel.
+// frame is the state of the vocal tract for frameMS. Amplitudes are linear; 1 is that of a stressed vowel.
 type frame struct {
 	f0       float64
 	av, ah   float64 // voicing, aspiration
@@ -61,14 +59,12 @@ func newTrack(segs []segment) *track {
 	return t
 }
 
-// span returns the frames of segment i.
 func (t *track) span(i int) []frame {
 	n := len(t.frames)
 	a, b := min(int(t.start[i]/frameMS), n), min(int(t.start[i+1]/frameMS), n)
 	return t.frames[a:b]
 }
 
-// at returns segment i, or silence beyond the ends.
 func (t *track) at(i int) *segment {
 	if i < 0 || i >= len(t.segs) {
 		return &silentSegment
@@ -144,10 +140,9 @@ func between(a, b formants, x float64) formants {
 	return a
 }
 
-// locus returns where the formants of a vowel with target v begin when it follows a
-// consonant of that place. F2 follows the locus equations in the manner of
-// H. M. Sussman and others (1991, "An investigation of locus equations as a source of
-// relational invariance for stop place categorization").
+// locus returns where the formants of a vowel with target v begin when it follows a consonant of that place. F2 follows
+// the locus equations in the manner of H. M. Sussman and others (1991, "An investigation of locus equations as a source
+// of relational invariance for stop place categorization").
 func locus(p place, v formants) formants {
 	f1 := 0.25*v[0] + 190
 	switch p {
@@ -185,7 +180,6 @@ func transition(p *phoneInfo) float64 {
 	return 55
 }
 
-// move draws the formants of segment i.
 func (t *track) move(i int) {
 	span := t.span(i)
 	p := t.segs[i].ph.info()
@@ -227,8 +221,7 @@ func (t *track) move(i int) {
 	t.nasalize(i, span)
 }
 
-// moveShut draws the formants of a consonant that closes the mouth: they go from
-// one boundary to the other.
+// moveShut draws the formants of a consonant that closes the mouth: they go from one boundary to the other.
 func (t *track) moveShut(i int, left, right formants) {
 	span := t.span(i)
 	p := t.segs[i].ph.info()

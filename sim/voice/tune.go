@@ -13,7 +13,6 @@ const (
 	askRise    = 7.0
 )
 
-// tune writes the fundamental frequency into the frames of t.
 func tune(t *track, phrases []phrase, tb timbre) {
 	steps := make([]float64, len(t.frames))
 	for _, p := range phrases {
@@ -73,7 +72,6 @@ func phraseTune(t *track, p phrase, steps []float64, lively float64) {
 	}
 }
 
-// finalMove is the movement at the end of a phrase.
 func finalMove(p phrase) float64 {
 	switch {
 	case p.asks:

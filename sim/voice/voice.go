@@ -11,16 +11,13 @@ import (
 
 // Options configure a voice. The zero value is a usable voice.
 type Options struct {
-	// Rate is the sample rate of the PCM in Hz, 8000 to 48000 and a multiple of 25.
-	// Zero means 24000; a value outside the range is moved to the nearest limit, a value
-	// between two multiples to the lower one.
+	// Rate is the sample rate of the PCM in Hz, 8000 to 48000 and a multiple of 25. Zero means 24000; a value outside
+	// the range is moved to the nearest limit, a value between two multiples to the lower one.
 	Rate int
-	// Speed multiplies the rate of speech: 1 is about 165 words a minute.
-	// Zero means 1; the range is 0.5 to 3.
+	// Speed multiplies the rate of speech: 1 is about 165 words a minute. Zero means 1; the range is 0.5 to 3.
 	Speed float64
-	// Voice names a timbre. Provider voice names such as "alloy", "marin", "Puck"
-	// and "Aoede" are known, in any case; an unknown name is mapped to one
-	// of the timbres by its hash, so it always sounds the same. Empty is the default.
+	// Voice names a timbre. Provider voice names such as "alloy", "marin", "Puck" and "Aoede" are known, in any case;
+	// an unknown name is mapped to one of the timbres by its hash, so it always sounds the same. Empty is the default.
 	Voice string
 }
 
@@ -28,32 +25,28 @@ type Options struct {
 type Utterance struct {
 	// PCM is 16-bit little-endian mono audio at Options.Rate.
 	PCM []byte
-	// Words are the words in order. Joined, their Texts are the spoken text;
-	// their times are contiguous and cover the PCM. It is empty if nothing
-	// in the text can be pronounced; PCM is then a short silence.
+	// Words are the words in order. Joined, their Texts are the spoken text; their times are contiguous and cover the
+	// PCM. It is empty if nothing in the text can be pronounced; PCM is then a short silence.
 	Words []Word
 }
 
 // Word is one written word and when it is heard.
 type Word struct {
-	// Text is the word as written, with the white space before it and the
-	// punctuation attached to it.
+	// Text is the word as written, with the white space before it and the punctuation attached to it.
 	Text string
 	// Start is the offset from the beginning of the PCM. The word ends where the next one
 	// begins: a pause after it belongs to it.
 	Start time.Duration
 }
 
-// Voice speaks. It is immutable after New and may be used
-// concurrently.
+// Voice speaks. It is immutable after New and may be used concurrently.
 type Voice struct {
 	rate   int
 	speed  float64
 	timbre timbre
 }
 
-// New makes a voice from opts. It cannot fail: values out of range are
-// moved into it.
+// New makes a voice from opts. It cannot fail: values out of range are moved into it.
 func New(opts Options) *Voice {
 	v := &Voice{rate: 24000, speed: 1, timbre: timbreOf(opts.Voice)}
 	if opts.Rate != 0 {
@@ -65,9 +58,8 @@ func New(opts Options) *Voice {
 	return v
 }
 
-// Speak synthesizes text. A text longer than 5,000 characters is cut at the
-// last white space within them. What cannot be pronounced, such as
-// scripts other than Latin, is silent. No input makes it fail.
+// Speak synthesizes text. A text longer than 5,000 characters is cut at the last white space within them. What cannot
+// be pronounced, such as scripts other than Latin, is silent. No input makes it fail.
 func (v *Voice) Speak(text string) Utterance {
 	written, words := prepare(text)
 	if len(words) == 0 {
@@ -124,7 +116,6 @@ func prepare(text string) ([]string, []spoken) {
 	return out, words
 }
 
-// resample converts sound from the synthesis rate to the voice's rate.
 func (v *Voice) resample(pcm []byte) []byte {
 	r, err := audio.NewResampler(synthRate, v.rate)
 	if err != nil {
@@ -149,7 +140,6 @@ func timing(written []string, tr *track) []Word {
 	return words
 }
 
-// timbres are the available voices.
 var timbres = []timbre{
 	{pitch: 110, size: 1.00, open: 0.50, tilt: 1.0, breath: 0.02, lively: 1.0},
 	{pitch: 98, size: 0.96, open: 0.55, tilt: 1.1, breath: 0.01, lively: 0.9},
@@ -165,7 +155,6 @@ var named = map[string]int{
 	"puck": 2, "charon": 1, "kore": 3, "fenrir": 0, "aoede": 5, "leda": 5, "orus": 0, "zephyr": 3,
 }
 
-// timbreOf returns the timbre of a voice name.
 func timbreOf(name string) timbre {
 	name = strings.ToLower(name)
 	if i, ok := named[name]; ok {
@@ -205,7 +194,6 @@ func (c *Cache) Speak(text string, opts Options) Utterance {
 	return u
 }
 
-// keep forgets everything if the new utterance would be too much.
 func (c *Cache) keep(key cacheKey, u Utterance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,17 +30,14 @@ const (
 
 // ConnOptions configure one accepted connection.
 type ConnOptions struct {
-	// Subprotocols are those that the server accepts; the first of them that the
-	// client offers is selected.
+	// Subprotocols are those that the server accepts; the first of them that the client offers is selected.
 	Subprotocols []string
 	// Binary sends binary messages (Gemini) instead of text.
 	Binary bool
-	// Unknown makes the frame of an unknown event of that type. Nil means
-	// {"type": name}.
+	// Unknown makes the frame of an unknown event of that type. Nil means {"type": name}.
 	Unknown func(name string) []byte
-	// Answer answers the handshake with a fault, instead of an upgrade, and returns true; it
-	// returns false for a fault that the connection carries out, and does nothing. It is called
-	// by Serve, with fault.HTTPError at least.
+	// Answer answers the handshake with a fault, instead of an upgrade, and returns true; it returns false for a fault
+	// that the connection carries out, and does nothing. It is called by Serve, with fault.HTTPError at least.
 	Answer func(a fault.Action) bool
 	// UpgradeFirst means that a silence at fault.AtConnect begins after the upgrade, and that an
 	// ending server closes the connection after it. Otherwise the silence holds back the answer
@@ -55,8 +52,7 @@ type ConnOptions struct {
 // Frame is one message from the client, or the end of the messages.
 type Frame struct {
 	Data []byte
-	// Err, if set, is why no more frames come; Data is then empty. It is a
-	// websocket.CloseError if the client closed.
+	// Err, if set, is why no more frames come; Data is then empty. It is a websocket.CloseError if the client closed.
 	Err error
 }
 
@@ -111,9 +107,8 @@ type Conn struct {
 	closing chan struct{}
 }
 
-// Accept upgrades r. If it fails it has answered the request. Origins are not checked,
-// because the simulator is for tests. It does not report fault.AtConnect: the wire must do so
-// before it calls Accept, as Serve does.
+// Accept upgrades r. If it fails it has answered the request. Origins are not checked, because the simulator is for
+// tests. It does not report fault.AtConnect: the wire must do so before it calls Accept, as Serve does.
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       o.Subprotocols,
@@ -145,7 +140,6 @@ func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error
 	return c, nil
 }
 
-// unknownType returns an event of OpenAI's form.
 func unknownType(name string) []byte {
 	b, err := json.Marshal(map[string]string{"type": name})
 	if err != nil { // a map of strings can always be encoded
@@ -203,11 +197,9 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // End asks the owner to finish, by closing Done. It may be called concurrently.
 func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
 
-// Send sends one frame after asking the injector at AtFrame and, if
-// event is not empty, at AtEvent. During a delay the frame is
-// queued; during a silence it is dropped. Send returns the actions that need
-// the protocol, for the owner to carry out. If the connection is
-// gone the frame is dropped: Frames reports the end to the owner. Send keeps data only
+// Send sends one frame after asking the injector at AtFrame and, if event is not empty, at AtEvent. During a delay the
+// frame is queued; during a silence it is dropped. Send returns the actions that need the protocol, for the owner to
+// carry out. If the connection is gone the frame is dropped: Frames reports the end to the owner. Send keeps data only
 // during a delay; data must then not be changed afterwards.
 func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 	if c.closed {
@@ -273,7 +265,6 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 	return rest
 }
 
-// hold queues everything for d longer.
 func (c *Conn) hold(d time.Duration) {
 	now := time.Now()
 	if c.holdUntil.Before(now) {
@@ -292,7 +283,6 @@ func (c *Conn) silence(d time.Duration) {
 	c.muteUntil = time.Now().Add(d)
 }
 
-// put writes a frame, or queues it.
 func (c *Conn) put(data []byte) {
 	switch {
 	case c.closed || c.mute || time.Now().Before(c.muteUntil):
@@ -327,7 +317,6 @@ func (c *Conn) drop() {
 	_ = c.ws.CloseNow()
 }
 
-// arm sets the timer to the next due time.
 func (c *Conn) arm() {
 	c.injected.mu.Lock() // otherwise Inject's own setting of the timer could be undone
 	defer c.injected.mu.Unlock()
@@ -344,12 +333,10 @@ func (c *Conn) arm() {
 	c.timer.Reset(max(next, 0))
 }
 
-// Tick fires when something that waited is due, or was injected: the owner must then call
-// Flush. It is never nil.
+// Tick fires when something that waited is due, or was injected: the owner must then call Flush. It is never nil.
 func (c *Conn) Tick() <-chan time.Time { return c.timer.C }
 
-// Flush sends what waited and is due, and returns the actions of timed and injected
-// faults that need the protocol.
+// Flush sends what waited and is due, and returns the actions of timed and injected faults that need the protocol.
 func (c *Conn) Flush() []fault.Action {
 	rest := c.Do(c.injected.takeNow())
 	for len(c.timed) > 0 && !time.Now().Before(c.begun.Add(c.timed[0].After)) {
@@ -364,7 +351,6 @@ func (c *Conn) Flush() []fault.Action {
 	return rest
 }
 
-// release writes the queued frames.
 func (c *Conn) release() {
 	held := c.held
 	c.held, c.heldBytes = nil, 0
@@ -410,9 +396,8 @@ func cut(reason string) string {
 	return reason
 }
 
-// Release frees the connection: it gives the client a few seconds to answer a
-// close frame, closes the socket and waits for the goroutines. The owner calls it
-// exactly once, at the end.
+// Release frees the connection: it gives the client a few seconds to answer a close frame, closes the socket and waits
+// for the goroutines. The owner calls it exactly once, at the end.
 func (c *Conn) Release() {
 	close(c.stop)
 	c.injected.end()

@@ -50,7 +50,6 @@ func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api fault.API, c
 // ShuttingDown is the reason of a close by an ending server.
 const ShuttingDown = "The simulator is shutting down."
 
-// unavailable refuses a handshake with an ending server.
 const unavailable = "The service is currently unavailable."
 
 // connect injects the faults of the handshake. It returns those that need the connection, and
@@ -109,8 +108,7 @@ func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After-Ms", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
-// StatusName returns Google's word for an HTTP status
-// (https://cloud.google.com/apis/design/errors, read 2026-11-20).
+// StatusName returns Google's word for an HTTP status (https://cloud.google.com/apis/design/errors, read 2026-11-20).
 func StatusName(code int) string {
 	switch code {
 	case http.StatusBadRequest:

@@ -34,9 +34,8 @@ func (g *Group) next(api fault.API) (n, ofAPI int) {
 	return g.count, g.counts[api]
 }
 
-// Enter registers a connection. end is called, once and from another
-// goroutine, when the group closes. Enter returns the function to call when the
-// connection has ended, and false if the group is closed already.
+// Enter registers a connection. end is called, once and from another goroutine, when the group closes. Enter returns
+// the function to call when the connection has ended, and false if the group is closed already.
 func (g *Group) Enter(end func()) (leave func(), ok bool) {
 	m := &member{end: end}
 	g.mu.Lock()
@@ -70,8 +69,7 @@ func (g *Group) Len() int {
 	return len(g.open)
 }
 
-// Close ends all connections and waits until all have left, or ctx is done.
-// It may be called again.
+// Close ends all connections and waits until all have left, or ctx is done. It may be called again.
 func (g *Group) Close(ctx context.Context) error {
 	g.mu.Lock()
 	var ends []func()

@@ -41,9 +41,8 @@ func (i *injected) end() {
 	i.now, i.atCall, i.over = nil, nil, true
 }
 
-// Inject injects a fault: one about a tool call at the next call, any other one at once.
-// It may be called concurrently; the owner carries the fault out. The error is
-// ErrNoConnection if the connection was released, or ErrTooMany.
+// Inject injects a fault: one about a tool call at the next call, any other one at once. It may be called concurrently;
+// the owner carries the fault out. The error is ErrNoConnection if the connection was released, or ErrTooMany.
 func (c *Conn) Inject(a fault.Action) error {
 	i := &c.injected
 	i.mu.Lock()
@@ -91,8 +90,7 @@ func (g *Group) Inject(remote string, a fault.Action) error {
 	return c.Inject(a)
 }
 
-// FaultCounts counts injected faults by their kind. The zero value is ready to use; it may be
-// used concurrently.
+// FaultCounts counts injected faults by their kind. The zero value is ready to use; it may be used concurrently.
 type FaultCounts struct {
 	mu     sync.Mutex // guards the following field
 	counts map[fault.Kind]int64

@@ -43,19 +43,16 @@ type Options struct {
 	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
 	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
 	ConnectionLife time.Duration
-	// GoAwayAfter is the age of a connection at which Gemini sends goAway. Zero means the
-	// model's own habit, as measured: GoAwayLeft before the end, which is at 9:50; for models
-	// of the 3.8 generation no goAway but a silent close 1011 at 58:00. ConnectionLife changes
-	// those ends. A negative value means no goAway: the connection ends silently at
-	// ConnectionLife, or not at all if that is zero.
+	// GoAwayAfter is the age of a connection at which Gemini sends goAway. Zero means the model's own habit, as
+	// measured: GoAwayLeft before the end, which is at 9:50; for models of the 3.8 generation no goAway but a silent
+	// close 1011 at 58:00. ConnectionLife changes those ends. A negative value means no goAway: the connection ends
+	// silently at ConnectionLife, or not at all if that is zero.
 	GoAwayAfter time.Duration
-	// GoAwayLeft is the time that goAway announces. The connection is closed
-	// 1008 that long (and 0.4 s) after it. Zero means 50 s, and with a ConnectionLife at most
-	// a quarter of it; a negative value means 0 s.
+	// GoAwayLeft is the time that goAway announces. The connection is closed 1008 that long (and 0.4 s) after it. Zero
+	// means 50 s, and with a ConnectionLife at most a quarter of it; a negative value means 0 s.
 	GoAwayLeft time.Duration
-	// SessionLife is how long a conversation with Gemini lasts, over all its connections,
-	// without context window compression. Zero means 15 min, and no limit
-	// for the 3.8 generation; negative means no limit.
+	// SessionLife is how long a conversation with Gemini lasts, over all its connections, without context window
+	// compression. Zero means 15 min, and no limit for the 3.8 generation; negative means no limit.
 	SessionLife time.Duration
 	// Logger receives a line when a connection begins or ends. Nil disables logging.
 	Logger *slog.Logger
@@ -107,8 +104,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Stats counts what happened, for tests and for a report at the end. It
-// may be read concurrently at any time.
+// Stats counts what happened, for tests and for a report at the end. It may be read concurrently at any time.
 type Stats struct {
 	Connections atomic.Int64 // accepted, both wires
 	Refused     atomic.Int64 // answered with an HTTP error, or closed because of a key or a model
@@ -201,8 +197,7 @@ func (o Object) Encode(escape bool) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// IDs makes ids that are the same in every run with the same seed. It must not be used
-// concurrently.
+// IDs makes ids that are the same in every run with the same seed. It must not be used concurrently.
 type IDs struct {
 	rand *rand.Rand
 }
@@ -241,8 +236,7 @@ func (i *IDs) UUID() string {
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xffff, lo>>48, lo&0xffffffffffff)
 }
 
-// Words cuts a text before its spaces, like tokens that are whole words. Joined, the pieces are
-// the text again.
+// Words cuts a text before its spaces, like tokens that are whole words. Joined, the pieces are the text again.
 func Words(text string) []string {
 	var out []string
 	start, word := 0, false
@@ -257,8 +251,7 @@ func Words(text string) []string {
 	return append(out, text[start:])
 }
 
-// ArgumentPieces cuts the arguments of a call at word boundaries, like tokens. Joined, the pieces
-// are s again.
+// ArgumentPieces cuts the arguments of a call at word boundaries, like tokens. Joined, the pieces are s again.
 func ArgumentPieces(s string) []string {
 	var out []string
 	start := 0
