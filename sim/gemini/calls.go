@@ -1,8 +1,8 @@
 package gemini
 
 import (
-	"encoding/json"
 	"regexp"
+	"slices"
 	"time"
 
 	"voicegw/sim/fault"
@@ -105,8 +105,7 @@ func (c *calls) match(r functionResponse, foreign bool) *call {
 // sendCalls carries out a Calls step: calls that are due now are sent in one
 // message, and each repetition in a message of its own.
 func (s *session) sendCalls(now time.Time, step scenario.Calls) {
-	var batch []functionCall
-	var repeats []functionCall
+	var batch, repeats []functionCall
 	t := s.turn
 	if s.cfg.habits.vertex {
 		s.openTranscription(t)
@@ -116,15 +115,13 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 		p := s.planCall(now, c)
 		t.spent.text += wire.TextTokens(c.Name) + wire.TextTokens(string(c.Args))
 		t.called = true
-		if p.late > 0 {
+		if p.Late > 0 {
 			t.late = append(t.late, p)
 			continue
 		}
 		s.issue(now, p)
-		batch = append(batch, p.frame)
-		for range p.repeat {
-			repeats = append(repeats, p.frame)
-		}
+		batch = append(batch, p.frame())
+		repeats = append(repeats, slices.Repeat([]functionCall{p.frame()}, p.Repeat)...)
 		if s.turn != t {
 			return
 		}
@@ -144,49 +141,31 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 }
 
 type plannedCall struct {
-	frame  functionCall
+	scenario.Call
 	async  bool
-	repeat int
-	late   time.Duration
 	cancel []time.Duration
 }
 
+func (p plannedCall) frame() functionCall { return functionCall{Name: p.Name, Args: p.Args, ID: p.ID} }
+
 func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
-	p := plannedCall{
-		frame:  functionCall{Name: c.Name, Args: c.Args, ID: s.cfg.habits.callID(s.conv.ids)},
-		async:  s.cfg.async(c.Name),
-		repeat: c.Repeat, late: c.Late,
-	}
-	if !json.Valid(p.frame.Args) {
-		p.frame.Args = json.RawMessage("{}")
-	}
-	switch {
-	case c.WithoutID:
-		p.frame.ID = ""
-	case c.ID != "":
-		p.frame.ID = c.ID
-	}
-	for _, a := range s.out.At(fault.Point{At: fault.AtCall, N: s.callCount, Turn: s.turns}) {
-		switch a.Kind {
-		case fault.MissingID:
-			p.frame.ID = ""
-		case fault.DuplicateCall:
-			p.repeat += max(a.Times, 1)
-		case fault.LateCall:
-			p.late = max(a.For, time.Nanosecond)
-		case fault.CancelCall:
+	p := plannedCall{async: s.cfg.async(c.Name)}
+	point := fault.Point{At: fault.AtCall, N: s.callCount, Turn: s.turns}
+	for _, a := range wire.PlanCall(&c, s.cfg.habits.callID(s.conv.ids), s.out.At(point)) {
+		if a.Kind == fault.CancelCall {
 			p.cancel = append(p.cancel, a.For)
-		default:
+		} else {
 			s.commit(now, a)
 		}
 	}
+	p.Call = c
 	return p
 }
 
 func (s *session) issue(now time.Time, p plannedCall) {
-	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
+	k := &call{id: p.ID, name: p.Name, async: p.async}
 	s.conv.calls.add(k)
-	s.conv.remember("call", k.name+" "+string(p.frame.Args))
+	s.conv.remember("call", k.name+" "+string(p.Args))
 	s.opts.Stats.Calls.Add(1)
 	for _, d := range p.cancel {
 		s.after(now, d, func(now time.Time) { s.cancelCall(now, k) })

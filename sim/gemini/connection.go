@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"voicegw/sim/fault"
 	"voicegw/sim/rest"
 	"voicegw/sim/wire"
@@ -64,7 +62,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 			ids: wire.NewIDs(begin.Seed), log: h.opts.Logger.With("wire", "gemini", "conn", begin.N),
 		}
 		c.log.Info("connection opened", "version", at.version, "vertex", at.vertex)
-		c.run()
+		wc.Run(c, "")
 		if c.sess != nil {
 			h.resumable.release(c.sess.conv)
 			c.log.Info("connection closed", "model", c.sess.cfg.model, "turns", c.sess.turns)
@@ -77,49 +75,31 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 // withoutSession are the faults of the handshake that an open connection can have before its setup.
 var withoutSession = []fault.Kind{fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed}
 
-func (c *connection) run() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for !c.wc.Closed() {
-		c.arm(timer)
-		select {
-		case f := <-c.wc.Frames():
-			if f.Err != nil {
-				return
-			}
-			c.flush() // a fault that was injected before the frame came applies to it
-			c.frame(f)
-		case <-timer.C:
-			if c.sess != nil {
-				c.sess.tick(time.Now())
-			}
-		case <-c.wc.Tick():
-			c.flush()
-		case <-c.wc.Done():
-			c.wc.Close(int(websocket.StatusGoingAway), "")
-		}
+// Due implements wire.Protocol.
+func (c *connection) Due() (time.Time, bool) {
+	if c.sess == nil {
+		return time.Time{}, false
 	}
+	return c.sess.due()
 }
 
-func (c *connection) flush() {
-	rest := c.wc.Flush()
+// Proceed implements wire.Protocol.
+func (c *connection) Proceed(now time.Time) {
 	if c.sess != nil {
-		c.sess.commitAll(time.Now(), rest)
+		c.sess.tick(now)
 	}
 }
 
-func (c *connection) arm(timer *time.Timer) {
-	wait := time.Hour
+// Commit implements wire.Protocol.
+func (c *connection) Commit(as []fault.Action) {
 	if c.sess != nil {
-		if at, ok := c.sess.due(); ok {
-			wait = max(time.Until(at), 0)
-		}
+		c.sess.commitAll(time.Now(), as)
 	}
-	timer.Reset(wait)
 }
 
-func (c *connection) frame(f wire.Frame) {
-	m, err := parseMessage(f.Data)
+// Handle implements wire.Protocol.
+func (c *connection) Handle(data []byte) {
+	m, err := parseMessage(data)
 	if err == nil {
 		if c.sess == nil {
 			err = c.setup(m)

@@ -3,7 +3,6 @@ package gemini
 import (
 	"cmp"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ type session struct {
 	pieces   []scenario.Result
 	queue    []scenario.Heard
 	early    []clientMessage // realtime input that waits for the initial history
-	alarms   []alarm
+	agenda   wire.Agenda
 	consumed int // client messages so far
 	// busy is the state reported last: the client can't resume.
 	busy bool
@@ -62,14 +61,8 @@ type session struct {
 	callCount int
 }
 
-type alarm struct {
-	at time.Time
-	do func(now time.Time)
-}
-
 func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) {
-	s.alarms = append(s.alarms, alarm{now.Add(d), do})
-	slices.SortStableFunc(s.alarms, func(a, b alarm) int { return a.at.Compare(b.at) })
+	s.agenda.Add(now.Add(d), do)
 }
 
 // start answers the setup and sets the connection's clocks.
@@ -101,28 +94,17 @@ func (s *session) start(now time.Time, id string) {
 
 // due returns when tick must be called; false if the session waits only for the client.
 func (s *session) due() (time.Time, bool) {
-	var at time.Time
-	found := false
-	add := func(t time.Time, ok bool) {
-		if ok && (!found || t.Before(at)) {
-			at, found = t, true
+	at, ok := s.agenda.Next()
+	if s.turn != nil {
+		if next, due := s.turn.due(); due && (!ok || next.Before(at)) {
+			return next, true
 		}
 	}
-	if len(s.alarms) > 0 {
-		add(s.alarms[0].at, true)
-	}
-	if s.turn != nil {
-		add(s.turn.due())
-	}
-	return at, found
+	return at, ok
 }
 
 func (s *session) tick(now time.Time) {
-	for len(s.alarms) > 0 && !s.alarms[0].at.After(now) && !s.out.Closed() {
-		a := s.alarms[0]
-		s.alarms = s.alarms[1:]
-		a.do(now)
-	}
+	s.agenda.Run(now, s.out.Closed)
 	s.advance(now)
 }
 
@@ -442,19 +424,15 @@ func (s *session) context() scenario.Context {
 
 func (s *session) send(f serverFrame) { s.sendAudio(f, nil) }
 
+// sendAudio postpones faults that need the protocol until the current frame has been handled: they may end the turn that
+// is being sent.
 func (s *session) sendAudio(f serverFrame, pcm []byte) {
-	s.pending(s.out.Send(f.event(), s.turns, encode(f, pcm)))
+	for _, a := range s.out.Send(f.event(), s.turns, encode(f, pcm)) {
+		s.agenda.Add(time.Time{}, func(now time.Time) { s.commit(now, a) })
+	}
 }
 
 func (s *session) content(c serverContent) { s.send(serverFrame{ServerContent: &c}) }
-
-// pending postpones faults that need the protocol until the current frame has been
-// handled: they may end the turn that is being sent.
-func (s *session) pending(as []fault.Action) {
-	for _, a := range as {
-		s.alarms = append([]alarm{{time.Time{}, func(now time.Time) { s.commit(now, a) }}}, s.alarms...)
-	}
-}
 
 func (s *session) commitAll(now time.Time, as []fault.Action) {
 	for _, a := range as {

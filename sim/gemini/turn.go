@@ -312,10 +312,10 @@ func (s *session) scheduleLate(now time.Time, t *turn) {
 	for _, p := range t.late {
 		// The turn does not wait for a call that comes so late: its result starts a new turn.
 		p.async = true
-		s.after(now, p.late, func(now time.Time) {
+		s.after(now, p.Late, func(now time.Time) {
 			s.issue(now, p)
-			for range p.repeat + 1 {
-				s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{p.frame}}})
+			for range p.Repeat + 1 {
+				s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{p.frame()}}})
 			}
 		})
 	}

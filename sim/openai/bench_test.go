@@ -32,7 +32,7 @@ func BenchmarkAppend(b *testing.B) {
 			work := make([]byte, len(frame))
 			for b.Loop() {
 				copy(work, frame) // the event is lost
-				c.handle(work)
+				c.Handle(work)
 			}
 		})
 	}

@@ -29,42 +29,26 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
 	r.onCall = nil
 	var cancel *fault.Action
-	for _, a := range actions {
-		switch a.Kind {
-		case fault.DuplicateCall:
-			call.Repeat += a.Times
-		case fault.LateCall:
-			call.Late = max(call.Late, a.For, time.Millisecond)
-		case fault.MissingID:
-			call.WithoutID = true
-		case fault.CancelCall:
+	for _, a := range wire.PlanCall(&call, "call_"+c.ids.Base62(16), actions) {
+		if a.Kind == fault.CancelCall {
 			cancel = &a
-		default:
-			c.commit([]fault.Action{a})
+		} else {
+			c.Commit([]fault.Action{a})
 		}
 	}
 	if r.over {
 		return
 	}
 	if call.Late > 0 {
-		after := call.Late
-		call.Late = 0
-		r.late = append(r.late, lateCall{call, after})
+		r.late = append(r.late, call)
 		return
-	}
-	id := "call_" + c.ids.Base62(16)
-	switch {
-	case call.WithoutID:
-		id = ""
-	case call.ID != "":
-		id = call.ID
 	}
 	for range call.Repeat + 1 {
 		if r.over {
 			return
 		}
 		c.stats.Calls.Add(1)
-		c.sendCall(r, call, id, cancel != nil)
+		c.sendCall(r, call, cancel != nil)
 	}
 	if cancel != nil {
 		c.cancelCall(r, *cancel)
@@ -83,11 +67,11 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 
 // sendCall sends one function_call item. With models of the second generation
 // the preceding message ends only after the item was added, as recorded.
-func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool) {
-	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: id, answered: true}
+func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
+	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: call.ID, answered: true}
 	index := len(r.obj.Output)
 	c.openItem(r, it)
-	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", id}
+	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", call.ID}
 	arguments := c.model.style(call.Args)
 	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
@@ -128,6 +112,7 @@ func (c *conn) lateResponse(call scenario.Call) {
 		c.after(100*time.Millisecond, func() { c.lateResponse(call) })
 		return
 	}
+	call.Late = 0
 	r := c.newResponse(&request{})
 	r.steps = []scenario.Step{scenario.Calls{Calls: []scenario.Call{call}}}
 	c.begin(r)

@@ -21,7 +21,7 @@ type conn struct {
 	log   *slog.Logger
 	lines *voice.Cache
 	w     *wire.Conn
-	names
+	ids   *wire.IDs
 	model model
 	azure bool
 	quota bool // the quota is exhausted: every response fails
@@ -32,15 +32,15 @@ type conn struct {
 	conv     conversation
 	dialogue *scenario.Dialogue
 	in       input
-	tasks
-	turn  int // responses begun
-	calls int // tool calls made
+	// running are the responses in progress; at most one is not aside.
+	running []*response
+	agenda  wire.Agenda
+	turn    int // responses begun
+	calls   int // tool calls made
 	spending
 	due  []fault.Action // faults of the events already sent, for settle
 	idle int            // incremented whenever a pending idle timeout becomes void
 }
-
-type names struct{ ids *wire.IDs }
 
 type spending struct {
 	used    int
@@ -48,58 +48,19 @@ type spending struct {
 	inputOf map[string]inputTokens
 }
 
-// tasks has the responses in progress, and the tasks in the order of their times.
-type tasks struct {
-	running []*response // at most one is not aside
-	agenda  []task
-}
-
-type task struct {
-	at time.Time
-	do func()
-}
-
-func (q *tasks) after(d time.Duration, do func()) {
-	t := task{time.Now().Add(d), do}
-	i, _ := slices.BinarySearchFunc(q.agenda, t, func(a, b task) int {
-		if a.at.After(b.at) {
-			return 1
-		}
-		return -1 // equal times keep their order
-	})
-	q.agenda = slices.Insert(q.agenda, i, t)
-}
-
 func (c *conn) run(first []fault.Action) {
 	c.emit("session.created", "session", c.sess)
-	c.commit(first)
-	c.commit(c.w.At(fault.Point{At: fault.AtSetup}))
+	c.Commit(first)
+	c.Commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
 	if c.opts.ConnectionLife >= 0 {
-		c.after(sessionLife(c.opts), c.expire)
+		c.after(sessionLife(c.opts), func() { c.expire(fault.Action{}) })
 	}
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for !c.w.Closed() {
-		timer.Reset(c.wait())
-		select {
-		case f := <-c.w.Frames():
-			if f.Err != nil {
-				return
-			}
-			c.commit(c.w.Flush()) // a fault that was injected before the frame came applies to it
-			c.handle(f.Data)
-		case <-c.w.Tick():
-			c.commit(c.w.Flush())
-		case <-timer.C:
-		case <-c.w.Done():
-			c.w.Close(1001, wire.ShuttingDown)
-			return
-		}
-		c.settle()
-		c.proceed()
-		c.settle()
-	}
+	c.w.Run(c, wire.ShuttingDown)
+}
+
+func (c *conn) after(d time.Duration, do func()) {
+	c.agenda.Add(time.Now().Add(d), func(time.Time) { do() })
 }
 
 // settle injects the faults of the events sent since the last call. These faults send events too; the limit is for a
@@ -111,44 +72,42 @@ func (c *conn) settle() {
 		}
 		due := c.due
 		c.due = nil
-		c.commit(due)
+		c.Commit(due)
 	}
 	c.due = nil
 }
 
-func (q *tasks) wait() time.Duration {
-	d := time.Hour
-	now := time.Now()
-	for _, r := range q.running {
-		d = min(d, r.next.Sub(now))
+// Due implements wire.Protocol.
+func (c *conn) Due() (time.Time, bool) {
+	at, ok := c.agenda.Next()
+	for _, r := range c.running {
+		if !ok || r.next.Before(at) {
+			at, ok = r.next, true
+		}
 	}
-	if len(q.agenda) > 0 {
-		d = min(d, q.agenda[0].at.Sub(now))
-	}
-	return max(d, 0)
+	return at, ok
 }
 
-func (c *conn) proceed() {
-	now := time.Now()
-	for len(c.agenda) > 0 && !c.agenda[0].at.After(now) && !c.w.Closed() {
-		do := c.agenda[0].do
-		c.agenda = c.agenda[1:]
-		do()
-	}
+// Proceed implements wire.Protocol.
+func (c *conn) Proceed(now time.Time) {
+	c.settle()
+	c.agenda.Run(now, c.w.Closed)
 	c.settle()
 	for _, r := range slices.Clone(c.running) {
 		c.advance(r, now)
 	}
+	c.settle()
 }
 
-func (c *conn) commit(as []fault.Action) {
+// Commit implements wire.Protocol.
+func (c *conn) Commit(as []fault.Action) {
 	for _, a := range as {
 		switch a.Kind {
 		case fault.GoAway:
 			// OpenAI announces nothing; the session expires.
-			c.after(a.For, func() { c.expireAs(a) })
+			c.after(a.For, func() { c.expire(a) })
 		case fault.Expire:
-			c.expireAs(a)
+			c.expire(a)
 		case fault.Quota:
 			if r := c.active(); r != nil {
 				c.failQuota(r)
@@ -173,10 +132,8 @@ func (c *conn) commit(as []fault.Action) {
 	}
 }
 
-func (c *conn) expire() { c.expireAs(fault.Action{}) }
-
-// expireAs ends the session as the provider does at its maximum age.
-func (c *conn) expireAs(a fault.Action) {
+// expire ends the session as the provider does at its maximum age.
+func (c *conn) expire(a fault.Action) {
 	c.fail(sessionExpired(), "")
 	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
 }
@@ -186,8 +143,8 @@ func (c *conn) failQuota(r *response) {
 }
 
 // active returns the conversation's running response, or nil.
-func (q *tasks) active() *response {
-	for _, r := range q.running {
+func (c *conn) active() *response {
+	for _, r := range c.running {
 		if !r.aside {
 			return r
 		}
@@ -195,11 +152,7 @@ func (q *tasks) active() *response {
 	return nil
 }
 
-func (q *tasks) forget(r *response) {
-	q.running = slices.DeleteFunc(q.running, func(x *response) bool { return x == r })
-}
-
-func (n names) itemID() string { return "item_" + n.ids.Base62(21) }
+func (c *conn) itemID() string { return "item_" + c.ids.Base62(21) }
 
 type clientEvent struct {
 	Type     string          `json:"type"`
@@ -222,7 +175,8 @@ var supported = []string{
 	"response.create", "response.cancel",
 }
 
-func (c *conn) handle(data []byte) {
+// Handle implements wire.Protocol.
+func (c *conn) Handle(data []byte) {
 	var e clientEvent
 	if rest, encoded, ok := cutAudio(data); ok && json.Unmarshal(rest, &e) == nil &&
 		e.Type == "input_audio_buffer.append" && e.Audio != nil && *e.Audio == "" {

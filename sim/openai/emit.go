@@ -19,7 +19,7 @@ func (c *conn) emit(event string, members ...any) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-func (n names) eventID() string { return "event_" + n.ids.Base62(21) }
+func (c *conn) eventID() string { return "event_" + c.ids.Base62(21) }
 
 func (c *conn) emitItem(event string, previous *string, it *item) {
 	c.emit("conversation.item."+event, "previous_item_id", previous, "item", it)
@@ -51,6 +51,6 @@ func (c *conn) fail(err *apiError, id string) {
 }
 
 // obfuscation pads a delta to a multiple of 16 characters, as recorded.
-func (n names) obfuscation(delta string) string {
-	return n.ids.Base62(16 - len(delta)%16)
+func (c *conn) obfuscation(delta string) string {
+	return c.ids.Base62(16 - len(delta)%16)
 }

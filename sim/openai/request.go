@@ -286,7 +286,7 @@ func (c *conn) begin(r *response) {
 		c.failQuota(r)
 		return
 	}
-	c.commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
+	c.Commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
 }
 
 func withAudio(it *item) (json.RawMessage, error) {

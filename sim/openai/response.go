@@ -62,7 +62,7 @@ type response struct {
 	began   time.Time // of line
 	spoke   bool      // a line was begun before
 	onCall  []fault.Action
-	late    []lateCall
+	late    []scenario.Call // sent after its end
 	out     outputTokens
 	heardTo time.Time // when a client that plays in real time has heard it all
 	over    bool
@@ -73,12 +73,6 @@ type message struct {
 	index int
 	words string
 	audio time.Duration
-}
-
-// lateCall is a call that is sent after its response has ended.
-type lateCall struct {
-	call  scenario.Call
-	after time.Duration
 }
 
 // place is where the message's deltas belong.
@@ -115,7 +109,7 @@ func (c *conn) step(r *response, s scenario.Step) {
 			r.onCall = append(r.onCall, s.Action)
 			return
 		}
-		c.commit(c.w.Do([]fault.Action{s.Action}))
+		c.Commit(c.w.Do([]fault.Action{s.Action}))
 	case scenario.End:
 		c.finish(r, completed, nil)
 		c.w.Close(s.Code, s.Reason)
@@ -193,7 +187,7 @@ func (c *conn) sendWord(r *response, word string) {
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
 	r.out.chunks++
-	c.commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: r.turn, N: r.out.chunks}))
+	c.Commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: r.turn, N: r.out.chunks}))
 	if r.over {
 		return
 	}
@@ -299,13 +293,13 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	c.closeMessage(r, itemStatus)
 	r.obj.Status, r.obj.StatusDetails = status, details
 	c.account(r)
-	c.forget(r)
+	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
 	c.emit("response.done", "response", r.obj)
 	if c.model.phases {
 		c.emitLimits(r)
 	}
-	for _, l := range r.late {
-		c.after(l.after, func() { c.lateResponse(l.call) })
+	for _, call := range r.late {
+		c.after(call.Late, func() { c.lateResponse(call) })
 	}
 	if !r.aside {
 		c.armIdle(r)

@@ -106,7 +106,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action) {
 	log := h.opts.Logger.With("wire", "openai", "conn", begin.N)
 	c := &conn{
-		opts: h.opts, stats: h.opts.Stats, log: log, lines: &h.lines, w: ws, names: names{wire.NewIDs(begin.Seed)},
+		opts: h.opts, stats: h.opts.Stats, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed),
 		azure: azure, quota: wire.ClassifyKey(key) == wire.KeyQuota, begun: time.Now(),
 		dialogue: h.opts.Scenario.NewDialogue(begin.Seed), spending: spending{inputOf: map[string]inputTokens{}},
 		conv: conversation{held: &h.held},

@@ -214,38 +214,23 @@ func (s *speaker) callTool(call scenario.Call) error {
 	if err := s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.calls}); err != nil {
 		return err
 	}
-	id := call.ID
-	if id == "" {
-		id = "call_" + s.x.IDs.Base62(24)
-	}
-	for _, a := range s.x.TakeCallFaults() {
-		switch a.Kind {
-		case fault.DuplicateCall:
-			call.Repeat += a.Times
-		case fault.MissingID:
-			call.WithoutID = true
-		default: // only duplicates are kept for calls
-		}
-	}
-	if call.WithoutID {
-		id = ""
-	}
+	wire.PlanCall(&call, "call_"+s.x.IDs.Base62(24), s.x.TakeCallFaults())
 	for range call.Repeat + 1 {
 		s.h.opts.Stats.Calls.Add(1)
-		if err := s.sendCall(id, call); err != nil || s.over {
+		if err := s.sendCall(call); err != nil || s.over {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *speaker) sendCall(id string, call scenario.Call) error {
+func (s *speaker) sendCall(call scenario.Call) error {
 	if !s.spend() {
 		return nil
 	}
 	index := s.sent
 	s.sent++
-	if err := s.w.call(index, id, call.Name); err != nil {
+	if err := s.w.call(index, call.ID, call.Name); err != nil {
 		return err
 	}
 	for _, piece := range wire.ArgumentPieces(string(call.Args)) {

@@ -49,28 +49,14 @@ type ConnOptions struct {
 	Stats *Stats
 }
 
-// Frame is one message from the client, or the end of the messages.
-type Frame struct {
-	Data []byte
-	// Err, if set, is why no more frames come; Data is then empty. It is a websocket.CloseError if the client closed.
-	Err error
+// frame is one message from the client, or why no more come.
+type frame struct {
+	data []byte
+	err  error
 }
 
-// Conn is the server's end of one connection. One goroutine, its owner, calls
-// its methods; only End and Inject may be called by others. It runs one goroutine of its
-// own, which reads.
-//
-// The owner's loop selects on Frames and on Tick, and calls Flush when Tick fires:
-//
-//	for {
-//		select {
-//		case f := <-c.Frames():
-//			…
-//		case <-c.Tick():
-//			rest := c.Flush()
-//			…
-//		}
-//	}
+// Conn is the server's end of one connection. One goroutine, its owner, calls its methods; only End and Inject may be
+// called by others. It runs one goroutine of its own, which reads.
 type Conn struct {
 	// Fixed after Accept.
 	ws      *websocket.Conn
@@ -79,7 +65,7 @@ type Conn struct {
 	stats   *Stats
 	begun   time.Time
 	// frames goes from the reading goroutine to the owner; it is never closed.
-	frames chan Frame
+	frames chan frame
 	// done goes from End to the owner; End closes it.
 	done chan struct{}
 	// stop goes from Release to the reading goroutine; Release closes it.
@@ -121,7 +107,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error
 	ws.SetReadLimit(readLimit)
 	c := &Conn{
 		ws: ws, kind: websocket.MessageText, unknown: o.Unknown, stats: o.Stats, begun: time.Now(),
-		frames: make(chan Frame), done: make(chan struct{}), stop: make(chan struct{}),
+		frames: make(chan frame), done: make(chan struct{}), stop: make(chan struct{}),
 		faults: o.Faults, timed: o.Faults.Timed(), timer: time.NewTimer(time.Hour),
 	}
 	if o.Binary {
@@ -155,13 +141,11 @@ func (c *Conn) read(ctx context.Context) {
 			return
 		}
 		_, data, err := c.ws.Read(ctx)
-		f := Frame{Err: err}
 		if err == nil {
-			f.Data = data
 			c.stats.FramesIn.Add(1)
 		}
 		select {
-		case c.frames <- f:
+		case c.frames <- frame{data, err}:
 		case <-c.stop:
 			return
 		}
@@ -186,13 +170,6 @@ func (c *Conn) dawdle() bool {
 		return false
 	}
 }
-
-// Frames carries the client's messages, from the reading goroutine to the
-// owner. The last one has Err set. The channel is never closed.
-func (c *Conn) Frames() <-chan Frame { return c.frames }
-
-// Done is closed when the server is ending: the owner should close and return.
-func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // End asks the owner to finish, by closing Done. It may be called concurrently.
 func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
@@ -221,7 +198,7 @@ func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 func (c *Conn) At(p fault.Point) []fault.Action {
 	due := c.faults.At(p)
 	if p.At == fault.AtCall {
-		due = append(due, c.injected.takeAtCall()...)
+		due = append(due, c.injected.take(&c.injected.atCall)...)
 	}
 	return c.Do(due)
 }
@@ -333,12 +310,9 @@ func (c *Conn) arm() {
 	c.timer.Reset(max(next, 0))
 }
 
-// Tick fires when something that waited is due, or was injected: the owner must then call Flush. It is never nil.
-func (c *Conn) Tick() <-chan time.Time { return c.timer.C }
-
 // Flush sends what waited and is due, and returns the actions of timed and injected faults that need the protocol.
 func (c *Conn) Flush() []fault.Action {
-	rest := c.Do(c.injected.takeNow())
+	rest := c.Do(c.injected.take(&c.injected.now))
 	for len(c.timed) > 0 && !time.Now().Before(c.begun.Add(c.timed[0].After)) {
 		a := c.timed[0].Action
 		c.timed = c.timed[1:]

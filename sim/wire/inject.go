@@ -18,19 +18,12 @@ type injected struct {
 	over   bool           // the connection was released
 }
 
-func (i *injected) takeNow() []fault.Action {
+// take empties one of the lists.
+func (i *injected) take(list *[]fault.Action) []fault.Action {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	taken := i.now
-	i.now = nil
-	return taken
-}
-
-func (i *injected) takeAtCall() []fault.Action {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	taken := i.atCall
-	i.atCall = nil
+	taken := *list
+	*list = nil
 	return taken
 }
 

@@ -128,13 +128,13 @@ func serve(t *testing.T, o ConnOptions, handle func(*Conn), client func(*websock
 func loop(c *Conn) {
 	for !c.Closed() {
 		select {
-		case f := <-c.Frames():
-			if f.Err != nil {
+		case f := <-c.frames:
+			if f.err != nil {
 				return
 			}
-		case <-c.Tick():
+		case <-c.timer.C:
 			c.Flush()
-		case <-c.Done():
+		case <-c.done:
 			c.Close(1001, "ending")
 			return
 		}
@@ -222,7 +222,7 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 		}
 		begun := time.Now()
 		for range 2 {
-			<-c.Tick()
+			<-c.timer.C
 			rest := c.Flush()
 			if len(rest) == 1 && rest[0].Kind == fault.GoAway {
 				if took := time.Since(begun); took != 5*time.Second {
@@ -268,7 +268,7 @@ func TestInject(t *testing.T) {
 			t.Errorf("of another address: %v", err)
 		}
 		begun := time.Now()
-		<-c.Tick()
+		<-c.timer.C
 		if rest := c.Flush(); len(rest) != 1 || rest[0].Kind != fault.GoAway || time.Since(begun) != 0 {
 			t.Errorf("after %v: %v", time.Since(begun), rest)
 		}
@@ -304,7 +304,7 @@ func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
 		}
 		c.Do([]fault.Action{{Kind: fault.Delay, For: time.Second}}) // sets the timer to later
 		select {
-		case <-c.Tick():
+		case <-c.timer.C:
 			if rest := c.Flush(); len(rest) != 1 {
 				t.Errorf("%v is due", rest)
 			}
