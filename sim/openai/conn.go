@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
+	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -134,7 +135,7 @@ func (c *conn) Commit(as []fault.Action) {
 
 // expire ends the session as the provider does at its maximum age.
 func (c *conn) expire(a fault.Action) {
-	c.fail(sessionExpired(), "")
+	c.fail(rest.Invalid("session_expired", "", expiredText), "")
 	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
 }
 
@@ -222,20 +223,20 @@ func cutAudio(data []byte) (rest, encoded []byte, ok bool) {
 }
 
 // invalidEvent describes why an event could not be read; (own).
-func invalidEvent(data []byte) *apiError {
+func invalidEvent(data []byte) *rest.Error {
 	if !json.Valid(data) {
-		return invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")
+		return rest.Invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")
 	}
 	if kind := kindOf(data); kind != "an object" {
-		return invalid("invalid_json", "", "The event must be a JSON object, but got %s instead.", kind)
+		return rest.Invalid("invalid_json", "", "The event must be a JSON object, but got %s instead.", kind)
 	}
-	return invalid("invalid_type", "", "A field of the event has the wrong type.")
+	return rest.Invalid("invalid_type", "", "A field of the event has the wrong type.")
 }
 
-func (c *conn) dispatch(e *clientEvent) *apiError {
+func (c *conn) dispatch(e *clientEvent) *rest.Error {
 	switch e.Type {
 	case "":
-		return missingParameter("type")
+		return rest.Missing("type")
 	case "session.update":
 		return c.updateSession(e.Session)
 	case "session.close":
@@ -245,7 +246,7 @@ func (c *conn) dispatch(e *clientEvent) *apiError {
 		return transcriptionUpdate()
 	case "input_audio_buffer.append":
 		if e.Audio == nil {
-			return missingParameter("audio")
+			return rest.Missing("audio")
 		}
 		return c.append([]byte(*e.Audio))
 	case "input_audio_buffer.commit":
@@ -266,10 +267,10 @@ func (c *conn) dispatch(e *clientEvent) *apiError {
 	case "response.cancel":
 		return c.cancelResponse(e.RespID)
 	}
-	return invalidValue("type", e.Type, supported...)
+	return rest.BadValue("type", e.Type, supported...)
 }
 
-func (c *conn) updateSession(raw json.RawMessage) *apiError {
+func (c *conn) updateSession(raw json.RawMessage) *rest.Error {
 	changed, err := c.sess.update(raw, updating{c.model, c.azure, c.conv.spoken})
 	if err != nil {
 		return err
@@ -281,7 +282,7 @@ func (c *conn) updateSession(raw json.RawMessage) *apiError {
 	return nil
 }
 
-func (c *conn) createItem(e *clientEvent) *apiError {
+func (c *conn) createItem(e *clientEvent) *rest.Error {
 	it, err := readItem(e.Item, "item", c.sess.Audio.Input.Format)
 	if err != nil {
 		return err
@@ -301,11 +302,11 @@ func (c *conn) createItem(e *clientEvent) *apiError {
 	if it.id == "" {
 		it.id = c.itemID()
 	} else if old, _ := c.conv.find(it.id); old != nil {
-		return invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", it.id)
+		return rest.Invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", it.id)
 	}
 	if it.kind == kindOutput {
 		if c.conv.callName(it.callID) == "" {
-			return invalid("invalid_tool_call_id", "item.call_id", "Tool call ID '%s' not found in conversation.", it.callID)
+			return rest.Invalid("invalid_tool_call_id", "item.call_id", "Tool call ID '%s' not found in conversation.", it.callID)
 		}
 		c.stats.Results.Add(1)
 	}
@@ -315,24 +316,24 @@ func (c *conn) createItem(e *clientEvent) *apiError {
 	return nil
 }
 
-func (c *conn) deleteItem(e *clientEvent) *apiError {
+func (c *conn) deleteItem(e *clientEvent) *rest.Error {
 	_, i := c.conv.find(e.ItemID)
 	if i < 0 {
-		return firstError(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+		return cmp.Or(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
 	}
 	c.conv.remove(i)
 	c.emit("conversation.item.deleted", "item_id", e.ItemID)
 	return nil
 }
 
-func (c *conn) retrieve(e *clientEvent) *apiError {
+func (c *conn) retrieve(e *clientEvent) *rest.Error {
 	it, _ := c.conv.find(e.ItemID)
 	if it == nil {
-		return firstError(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+		return cmp.Or(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
 	}
 	body, err := withAudio(it)
 	if err != nil {
-		return invalid("server_error", "", "The item could not be read.")
+		return rest.Invalid("server_error", "", "The item could not be read.")
 	}
 	c.emit("conversation.item.retrieved", "item", body)
 	return nil
@@ -340,25 +341,25 @@ func (c *conn) retrieve(e *clientEvent) *apiError {
 
 // truncate cuts the assistant's speech after the part that the user heard, and removes the transcript, because the
 // heard words are unknown.
-func (c *conn) truncate(e *clientEvent) *apiError {
+func (c *conn) truncate(e *clientEvent) *rest.Error {
 	it, _ := c.conv.find(e.ItemID)
 	switch {
 	case e.ItemID == "":
-		return missingParameter("item_id")
+		return rest.Missing("item_id")
 	case e.EndMS == nil:
-		return missingParameter("audio_end_ms")
+		return rest.Missing("audio_end_ms")
 	case it == nil:
 		return noSuchItem("item_id", e.ItemID)
 	case it.kind != kindMessage || it.role != "assistant":
-		return invalid("invalid_value", "item_id", "Only model output audio messages can be truncated")
+		return rest.Invalid("invalid_value", "item_id", "Only model output audio messages can be truncated")
 	case e.Index != nil && *e.Index != 0:
-		return invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", *e.Index)
+		return rest.Invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", *e.Index)
 	case *e.EndMS < 0:
 		return outOfRange("audio_end_ms", 0, it.length.Seconds()*1000, float64(*e.EndMS))
 	}
 	end := time.Duration(*e.EndMS) * time.Millisecond
 	if end > it.length {
-		return alreadyShorter(int(it.length.Milliseconds()), *e.EndMS)
+		return rest.Invalid("invalid_value", "", "Audio content of %dms is already shorter than %dms", it.length.Milliseconds(), *e.EndMS)
 	}
 	it.cutWords = truncated(cmp.Or(it.words(), it.cutWords), end, it.length)
 	it.length = end
@@ -370,12 +371,12 @@ func (c *conn) truncate(e *clientEvent) *apiError {
 	return nil
 }
 
-func (c *conn) cancelResponse(id string) *apiError {
+func (c *conn) cancelResponse(id string) *rest.Error {
 	for _, r := range c.running {
 		if id == r.obj.ID || id == "" && !r.aside {
 			c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "client_cancelled"})
 			return nil
 		}
 	}
-	return cancelNotActive()
+	return rest.Invalid("response_cancel_not_active", "", "Cancellation failed: no active response found")
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"voicegw/audio"
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -40,14 +41,19 @@ func (c *conn) emitAudio(at object, data []byte) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
+// errorObject has its keys in the order of the recordings.
+type errorObject struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Param   any    `json:"param"`
+	EventID any    `json:"event_id"`
+}
+
 // fail sends an error event. id is the client event that caused it; empty if no event did.
-func (c *conn) fail(err *apiError, id string) {
+func (c *conn) fail(err *rest.Error, id string) {
 	c.stats.Errors.Add(1)
-	sent := *err
-	if id != "" {
-		sent.EventID = &id
-	}
-	c.emit("error", "error", &sent)
+	c.emit("error", "error", errorObject{err.Type, err.Code, err.Message, rest.Nullable(err.Param), rest.Nullable(id)})
 }
 
 // obfuscation pads a delta to a multiple of 16 characters, as recorded.

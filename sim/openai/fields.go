@@ -8,24 +8,25 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
-type reader = func(raw json.RawMessage, path string) *apiError
+type reader = func(raw json.RawMessage, path string) *rest.Error
 
 type fields map[string]reader
 
 // members returns the members of a JSON object in its own order.
-func members(raw json.RawMessage, path string) ([]scenario.Member, *apiError) {
+func members(raw json.RawMessage, path string) ([]scenario.Member, *rest.Error) {
 	ms, ok := scenario.Members(raw)
 	if !ok {
-		return nil, invalidType(path, "an object", kindOf(raw))
+		return nil, rest.WrongType(path, "an object", kindOf(raw))
 	}
 	return ms, nil
 }
 
 // apply reads raw as an object with these fields. It stops at the first problem.
-func (f fields) apply(raw json.RawMessage, path string) *apiError {
+func (f fields) apply(raw json.RawMessage, path string) *rest.Error {
 	ms, err := members(raw, cmp.Or(path, "body"))
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func (f fields) apply(raw json.RawMessage, path string) *apiError {
 		at := strings.TrimPrefix(path+"."+m.Key, ".")
 		read := f[m.Key]
 		if read == nil {
-			return unknownParameter(at)
+			return rest.Invalid("unknown_parameter", at, "Unknown parameter: '%s'.", at)
 		}
 		if err := read(m.Value, at); err != nil {
 			return err
@@ -45,7 +46,7 @@ func (f fields) apply(raw json.RawMessage, path string) *apiError {
 
 // readType reads the member "type" of an object, on which its other members depend. A missing
 // one keeps dst, and is an error if dst is empty.
-func readType(dst *string, raw json.RawMessage, path string, allowed ...string) *apiError {
+func readType(dst *string, raw json.RawMessage, path string, allowed ...string) *rest.Error {
 	ms, err := members(raw, path)
 	if err != nil {
 		return err
@@ -89,10 +90,10 @@ func kindOf(raw json.RawMessage) string {
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
 func scalar[T any](dst *T, kind string) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var v *T
 		if json.Unmarshal(raw, &v) != nil || v == nil {
-			return invalidType(path, kind, kindOf(raw))
+			return rest.WrongType(path, kind, kindOf(raw))
 		}
 		*dst = *v
 		return nil
@@ -101,7 +102,7 @@ func scalar[T any](dst *T, kind string) reader {
 
 // optional reads a value that may be null, any other with read.
 func optional[T any](dst **T, read func(*T) reader) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var v T
 		if *dst = nil; isNull(raw) {
 			return nil
@@ -117,13 +118,13 @@ func truth(dst *bool) reader { return scalar(dst, "a boolean") }
 
 // word reads a string that must be one of a list.
 func word(dst *string, allowed ...string) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var s string
 		if err := text(&s)(raw, path); err != nil {
 			return err
 		}
 		if !slices.Contains(allowed, s) {
-			return invalidValue(path, s, allowed...)
+			return rest.BadValue(path, s, allowed...)
 		}
 		*dst = s
 		return nil
@@ -131,7 +132,7 @@ func word(dst *string, allowed ...string) reader {
 }
 
 func decimal(dst *float64, lo, hi float64) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var v float64
 		if err := scalar(&v, "a decimal")(raw, path); err != nil {
 			return err
@@ -145,10 +146,10 @@ func decimal(dst *float64, lo, hi float64) reader {
 }
 
 func integer(dst *int, lo, hi int) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var v float64
 		if kindOf(raw) != "an integer" || json.Unmarshal(raw, &v) != nil {
-			return invalidType(path, "an integer", kindOf(raw))
+			return rest.WrongType(path, "an integer", kindOf(raw))
 		}
 		if v < float64(lo) || v > float64(hi) {
 			return outOfRange(path, float64(lo), float64(hi), v)
@@ -160,17 +161,17 @@ func integer(dst *int, lo, hi int) reader {
 
 // asIs keeps a value without reading it.
 func asIs(dst *json.RawMessage) reader {
-	return func(raw json.RawMessage, _ string) *apiError {
+	return func(raw json.RawMessage, _ string) *rest.Error {
 		*dst = raw
 		return nil
 	}
 }
 
 // ignored accepts a value that has no effect.
-func ignored(json.RawMessage, string) *apiError { return nil }
+func ignored(json.RawMessage, string) *rest.Error { return nil }
 
 func orNull(none func(), some reader) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		if isNull(raw) {
 			none()
 			return nil
@@ -179,7 +180,7 @@ func orNull(none func(), some reader) reader {
 	}
 }
 
-func array(raw json.RawMessage, path string) ([]json.RawMessage, *apiError) {
+func array(raw json.RawMessage, path string) ([]json.RawMessage, *rest.Error) {
 	var list []json.RawMessage
 	err := scalar(&list, "an array of objects")(raw, path)
 	return list, err
@@ -189,18 +190,18 @@ func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // modalities reads output_modalities: ["audio"] or ["text"], not both.
 func modalities(dst *[]string) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var list []string
 		if err := scalar(&list, "an array of strings")(raw, path); err != nil {
 			return err
 		}
 		for i, m := range list {
 			if m != "audio" && m != "text" {
-				return invalidValue(index(path, i), m, "text", "audio")
+				return rest.BadValue(index(path, i), m, "text", "audio")
 			}
 		}
 		if len(list) != 1 {
-			return invalid("invalid_value", path,
+			return rest.Invalid("invalid_value", path,
 				"Invalid modalities: [%s]. Supported combinations are: ['text'] and ['audio'].", quoteJoin(list))
 		}
 		*dst = list

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
@@ -108,7 +109,7 @@ func (in *input) trim(keepMS int) {
 }
 
 // append takes audio from the client; encoded is base64 and is overwritten.
-func (c *conn) append(encoded []byte) *apiError {
+func (c *conn) append(encoded []byte) *rest.Error {
 	data, err := audio.AppendFromBase64(encoded[:0], encoded)
 	in := &c.in
 	if err != nil || in.format.Type == "audio/pcm" && len(data)%audio.BytesPerSample != 0 {
@@ -161,7 +162,7 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 }
 
 // commitByHand is input_audio_buffer.commit. It makes no response.
-func (c *conn) commitByHand() *apiError {
+func (c *conn) commitByHand() *rest.Error {
 	in := &c.in
 	if in.length < 100*time.Millisecond {
 		return commitEmpty(float64(in.length.Microseconds()) / 1000)

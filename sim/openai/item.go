@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
@@ -144,9 +145,9 @@ func (it *item) isAudio() bool {
 }
 
 // readItem reads an item that the client creates. The id may be empty.
-func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
+func readItem(raw json.RawMessage, path string, in format) (*item, *rest.Error) {
 	if len(raw) == 0 {
-		return nil, missingParameter(path)
+		return nil, rest.Missing(path)
 	}
 	it := &item{status: completed, format: in}
 	defer func() { it.size = max(len(raw)-len(it.audio)*4/3, 0) }()
@@ -163,10 +164,10 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 		return it, it.readMessage(raw, path, common)
 	case kindCall:
 		common["name"], common["call_id"], common["arguments"] = text(&it.name), text(&it.callID), text(&it.arguments)
-		return it, firstError(common.apply(raw, path), need(it.name, path+".name"), need(it.arguments, path+".arguments"))
+		return it, cmp.Or(common.apply(raw, path), need(it.name, path+".name"), need(it.arguments, path+".arguments"))
 	case kindOutput:
 		common["call_id"], common["output"] = text(&it.callID), text(&it.output)
-		return it, firstError(common.apply(raw, path), need(it.callID, path+".call_id"))
+		return it, cmp.Or(common.apply(raw, path), need(it.callID, path+".call_id"))
 	}
 	it.raw = raw
 	var ref struct {
@@ -178,18 +179,9 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 	return it, nil
 }
 
-func need(value, path string) *apiError {
+func need(value, path string) *rest.Error {
 	if value == "" {
-		return missingParameter(path)
-	}
-	return nil
-}
-
-func firstError(errs ...*apiError) *apiError {
-	for _, e := range errs {
-		if e != nil {
-			return e
-		}
+		return rest.Missing(path)
 	}
 	return nil
 }
@@ -203,12 +195,12 @@ var contentKinds = map[string][]string{
 	"system":    {"input_text"},
 }
 
-func (it *item) readMessage(raw json.RawMessage, path string, f fields) *apiError {
+func (it *item) readMessage(raw json.RawMessage, path string, f fields) *rest.Error {
 	var list json.RawMessage
 	f["role"] = word(&it.role, "user", "assistant", "system")
 	f["phase"] = text(&it.phase)
 	f["content"] = asIs(&list)
-	if err := firstError(f.apply(raw, path), need(it.role, path+".role"), need(string(list), path+".content")); err != nil {
+	if err := cmp.Or(f.apply(raw, path), need(it.role, path+".role"), need(string(list), path+".content")); err != nil {
 		return err
 	}
 	parts, err := array(list, path+".content")
@@ -223,7 +215,7 @@ func (it *item) readMessage(raw json.RawMessage, path string, f fields) *apiErro
 	return nil
 }
 
-func (it *item) readContent(raw json.RawMessage, path string) *apiError {
+func (it *item) readContent(raw json.RawMessage, path string) *rest.Error {
 	c := content{raw: raw}
 	var transcript, encoded string
 	if err := (fields{
@@ -235,7 +227,7 @@ func (it *item) readContent(raw json.RawMessage, path string) *apiError {
 	}
 	switch c.kind {
 	case "":
-		return missingParameter(path + ".type")
+		return rest.Missing(path + ".type")
 	case "input_audio":
 		data, err := audio.AppendFromBase64(nil, []byte(encoded))
 		if err != nil {
@@ -255,6 +247,6 @@ func (it *item) readContent(raw json.RawMessage, path string) *apiError {
 }
 
 // invalidAudio is (own).
-func invalidAudio(path string) *apiError {
-	return invalid("invalid_value", path, "Invalid '%s'. Expected base64-encoded audio bytes in the session's input format.", path)
+func invalidAudio(path string) *rest.Error {
+	return rest.Invalid("invalid_value", path, "Invalid '%s'. Expected base64-encoded audio bytes in the session's input format.", path)
 }

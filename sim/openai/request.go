@@ -8,6 +8,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/sim/fault"
+	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
@@ -26,7 +27,7 @@ type request struct {
 	format       format
 }
 
-func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
+func (c *conn) readRequest(raw json.RawMessage) (*request, *rest.Error) {
 	q := &request{}
 	if len(raw) == 0 || isNull(raw) {
 		return q, nil
@@ -34,15 +35,15 @@ func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
 	var conversation, instructions string
 	err := fields{
 		"conversation": word(&conversation, "auto", "none"),
-		"input":        func(raw json.RawMessage, path string) *apiError { return c.readInput(q, raw, path) },
-		"instructions": func(raw json.RawMessage, path string) *apiError {
+		"input":        func(raw json.RawMessage, path string) *rest.Error { return c.readInput(q, raw, path) },
+		"instructions": func(raw json.RawMessage, path string) *rest.Error {
 			q.instructions = &instructions
 			return text(&instructions)(raw, path)
 		},
 		"tools": tools(&q.tools), "tool_choice": toolChoice(&q.toolChoice), "output_modalities": modalities(&q.modalities),
 		"max_output_tokens": maxTokens(&q.maxTokens), "metadata": asIs(&q.metadata), "prompt": ignored, "reasoning": ignored,
 		"parallel_tool_calls": ignored,
-		"audio": fields{"output": fields{"format": formats(&q.format), "voice": func(raw json.RawMessage, path string) (err *apiError) {
+		"audio": fields{"output": fields{"format": formats(&q.format), "voice": func(raw json.RawMessage, path string) (err *rest.Error) {
 			q.voice, err = voiceName(raw, path)
 			return err
 		}}.apply}.apply,
@@ -52,7 +53,7 @@ func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
 }
 
 // readInput reads the request's own items and references to items of the conversation.
-func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError {
+func (c *conn) readInput(q *request, raw json.RawMessage, path string) *rest.Error {
 	list, err := array(raw, path)
 	if err != nil {
 		return err
@@ -78,7 +79,7 @@ func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError
 // maxRunning bounds the responses that run at the same time.
 const maxRunning = 32
 
-func (c *conn) createResponse(raw json.RawMessage) *apiError {
+func (c *conn) createResponse(raw json.RawMessage) *rest.Error {
 	q, err := c.readRequest(raw)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 		return activeResponse(r.obj.ID)
 	}
 	if len(c.running) >= maxRunning {
-		return invalid("too_many_active_responses", "",
+		return rest.Invalid("too_many_active_responses", "",
 			"There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
 	if c.deaf {

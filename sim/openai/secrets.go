@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -75,7 +76,7 @@ func (s *secretStore) keep(made *secret, now time.Time) (value string) {
 func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		writeError(w, http.StatusMethodNotAllowed, invalid("method_not_allowed", "", "Only POST makes a client secret."))
+		writeError(w, http.StatusMethodNotAllowed, rest.Invalid("method_not_allowed", "", "Only POST makes a client secret."))
 		return
 	}
 	key := keyOf(r)
@@ -91,7 +92,7 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSecretBytes))
 	if err != nil {
-		writeError(w, http.StatusBadRequest, invalid("invalid_body", "",
+		writeError(w, http.StatusBadRequest, rest.Invalid("invalid_body", "",
 			"The body could not be read, or has more than %d bytes.", maxSecretBytes))
 		return
 	}
@@ -111,7 +112,7 @@ type secretAnswer struct {
 	Session   *session `json:"session"`
 }
 
-func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiError) {
+func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *rest.Error) {
 	seconds, anchor := secretDefault, "created_at"
 	var raw json.RawMessage
 	if len(bytes.TrimSpace(body)) > 0 {
@@ -127,11 +128,11 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	}
 	var asked map[string]json.RawMessage
 	if len(raw) > 0 && json.Unmarshal(raw, &asked) != nil {
-		return nil, invalidType("session", "an object", kindOf(raw))
+		return nil, rest.WrongType("session", "an object", kindOf(raw))
 	}
 	name := "gpt-realtime"
 	if model, has := asked["model"]; has && json.Unmarshal(model, &name) != nil {
-		return nil, invalidType("session.model", "a string", kindOf(model))
+		return nil, rest.WrongType("session.model", "a string", kindOf(model))
 	}
 	m, ok := findModel(name)
 	if !ok {
@@ -140,7 +141,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	s := newSession("sess_"+h.secrets.id(), name, m, now.Add(sessionLife(h.opts)))
 	made := &secret{expires: now.Add(time.Duration(seconds) * time.Second), model: name}
 	if len(raw) > 0 {
-		var err *apiError
+		var err *rest.Error
 		if s, err = s.update(raw, updating{model: m}); err != nil {
 			return nil, err
 		}

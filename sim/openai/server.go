@@ -41,7 +41,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/v1/realtime/client_secrets":
 		h.clientSecrets(w, r)
 	default:
-		writeError(w, http.StatusNotFound, invalid("unknown_url", "",
+		writeError(w, http.StatusNotFound, rest.Invalid("unknown_url", "",
 			"Unknown request URL: %s %s. The simulator serves /v1/realtime, /openai/v1/realtime and the "+
 				"client_secrets below them.", r.Method, r.URL.Path))
 	}
@@ -50,17 +50,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // unauthorized answers a request without a key.
 func (h *Handler) unauthorized(w http.ResponseWriter) {
 	h.opts.Stats.Refused.Add(1)
-	writeError(w, http.StatusUnauthorized, invalid("missing_api_key", "",
+	writeError(w, http.StatusUnauthorized, rest.Invalid("missing_api_key", "",
 		"You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
 }
 
 // writeError answers a request with the provider's error object.
-func writeError(w http.ResponseWriter, status int, e *apiError) {
-	refused := &rest.Error{Status: status, Type: e.Type, Code: e.Code, Message: e.Message}
-	if e.Param != nil {
-		refused.Param = *e.Param
-	}
-	rest.Refuse(w, rest.OpenAI, refused)
+func writeError(w http.ResponseWriter, status int, e *rest.Error) {
+	e.Status = status
+	rest.Refuse(w, rest.OpenAI, e)
 }
 
 func keyOf(r *http.Request) string {
@@ -85,7 +82,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		writeError(w, http.StatusUpgradeRequired,
-			invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
+			rest.Invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
 	answer := func(a fault.Action) bool {
@@ -132,10 +129,12 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 func (c *conn) open(r *http.Request, made *secret) *refusal {
 	q := r.URL.Query()
 	if strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1") {
-		return refuseBeta()
+		return &refusal{4000, rest.Invalid("beta_api_shape_disabled", "",
+			"The Realtime Beta API is no longer supported. Please use /v1/realtime for the GA API.")}
 	}
 	if intent := q.Get("intent"); intent != "" {
-		return refuseIntent(intent)
+		return &refusal{4000, rest.Invalid("invalid_intent", "intent",
+			"The intent '%s' is not simulated; connect with ?model= instead.", intent)}
 	}
 	name := cmp.Or(q.Get("model"), q.Get("deployment")) // Azure also uses deployment
 	if name == "" && made != nil {

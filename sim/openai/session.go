@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -176,7 +177,7 @@ type updating struct {
 }
 
 // update returns s with the changes of raw, or the first error; s itself is unchanged.
-func (s *session) update(raw json.RawMessage, with updating) (*session, *apiError) {
+func (s *session) update(raw json.RawMessage, with updating) (*session, *rest.Error) {
 	changed := *s
 	u := &updater{s: &changed, updating: with}
 	if err := u.kind(raw); err != nil {
@@ -189,9 +190,9 @@ func (s *session) update(raw json.RawMessage, with updating) (*session, *apiErro
 }
 
 // kind checks session.type, which every update must carry.
-func (u *updater) kind(raw json.RawMessage) *apiError {
+func (u *updater) kind(raw json.RawMessage) *rest.Error {
 	if len(raw) == 0 {
-		return missingParameter("session")
+		return rest.Missing("session")
 	}
 	var kind string
 	if err := readType(&kind, raw, "session", "realtime", "transcription"); err != nil {
@@ -224,7 +225,7 @@ func (u *updater) fields() fields {
 }
 
 // instructions: an empty text restores the default, as recorded.
-func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
+func (u *updater) instructions(raw json.RawMessage, path string) *rest.Error {
 	if err := text(&u.s.Instructions)(raw, path); err != nil {
 		return err
 	}
@@ -233,21 +234,21 @@ func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
 }
 
 // sameModel accepts only the same model; the text of the refusal is (own).
-func (u *updater) sameModel(raw json.RawMessage, path string) *apiError {
+func (u *updater) sameModel(raw json.RawMessage, path string) *rest.Error {
 	name := u.s.Model
 	if err := text(&name)(raw, path); err != nil {
 		return err
 	}
 	if name != u.s.Model {
-		return invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", u.s.Model)
+		return rest.Invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", u.s.Model)
 	}
 	return nil
 }
 
 // tracing: it cannot change once it is on.
-func (u *updater) tracing(raw json.RawMessage, path string) *apiError {
+func (u *updater) tracing(raw json.RawMessage, path string) *rest.Error {
 	if !isNull(u.s.Tracing) && string(raw) != string(u.s.Tracing) {
-		return invalid("cannot_update_tracing", path, "Tracing cannot be modified once it is enabled for a session.")
+		return rest.Invalid("cannot_update_tracing", path, "Tracing cannot be modified once it is enabled for a session.")
 	}
 	u.s.Tracing = raw
 	return nil
@@ -272,19 +273,20 @@ func (u *updater) output() fields {
 	}
 }
 
-func (u *updater) voice(raw json.RawMessage, path string) *apiError {
+func (u *updater) voice(raw json.RawMessage, path string) *rest.Error {
 	name, err := voiceName(raw, path)
 	if err != nil {
 		return err
 	}
 	if name != u.s.Audio.Output.Voice && u.spoken {
-		return cannotUpdateVoice()
+		return rest.Invalid("cannot_update_voice", "session.audio.output.voice",
+			"Cannot update a conversation's voice if assistant audio is present.")
 	}
 	u.s.Audio.Output.Voice = name
 	return nil
 }
 
-func voiceName(raw json.RawMessage, path string) (string, *apiError) {
+func voiceName(raw json.RawMessage, path string) (string, *rest.Error) {
 	var name string
 	if kindOf(raw) == "an object" {
 		err := fields{"id": text(&name)}.apply(raw, path)
@@ -295,7 +297,7 @@ func voiceName(raw json.RawMessage, path string) (string, *apiError) {
 }
 
 // transcription merges: a missing setting keeps its value.
-func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
+func (u *updater) transcription(raw json.RawMessage, path string) *rest.Error {
 	var t transcription
 	if old := u.s.Audio.Input.Transcription; old != nil {
 		t = *old
@@ -305,7 +307,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 		"languages": ignored, "keywords": ignored, "delay": ignored,
 	}.apply(raw, path)
 	if err == nil && t.Model == "" {
-		return missingParameter(path + ".model")
+		return rest.Missing(path + ".model")
 	}
 	u.s.Audio.Input.Transcription = &t
 	return err
@@ -325,7 +327,7 @@ var transcriptionModels = []string{
 }
 
 // turnDetection merges within a type; another type starts with its defaults.
-func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
+func (u *updater) turnDetection(raw json.RawMessage, path string) *rest.Error {
 	old := u.s.Audio.Input.TurnDetection
 	kind := ""
 	if old != nil {
@@ -358,7 +360,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 }
 
 func formats(dst *format) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		var f format
 		if err := (fields{
 			"type": word(&f.Type, "audio/pcm", "audio/pcmu", "audio/pcma"),
@@ -368,7 +370,7 @@ func formats(dst *format) reader {
 		}
 		switch f.Type {
 		case "":
-			return missingParameter(path + ".type")
+			return rest.Missing(path + ".type")
 		case "audio/pcm":
 			f.Rate = 24000
 		default:
@@ -380,7 +382,7 @@ func formats(dst *format) reader {
 }
 
 func tools(dst *[]tool) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		list, err := array(raw, path)
 		if err != nil {
 			return err
@@ -398,7 +400,7 @@ func tools(dst *[]tool) reader {
 	}
 }
 
-func readTool(raw json.RawMessage, path string) (tool, *apiError) {
+func readTool(raw json.RawMessage, path string) (tool, *rest.Error) {
 	t := tool{}
 	err := readType(&t.Type, raw, path, "function", "mcp")
 	if err != nil {
@@ -413,13 +415,13 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 		"description": optional(&t.Description, text),
 	}.apply(raw, path)
 	if err == nil && t.Name == "" {
-		err = missingParameter(path + ".name")
+		err = rest.Missing(path + ".name")
 	}
 	return t, err
 }
 
 func toolChoice(dst *json.RawMessage) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		if kindOf(raw) == "an object" {
 			var kind, name string
 			if err := (fields{"type": word(&kind, "function", "mcp"), "name": text(&name), "server_label": ignored}).apply(
@@ -427,7 +429,7 @@ func toolChoice(dst *json.RawMessage) reader {
 				return err
 			}
 			if kind == "function" && name == "" {
-				return missingParameter(path + ".name")
+				return rest.Missing(path + ".name")
 			}
 			*dst = raw
 			return nil
@@ -442,7 +444,7 @@ func toolChoice(dst *json.RawMessage) reader {
 }
 
 func maxTokens(dst *json.RawMessage) reader {
-	return func(raw json.RawMessage, path string) *apiError {
+	return func(raw json.RawMessage, path string) *rest.Error {
 		if kindOf(raw) == "a string" {
 			var s string
 			if err := word(&s, "inf")(raw, path); err != nil {

@@ -44,14 +44,11 @@ var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio",
 func (r *chatRequest) checkMessages() *Error {
 	switch n := len(r.Messages); {
 	case r.Messages == nil:
-		return Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
+		return Missing("messages")
 	case n == 0:
-		return Invalid("empty_array", "messages",
-			"Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return emptyArray("messages")
 	case n > maxMessages:
-		return Invalid("array_above_max_length",
-			"messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with "+
-				"length %d instead.", maxMessages, n)
+		return tooLong("messages", maxMessages, n)
 	}
 	open := messageOrder{}
 	for i := range r.Messages {
@@ -72,10 +69,9 @@ func (m *message) read(i int) *Error {
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":
 	case "":
-		return Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
+		return Missing(at + ".role")
 	default: // function messages were replaced by tool messages
-		return Invalid("invalid_value", at+".role",
-			"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+		return BadValue(at+".role", m.Role, "system", "assistant", "user", "function", "tool", "developer")
 	}
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
@@ -95,8 +91,7 @@ func (m *message) read(i int) *Error {
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return Invalid("invalid_value", Path(at+".content", k),
-				"Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
+			return BadValue(Path(at+".content", k), p.Type, "text", "image_url", "input_audio", "refusal", "audio", "file")
 		}
 		switch p.Type {
 		case "text":
@@ -122,10 +117,9 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 func (p messagePart) checkImage(at string) *Error {
 	switch {
 	case p.Image == nil || p.Image.URL == "":
-		return Invalid("missing_required_parameter", at+".image_url.url", "Missing required parameter: '%s.image_url.url'.", at)
+		return Missing(at + ".image_url.url")
 	case p.Image.Detail != "" && !slices.Contains([]string{"auto", "low", "high", "original"}, p.Image.Detail):
-		return Invalid("invalid_value", at+".image_url.detail",
-			"Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
+		return BadValue(at+".image_url.detail", p.Image.Detail, "low", "high", "auto", "original")
 	}
 	if inline, data := strings.CutPrefix(p.Image.URL, "data:"); data {
 		kind, payload, ok := strings.Cut(inline, ";base64,")
@@ -159,7 +153,7 @@ func (o *messageOrder) next(i int, m *message) *Error {
 		case k >= 0:
 			o.ids = slices.Delete(o.ids, k, k+1)
 		case m.ToolCallID == "":
-			return Invalid("missing_required_parameter", at+".tool_call_id", "Missing required parameter: '%s.tool_call_id'.", at)
+			return Missing(at + ".tool_call_id")
 		case !slices.Contains(o.all, m.ToolCallID):
 			return Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id",
 				"Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
@@ -176,9 +170,9 @@ func (o *messageOrder) next(i int, m *message) *Error {
 		case m.Role != "assistant":
 			return Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
 		case c.ID == "":
-			return Invalid("missing_required_parameter", call+".id", "Missing required parameter: '%s.id'.", call)
+			return Missing(call + ".id")
 		case c.Function.Name == "":
-			return Invalid("missing_required_parameter", call+".function.name", "Missing required parameter: '%s.function.name'.", call)
+			return Missing(call + ".function.name")
 		}
 		if !slices.Contains(o.all, c.ID) { // a call sent twice needs only one result
 			o.ids = append(o.ids, c.ID)

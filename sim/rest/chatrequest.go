@@ -136,26 +136,24 @@ func wrongType(err error) *Error {
 	case strings.HasPrefix(kind, "float"):
 		want = "a decimal"
 	}
-	return Invalid("invalid_type", t.Field, "Invalid type for '%s': expected %s, but got %s instead.", t.Field, want, t.Value)
+	return WrongType(t.Field, want, t.Value)
 }
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (r *chatRequest) checkTools() *Error {
 	if len(r.Tools) > maxTools {
-		return Invalid("array_above_max_length",
-			"tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with "+
-				"length %d instead.", maxTools, len(r.Tools))
+		return tooLong("tools", maxTools, len(r.Tools))
 	}
 	for i, t := range r.Tools {
 		at := Path("tools", i)
 		switch {
 		case t.Type == "":
-			return Invalid("missing_required_parameter", at+".type", "Missing required parameter: '%s.type'.", at)
+			return Missing(at + ".type")
 		case t.Type != "function":
-			return Invalid("invalid_value", at+".type", "Invalid value: '%s'. Supported values are: 'function'.", t.Type)
+			return BadValue(at+".type", t.Type, "function")
 		case t.Function.Name == "":
-			return Invalid("missing_required_parameter", at+".function.name", "Missing required parameter: '%s.function.name'.", at)
+			return Missing(at + ".function.name")
 		case !functionName.MatchString(t.Function.Name):
 			return Invalid("invalid_value", at+".function.name",
 				"Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern "+
@@ -189,9 +187,9 @@ func (r *chatRequest) checkChoice() *Error {
 		r.choice.off, r.choice.required = word == "none", word == "required"
 		return nil
 	case isWord:
-		return Invalid("invalid_value", "tool_choice", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", word)
+		return BadValue("tool_choice", word, "none", "auto", "required")
 	case json.Unmarshal(raw, &named) != nil || named.Type != "function" || named.Function.Name == "":
-		return Invalid("missing_required_parameter", "tool_choice.function", "Missing required parameter: 'tool_choice.function'.")
+		return Missing("tool_choice.function")
 	case !slices.ContainsFunc(r.Tools, func(t tool) bool { return t.Function.Name == named.Function.Name }):
 		return Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
 	}
@@ -200,35 +198,12 @@ func (r *chatRequest) checkChoice() *Error {
 }
 
 func (r *chatRequest) checkNumbers() *Error {
-	for _, c := range []struct {
-		name   string
-		value  *int
-		lo, hi int
-	}{{"n", r.N, 1, maxChoices}, {"max_tokens", r.MaxTokens, 1, 1 << 30}, {"max_completion_tokens", r.MaxCompletionTokens, 1, 1 << 30}} {
-		switch {
-		case c.value == nil:
-		case *c.value < c.lo:
-			return Invalid("integer_below_min_value", c.name,
-				"Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
-		case *c.value > c.hi:
-			return Invalid("integer_above_max_value", c.name,
-				"Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
-		}
-	}
-	for _, c := range []struct {
-		name  string
-		value *float64
-		hi    float64
-	}{{"temperature", r.Temperature, 2}, {"top_p", r.TopP, 1}} {
-		switch {
-		case c.value == nil:
-		case *c.value < 0:
-			return Invalid("decimal_below_min_value", c.name,
-				"Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
-		case *c.value > c.hi:
-			return Invalid("decimal_above_max_value", c.name,
-				"Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
-		}
+	if bad := cmp.Or(
+		inRange("n", r.N, 1, maxChoices), inRange("max_tokens", r.MaxTokens, 1, 1<<30),
+		inRange("max_completion_tokens", r.MaxCompletionTokens, 1, 1<<30),
+		inRange("temperature", r.Temperature, 0, 2), inRange("top_p", r.TopP, 0, 1),
+	); bad != nil {
+		return bad
 	}
 	switch {
 	case r.MaxTokens != nil && r.MaxCompletionTokens != nil:
@@ -251,9 +226,7 @@ func (r *chatRequest) checkStop() *Error {
 		return Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
 	}
 	if len(r.stops) > maxStops {
-		return Invalid("array_above_max_length",
-			"stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with "+
-				"length %d instead.", maxStops, len(r.stops))
+		return tooLong("stop", maxStops, len(r.stops))
 	}
 	r.stops = slices.DeleteFunc(r.stops, func(s string) bool { return s == "" })
 	return nil
@@ -276,12 +249,10 @@ func (r *chatRequest) checkFormat() *Error {
 			"type 'json_object'.")
 	case "json_schema":
 		if f.JSONSchema == nil || f.JSONSchema.Name == "" {
-			return Invalid("missing_required_parameter", "response_format.json_schema",
-				"Missing required parameter: 'response_format.json_schema'.")
+			return Missing("response_format.json_schema")
 		}
 	default:
-		return Invalid("invalid_value", "response_format.type",
-			"Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
+		return BadValue("response_format.type", f.Type, "json_object", "json_schema", "text")
 	}
 	return nil
 }

@@ -93,8 +93,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	case *raw.Format == "base64":
 		r.base64 = true
 	default:
-		return nil, Invalid("invalid_value", "encoding_format",
-			"Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
+		return nil, BadValue("encoding_format", *raw.Format, "float", "base64")
 	}
 	r.dimensions = m.dimensions
 	if d := raw.Dimensions; d != nil {
@@ -102,8 +101,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 		case !m.shortens:
 			return nil, Invalid("", "", "This model does not support specifying dimensions.")
 		case *d < 1:
-			return nil, Invalid("integer_below_min_value",
-				"dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
+			return nil, inRange("dimensions", d, 1, m.dimensions)
 		case *d > m.dimensions:
 			return nil, Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.",
 				*d, m.dimensions)
@@ -116,7 +114,7 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 // read reads the input: a text, several texts, the tokens of a text, or those of several.
 func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	if len(input) == 0 || string(input) == "null" {
-		return Invalid("missing_required_parameter", "input", "Missing required parameter: 'input'.")
+		return Missing("input")
 	}
 	var one string
 	var tokens []int
@@ -177,12 +175,9 @@ func (r *embeddingsRequest) count(n, i int) *Error {
 func (r *embeddingsRequest) countInputs() *Error {
 	switch n := len(r.texts); {
 	case n == 0:
-		return Invalid("empty_array", "input",
-			"Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return emptyArray("input")
 	case n > maxInputs:
-		return Invalid("array_above_max_length",
-			"input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with "+
-				"length %d instead.", maxInputs, n)
+		return tooLong("input", maxInputs, n)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"voicegw/sim/wire"
 )
@@ -31,6 +32,63 @@ func Invalid(code, param, format string, args ...any) *Error {
 		Message: fmt.Sprintf(format, args...)}
 }
 
+// Missing is for a required parameter that is not there.
+func Missing(param string) *Error {
+	return Invalid("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
+}
+
+// BadValue is for a value that is not among the supported ones.
+func BadValue(param, value string, supported ...string) *Error {
+	list := "'" + strings.Join(supported, "', '") + "'"
+	if last := strings.LastIndex(list, ", "); len(supported) == 2 {
+		list = list[:last] + " and" + list[last+1:]
+	} else if last > 0 {
+		list = list[:last] + ", and" + list[last+1:]
+	}
+	return Invalid("invalid_value", param, "Invalid value: '%s'. Supported values are: %s.", value, list)
+}
+
+// WrongType is for a value of the wrong JSON type.
+func WrongType(param, want, got string) *Error {
+	return Invalid("invalid_type", param, "Invalid type for '%s': expected %s, but got %s instead.", param, want, got)
+}
+
+// inRange checks a number; nil means that there is none.
+func inRange[T int | float64](param string, v *T, lo, hi T) *Error {
+	kind := "integer"
+	if _, is := any(lo).(float64); is {
+		kind = "decimal"
+	}
+	switch {
+	case v == nil:
+	case *v < lo:
+		return Invalid(kind+"_below_min_value", param,
+			"Invalid '%s': %s below minimum value. Expected a value >= %v, but got %v instead.", param, kind, lo, *v)
+	case *v > hi:
+		return Invalid(kind+"_above_max_value", param,
+			"Invalid '%s': %s above maximum value. Expected a value <= %v, but got %v instead.", param, kind, hi, *v)
+	}
+	return nil
+}
+
+func emptyArray(param string) *Error {
+	return Invalid("empty_array", param,
+		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
+}
+
+func tooLong(param string, most, n int) *Error {
+	return Invalid("array_above_max_length", param, "Invalid '%s': array too long. Expected an array with maximum length %d, "+
+		"but got an array with length %d instead.", param, most, n)
+}
+
+// Nullable is a text in JSON: null if it is empty.
+func Nullable(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
 // Dialect writes errors in a provider's form.
 type Dialect func(*Error) []byte
 
@@ -38,18 +96,12 @@ type Dialect func(*Error) []byte
 // (https://developers.openai.com/api/docs/guides/error-codes, read 2026-11-20).
 func OpenAI(e *Error) []byte {
 	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
+		Message string `json:"message"`
+		Type    string `json:"type"`
+		Param   any    `json:"param"`
+		Code    any    `json:"code"`
 	}
-	null := func(s string) *string {
-		if s == "" {
-			return nil
-		}
-		return &s
-	}
-	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, null(e.Param), null(e.Code)}})
+	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, Nullable(e.Param), Nullable(e.Code)}})
 	if err != nil { // strings can always be encoded
 		return []byte(`{"error":{}}`)
 	}

@@ -83,7 +83,7 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	case r.Stream: // (own)
 		return r, o, Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
 	case r.Prompt == nil:
-		return r, o, Invalid("missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
+		return r, o, Missing("prompt")
 	case strings.TrimSpace(*r.Prompt) == "":
 		return r, o, Invalid("empty_string", "prompt",
 			"Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
@@ -96,13 +96,8 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	if r.N != nil {
 		o.count = *r.N
 	}
-	if o.count < 1 {
-		return r, o, Invalid("integer_below_min_value",
-			"n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
-	}
-	if o.count > maxPictures {
-		return r, o, Invalid("integer_above_max_value",
-			"n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
+	if bad = inRange("n", &o.count, 1, maxPictures); bad != nil {
+		return r, o, bad
 	}
 	if o.format, bad = r.outputFormat(); bad != nil {
 		return r, o, bad
@@ -134,8 +129,7 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 	case slices.Contains(standardSizes, *r.Size):
 		return width, height, nil
 	case errW != nil || errH != nil, !azure && !anySize.MatchString(r.Model):
-		return 0, 0, Invalid("invalid_value",
-			"size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
+		return 0, 0, BadValue("size", *r.Size, "1024x1024", "1024x1536", "1536x1024", "auto")
 	case width < 16 || height < 16 || width%16 != 0 || height%16 != 0 || width > 3*height || height > 3*width ||
 		max(width, height) > 3840 || width*height > 3840*2160:
 		return 0, 0, Invalid("invalid_value",
