@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"voicegw/sim/rest"
+	"voicegw/sim/scenario"
 )
 
 // Ephemeral tokens (https://ai.google.dev/gemini-api/docs/ephemeral-tokens, read 2026-11-20): by default one use,
@@ -142,15 +143,14 @@ func (q tokenRequest) token(now time.Time) (*token, string) {
 
 // tokenSetup checks the constraint like a setup message. The SDKs send it bare or within {"setup": …}.
 func tokenSetup(raw json.RawMessage) (map[string]any, *closeError) {
-	v, err := decodeOrdered(raw)
-	if err != nil {
+	if !wellFormed(raw) {
 		return nil, invalid("Invalid JSON payload received. %s", jsonProblem(raw))
 	}
-	if obj, ok := v.(object); ok && len(obj) == 1 && obj[0].key == "setup" {
-		v = obj[0].val
+	if members, ok := scenario.Members(raw); ok && len(members) == 1 && members[0].Key == "setup" {
+		raw = members[0].Value
 	}
 	var c checker
-	out, _ := c.object(messageSchema().fields["setup"].node, v, "bidi_generate_content_setup").(map[string]any)
+	out, _ := c.object(messageSchema().fields["setup"].node, raw, "bidi_generate_content_setup").(map[string]any)
 	return out, c.err()
 }
 

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"log/slog"
@@ -179,7 +178,7 @@ var supported = []string{
 // Handle implements wire.Protocol.
 func (c *conn) Handle(data []byte) {
 	var e clientEvent
-	if rest, encoded, ok := cutAudio(data); ok && json.Unmarshal(rest, &e) == nil &&
+	if rest, encoded, ok := wire.CutText(data, "audio"); ok && json.Unmarshal(rest, &e) == nil &&
 		e.Type == "input_audio_buffer.append" && e.Audio != nil && *e.Audio == "" {
 		if err := c.append(encoded); err != nil {
 			c.fail(err, e.EventID)
@@ -194,32 +193,6 @@ func (c *conn) Handle(data []byte) {
 	if err := c.dispatch(&e); err != nil {
 		c.fail(err, e.EventID)
 	}
-}
-
-// minCut is the length from which it pays to cut the audio out of an event before its JSON is read.
-const minCut = 256
-
-// cutAudio cuts the value of "audio" out of an event, because reading it as JSON costs more than all the rest. The
-// quoted pattern cannot occur inside a JSON string; the caller checks that it was the event's own key.
-func cutAudio(data []byte) (rest, encoded []byte, ok bool) {
-	if len(data) < minCut {
-		return nil, nil, false
-	}
-	_, after, ok := bytes.Cut(data, []byte(`"audio":`))
-	if !ok {
-		return nil, nil, false
-	}
-	after = bytes.TrimLeft(after, " ")
-	if len(after) == 0 || after[0] != '"' {
-		return nil, nil, false
-	}
-	begin := len(data) - len(after) + 1
-	end := bytes.IndexByte(data[begin:], '"')
-	if end < 0 || bytes.IndexByte(data[begin:begin+end], '\\') >= 0 {
-		return nil, nil, false
-	}
-	rest = append(append(make([]byte, 0, len(data)-end), data[:begin]...), data[begin+end:]...)
-	return rest, data[begin : begin+end], true
 }
 
 // invalidEvent describes why an event could not be read; (own).
