@@ -142,3 +142,14 @@ func show(t *testing.T, w *httptest.ResponseRecorder) string {
 	}
 	return b.String()
 }
+
+type completion struct {
+	ID          string       `json:"id"`
+	Object      string       `json:"object"`
+	Created     int64        `json:"created"`
+	Model       string       `json:"model"`
+	Choices     []*choiceOut `json:"choices"`
+	Usage       usage        `json:"usage"`
+	ServiceTier string       `json:"service_tier"`
+	Fingerprint string       `json:"system_fingerprint"`
+}

@@ -17,23 +17,11 @@ const (
 	callTools = "tool_calls"
 )
 
-// writer writes an answer, whole or in pieces.
-type writer interface {
-	// begin is called before anything else of a choice. alone means that the answer is a single call.
-	begin(alone bool) error
-	text(piece string) error
-	refusal(piece string) error
-	// call begins call i of the answer; arguments adds to it.
-	call(i int, id, name string) error
-	arguments(i int, piece string) error
-	end(reason string) error
-}
-
 type speaker struct {
 	h *Chat
 	x *Exchange
 	r *chatRequest
-	w writer
+	w *output
 
 	said   int // bytes of text written
 	cut    int // bytes of text that may be written, up to a stop sequence; -1 means all
@@ -55,13 +43,13 @@ func (h *Chat) answer(x *Exchange, r *chatRequest) error {
 	if err := x.Pause(h.firstAfter); err != nil {
 		return err
 	}
-	head := head{ID: "chatcmpl-" + x.IDs.Base62(29), Created: now.Unix(), Model: r.Model, ServiceTier: "default",
-		Fingerprint: h.fingerprint(r.Model)}
 	usage := usage{Prompt: promptTokens(r)}
-	out := newOutput(x, r, head)
+	out := newOutput(x, r, "chatcmpl-"+x.IDs.Base62(29), object{
+		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", h.fingerprint(r.Model),
+	})
 	for i := range r.choices() {
-		s := speaker{h: h, x: x, r: r, w: out.choice(i), cut: -1, reason: stopped}
-		if err := s.speak(turn); err != nil {
+		s := speaker{h: h, x: x, r: r, w: out, cut: -1, reason: stopped}
+		if err := s.speak(i, turn); err != nil {
 			return err
 		}
 		usage.Completion += s.tokens
@@ -77,10 +65,10 @@ func (h *Chat) fingerprint(model string) string {
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
 }
 
-func (s *speaker) speak(turn scenario.Turn) error {
+func (s *speaker) speak(choice int, turn scenario.Turn) error {
 	texts, calls := plan(turn)
 	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
-	if err := s.w.begin(len(texts) == 0 && calls == 1); err != nil {
+	if err := s.w.begin(choice, len(texts) == 0 && calls == 1); err != nil {
 		return err
 	}
 	for _, step := range turn.Steps {
@@ -91,7 +79,7 @@ func (s *speaker) speak(turn scenario.Turn) error {
 			break
 		}
 	}
-	return s.w.end(s.reason)
+	return s.w.endChoice(s.reason)
 }
 
 func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
@@ -151,9 +139,9 @@ func (s *speaker) step(step scenario.Step) error {
 }
 
 func (s *speaker) say(t scenario.Say) error {
-	put, text := s.w.text, t.Text
+	kind, text := "content", t.Text
 	if t.Refusal {
-		put = s.w.refusal
+		kind = "refusal"
 	} else if s.said > 0 && text != "" {
 		text = " " + text
 	}
@@ -175,7 +163,7 @@ func (s *speaker) say(t scenario.Say) error {
 			if err := s.x.Pause(s.h.between); err != nil {
 				return err
 			}
-			if err := put(piece); err != nil {
+			if err := s.w.text(kind, piece); err != nil {
 				return err
 			}
 			s.said += len(piece)

@@ -6,32 +6,32 @@ import (
 	"voicegw/sim/wire"
 )
 
-type head struct {
-	ID          string
-	Created     int64
-	Model       string
-	ServiceTier string
-	Fingerprint string
+// output makes one answer from its choices, which come one after the other: whole at its end, or piece by piece.
+type output struct {
+	x *Exchange
+	// head is what chunks and whole answers have in common: created, model, service_tier and system_fingerprint.
+	head              object
+	id                string
+	usage, obfuscated bool // of a stream
+
+	// choice is the choice that is being written.
+	choice choiceOut
+	open   bool        // its first chunk has been sent
+	alone  bool        // it is a single call
+	whole  []choiceOut // nil for a stream
 }
 
-// output makes one answer from its choices, which come one after the other.
-type output interface {
-	choice(i int) writer
-	end(u usage) error
-}
-
-func newOutput(x *Exchange, r *chatRequest, h head) output {
+func newOutput(x *Exchange, r *chatRequest, id string, head object) *output {
+	o := &output{x: x, id: id, head: head, obfuscated: true}
 	if !r.Stream {
-		return &whole{x: x, head: h}
+		o.whole = []choiceOut{}
+	} else if s := r.StreamOptions; s != nil {
+		o.usage, o.obfuscated = s.IncludeUsage, s.IncludeObfuscation == nil || *s.IncludeObfuscation
 	}
-	s := &stream{x: x, head: h, obfuscate: true}
-	if o := r.StreamOptions; o != nil {
-		s.usage = o.IncludeUsage
-		s.obfuscate = o.IncludeObfuscation == nil || *o.IncludeObfuscation
-	}
-	return s
+	return o
 }
 
+// callOut is a tool call of a whole answer.
 type callOut struct {
 	ID       string      `json:"id,omitempty"`
 	Type     string      `json:"type"`
@@ -58,81 +58,7 @@ type choiceOut struct {
 	Finish   string     `json:"finish_reason"`
 }
 
-type completion struct {
-	ID          string       `json:"id"`
-	Object      string       `json:"object"`
-	Created     int64        `json:"created"`
-	Model       string       `json:"model"`
-	Choices     []*choiceOut `json:"choices"`
-	Usage       usage        `json:"usage"`
-	ServiceTier string       `json:"service_tier"`
-	Fingerprint string       `json:"system_fingerprint"`
-}
-
-type whole struct {
-	x       *Exchange
-	head    head
-	choices []*choiceOut
-}
-
-func (w *whole) choice(i int) writer {
-	c := &choiceOut{Index: i, Message: messageOut{Role: "assistant", Annotations: []string{}}}
-	w.choices = append(w.choices, c)
-	return c
-}
-
-func (w *whole) end(u usage) error {
-	return w.x.JSON(completion{w.head.ID, "chat.completion", w.head.Created, w.head.Model, w.choices, u, w.head.ServiceTier,
-		w.head.Fingerprint})
-}
-
-func (c *choiceOut) begin(bool) error { return nil }
-
-func add(to **string, piece string) {
-	if *to == nil {
-		*to = new(string)
-	}
-	**to += piece
-}
-
-func (c *choiceOut) text(piece string) error {
-	add(&c.Message.Content, piece)
-	return nil
-}
-
-func (c *choiceOut) refusal(piece string) error {
-	add(&c.Message.Refusal, piece)
-	return nil
-}
-
-func (c *choiceOut) call(_ int, id, name string) error {
-	c.Message.ToolCalls = append(c.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
-	return nil
-}
-
-func (c *choiceOut) arguments(i int, piece string) error {
-	c.Message.ToolCalls[i].Function.Arguments += piece
-	return nil
-}
-
-func (c *choiceOut) end(reason string) error {
-	c.Finish = reason
-	if c.Message.Content == nil && c.Message.Refusal == nil && len(c.Message.ToolCalls) == 0 {
-		add(&c.Message.Content, "") // a model that says nothing sends an empty text
-	}
-	return nil
-}
-
 type object = wire.Object
-
-type stream struct {
-	x         *Exchange
-	head      head
-	usage     bool
-	obfuscate bool
-}
-
-func (s *stream) choice(i int) writer { return &streamed{s: s, index: i} }
 
 // chunkEvent and doneEvent are the names of a chunk and of the end in a fault script.
 const (
@@ -140,99 +66,120 @@ const (
 	doneEvent  = "[DONE]"
 )
 
-// send sends one chunk. If usage was requested, every chunk but the last has usage null.
-func (s *stream) send(choices []object, u *usage) error {
-	o := object{
-		"id", s.head.ID, "object", chunkEvent, "created", s.head.Created, "model", s.head.Model,
-		"service_tier", s.head.ServiceTier, "system_fingerprint", s.head.Fingerprint, "choices", choices,
-	}
-	if s.usage {
-		o = append(o, "usage", u)
-	}
-	if s.obfuscate { // hides the length of the pieces
-		o = append(o, "obfuscation", s.x.IDs.Base62(8))
-	}
-	b, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	return s.x.Event(chunkEvent, b)
-}
-
-func (s *stream) end(u usage) error {
-	if s.usage {
-		if err := s.send([]object{}, &u); err != nil {
-			return err
-		}
-	}
-	return s.x.Event(doneEvent, []byte(doneEvent))
-}
-
-type streamed struct {
-	s     *stream
-	index int
-	alone bool
-	open  bool // the stream has begun
-}
-
-func (c *streamed) delta(d object, reason any) error {
-	return c.s.send([]object{{"index", c.index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
-}
-
-func (c *streamed) begin(alone bool) error {
-	if c.alone = alone; c.index == 0 {
-		if err := c.s.x.Stream(); err != nil {
-			return err
-		}
+// begin is called before anything else of a choice. alone means that the answer is a single call.
+func (o *output) begin(index int, alone bool) error {
+	o.choice = choiceOut{Index: index, Message: messageOut{Role: "assistant", Annotations: []string{}}}
+	o.open, o.alone = false, alone
+	if o.whole == nil && index == 0 {
+		return o.x.Stream()
 	}
 	return nil
 }
 
-func (c *streamed) role(content any) error {
-	if c.open {
+// send sends one chunk. If usage was requested, every chunk but the last has usage null.
+func (o *output) send(choices []object, u *usage) error {
+	chunk := append(object{"id", o.id, "object", chunkEvent}, o.head...)
+	chunk = append(chunk, "choices", choices)
+	if o.usage {
+		chunk = append(chunk, "usage", u)
+	}
+	if o.obfuscated { // hides the length of the pieces
+		chunk = append(chunk, "obfuscation", o.x.IDs.Base62(8))
+	}
+	b, err := json.Marshal(chunk)
+	if err != nil {
+		return err
+	}
+	return o.x.Event(chunkEvent, b)
+}
+
+func (o *output) delta(d object, reason any) error {
+	return o.send([]object{{"index", o.choice.Index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
+}
+
+// role sends the first chunk of a choice, which names the role.
+func (o *output) role(content any) error {
+	if o.open {
 		return nil
 	}
-	c.open = true
-	return c.delta(object{"role", "assistant", "content", content, "refusal", nil}, nil)
+	o.open = true
+	return o.delta(object{"role", "assistant", "content", content, "refusal", nil}, nil)
 }
 
-func (c *streamed) text(piece string) error {
-	if err := c.role(""); err != nil {
+// text adds a piece of the text or, named "refusal", of the refusal.
+func (o *output) text(name, piece string) error {
+	into, first := &o.choice.Message.Content, any("")
+	if name == "refusal" {
+		into, first = &o.choice.Message.Refusal, nil
+	}
+	if o.whole != nil {
+		if *into == nil {
+			*into = new(string)
+		}
+		**into += piece
+		return nil
+	}
+	if err := o.role(first); err != nil {
 		return err
 	}
-	return c.delta(object{"content", piece}, nil)
+	return o.delta(object{name, piece}, nil)
 }
 
-func (c *streamed) refusal(piece string) error {
-	if err := c.role(nil); err != nil {
-		return err
+// call begins call i of the answer; arguments adds to it.
+func (o *output) call(i int, id, name string) error {
+	if o.whole != nil {
+		o.choice.Message.ToolCalls = append(o.choice.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
+		return nil
 	}
-	return c.delta(object{"refusal", piece}, nil)
-}
-
-func (c *streamed) call(i int, id, name string) error {
 	call := object{"index", i}
 	if id != "" {
 		call = append(call, "id", id)
 	}
 	call = append(call, "type", "function", "function", object{"name", name, "arguments", ""})
-	if c.alone && !c.open { // a single call comes in the chunk with the role
-		c.open = true
-		return c.delta(object{"role", "assistant", "content", nil, "tool_calls", []object{call}, "refusal", nil}, nil)
+	if o.alone && !o.open { // a single call comes in the chunk with the role
+		o.open = true
+		return o.delta(object{"role", "assistant", "content", nil, "tool_calls", []object{call}, "refusal", nil}, nil)
 	}
-	if err := c.role(nil); err != nil {
+	if err := o.role(nil); err != nil {
 		return err
 	}
-	return c.delta(object{"tool_calls", []object{call}}, nil)
+	return o.delta(object{"tool_calls", []object{call}}, nil)
 }
 
-func (c *streamed) arguments(i int, piece string) error {
-	return c.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
-}
-
-func (c *streamed) end(reason string) error {
-	if err := c.role(""); err != nil {
-		return err
+func (o *output) arguments(i int, piece string) error {
+	if o.whole != nil {
+		o.choice.Message.ToolCalls[i].Function.Arguments += piece
+		return nil
 	}
-	return c.delta(object{}, reason)
+	return o.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
+}
+
+// endChoice ends a choice; a model that says nothing sends an empty text.
+func (o *output) endChoice(reason string) error {
+	if o.whole == nil {
+		if err := o.role(""); err != nil {
+			return err
+		}
+		return o.delta(object{}, reason)
+	}
+	m := &o.choice.Message
+	if o.choice.Finish = reason; m.Content == nil && m.Refusal == nil && len(m.ToolCalls) == 0 {
+		m.Content = new(string)
+	}
+	o.whole = append(o.whole, o.choice)
+	return nil
+}
+
+func (o *output) end(u usage) error {
+	if o.whole != nil {
+		answer := append(object{"id", o.id, "object", "chat.completion"}, o.head[:4]...)
+		answer = append(answer, "choices", o.whole, "usage", u)
+		return o.x.JSON(append(answer, o.head[4:]...))
+	}
+	if o.usage {
+		if err := o.send([]object{}, &u); err != nil {
+			return err
+		}
+	}
+	return o.x.Event(doneEvent, []byte(doneEvent))
 }

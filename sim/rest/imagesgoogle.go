@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/genai"
+
 	"voicegw/sim/wire"
 )
 
@@ -53,23 +55,8 @@ func noSuchModel(name, method string) *Error {
 		". Call ModelService.ListModels to see the list of available models and their supported methods."}
 }
 
-type blob struct {
-	MimeType string `json:"mimeType"`
-	Data     []byte `json:"data"`
-}
-
-type geminiPart struct {
-	Text       string `json:"text,omitempty"`
-	InlineData *blob  `json:"inlineData,omitempty"`
-}
-
-type content struct {
-	Parts []geminiPart `json:"parts,omitempty"`
-	Role  string       `json:"role"`
-}
-
 type generateRequest struct {
-	Contents []content `json:"contents"`
+	Contents []*genai.Content `json:"contents"`
 	Config   struct {
 		Modalities []string `json:"responseModalities"`
 		Candidates int      `json:"candidateCount"`
@@ -78,33 +65,6 @@ type generateRequest struct {
 			Size        string `json:"imageSize"`
 		} `json:"imageConfig"`
 	} `json:"generationConfig"`
-}
-
-type candidate struct {
-	Content       content `json:"content"`
-	FinishReason  string  `json:"finishReason"`
-	FinishMessage string  `json:"finishMessage,omitempty"`
-	Index         int     `json:"index"`
-}
-
-type modalityTokens struct {
-	Modality string `json:"modality"`
-	Count    int    `json:"tokenCount"`
-}
-
-type usageMetadata struct {
-	Prompt            int              `json:"promptTokenCount"`
-	Candidates        int              `json:"candidatesTokenCount,omitempty"`
-	Total             int              `json:"totalTokenCount"`
-	PromptDetails     []modalityTokens `json:"promptTokensDetails"`
-	CandidatesDetails []modalityTokens `json:"candidatesTokensDetails,omitempty"`
-}
-
-type generateAnswer struct {
-	Candidates []candidate   `json:"candidates"`
-	Usage      usageMetadata `json:"usageMetadata"`
-	Model      string        `json:"modelVersion"`
-	ID         string        `json:"responseId"`
 }
 
 // pictureTokens is the cost of a 1K picture in tokens.
@@ -130,25 +90,25 @@ func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	tokens := wire.TextTokens(o.prompt)
-	a := generateAnswer{Model: model, ID: x.IDs.Base62(22), Usage: usageMetadata{
-		Prompt: tokens, Total: tokens, PromptDetails: []modalityTokens{{"TEXT", tokens}},
-	}}
-	c := candidate{Content: content{Role: "model"}, FinishReason: "STOP"}
+	tokens := int32(wire.TextTokens(o.prompt))
+	c := &genai.Candidate{Content: &genai.Content{Role: "model"}, FinishReason: genai.FinishReasonStop}
+	u := &genai.GenerateContentResponseUsageMetadata{
+		PromptTokenCount: tokens, TotalTokenCount: tokens,
+		PromptTokensDetails: []*genai.ModalityTokenCount{{Modality: genai.MediaModalityText, TokenCount: tokens}},
+	}
+	a := &genai.GenerateContentResponse{
+		Candidates: []*genai.Candidate{c}, ModelVersion: model, ResponseID: x.IDs.Base62(22), UsageMetadata: u,
+	}
 	if d.refusal != "" {
-		c.FinishReason, c.FinishMessage = "IMAGE_SAFETY", d.refusal
-		a.Candidates = []candidate{c}
+		c.FinishReason, c.FinishMessage = genai.FinishReasonImageSafety, d.refusal
 		return x.JSON(a)
 	}
-	caption := d.caption
-	caption = cmp.Or(caption, "Here is your image.")
 	if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
-		c.Content.Parts = append(c.Content.Parts, geminiPart{Text: caption})
+		c.Content.Parts = append(c.Content.Parts, &genai.Part{Text: cmp.Or(d.caption, "Here is your image.")})
 	}
-	c.Content.Parts = append(c.Content.Parts, geminiPart{InlineData: &blob{"image/png", d.pictures[0]}})
-	a.Candidates = []candidate{c}
-	a.Usage.Candidates, a.Usage.Total = pictureTokens, tokens+pictureTokens
-	a.Usage.CandidatesDetails = []modalityTokens{{"IMAGE", pictureTokens}}
+	c.Content.Parts = append(c.Content.Parts, &genai.Part{InlineData: &genai.Blob{MIMEType: "image/png", Data: d.pictures[0]}})
+	u.CandidatesTokenCount, u.TotalTokenCount = pictureTokens, tokens+pictureTokens
+	u.CandidatesTokensDetails = []*genai.ModalityTokenCount{{Modality: "IMAGE", TokenCount: pictureTokens}}
 	return x.JSON(a)
 }
 
