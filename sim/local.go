@@ -12,7 +12,6 @@ import (
 
 // Local is a simulator that listens on an address of this machine.
 type Local struct {
-	// Server is the simulator.
 	Server *Server
 
 	listener net.Listener

@@ -23,10 +23,9 @@ type Stats = wire.Stats
 
 // Server is both providers behind one handler. It may be used concurrently.
 type Server struct {
-	opts   Options
-	openai http.Handler
-	gemini http.Handler
-	// The request/response APIs.
+	opts                     Options
+	openai                   http.Handler
+	gemini                   http.Handler
 	chat, embeddings, images http.Handler
 }
 

@@ -10,8 +10,7 @@ import (
 
 // Button is a fault that a person can inject into an open connection.
 type Button struct {
-	Do Kind
-	// Label describes what it does.
+	Do    Kind
 	Label string
 	// For is the default duration; zero if the fault has none.
 	For time.Duration

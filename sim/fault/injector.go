@@ -29,7 +29,6 @@ func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
 	return i
 }
 
-// meant reports whether the rule applies to the connection.
 func (u *rule) meant(c Connection) bool {
 	n := c.N
 	if u.api != "" {
@@ -60,7 +59,6 @@ func (u *rule) matches(p Point) bool {
 	return (u.n == 0 || u.n == p.N) && (u.turn == 0 || u.turn == p.Turn) && (u.event == "" || u.event == p.Event)
 }
 
-// fires counts rule k, unless its limit or its probability prevents it.
 func (i *Injector) fires(k int) bool {
 	u := &i.rules[k]
 	if u.limit > 0 && i.fired[k] >= u.limit {

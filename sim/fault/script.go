@@ -11,7 +11,6 @@ import (
 	"voicegw/internal/strict"
 )
 
-// Limits of a script.
 const (
 	maxRules = 1000
 	longest  = 24 * time.Hour
@@ -154,7 +153,6 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	return out, true
 }
 
-// applies reports a fault that never happens at this point or on this API.
 func (u *rule) applies(r *strict.Reader, m strict.Map) {
 	kind := u.action.Kind
 	if !kind.OfResumption() && kind != Deaf {
@@ -252,12 +250,10 @@ func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	return code, ok
 }
 
-// sendable reports whether a close frame may have the code.
 func sendable(code int) bool {
 	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006 || code >= 3000 && code <= 4999
 }
 
-// complete sets defaults and reports missing and useless keys.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true,
 		HTTPError: true, LateHandle: true}
@@ -280,7 +276,6 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	return true
 }
 
-// coded reports whether the action ends something with a code.
 func (a *Action) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }

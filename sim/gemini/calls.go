@@ -10,7 +10,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// maxCalls bounds how many calls a session remembers.
 const maxCalls = 1000
 
 type callState int
@@ -42,7 +41,6 @@ func (c *calls) add(k *call) {
 	}
 }
 
-// open lists the calls that wait for a result: either those that block the model or those that do not.
 func (c *calls) open(async bool) []*call {
 	var out []*call
 	for _, k := range c.all {
@@ -53,7 +51,6 @@ func (c *calls) open(async bool) []*call {
 	return out
 }
 
-// take returns the results that the model has not seen, in the order of the calls.
 func (c *calls) take(async bool) []scenario.Result {
 	var out []scenario.Result
 	for _, k := range c.all {
@@ -224,7 +221,6 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeE
 		s.background(now, mode)
 	}
 	if s.turn == nil && s.busy && len(s.conv.calls.open(true)) == 0 {
-		// The last awaited result was a silent one.
 		s.sendState(now)
 	}
 	return nil

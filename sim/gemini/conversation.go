@@ -122,7 +122,6 @@ type spent struct {
 	thoughts int
 }
 
-// report arranges the counts as the model's generation does.
 func (h habits) report(m meter, instructions int, s spent) *usageMetadata {
 	u := &usageMetadata{ThoughtsTokens: s.thoughts}
 	text, unlisted := m.text+instructions+h.overhead, 0

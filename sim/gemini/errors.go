@@ -48,7 +48,6 @@ func policy(format string, args ...any) *closeError {
 	return &closeError{Code: websocket.StatusPolicyViolation, Reason: fmt.Sprintf(format, args...)}
 }
 
-// internal is the close for the provider's internal error.
 func internal(reason string) *closeError {
 	return &closeError{Code: websocket.StatusInternalError, Reason: reason}
 }

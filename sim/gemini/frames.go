@@ -144,7 +144,6 @@ func firstKey(v any) string {
 	return ""
 }
 
-// unknownEvent is a frame of a type that no client knows.
 func unknownEvent(name string) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -21,15 +21,12 @@ const (
 type habits struct {
 	gen generation
 	// vertex marks Vertex AI's field names and orders.
-	vertex bool
-	// chunkMS is the usual length of an audio chunk in ms.
+	vertex  bool
 	chunkMS int
 	// together puts audio and its transcript into one message; otherwise every
 	// message holds one part and the transcript runs ahead.
-	together bool
-	// role puts role "model" into every modelTurn.
-	role bool
-	// emptyContent announces activity and turns with serverContent {}.
+	together     bool
+	role         bool
 	emptyContent bool
 	// emptyMessages sends a message {} before each audio message, as 3.8 does.
 	emptyMessages bool
@@ -39,33 +36,26 @@ type habits struct {
 	// speech instead of piece by piece before the answer.
 	wholeInput bool
 	// wordsPerPiece is the number of words in one piece of the answer's transcript.
-	wordsPerPiece int
-	// voiceActivity reports the start and end of speech.
-	voiceActivity bool
-	// unaskedHandles sends sessionResumptionUpdate without being asked.
+	wordsPerPiece  int
+	voiceActivity  bool
 	unaskedHandles bool
-	// handleAtSetup sends the first handle right after setupComplete.
-	handleAtSetup bool
+	handleAtSetup  bool
 	// emptyInterruptedUsage sends usageMetadata {} with the turnComplete of an interrupted turn.
 	emptyInterruptedUsage bool
 	// asyncByDefault runs tools without a declared behavior in the background.
 	asyncByDefault bool
-	// asyncAllowed honours behavior NON_BLOCKING.
-	asyncAllowed bool
+	asyncAllowed   bool
 	// blockingAllowed honours behavior BLOCKING; a model that does not refuses the setup.
 	blockingAllowed bool
 	// statusAlways sends interactionStatus with every turnComplete, otherwise
 	// only in sessions with tools, where it has a meaning.
 	status, statusAlways bool
-	// textOutput allows response modality TEXT.
-	textOutput bool
+	textOutput           bool
 	// extended thinks between the answers: it requires a thinking level, and accepts only tools that do not block.
 	extended bool
 	// overhead is the number of prompt tokens the provider counts for its own part of the prompt.
-	overhead int
-	// callID makes the id of a tool call.
-	callID func(ids *wire.IDs) string
-	// audioMIME is the type of the audio sent.
+	overhead  int
+	callID    func(ids *wire.IDs) string
 	audioMIME string
 }
 
@@ -162,7 +152,6 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 	return h
 }
 
-// async reports whether the model continues during calls of a tool with that declared behavior.
 func (h habits) async(behavior string) bool {
 	switch behavior {
 	case "NON_BLOCKING":

@@ -33,7 +33,6 @@ func (s *session) sendState(now time.Time) {
 	s.sendHandle(now)
 }
 
-// working reports whether the model is at work or a call is open.
 func (s *session) working() bool {
 	return s.turn != nil || len(s.conv.calls.open(false))+len(s.conv.calls.open(true)) > 0
 }

@@ -18,7 +18,6 @@ const (
 	longConnection     = 58 * time.Minute
 )
 
-// goAwayLeft returns how long before its end a connection announces it.
 func goAwayLeft(o wire.Options) time.Duration {
 	switch {
 	case o.GoAwayLeft != 0:

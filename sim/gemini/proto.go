@@ -17,7 +17,6 @@ import (
 // 2026-11-20): names in lowerCamelCase or as in the .proto, int64 as string or number, bytes in either base64 alphabet,
 // null as absent, and any other name refused. The fields are those of the provider's own SDK types.
 
-// maxDepth bounds how deep a client message may nest.
 const maxDepth = 64
 
 // node describes one value of the schema. It never changes once built.
@@ -185,7 +184,6 @@ func (c *checker) object(n *node, raw json.RawMessage, path string) any {
 	return out
 }
 
-// scalar reads any value without fields of its own.
 func (n *node) scalar(raw json.RawMessage) (any, bool) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -56,7 +56,6 @@ var modelRefusals = []modelRefusal{
 	},
 }
 
-// thinkingChosen reports whether a setup sets the amount of thinking in any way.
 func thinkingChosen(m *setupMessage) bool {
 	t := m.GenerationConfig.ThinkingConfig
 	if t == nil {
@@ -71,7 +70,6 @@ func thinkingChosen(m *setupMessage) bool {
 	return false
 }
 
-// refusedByModel returns the provider's close for a setup that this model does not accept, or nil.
 func refusedByModel(m *setupMessage, h habits, r route) *closeError {
 	for _, f := range modelRefusals {
 		if f.refuses(m, h, r) {

@@ -37,7 +37,6 @@ func (r *registry) adopt(c *conversation) {
 	r.taken[c.origin] = true
 }
 
-// release ends the ownership, because the socket is closed.
 func (r *registry) release(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

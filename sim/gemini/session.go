@@ -92,7 +92,6 @@ func (s *session) start(now time.Time, id string) {
 	}
 }
 
-// due returns when tick must be called; false if the session waits only for the client.
 func (s *session) due() (time.Time, bool) {
 	at, ok := s.agenda.Next()
 	if s.turn != nil {
@@ -108,7 +107,6 @@ func (s *session) tick(now time.Time) {
 	s.advance(now)
 }
 
-// handle handles one message. The error is the provider's close.
 func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	s.consumed++
 	if s.cfg.seeding && m.realtime != nil {
@@ -410,7 +408,6 @@ func (s *session) results(rs []scenario.Result) (t scenario.Turn) {
 	return s.conv.dialogue.Results(rs, s.context())
 }
 
-// proceed is like hear, for a request without new input.
 func (s *session) proceed() scenario.Turn {
 	if s.deaf {
 		return scenario.Turn{}

@@ -43,7 +43,6 @@ var voices = map[string]bool{
 	"zubenelgenubi": true, "vindemiatrix": true, "sadachbia": true, "sadaltager": true, "sulafat": true,
 }
 
-// configure validates a setup. The error is the provider's close.
 func configure(m *setupMessage, r route) (config, *closeError) {
 	h, err := lookupModel(m.Model, r)
 	if err != nil {
@@ -193,5 +192,4 @@ func (c *config) setTools(groups []toolGroup, path string) *closeError {
 	return nil
 }
 
-// async reports whether the model continues while the named tool runs.
 func (c *config) async(tool string) bool { return c.habits.async(c.behaviors[tool]) }

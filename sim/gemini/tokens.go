@@ -95,7 +95,6 @@ func (t *tokenStore) create(body io.Reader, now time.Time) (name string, refused
 	return name, nil
 }
 
-// parseToken reads the body of a request for a token. It returns the provider's error text, or an empty one.
 func parseToken(body []byte, now time.Time) (*token, string) {
 	var req tokenRequest
 	if len(bytes.TrimSpace(body)) > 0 {

@@ -18,7 +18,6 @@ var (
 	parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 )
 
-// schema is the checked part of the provider's OpenAPI subset.
 type schema struct {
 	Type       string            `json:"type"`
 	Enum       []string          `json:"enum"`

@@ -41,7 +41,6 @@ type turn struct {
 	late    []plannedCall
 }
 
-// due returns when the turn continues without input.
 func (t *turn) due() (time.Time, bool) {
 	switch t.phase {
 	case generating:
@@ -161,7 +160,6 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	t.line, t.lineBegan = voice.NewDelivery(line, o), now
 }
 
-// thought returns the text that a thinking model writes before it speaks.
 func thought(text string) string {
 	const heading = 4
 	words := strings.Fields(text)
@@ -169,7 +167,6 @@ func thought(text string) string {
 		"I will answer in a short, spoken way that fits what was asked.\n\n\n"
 }
 
-// textWords spaces written words as the model would write them.
 func textWords(text string) []voice.Word {
 	const perWord = 40 * time.Millisecond
 	var out []voice.Word
@@ -240,7 +237,6 @@ func (c *config) endLine(t *turn) {
 	t.line = nil
 }
 
-// sendPart sends a part in as many messages as the model uses for it.
 func (s *session) sendPart(t *turn, p voice.Part) {
 	h := s.cfg.habits
 	if s.cfg.text {
@@ -307,7 +303,6 @@ func (s *session) complete(now time.Time) {
 	s.next(now)
 }
 
-// scheduleLate sends the calls of a turn that come after its end.
 func (s *session) scheduleLate(now time.Time, t *turn) {
 	for _, p := range t.late {
 		// The turn does not wait for a call that comes so late: its result starts a new turn.

@@ -23,7 +23,6 @@ func (c *conn) callTools(r *response, calls []scenario.Call) {
 	c.closeMessage(r, completed) // still open if every call is late
 }
 
-// callTool sends one call, as the scenario and the faults require.
 func (c *conn) callTool(r *response, call scenario.Call) {
 	c.calls++
 	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
@@ -106,7 +105,6 @@ func (m model) style(args json.RawMessage) string {
 	return string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(" \n"))) + " \n"
 }
 
-// lateResponse sends a late call in an unrequested response.
 func (c *conn) lateResponse(call scenario.Call) {
 	if c.active() != nil {
 		c.after(100*time.Millisecond, func() { c.lateResponse(call) })

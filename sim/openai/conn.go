@@ -132,7 +132,6 @@ func (c *conn) Commit(as []fault.Action) {
 	}
 }
 
-// expire ends the session as the provider does at its maximum age.
 func (c *conn) expire(a fault.Action) {
 	c.fail(rest.Invalid("session_expired", "", expiredText), "")
 	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
@@ -142,7 +141,6 @@ func (c *conn) failQuota(r *response) {
 	c.failResponse(r, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
 }
 
-// active returns the conversation's running response, or nil.
 func (c *conn) active() *response {
 	for _, r := range c.running {
 		if !r.aside {
@@ -195,7 +193,6 @@ func (c *conn) Handle(data []byte) {
 	}
 }
 
-// invalidEvent describes why an event could not be read; (own).
 func invalidEvent(data []byte) *rest.Error {
 	if !json.Valid(data) {
 		return rest.Invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")

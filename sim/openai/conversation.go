@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of a conversation.
 const (
 	maxItems = 2000
 	maxAudio = 4 << 20  // bytes of audio in all items
@@ -22,13 +21,11 @@ type conversation struct {
 	items []*item
 	audio int // bytes of audio kept
 	// held is the total that all conversations keep, at most maxHeld; nil if this is the only one.
-	held  *atomic.Int64
-	words int // bytes of everything else
-	// spoken means that the assistant has spoken.
+	held   *atomic.Int64
+	words  int // bytes of everything else
 	spoken bool
 }
 
-// find returns the item of that id and its index; nil if there is none.
 func (c *conversation) find(id string) (*item, int) {
 	for i, it := range c.items {
 		if it.id == id {
@@ -46,7 +43,6 @@ func (c *conversation) before(it *item) *string {
 	return nil
 }
 
-// last returns the id of the last item, or nil in an empty conversation.
 func (c *conversation) last() *string {
 	if len(c.items) == 0 {
 		return nil
@@ -102,7 +98,6 @@ func (c *conversation) shorten(it *item, bytes int) {
 
 func (c *conversation) end() { c.hold(-c.audio) }
 
-// trim drops the oldest audio and the oldest items beyond the limits.
 func (c *conversation) trim() {
 	for i := 0; c.full() && i < len(c.items); i++ {
 		if it := c.items[i]; len(it.audio) > 0 {

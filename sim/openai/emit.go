@@ -26,7 +26,6 @@ func (c *conn) emitItem(event string, previous *string, it *item) {
 	c.emit("conversation.item."+event, "previous_item_id", previous, "item", it)
 }
 
-// emitAudio sends an audio delta without an intermediate string.
 func (c *conn) emitAudio(at object, data []byte) {
 	const event = "response.output_audio.delta"
 	head, err := append(object{"type", event, "event_id", c.eventID()}, at...).Encode(false)

@@ -52,7 +52,6 @@ func refuseKey(key string) *refusal {
 	return nil
 }
 
-// refuseModel is for a model that is unknown or not a realtime model.
 func refuseModel(name string) *refusal {
 	switch {
 	case name == "":

@@ -16,7 +16,6 @@ type reader = func(raw json.RawMessage, path string) *rest.Error
 
 type fields map[string]reader
 
-// members returns the members of a JSON object in its own order.
 func members(raw json.RawMessage, path string) ([]scenario.Member, *rest.Error) {
 	ms, ok := scenario.Members(raw)
 	if !ok {
@@ -100,7 +99,6 @@ func scalar[T any](dst *T, kind string) reader {
 	}
 }
 
-// optional reads a value that may be null, any other with read.
 func optional[T any](dst **T, read func(*T) reader) reader {
 	return func(raw json.RawMessage, path string) *rest.Error {
 		var v T
@@ -116,7 +114,6 @@ func text(dst *string) reader { return scalar(dst, "a string") }
 
 func truth(dst *bool) reader { return scalar(dst, "a boolean") }
 
-// word reads a string that must be one of a list.
 func word(dst *string, allowed ...string) reader {
 	return func(raw json.RawMessage, path string) *rest.Error {
 		var s string
@@ -159,7 +156,6 @@ func integer(dst *int, lo, hi int) reader {
 	}
 }
 
-// asIs keeps a value without reading it.
 func asIs(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, _ string) *rest.Error {
 		*dst = raw
@@ -167,7 +163,6 @@ func asIs(dst *json.RawMessage) reader {
 	}
 }
 
-// ignored accepts a value that has no effect.
 func ignored(json.RawMessage, string) *rest.Error { return nil }
 
 func orNull(none func(), some reader) reader {

@@ -36,7 +36,6 @@ func (in *input) clockMS() int64 {
 	return in.clockAt + in.samples*1000/int64(in.format.hz())
 }
 
-// configure applies a change of the session; before is nil at the beginning.
 func (in *input) configure(before, s *session) {
 	f := s.Audio.Input.Format
 	if before == nil || before.Audio.Input.Format != f {
@@ -56,7 +55,6 @@ func (in *input) configure(before, s *session) {
 	in.base = in.clockMS()
 }
 
-// sameDetection reports whether the detector can continue unchanged.
 func sameDetection(a, b *turnDetection) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -97,7 +95,6 @@ func (in *input) since(fromMS, toMS int64) []byte {
 	return in.buf[from:to]
 }
 
-// trim drops audio that is older than keepMS, and audio beyond the limit.
 func (in *input) trim(keepMS int) {
 	keep := maxBuffer
 	if keepMS >= 0 {
@@ -139,7 +136,6 @@ func (c *conn) append(encoded []byte) *rest.Error {
 	return nil
 }
 
-// speechStarted reports speech, and interrupts the answer.
 func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	in := &c.in
 	in.itemID, in.startMS, in.edgeMS = c.itemID(), reportMS, edgeMS

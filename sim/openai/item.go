@@ -12,7 +12,6 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// Kinds of items and states of items and responses.
 const (
 	kindMessage = "message"
 	kindCall    = "function_call"
@@ -35,8 +34,7 @@ type item struct {
 	raw              json.RawMessage // an item of a kind that is only stored
 
 	// size is the approximate size of the item in bytes without its audio, as its client sent it.
-	size int
-	// answered means that a response has taken the item into account.
+	size     int
 	answered bool
 	// audio is the item's encoded audio in the given format; it is cut or dropped if too much is
 	// held. length is its original length.
@@ -47,8 +45,7 @@ type item struct {
 	// spoken is the length of the speech in a user's audio; told means that the client also sent its words.
 	spoken time.Duration
 	told   bool
-	// heard is the transcript of a user's speech.
-	heard string
+	heard  string
 	// cutWords are about the words that are left of the assistant's truncated speech.
 	cutWords string
 }
@@ -139,12 +136,10 @@ func truncated(words string, part, whole time.Duration) string {
 	return strings.Join(all[:int(int64(len(all))*int64(part)/int64(whole))], " ")
 }
 
-// isAudio reports whether a message of the user is speech.
 func (it *item) isAudio() bool {
 	return slices.ContainsFunc(it.content, func(c content) bool { return c.kind == "input_audio" })
 }
 
-// readItem reads an item that the client creates. The id may be empty.
 func readItem(raw json.RawMessage, path string, in format) (*item, *rest.Error) {
 	if len(raw) == 0 {
 		return nil, rest.Missing(path)

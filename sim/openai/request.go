@@ -52,7 +52,6 @@ func (c *conn) readRequest(raw json.RawMessage) (*request, *rest.Error) {
 	return q, err
 }
 
-// readInput reads the request's own items and references to items of the conversation.
 func (c *conn) readInput(q *request, raw json.RawMessage, path string) *rest.Error {
 	list, err := array(raw, path)
 	if err != nil {
@@ -76,7 +75,6 @@ func (c *conn) readInput(q *request, raw json.RawMessage, path string) *rest.Err
 	return nil
 }
 
-// maxRunning bounds the responses that run at the same time.
 const maxRunning = 32
 
 func (c *conn) createResponse(raw json.RawMessage) *rest.Error {

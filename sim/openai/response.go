@@ -172,7 +172,6 @@ func (c *conn) deliver(r *response) {
 	}
 }
 
-// reached reports whether max_output_tokens is used up.
 func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.limit }
 
 func (c *conn) sendWord(r *response, word string) {
@@ -306,7 +305,6 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	}
 }
 
-// fail ends a response with the provider's error.
 func (c *conn) failResponse(r *response, code, message string) {
 	c.finish(r, failed, &statusDetails{Type: failed, Error: &statusError{Type: code, Code: code, Message: message}})
 }

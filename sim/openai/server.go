@@ -47,14 +47,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unauthorized answers a request without a key.
 func (h *Handler) unauthorized(w http.ResponseWriter) {
 	h.opts.Stats.Refused.Add(1)
 	writeError(w, http.StatusUnauthorized, rest.Invalid("missing_api_key", "",
 		"You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
 }
 
-// writeError answers a request with the provider's error object.
 func writeError(w http.ResponseWriter, status int, e *rest.Error) {
 	e.Status = status
 	rest.Refuse(w, rest.OpenAI, e)
@@ -125,7 +123,6 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 	log.Info("session ended", "responses", c.turn, "calls", c.calls, "tokens", c.used)
 }
 
-// open makes the session, as made has it unless that is nil, or returns why it cannot.
 func (c *conn) open(r *http.Request, made *secret) *refusal {
 	q := r.URL.Query()
 	if strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1") {
@@ -169,7 +166,6 @@ type model struct {
 	// phases: items carry "phase", a line is spoken before a call, items interleave, rate_limits.updated follows
 	// response.done, and a session without tools counts reasoning_tokens.
 	phases bool
-	// spaced: arguments of calls are written with spaces and new lines.
 	spaced bool
 }
 
@@ -189,7 +185,6 @@ var models = map[string]model{
 
 var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
 
-// findModel returns the model of that name, which may be a dated snapshot.
 func findModel(name string) (model, bool) {
 	m, ok := models[snapshot.ReplaceAllString(name, "")]
 	return m, ok

@@ -62,7 +62,6 @@ type format struct {
 	Rate int    `json:"rate,omitempty"`
 }
 
-// hz is the sample rate of the format.
 func (f format) hz() int {
 	if f.Type == "audio/pcm" {
 		return 24000
@@ -70,7 +69,6 @@ func (f format) hz() int {
 	return 8000
 }
 
-// bytesPerMS is the size of 1 ms of encoded audio.
 func (f format) bytesPerMS() int {
 	if f.Type == "audio/pcm" {
 		return 48
@@ -145,7 +143,6 @@ func (t tool) MarshalJSON() ([]byte, error) {
 // defaultInstructions are those of a new session. The provider has a longer text of its own.
 const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
 
-// newSession returns a session as the provider creates it for a model.
 func newSession(id, name string, m model, expires time.Time) *session {
 	s := &session{
 		Type: "realtime", Object: "realtime.session", ID: id, Model: name,

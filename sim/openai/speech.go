@@ -26,7 +26,6 @@ func lineOf(lines *voice.Cache, say scenario.Say, r *response) voice.Line {
 	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
 
-// written is a line of text without audio.
 func written(text string) voice.Line {
 	var l voice.Line
 	for i, t := range tokens(text) {

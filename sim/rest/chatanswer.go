@@ -10,7 +10,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Why an answer ends.
 const (
 	stopped   = "stop"
 	cutShort  = "length"
@@ -111,7 +110,6 @@ func plan(turn scenario.Turn) (texts []string, calls int) {
 	return texts, calls
 }
 
-// firstStop returns where the first stop sequence begins, or -1.
 func firstStop(text string, stops []string) int {
 	first := -1
 	for _, stop := range stops {

@@ -36,7 +36,6 @@ func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
 	return lines
 }
 
-// conversation is a request's messages as the dialogue sees them.
 type conversation struct {
 	instructions string
 	past         []exchange // inputs that were answered

@@ -63,7 +63,6 @@ func (r *chatRequest) checkMessages() *Error {
 	return open.end(len(r.Messages))
 }
 
-// read checks the role and reads the content of message i.
 func (m *message) read(i int) *Error {
 	at := Path("messages", i)
 	switch m.Role {
@@ -183,7 +182,6 @@ func (o *messageOrder) next(i int, m *message) *Error {
 	return nil
 }
 
-// end is called before message i: every call must have its result.
 func (o *messageOrder) end(i int) *Error {
 	if len(o.ids) == 0 {
 		return nil

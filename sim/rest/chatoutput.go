@@ -31,7 +31,6 @@ func newOutput(x *Exchange, r *chatRequest, id string, head object) *output {
 	return o
 }
 
-// callOut is a tool call of a whole answer.
 type callOut struct {
 	ID       string      `json:"id,omitempty"`
 	Type     string      `json:"type"`
@@ -125,7 +124,6 @@ func (o *output) text(name, piece string) error {
 	return o.delta(object{name, piece}, nil)
 }
 
-// call begins call i of the answer; arguments adds to it.
 func (o *output) call(i int, id, name string) error {
 	if o.whole != nil {
 		o.choice.Message.ToolCalls = append(o.choice.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})

@@ -13,7 +13,6 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// The provider's limits for a request.
 const (
 	maxTools    = 128
 	maxChoices  = 128
@@ -257,7 +256,6 @@ func (r *chatRequest) checkFormat() *Error {
 	return nil
 }
 
-// limit is the largest number of tokens to write; 0 means no limit.
 func (r *chatRequest) limit() int {
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
 		if n != nil {

@@ -111,7 +111,6 @@ func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsReq
 	return r, r.read(raw.Input)
 }
 
-// read reads the input: a text, several texts, the tokens of a text, or those of several.
 func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	if len(input) == 0 || string(input) == "null" {
 		return Missing("input")

@@ -53,7 +53,6 @@ func WrongType(param, want, got string) *Error {
 	return Invalid("invalid_type", param, "Invalid type for '%s': expected %s, but got %s instead.", param, want, got)
 }
 
-// inRange checks a number; nil means that there is none.
 func inRange[T int | float64](param string, v *T, lo, hi T) *Error {
 	kind := "integer"
 	if _, is := any(lo).(float64); is {
@@ -150,7 +149,6 @@ func OpenAIKey(key string) *Error {
 	return e
 }
 
-// quota returns the provider's error for an exhausted quota, in OpenAI's words.
 func quota() *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "insufficient_quota",

@@ -16,7 +16,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// maxBody bounds the body of a request, in bytes.
 const maxBody = 32 << 20
 
 // Exchange is one request and its answer. It counts as a connection: it has its own number, seed and faults, and the
@@ -239,7 +238,6 @@ func (x *Exchange) Pause(d time.Duration) error {
 	return x.wait(time.Until(until))
 }
 
-// wait waits, unless the exchange ends first.
 func (x *Exchange) wait(d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
@@ -370,7 +368,6 @@ func ServeOpenAI(w http.ResponseWriter, r *http.Request, o *wire.Options, api fa
 // API is a provider's API whose paths begin with a version.
 type API int
 
-// The APIs.
 const (
 	GeminiAPI API = iota // Google's Gemini Developer API
 	VertexAI             // Google's Vertex AI

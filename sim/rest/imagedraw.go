@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 )
 
-// The limits of a picture, in pixels.
 const (
 	minSide = 16
 	maxSide = 4096

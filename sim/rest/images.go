@@ -18,7 +18,6 @@ func NewImages(o wire.Options) *Images { return &Images{opts: o.WithDefaults()} 
 
 var (
 	openAIPath = OpenAIPaths("images/generations")
-	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
 	googlePath = regexp.MustCompile(`^/` + Versions(GeminiAPI, VertexAI) +
 		`/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
 )

@@ -15,7 +15,6 @@ import (
 	"voicegw/sim/wire"
 )
 
-// The provider's limits.
 const (
 	maxPrompt   = 32000 // characters
 	maxPictures = 10
@@ -31,7 +30,6 @@ var (
 
 var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
 
-// openAIParameters are the parameters that the API accepts, whether they change the answer here or not.
 var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n
 	output_compression output_format partial_images prompt quality safety_identifier size stream svg user`)
 
@@ -169,7 +167,6 @@ type openAIAnswer struct {
 // outputTokens are the approximate costs of a 1024 by 1024 picture at each quality.
 var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
 
-// answer makes the answer. The quality changes only the tokens.
 func (r *openAIRequest) answer(o imageOrder, d drawn) openAIAnswer {
 	quality := "medium"
 	if r.Quality != nil && outputTokens[*r.Quality] > 0 {

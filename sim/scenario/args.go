@@ -116,7 +116,6 @@ func fillObject(s schema, f *finder) map[string]any {
 	return out
 }
 
-// value returns an argument; false if it is optional and the text has no value.
 func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	if len(s.enum) > 0 {
 		return f.choice(s, needed)
@@ -200,7 +199,6 @@ func (s schema) fallback() any {
 	return nil
 }
 
-// today is the fixed date of the simulated world.
 var today = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
 func (f *finder) formatted(format string, needed bool) (string, bool) {

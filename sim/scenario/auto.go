@@ -125,7 +125,6 @@ var (
 	thanks   = regexp.MustCompile(`(?i)\b(thanks|thank you)\b`)
 )
 
-// answer returns a sentence for an input without a rule or tool.
 func (b *builder) answer() string {
 	text := strings.Join(strings.Fields(b.text), " ")
 	switch {

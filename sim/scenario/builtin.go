@@ -42,7 +42,6 @@ var builtin = map[string]func(fields) string{
 	"start_voice_session":       func(fields) string { return "You can go on by voice now" },
 }
 
-// speakBuiltin describes a success of one of the gateway's own tools; false for other results.
 func speakBuiltin(tool string, o outcome) (string, bool) {
 	speak := builtin[tool]
 	data, ok := dataOf(o.value)
@@ -56,7 +55,6 @@ func speakBuiltin(tool string, o outcome) (string, bool) {
 	return text, true
 }
 
-// dataOf returns an envelope's data, which a wire may have wrapped in an object.
 func dataOf(value any) (fields, bool) {
 	m, ok := value.(map[string]any)
 	for range 3 {

@@ -147,7 +147,6 @@ func (d *Dialogue) match(h Heard, c Context) match {
 	return m
 }
 
-// maxTreatAs bounds the chain of treat_as.
 const maxTreatAs = 5
 
 // matchText finds the rule for the known words; true if it treats them as other words.
@@ -195,7 +194,6 @@ func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	return false
 }
 
-// usable reports whether rule i has uses left and its tool is declared.
 func (d *Dialogue) usable(i int, c Context) bool {
 	u := &d.scenario.rules[i]
 	if u.times > 0 && d.used[i] >= u.times {
@@ -222,7 +220,6 @@ func capture(re *regexp.Regexp, text string, values map[string]string) bool {
 	return true
 }
 
-// tool returns the declared tool of that name, or nil.
 func (c *Context) tool(name string) *Tool {
 	for i := range c.Tools {
 		if c.Tools[i].Name == name {
@@ -353,7 +350,6 @@ func (b *builder) add(steps []step) {
 	}
 }
 
-// remember keeps values for this and later turns.
 func (b *builder) remember(keep map[string]template) {
 	filled := make(map[string]string, len(keep))
 	for name, value := range keep { // values from before the step
@@ -381,7 +377,6 @@ func (b *builder) refuse(text string) {
 	}
 }
 
-// call makes a step's calls and remembers the steps after their results.
 func (b *builder) call(s *step) {
 	if b.c.ToolsOff {
 		b.kept = true

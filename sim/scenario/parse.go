@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/strict"
 )
 
-// Limits of a scenario file.
 const (
 	maxRules   = 1000
 	maxSteps   = 200
@@ -178,7 +177,6 @@ func (p *parser) whenResult(w *when, m strict.Map) {
 	w.output = p.pattern(m.Get("output"), "output")
 }
 
-// patterns reads a regular expression or a list of them; n may be nil.
 func (p *parser) patterns(n *yaml.Node, what string) []*regexp.Regexp {
 	if n == nil {
 		return nil

@@ -27,7 +27,6 @@ const (
 // ownWords are the prefixes of the gateway's own texts to the model.
 var ownWords = regexp.MustCompile(`^\[voicegw:[a-z0-9]+\]`)
 
-// note keeps a line for ${history}, except the gateway's own texts.
 func (d *Dialogue) note(user bool, text string) {
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "(by voice) ")
 	if text == "" || user && ownWords.MatchString(text) {
@@ -77,7 +76,6 @@ func nowOf(c Context) time.Time {
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
 
-// zoneOf returns the user's time zone from the instructions; otherwise UTC.
 func zoneOf(instructions string) *time.Location {
 	if at := userZone.FindStringSubmatch(instructions); at != nil {
 		return user.ZoneOr(at[1], time.UTC)

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// maxSpokenResult bounds the spoken part of one result, in bytes.
 const maxSpokenResult = 400
 
 type outcome struct {

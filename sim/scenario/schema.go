@@ -132,7 +132,6 @@ func Members(raw json.RawMessage) ([]Member, bool) {
 
 func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }
 
-// property returns a property's schema; zero if not declared.
 func (s schema) property(name string) schema {
 	for _, p := range s.props {
 		if p.name == name {

@@ -57,7 +57,6 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 	return out
 }
 
-// afterCall reports a step that may not follow a call.
 func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	switch {
 	case call.then != nil || call.onError != nil:
@@ -70,7 +69,6 @@ func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	}
 }
 
-// after reads then or on_error into its call.
 func (p *parser) after(n *yaml.Node, key string, value *yaml.Node, out []step, call int) {
 	if call < 0 {
 		p.Problem(n, "%s has no call before it", key)
@@ -252,7 +250,6 @@ func (p *parser) value(n *yaml.Node) any {
 	return p.template(n, "args")
 }
 
-// drawable reports steps that have no meaning for an image.
 func (p *parser) drawable(n *yaml.Node, steps []step) {
 	for _, s := range steps {
 		switch s.kind {

@@ -10,8 +10,7 @@ import (
 // Heard is one complete input of the user.
 type Heard struct {
 	// Text is typed text; empty for speech, which the simulator does not recognise.
-	Text string
-	// Spoken means speech.
+	Text   string
 	Spoken bool
 	// Duration is the length of the speech, without the silence around it.
 	Duration time.Duration
@@ -27,10 +26,8 @@ type Tool struct {
 
 // Context is the model's state for an answer.
 type Context struct {
-	// Instructions is the system instruction.
 	Instructions string
-	// Tools are declared and allowed now.
-	Tools []Tool
+	Tools        []Tool
 	// Memory is the conversation known to the model, oldest line first, without the input being answered. The
 	// dialogue does not keep it.
 	Memory []Memory
@@ -48,7 +45,6 @@ type Context struct {
 
 // Result is the client's answer to a tool call.
 type Result struct {
-	// Name is the tool's name.
 	Name string
 	// Output is the answer as received: text, or JSON text.
 	Output string
@@ -69,7 +65,6 @@ type Step interface{ step() }
 
 // Say speaks, or writes if the session's output is text.
 type Say struct {
-	// Text has its variables filled in.
 	Text string
 	// Refusal means that Text declines to answer. A wire without refusals speaks it.
 	Refusal bool
@@ -88,8 +83,7 @@ type Call struct {
 	// Args is a JSON object.
 	Args json.RawMessage
 	// ID is the call's id; if empty, the wire makes one.
-	ID string
-	// WithoutID omits the id.
+	ID        string
 	WithoutID bool
 	// Repeat sends the same call (same id) this many more times.
 	Repeat int

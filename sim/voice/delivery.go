@@ -85,7 +85,6 @@ func NewDelivery(line Line, o DeliveryOptions) *Delivery {
 	return d
 }
 
-// span is the duration of n bytes of audio.
 func (d *Delivery) span(n int) time.Duration {
 	return time.Duration(n) * time.Millisecond / time.Duration(d.line.BytesPerMS)
 }

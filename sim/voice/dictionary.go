@@ -48,7 +48,6 @@ func pronounce(word string) []sound {
 	return stressed(s, plain)
 }
 
-// sayable reports whether the sounds contain a vowel.
 func sayable(s []sound) bool {
 	for _, x := range s {
 		if x.ph.isVowel() {
@@ -58,7 +57,6 @@ func sayable(s []sound) bool {
 	return false
 }
 
-// spelledOut returns the sounds of the letters of a word without a vowel.
 func spelledOut(word string) []sound {
 	var out []sound
 	for _, l := range spell(word) {
@@ -67,7 +65,6 @@ func spelledOut(word string) []sound {
 	return out
 }
 
-// withS adds the s of plurals and verbs, as the preceding sound requires.
 func withS(stem []sound) []sound {
 	ending := []sound{{phS, 0}}
 	switch last := stem[len(stem)-1].ph; {

@@ -140,7 +140,6 @@ func syllables(segs []segment, i int) int {
 	return n
 }
 
-// lastSyllable reports whether no vowel follows segment i in its word.
 func lastSyllable(segs []segment, i int) bool {
 	for ; i < len(segs) && !segs[i].wordEnd; i++ {
 		if segs[i+1].ph.isVowel() {

@@ -29,7 +29,6 @@ func normalize(written []string) []spoken {
 	return out
 }
 
-// pause puts a break after the last spoken word; the stronger break wins.
 func pause(said []spoken, brk breakKind) []spoken {
 	if n := len(said); n > 0 {
 		said[n-1].brk = max(said[n-1].brk, brk)
@@ -37,7 +36,6 @@ func pause(said []spoken, brk breakKind) []spoken {
 	return said
 }
 
-// pauseAt returns the break that a part causes, or noBreak for a part that is spoken.
 func pauseAt(part string) breakKind {
 	switch part {
 	case ".":
@@ -118,7 +116,6 @@ func together(a, b rune) bool {
 
 func spokenRune(r rune) bool { return letter(r) || digit(r) }
 
-// letterNames are the names of the letters, as words of the lexicon.
 const letterNames = "l:a l:b l:c l:d l:e l:f l:g l:h l:i l:j l:k l:l l:m l:n l:o l:p l:q l:r l:s l:t l:u l:v l:w l:x l:y l:z"
 
 func spell(s string) []string {

@@ -17,7 +17,6 @@ var scales = []struct {
 	{1e15, "quadrillion"}, {1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}, {1e3, "thousand"},
 }
 
-// cardinal spells n: 1205 is "one thousand two hundred five".
 func cardinal(n uint64) []string {
 	if n < 20 {
 		return []string{small[n]}

@@ -175,10 +175,8 @@ func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneI
 
 func (p phone) info() *phoneInfo { return &phoneTable[p] }
 
-// isVowel reports whether p can be the nucleus of a syllable.
 func (p phone) isVowel() bool { return phoneTable[p].kind == vowel }
 
-// obstruent reports whether p stops the air or makes it noisy.
 func (p phone) obstruent() bool {
 	switch phoneTable[p].kind {
 	case fricative, stop, affricate:

@@ -10,7 +10,6 @@ const (
 	exclamation
 )
 
-// pauseMS is the silence after each break.
 func (b breakKind) pauseMS() float64 {
 	switch b {
 	case minorBreak:
@@ -149,7 +148,6 @@ var onsets = func() map[[2]phone]bool {
 	return pairs
 }()
 
-// canBegin reports whether consonants can begin an English syllable.
 func canBegin(c []segment) bool {
 	switch len(c) {
 	case 1:

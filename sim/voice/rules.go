@@ -45,7 +45,6 @@ var rules = sync.OnceValue(func() map[byte][]rule {
 	return out
 })
 
-// bySpelling returns the sounds of a word of lower-case letters by the rules alone, without stress.
 func bySpelling(word string) []sound {
 	var out []sound
 	all := rules()

@@ -68,7 +68,6 @@ func (g *glottis) pulse() float64 {
 	return 2*x - 3*x*x
 }
 
-// db turns decibels into a factor.
 func db(x float64) float64 {
 	return math.Exp(x * (math.Ln10 / 20))
 }

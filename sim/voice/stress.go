@@ -92,7 +92,6 @@ var fixedStress = []struct {
 	{"aire", 1}, {"ain", 1},
 }
 
-// weakPrefixes are unstressed in two-syllable words.
 var weakPrefixes = []string{"re", "de", "be", "pre", "con", "com", "ex", "en", "em", "ab", "ac", "ad", "af", "al", "ap",
 	"ar", "as", "at", "a", "in", "im", "dis", "mis", "un", "sub", "sur", "sup", "pro", "per", "for", "to", "ob", "op", "e", "trans"}
 

@@ -174,7 +174,6 @@ type sound struct {
 	stress uint8
 }
 
-// parseSounds reads "HH AX L OW1".
 func parseSounds(s string) ([]sound, error) {
 	var out []sound
 	for _, f := range strings.Fields(s) {
@@ -192,7 +191,6 @@ func parseSounds(s string) ([]sound, error) {
 	return out, nil
 }
 
-// mustSounds is parseSounds for the embedded tables; a test loads them all.
 func mustSounds(s string) []sound {
 	out, err := parseSounds(s)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 // speech in one call is a mistake of the caller.
 const maxText = 5000
 
-// clip cuts text to maxText characters, at the last white space within.
 func clip(text string) string {
 	n := 0
 	for i := range text {
@@ -42,7 +41,6 @@ func split(text string) []string {
 	return out
 }
 
-// wordEnd returns the length of leading white space and the word after it.
 func wordEnd(text string) int {
 	inWord := false
 	for i, r := range text {

@@ -38,7 +38,6 @@ const (
 	voiceBarTilt = 220.0
 )
 
-// track turns segments into frames, without their fundamental frequency.
 type track struct {
 	segs   []segment
 	start  []float64 // ms, one more than segs
@@ -90,7 +89,6 @@ func (t *track) targets(i int) (from, to, bw formants) {
 	return p.from, p.to, p.bw
 }
 
-// meet returns the formants at the boundary before segment i.
 func (t *track) meet(i int) formants {
 	a, b := t.at(i-1).ph.info(), t.at(i).ph.info()
 	_, aTo, _ := t.targets(i - 1)
@@ -124,7 +122,6 @@ func (t *track) meet(i int) formants {
 
 var neutral = formants{500, 1450, 2500}
 
-// shut reports whether the mouth is closed or nearly so.
 func shut(p *phoneInfo) bool {
 	switch p.kind {
 	case stop, affricate, fricative, nasal, flap:
@@ -221,7 +218,6 @@ func (t *track) move(i int) {
 	t.nasalize(i, span)
 }
 
-// moveShut draws the formants of a consonant that closes the mouth: they go from one boundary to the other.
 func (t *track) moveShut(i int, left, right formants) {
 	span := t.span(i)
 	p := t.segs[i].ph.info()

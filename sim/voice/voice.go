@@ -124,7 +124,6 @@ func (v *Voice) resample(pcm []byte) []byte {
 	return r.Flush(r.Process(nil, pcm))
 }
 
-// timing finds when each written word is heard. The first word begins with the audio.
 func timing(written []string, tr *track) []Word {
 	words := make([]Word, len(written))
 	for i, text := range written {
@@ -149,7 +148,6 @@ var timbres = []timbre{
 	{pitch: 205, size: 1.17, open: 0.60, tilt: 1.1, breath: 0.03, lively: 1.2},
 }
 
-// named maps voice names of providers to timbres.
 var named = map[string]int{
 	"": 0, "alloy": 4, "ash": 0, "ballad": 1, "cedar": 1, "coral": 3, "echo": 0, "marin": 3, "sage": 4, "shimmer": 5, "verse": 2,
 	"puck": 2, "charon": 1, "kore": 3, "fenrir": 0, "aoede": 5, "leda": 5, "orus": 0, "zephyr": 3,
@@ -165,7 +163,6 @@ func timbreOf(name string) timbre {
 	return timbres[int(h.Sum32()%uint32(len(timbres)))]
 }
 
-// maxKept bounds a Cache, in bytes of PCM.
 const maxKept = 64 << 20
 
 // Cache speaks and caches, because many conversations have the same lines. It is safe for concurrent use. The zero

@@ -134,7 +134,6 @@ func unknownType(name string) []byte {
 	return b
 }
 
-// read passes the client's frames to the owner until there are no more.
 func (c *Conn) read(ctx context.Context) {
 	for {
 		if !c.dawdle() {
@@ -286,7 +285,6 @@ func (c *Conn) write(data []byte) {
 	c.stats.FramesOut.Add(1)
 }
 
-// drop ends the connection without a close frame.
 func (c *Conn) drop() {
 	c.closed = true
 	c.held, c.heldBytes = nil, 0

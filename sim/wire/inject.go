@@ -7,10 +7,8 @@ import (
 	"voicegw/sim/fault"
 )
 
-// maxInjected is how many faults may wait for a connection.
 const maxInjected = 32
 
-// injected are faults that goroutines other than the owner have requested.
 type injected struct {
 	mu     sync.Mutex     // guards the following fields, and setting the connection's timer
 	now    []fault.Action // for the next Flush
@@ -18,7 +16,6 @@ type injected struct {
 	over   bool           // the connection was released
 }
 
-// take empties one of the lists.
 func (i *injected) take(list *[]fault.Action) []fault.Action {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -27,7 +24,6 @@ func (i *injected) take(list *[]fault.Action) []fault.Action {
 	return taken
 }
 
-// end drops the waiting faults, and accepts no more.
 func (i *injected) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -13,9 +13,7 @@ import (
 type Protocol interface {
 	// Due is when Proceed must be called; false if only the client can cause something.
 	Due() (time.Time, bool)
-	// Proceed does what is due.
 	Proceed(now time.Time)
-	// Handle handles a message from the client.
 	Handle(data []byte)
 	// Commit carries out faults that need the protocol.
 	Commit(as []fault.Action)

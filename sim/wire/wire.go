@@ -163,7 +163,6 @@ func ClassifyKey(key string) Key {
 // words, and at least 1 for a text that is not empty.
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
 
-// The errors of Group.Inject.
 var (
 	// ErrNoConnection: no open connection has that address.
 	ErrNoConnection = errors.New("wire: no connection has that address")
