@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Gro
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := "/" + strings.Trim(r.URL.Path, "/")
 	switch {
-	case openAIPath(path):
+	case realtimePath.MatchString(path):
 		s.openai.ServeHTTP(w, at(r, path))
 	case rest.HandlesChat(path):
 		s.chat.ServeHTTP(w, at(r, path))
@@ -84,10 +85,7 @@ func at(r *http.Request, path string) *http.Request {
 	return r
 }
 
-func openAIPath(path string) bool {
-	path = strings.TrimPrefix(path, "/openai")
-	return path == "/v1/realtime" || strings.HasPrefix(path, "/v1/realtime/")
-}
+var realtimePath = regexp.MustCompile(`^(/openai)?/v1/realtime(/.*)?$`)
 
 const closeTimeout = 10 * time.Second
 

@@ -200,8 +200,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeE
 		s.uncalledResults(now, m)
 		return nil
 	}
-	var mode string
-	speak := false
+	speak, urgent := false, false // the default scheduling is WHEN_IDLE (ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20)
 	for _, r := range m.Responses {
 		k := s.conv.calls.match(r, !s.resumed)
 		if k == nil && s.resumed && r.ID != "" {
@@ -213,12 +212,12 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeE
 			continue
 		}
 		if s.takeResult(k, r) {
-			mode, speak = strongest(mode, r.Scheduling), true
+			speak, urgent = true, urgent || r.Scheduling == "INTERRUPT"
 		}
 	}
 	s.resumeBlocked(now)
 	if speak {
-		s.background(now, mode)
+		s.background(now, urgent)
 	}
 	if s.turn == nil && s.busy && len(s.conv.calls.open(true)) == 0 {
 		s.sendState(now)
@@ -250,15 +249,6 @@ func (s *session) takeResult(k *call, r functionResponse) bool {
 	return aloud
 }
 
-// strongest returns the more urgent of two schedulings; the default is WHEN_IDLE
-// (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20).
-func strongest(a, b string) string {
-	if a == "INTERRUPT" || b == "INTERRUPT" {
-		return "INTERRUPT"
-	}
-	return "WHEN_IDLE"
-}
-
 // uncalledResults is Vertex's reaction to results of calls that it never made: it
 // treats them as input and speaks, as js-genai's recording shows.
 func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
@@ -286,7 +276,12 @@ func (s *session) resumeBlocked(now time.Time) {
 		return
 	}
 	if s.cfg.habits.vertex {
-		s.answerInOwnTurn(now, t, results)
+		// The turn that made the call ends, and the answer is a separate turn (recorded with gemini-live-2.5-flash).
+		s.finish(t)
+		s.endTurn(now, t, false)
+		s.scheduleLate(now, t)
+		s.begin(now, s.results(results), false)
+		s.next(now)
 		return
 	}
 	h := s.cfg.habits
@@ -299,19 +294,9 @@ func (s *session) resumeBlocked(now time.Time) {
 	s.advance(now)
 }
 
-// answerInOwnTurn is what Vertex does with results: the turn that made the call ends, and
-// the answer is a separate turn (recorded with gemini-live-2.5-flash).
-func (s *session) answerInOwnTurn(now time.Time, t *turn, results []scenario.Result) {
-	s.finish(t)
-	s.endTurn(now, t, false)
-	s.scheduleLate(now, t)
-	s.begin(now, s.results(results), false)
-	s.next(now)
-}
-
-func (s *session) background(now time.Time, mode string) {
+func (s *session) background(now time.Time, urgent bool) {
 	s.ready = true
-	if mode == "INTERRUPT" && s.turn != nil && s.turn.phase != waiting && !s.ear.speaking {
+	if urgent && s.turn != nil && s.turn.phase != waiting && !s.ear.speaking {
 		s.interrupt(now)
 	}
 	s.next(now)

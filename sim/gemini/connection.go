@@ -189,7 +189,9 @@ func (c *connection) conversation(cfg config, now time.Time) (*conversation, *cl
 	if cfg.handle != "" {
 		return c.h.resumable.resume(cfg.handle, cfg.model, now)
 	}
-	conv := c.h.newConversation(cfg.model, c.seed, c.ids, now)
+	conv := &conversation{
+		origin: &origin{model: cfg.model, began: now, ids: c.ids}, dialogue: c.h.opts.Scenario.NewDialogue(c.seed),
+	}
 	c.h.resumable.adopt(conv)
 	return conv, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"regexp"
-	"time"
 
 	"voicegw/sim/rest"
 	"voicegw/sim/voice"
@@ -26,7 +25,7 @@ type Handler struct {
 func New(o wire.Options) *Handler {
 	o = o.WithDefaults()
 	o.PlaybackSpeed, o.GoAwayLeft = cmp.Or(o.PlaybackSpeed, 1), goAwayLeft(o)
-	return &Handler{opts: o, resumable: newRegistry()}
+	return &Handler{opts: o, resumable: &registry{handles: map[string]held{}, taken: map[*origin]bool{}}}
 }
 
 // ServeHTTP serves the WebSocket paths of both APIs, and makes ephemeral tokens.
@@ -47,10 +46,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // speak synthesizes a line, or returns it from the cache. The result must not be changed.
 func (h *Handler) speak(name, text string) voice.Utterance {
 	return h.lines.Speak(text, voice.Options{Rate: outputRate, Voice: name})
-}
-
-func (h *Handler) newConversation(model string, seed uint64, ids *wire.IDs, now time.Time) *conversation {
-	return &conversation{origin: &origin{model: model, began: now, ids: ids}, dialogue: h.opts.Scenario.NewDialogue(seed)}
 }
 
 type route struct {

@@ -222,7 +222,7 @@ func TestCallIDs(t *testing.T) {
 
 // TestRegistryIsBounded: old handles go first.
 func TestRegistryIsBounded(t *testing.T) {
-	r := newRegistry()
+	r := &registry{handles: map[string]held{}, taken: map[*origin]bool{}}
 	now := time.Now()
 	conv := &conversation{origin: &origin{model: "m"}, dialogue: scenario.Default().NewDialogue(1)}
 	ids := wire.NewIDs(1)

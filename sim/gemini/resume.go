@@ -27,10 +27,6 @@ type held struct {
 	expires time.Time
 }
 
-func newRegistry() *registry {
-	return &registry{handles: map[string]held{}, taken: map[*origin]bool{}}
-}
-
 func (r *registry) adopt(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

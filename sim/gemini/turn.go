@@ -141,7 +141,9 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 		t.spent.thoughts = 24 + len(say.Text)%16
 		s.content(serverContent{ModelTurn: s.cfg.modelTurn(part{Text: thought(say.Text), Thought: true})})
 	}
-	o := s.pace()
+	o := voice.DeliveryOptions{
+		ChunkMS: cmp.Or(s.opts.ChunkMS, h.chunkMS), FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed,
+	}
 	if t.began {
 		o.FirstAudioMS = -1
 	}
@@ -213,16 +215,14 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 	if length := p.To - p.From; length > 0 {
 		t.spent.audio += length
 		s.opts.Stats.AudioOutMS.Add(length.Milliseconds())
-		t.playEnd = latest(t.playEnd, t.lineBegan.Add(due)).Add(s.played(length))
+		if s.opts.PlaybackSpeed > 0 { // that of the imagined player
+			length = time.Duration(float64(length) / s.opts.PlaybackSpeed)
+		} else {
+			length = 0
+		}
+		t.playEnd = latest(t.playEnd, t.lineBegan.Add(due)).Add(length)
 	}
 	return true
-}
-
-func (s *session) played(d time.Duration) time.Duration {
-	if s.opts.PlaybackSpeed <= 0 {
-		return 0
-	}
-	return time.Duration(float64(d) / s.opts.PlaybackSpeed)
 }
 
 // endLine cuts a line after the sent part, which is the part that the model remembers.
@@ -356,10 +356,4 @@ func (c *config) instructionTokens() int {
 		n += wire.TextTokens(t.Name) + wire.TextTokens(t.Description) + len(t.Parameters)/8
 	}
 	return n
-}
-
-func (s *session) pace() voice.DeliveryOptions {
-	o := voice.DeliveryOptions{ChunkMS: s.opts.ChunkMS, FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed}
-	o.ChunkMS = cmp.Or(o.ChunkMS, s.cfg.habits.chunkMS)
-	return o
 }

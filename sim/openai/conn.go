@@ -138,7 +138,9 @@ func (c *conn) expire(a fault.Action) {
 }
 
 func (c *conn) failQuota(r *response) {
-	c.failResponse(r, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
+	c.finish(r, failed, &statusDetails{Type: failed, Error: &statusError{
+		"insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.",
+	}})
 }
 
 func (c *conn) active() *response {

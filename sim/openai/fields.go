@@ -197,16 +197,9 @@ func modalities(dst *[]string) reader {
 		}
 		if len(list) != 1 {
 			return rest.Invalid("invalid_value", path,
-				"Invalid modalities: [%s]. Supported combinations are: ['text'] and ['audio'].", quoteJoin(list))
+				"Invalid modalities: ['%s']. Supported combinations are: ['text'] and ['audio'].", strings.Join(list, "', '"))
 		}
 		*dst = list
 		return nil
 	}
-}
-
-func quoteJoin(list []string) string {
-	for i := range list {
-		list[i] = "'" + list[i] + "'"
-	}
-	return strings.Join(list, ", ")
 }

@@ -41,8 +41,9 @@ func (in *input) configure(before, s *session) {
 	if before == nil || before.Audio.Input.Format != f {
 		in.clockAt, in.samples, in.format = in.clockMS(), 0, f
 		in.buf, in.length, in.itemID = nil, 0, ""
-	} else if sameDetection(before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection) {
-		return
+	} else if a, b := before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection; a == b || a != nil && b != nil &&
+		a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS() {
+		return // the detector continues
 	}
 	in.detector, in.itemID = nil, ""
 	if t := s.Audio.Input.TurnDetection; t != nil {
@@ -53,13 +54,6 @@ func (in *input) configure(before, s *session) {
 		in.detector = audio.NewDetector(o)
 	}
 	in.base = in.clockMS()
-}
-
-func sameDetection(a, b *turnDetection) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS()
 }
 
 func (in *input) decode(data []byte) []byte {

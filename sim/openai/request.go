@@ -128,7 +128,7 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 		turn = d.Results(c.conv.results(results), ctx)
 	}
 	switch {
-	case len(said) > 0 && callsIn(turn):
+	case len(said) > 0 && slices.ContainsFunc(turn.Steps, isCalls):
 		for _, it := range said { // its turn comes after the results of those calls
 			it.answered = false
 		}
@@ -165,13 +165,6 @@ func (c *conversation) memory(q *request, fresh []*item) []scenario.Memory {
 		}
 	}
 	return known
-}
-
-func callsIn(t scenario.Turn) bool {
-	return slices.ContainsFunc(t.Steps, func(s scenario.Step) bool {
-		_, is := s.(scenario.Calls)
-		return is
-	})
 }
 
 func hear(it *item) scenario.Heard {
@@ -306,4 +299,9 @@ func withAudio(it *item) (json.RawMessage, error) {
 		}
 	}
 	return it.message(parts).MarshalJSON()
+}
+
+func isCalls(s scenario.Step) bool {
+	_, is := s.(scenario.Calls)
+	return is
 }

@@ -206,10 +206,8 @@ func (c *conn) openMessage(r *response) {
 	it := &item{id: c.itemID(), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
 	if c.model.phases {
 		it.phase = "final_answer"
-		for _, s := range r.steps {
-			if _, calls := s.(scenario.Calls); calls {
-				it.phase = "commentary"
-			}
+		if slices.ContainsFunc(r.steps, isCalls) {
+			it.phase = "commentary"
 		}
 	}
 	r.msg = &message{item: it, index: len(r.obj.Output)}
@@ -295,7 +293,10 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
 	c.emit("response.done", "response", r.obj)
 	if c.model.phases {
-		c.emitLimits(r)
+		used := r.obj.Usage.Total
+		c.emit("rate_limits.updated", "rate_limits", []object{{
+			"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
+		}})
 	}
 	for _, call := range r.late {
 		c.after(call.Late, func() { c.lateResponse(call) })
@@ -303,8 +304,4 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	if !r.aside {
 		c.armIdle(r)
 	}
-}
-
-func (c *conn) failResponse(r *response, code, message string) {
-	c.finish(r, failed, &statusDetails{Type: failed, Error: &statusError{Type: code, Code: code, Message: message}})
 }

@@ -299,8 +299,12 @@ func (u *updater) transcription(raw json.RawMessage, path string) *rest.Error {
 	if old := u.s.Audio.Input.Transcription; old != nil {
 		t = *old
 	}
+	model := word(&t.Model, transcriptionModels...)
+	if u.azure { // the name of a deployment can be anything
+		model = text(&t.Model)
+	}
 	err := fields{
-		"model": u.transcriptionModel(&t.Model), "language": optional(&t.Language, text), "prompt": optional(&t.Prompt, text),
+		"model": model, "language": optional(&t.Language, text), "prompt": optional(&t.Prompt, text),
 		"languages": ignored, "keywords": ignored, "delay": ignored,
 	}.apply(raw, path)
 	if err == nil && t.Model == "" {
@@ -308,14 +312,6 @@ func (u *updater) transcription(raw json.RawMessage, path string) *rest.Error {
 	}
 	u.s.Audio.Input.Transcription = &t
 	return err
-}
-
-// transcriptionModel reads one of the models; on Azure the name of a deployment, which can be anything.
-func (u *updater) transcriptionModel(dst *string) reader {
-	if u.azure {
-		return text(dst)
-	}
-	return word(dst, transcriptionModels...)
 }
 
 var transcriptionModels = []string{

@@ -21,7 +21,8 @@ func lineOf(lines *voice.Cache, say scenario.Say, r *response) voice.Line {
 	}
 	f := r.obj.Audio.Output.Format
 	if say.Text == "" {
-		return voice.Line{Audio: silence(f, say.Silence), BytesPerMS: f.bytesPerMS()}
+		quiet := make([]byte, int(say.Silence.Milliseconds())*f.hz()/1000*audio.BytesPerSample)
+		return voice.Line{Audio: f.encode(quiet), BytesPerMS: f.bytesPerMS()}
 	}
 	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
@@ -42,10 +43,6 @@ func spoken(u voice.Utterance, f format) voice.Line {
 		}
 	}
 	return l
-}
-
-func silence(f format, d time.Duration) []byte {
-	return f.encode(make([]byte, int(d.Milliseconds())*f.hz()/1000*audio.BytesPerSample))
 }
 
 func (f format) encode(pcm []byte) []byte {

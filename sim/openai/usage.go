@@ -130,10 +130,3 @@ func (n *spending) account(r *response) {
 
 // tokenLimit is the limit in rate_limits.updated, as recorded.
 const tokenLimit = 15_000_000
-
-func (c *conn) emitLimits(r *response) {
-	used := r.obj.Usage.Total
-	c.emit("rate_limits.updated", "rate_limits", []object{{
-		"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
-	}})
-}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/genai"
-
 	"voicegw/sim/wire"
 )
 
@@ -56,8 +54,12 @@ func noSuchModel(name, method string) *Error {
 }
 
 type generateRequest struct {
-	Contents []*genai.Content `json:"contents"`
-	Config   struct {
+	Contents []struct {
+		Parts []struct {
+			Text string `json:"text"`
+		} `json:"parts"`
+	} `json:"contents"`
+	Config struct {
 		Modalities []string `json:"responseModalities"`
 		Candidates int      `json:"candidateCount"`
 		Image      struct {
@@ -90,26 +92,27 @@ func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	tokens := int32(wire.TextTokens(o.prompt))
-	c := &genai.Candidate{Content: &genai.Content{Role: "model"}, FinishReason: genai.FinishReasonStop}
-	u := &genai.GenerateContentResponseUsageMetadata{
-		PromptTokenCount: tokens, TotalTokenCount: tokens,
-		PromptTokensDetails: []*genai.ModalityTokenCount{{Modality: genai.MediaModalityText, TokenCount: tokens}},
-	}
-	a := &genai.GenerateContentResponse{
-		Candidates: []*genai.Candidate{c}, ModelVersion: model, ResponseID: x.IDs.Base62(22), UsageMetadata: u,
-	}
+	tokens := wire.TextTokens(o.prompt)
+	content := object{"role", "model"}
+	finish := object{"finishReason", "STOP"}
+	usage := object{"promptTokenCount", tokens, "promptTokensDetails", []object{{"modality", "TEXT", "tokenCount", tokens}}}
 	if d.refusal != "" {
-		c.FinishReason, c.FinishMessage = genai.FinishReasonImageSafety, d.refusal
-		return x.JSON(a)
+		finish = object{"finishReason", "IMAGE_SAFETY", "finishMessage", d.refusal}
+		usage = append(usage, "totalTokenCount", tokens)
+	} else {
+		var parts []object
+		if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
+			parts = append(parts, object{"text", cmp.Or(d.caption, "Here is your image.")})
+		}
+		parts = append(parts, object{"inlineData", object{"mimeType", "image/png", "data", d.pictures[0]}})
+		content = append(object{"parts", parts}, content...)
+		usage = append(usage, "candidatesTokenCount", pictureTokens, "totalTokenCount", tokens+pictureTokens,
+			"candidatesTokensDetails", []object{{"modality", "IMAGE", "tokenCount", pictureTokens}})
 	}
-	if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
-		c.Content.Parts = append(c.Content.Parts, &genai.Part{Text: cmp.Or(d.caption, "Here is your image.")})
-	}
-	c.Content.Parts = append(c.Content.Parts, &genai.Part{InlineData: &genai.Blob{MIMEType: "image/png", Data: d.pictures[0]}})
-	u.CandidatesTokenCount, u.TotalTokenCount = pictureTokens, tokens+pictureTokens
-	u.CandidatesTokensDetails = []*genai.ModalityTokenCount{{Modality: "IMAGE", TokenCount: pictureTokens}}
-	return x.JSON(a)
+	return x.JSON(object{
+		"candidates", []object{append(object{"content", content, "index", 0}, finish...)},
+		"usageMetadata", usage, "modelVersion", model, "responseId", x.IDs.Base62(22),
+	})
 }
 
 func contains(words []string, word string) bool {
@@ -157,13 +160,6 @@ type predictRequest struct {
 	} `json:"parameters"`
 }
 
-type prediction struct {
-	MimeType string `json:"mimeType,omitempty"`
-	Data     []byte `json:"bytesBase64Encoded,omitempty"`
-	Prompt   string `json:"prompt,omitempty"`
-	Filtered string `json:"raiFilteredReason,omitempty"`
-}
-
 const maxSamples = 4
 
 func (h *Images) predict(x *Exchange, model string, body []byte) error {
@@ -182,16 +178,21 @@ func (h *Images) predict(x *Exchange, model string, body []byte) error {
 	if err != nil {
 		return err
 	}
-	var a struct {
-		Predictions []prediction `json:"predictions,omitempty"`
+	if d.refusal != "" && !r.Parameters.RAIReason {
+		return x.JSON(object{})
 	}
-	if d.refusal != "" && r.Parameters.RAIReason {
-		a.Predictions = []prediction{{Filtered: d.refusal}}
+	predictions := []object{}
+	if d.refusal != "" {
+		predictions = append(predictions, object{"raiFilteredReason", d.refusal})
 	}
 	for _, p := range d.pictures {
-		a.Predictions = append(a.Predictions, prediction{MimeType: "image/" + o.format, Data: p, Prompt: d.caption})
+		one := object{"mimeType", "image/" + o.format, "bytesBase64Encoded", p}
+		if d.caption != "" {
+			one = append(one, "prompt", d.caption)
+		}
+		predictions = append(predictions, one)
 	}
-	return x.JSON(a)
+	return x.JSON(object{"predictions", predictions})
 }
 
 func (r *predictRequest) order() (imageOrder, *Error) {

@@ -137,51 +137,25 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 	return width, height, nil
 }
 
-type openAIImage struct {
-	B64 []byte `json:"b64_json"`
-}
-
-type openAIUsage struct {
-	Input        int          `json:"input_tokens"`
-	InputDetails imageDetails `json:"input_tokens_details"`
-	Output       int          `json:"output_tokens"`
-	OutDetails   imageDetails `json:"output_tokens_details"`
-	Total        int          `json:"total_tokens"`
-}
-
-type imageDetails struct {
-	Image int `json:"image_tokens"`
-	Text  int `json:"text_tokens"`
-}
-
-type openAIAnswer struct {
-	Created    int64         `json:"created"`
-	Background string        `json:"background"`
-	Data       []openAIImage `json:"data"`
-	Format     string        `json:"output_format"`
-	Quality    string        `json:"quality"`
-	Size       string        `json:"size"`
-	Usage      openAIUsage   `json:"usage"`
-}
-
 // outputTokens are the approximate costs of a 1024 by 1024 picture at each quality.
 var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
 
-func (r *openAIRequest) answer(o imageOrder, d drawn) openAIAnswer {
+// answer makes the answer. The quality changes only the tokens.
+func (r *openAIRequest) answer(o imageOrder, d drawn) object {
 	quality := "medium"
 	if r.Quality != nil && outputTokens[*r.Quality] > 0 {
 		quality = *r.Quality
 	}
-	a := openAIAnswer{
-		Created: time.Now().Unix(), Background: "opaque", Format: o.format, Quality: quality, Size: fmt.Sprintf("%dx%d", o.width, o.height),
-	}
+	var data []object
 	for _, p := range d.pictures {
-		a.Data = append(a.Data, openAIImage{p})
+		data = append(data, object{"b64_json", p})
 	}
-	a.Usage.Input = wire.TextTokens(o.prompt)
-	a.Usage.InputDetails.Text = a.Usage.Input
-	a.Usage.Output = o.count * outputTokens[quality] * o.width * o.height / (1024 * 1024)
-	a.Usage.OutDetails.Image = a.Usage.Output
-	a.Usage.Total = a.Usage.Input + a.Usage.Output
-	return a
+	in, out := wire.TextTokens(o.prompt), o.count*outputTokens[quality]*o.width*o.height/(1024*1024)
+	return object{
+		"created", time.Now().Unix(), "background", "opaque", "data", data, "output_format", o.format, "quality", quality,
+		"size", fmt.Sprintf("%dx%d", o.width, o.height), "usage", object{
+			"input_tokens", in, "input_tokens_details", object{"image_tokens", 0, "text_tokens", in},
+			"output_tokens", out, "output_tokens_details", object{"image_tokens", out, "text_tokens", 0}, "total_tokens", in + out,
+		},
+	}
 }

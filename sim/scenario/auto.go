@@ -50,16 +50,12 @@ func (b *builder) choose() []Call {
 			best, score = t, s
 		}
 	}
-	if score == 0 && !c.ToolRequired && !b.toldToCall(best) {
+	// Speech with unknown words leads to a call if there is only one tool and the instructions name it.
+	told := b.spoken && b.text == "" && len(c.Tools) == 1 && strings.Contains(c.Instructions, best.Name)
+	if score == 0 && !c.ToolRequired && !told {
 		return nil
 	}
 	return b.fillCalls(best)
-}
-
-// toldToCall reports whether speech with unknown words leads to a call: there is only one tool and the instructions
-// name it.
-func (b *builder) toldToCall(t *Tool) bool {
-	return b.spoken && b.text == "" && len(b.c.Tools) == 1 && strings.Contains(b.c.Instructions, t.Name)
 }
 
 // fitness counts the words of the text that match a tool's name, description and arguments, and the sentence of the
@@ -73,7 +69,7 @@ func fitness(t *Tool, text, instructions string) int {
 	for _, p := range parseSchema(t.Parameters).props {
 		score += overlap(said, content(p.name))
 	}
-	for _, sentence := range sentences(instructions) {
+	for _, sentence := range strings.Split(strings.ReplaceAll(instructions, ". ", ".\n"), "\n") {
 		if strings.Contains(sentence, t.Name) {
 			score += overlap(said, content(sentence))
 		}

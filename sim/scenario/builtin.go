@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,21 +26,28 @@ func (f fields) count(key string) int { entries, _ := f[key].([]any); return len
 
 // builtin has a sentence for the result of each of the gateway's own tools.
 var builtin = map[string]func(fields) string{
-	"kb_search":                 func(f fields) string { return found(f.list("results"), "record", "title") },
-	"kb_get":                    speakRecords,
-	"calendar_get_availability": speakAvailability,
-	"calendar_create_event":     speakEvent,
-	"extract_contacts":          speakContacts,
-	"image_draft_prompt":        func(f fields) string { return found(f.list("variants"), "draft", "prompt") },
-	"image_generate":            speakImages,
-	"agent_list":                func(f fields) string { return found(f.list("agents"), "agent", "name") },
-	"agent_get":                 func(f fields) string { return "The agent is called " + orID(f) + ". " + f.text("description") },
-	"agent_create":              func(f fields) string { return "I have made the agent " + orID(f) },
-	"agent_update":              func(f fields) string { return "I have changed the agent " + orID(f) },
-	"agent_delete":              speakDeletion,
-	"ignore_user":               func(f fields) string { return f.text("farewell_message") },
-	"end_voice_session":         func(f fields) string { return f.text("farewell_message") },
-	"start_voice_session":       func(fields) string { return "You can go on by voice now" },
+	"kb_search": func(f fields) string { return found(f.list("results"), "record", "title") },
+	"kb_get":    speakRecords,
+	"calendar_get_availability": func(f fields) string {
+		return cmp.Or(f.text("summary"), fmt.Sprintf("There are %s appointments", number(f.count("busy"))))
+	},
+	"calendar_create_event": speakEvent,
+	"extract_contacts":      speakContacts,
+	"image_draft_prompt":    func(f fields) string { return found(f.list("variants"), "draft", "prompt") },
+	"image_generate":        speakImages,
+	"agent_list":            func(f fields) string { return found(f.list("agents"), "agent", "name") },
+	"agent_get":             func(f fields) string { return "The agent is called " + orID(f) + ". " + f.text("description") },
+	"agent_create":          func(f fields) string { return "I have made the agent " + orID(f) },
+	"agent_update":          func(f fields) string { return "I have changed the agent " + orID(f) },
+	"agent_delete": func(f fields) string {
+		if stays, _ := f["stays"].(bool); stays {
+			return "The edit of the agent " + f.text("id") + " is gone, and the agent stays as it is configured"
+		}
+		return "The agent " + f.text("id") + " is deleted"
+	},
+	"ignore_user":         func(f fields) string { return f.text("farewell_message") },
+	"end_voice_session":   func(f fields) string { return f.text("farewell_message") },
+	"start_voice_session": func(fields) string { return "You can go on by voice now" },
 }
 
 func speakBuiltin(tool string, o outcome) (string, bool) {
@@ -100,12 +108,7 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-func orID(f fields) string {
-	if name := f.text("name"); name != "" {
-		return name
-	}
-	return f.text("id")
-}
+func orID(f fields) string { return cmp.Or(f.text("name"), f.text("id")) }
 
 func speakRecords(f fields) string {
 	records := f.list("records")
@@ -117,13 +120,6 @@ func speakRecords(f fields) string {
 		said = sentence(said) + " " + text
 	}
 	return said
-}
-
-func speakAvailability(f fields) string {
-	if summary := f.text("summary"); summary != "" {
-		return summary
-	}
-	return fmt.Sprintf("There are %s appointments", number(f.count("busy")))
 }
 
 func speakEvent(f fields) string {
@@ -175,11 +171,4 @@ func speakImages(f fields) string {
 	default:
 		return fmt.Sprintf("Here are %s pictures", number(n))
 	}
-}
-
-func speakDeletion(f fields) string {
-	if stays, _ := f["stays"].(bool); stays {
-		return "The edit of the agent " + f.text("id") + " is gone, and the agent stays as it is configured"
-	}
-	return "The agent " + f.text("id") + " is deleted"
 }

@@ -65,7 +65,10 @@ var userDate = regexp.MustCompile(`Today is [A-Z][a-z]+, (\d{1,2} [A-Z][a-z]+ \d
 
 // nowOf returns the time in the user's zone: the request's clock or, without one, the date in the instructions.
 func nowOf(c Context) time.Time {
-	zone := zoneOf(c.Instructions)
+	zone := time.UTC
+	if at := userZone.FindStringSubmatch(c.Instructions); at != nil {
+		zone = user.ZoneOr(at[1], time.UTC)
+	}
 	if at := userDate.FindStringSubmatch(c.Instructions); at != nil && c.Now.IsZero() {
 		if date, err := time.ParseInLocation("2 January 2006", at[1], zone); err == nil {
 			return date.Add(time.Duration(today.Hour()) * time.Hour)
@@ -75,13 +78,6 @@ func nowOf(c Context) time.Time {
 }
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
-
-func zoneOf(instructions string) *time.Location {
-	if at := userZone.FindStringSubmatch(instructions); at != nil {
-		return user.ZoneOr(at[1], time.UTC)
-	}
-	return time.UTC
-}
 
 // Replay records an earlier input and its answer: the words said and the tools called. A wire without sessions
 // replays all inputs but the last of each request. Rules are counted, values remembered, and the steps for results

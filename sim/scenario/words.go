@@ -114,14 +114,6 @@ func overlap(a, b map[string]bool) int {
 	return n
 }
 
-func sentences(text string) []string {
-	var out []string
-	for _, line := range strings.Split(text, "\n") {
-		out = append(out, strings.SplitAfter(line, ". ")...)
-	}
-	return out
-}
-
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -122,22 +122,17 @@ func (d *Delivery) Next() (Part, bool) {
 	}
 	end := min(d.pos+d.chunk, len(d.line.Audio))
 	p := Part{Audio: d.line.Audio[d.pos:end], From: d.span(d.pos), To: d.span(end)}
-	p.Words = d.wordsUntil(p.To+d.ahead, end == len(d.line.Audio))
+	from := d.word
+	for d.word < len(d.line.Words) && (end == len(d.line.Audio) || d.line.Words[d.word].Start < p.To+d.ahead) {
+		d.word++
+	}
+	p.Words = d.line.Words[from:d.word]
 	if d.pos == 0 {
 		d.begun = at
 	}
 	d.pos = end
 	d.playedOut = max(d.begun+p.To, at+p.To-p.From)
 	return p, true
-}
-
-// wordsUntil returns the words that begin before to, and all remaining words with the last chunk.
-func (d *Delivery) wordsUntil(to time.Duration, last bool) []Word {
-	from := d.word
-	for d.word < len(d.line.Words) && (last || d.line.Words[d.word].Start < to) {
-		d.word++
-	}
-	return d.line.Words[from:d.word]
 }
 
 // Stop drops the parts not returned yet. It may be called more than once.

@@ -43,7 +43,11 @@ func pronounce(word string) []sound {
 	plain := strings.ReplaceAll(word, "'", "")
 	s := bySpelling(plain)
 	if !sayable(s) {
-		return spelledOut(plain)
+		var letters []sound
+		for _, l := range spell(plain) {
+			letters = append(letters, lexicon()[l]...)
+		}
+		return letters
 	}
 	return stressed(s, plain)
 }
@@ -55,14 +59,6 @@ func sayable(s []sound) bool {
 		}
 	}
 	return false
-}
-
-func spelledOut(word string) []sound {
-	var out []sound
-	for _, l := range spell(word) {
-		out = append(out, lexicon()[l]...)
-	}
-	return out
 }
 
 func withS(stem []sound) []sound {

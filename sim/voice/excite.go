@@ -178,20 +178,29 @@ func (t *track) smooth() {
 
 // blur replaces a value of each frame with its mean over width frames on either side.
 func blur(frames []frame, width int, field func(*frame) *float64) {
-	if len(frames) == 0 {
-		return
-	}
-	old := make([]float64, len(frames))
+	values := make([]float64, len(frames))
 	for i := range frames {
-		old[i] = *field(&frames[i])
+		values[i] = *field(&frames[i])
 	}
+	for i, mean := range means(values, width) {
+		*field(&frames[i]) = max(0, mean)
+	}
+}
+
+// means are the means over width values on either side.
+func means(values []float64, width int) []float64 {
+	if len(values) == 0 {
+		return nil
+	}
+	out := make([]float64, len(values))
+	at := func(i int) float64 { return values[min(max(i, 0), len(values)-1)] }
 	sum := 0.0
-	at := func(i int) float64 { return old[min(max(i, 0), len(old)-1)] }
 	for i := -width; i <= width; i++ {
 		sum += at(i)
 	}
-	for i := range frames {
-		*field(&frames[i]) = max(0, sum/float64(2*width+1))
+	for i := range out {
+		out[i] = sum / float64(2*width+1)
 		sum += at(i+width+1) - at(i-width)
 	}
+	return out
 }

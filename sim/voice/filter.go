@@ -47,25 +47,21 @@ func (z *antiresonator) step(x float64) float64 {
 // bandpass passes one band of noise, with zeros at 0 Hz and at half the rate.
 // White noise of variance 1 leaves it with variance 1 times the gain squared.
 type bandpass struct {
-	a, b, c float64
-	x1, x2  float64
-	y1, y2  float64
+	resonator
+	x1, x2 float64
 }
 
 func (p *bandpass) tune(freq, bw, rate float64) {
-	e := math.Exp(-math.Pi * bw / rate)
-	p.c = -e * e
-	p.b = 2 * e * math.Cos(2*math.Pi*freq/rate)
-	// The filter with peak gain 1, (1-e²)/2·(1-z⁻²)/(1-b/z+e²/z²), is half of 1
-	// minus an all-pass, so its impulse response has the energy (1-e²)/2.
-	g := (1 - e*e) / 2
+	p.resonator.tune(freq, bw, rate)
+	// The filter with peak gain 1, (1-e²)/2·(1-z⁻²)/(1-b/z+e²/z²), is half of 1 minus an all-pass, so its impulse
+	// response has the energy (1-e²)/2.
+	g := (1 + p.c) / 2
 	p.a = g / math.Sqrt(g)
 }
 
 func (p *bandpass) step(x float64) float64 {
-	y := p.a*(x-p.x2) + p.b*p.y1 + p.c*p.y2
+	y := p.resonator.step(x - p.x2)
 	p.x2, p.x1 = p.x1, x
-	p.y2, p.y1 = p.y1, y
 	return y
 }
 

@@ -42,12 +42,14 @@ type score struct {
 
 func compose(words []spoken, speed float64) score {
 	var sc score
-	sc.segs = append(sc.segs, segment{ph: phSil, dur: leadMS, chunk: firstChunk(words)})
+	sc.segs = append(sc.segs, segment{ph: phSil, dur: leadMS, chunk: words[0].chunk})
 	start, startWord := 1, 0
 	for i, w := range words {
 		snd := pronounce(w.word)
-		if w.word == "the" && i+1 < len(words) && startsWithVowel(words[i+1].word) {
-			snd = []sound{{phDH, 0}, {phIY, 0}}
+		if w.word == "the" && i+1 < len(words) {
+			if next := pronounce(words[i+1].word); len(next) > 0 && next[0].ph.isVowel() {
+				snd = []sound{{phDH, 0}, {phIY, 0}}
+			}
 		}
 		sc.segs = appendWord(sc.segs, snd, w.chunk)
 		brk := w.brk
@@ -71,18 +73,6 @@ func compose(words []spoken, speed float64) score {
 		timePhrase(sc.segs, p, speed)
 	}
 	return sc
-}
-
-func firstChunk(words []spoken) int {
-	if len(words) == 0 {
-		return 0
-	}
-	return words[0].chunk
-}
-
-func startsWithVowel(word string) bool {
-	s := pronounce(word)
-	return len(s) > 0 && s[0].ph.isVowel()
 }
 
 // whWord reports whether a question that begins with the word falls in pitch.
@@ -162,12 +152,7 @@ func canBegin(c []segment) bool {
 }
 
 func allophones(segs []segment) {
-	at := func(i int) *segment {
-		if i < 0 || i >= len(segs) {
-			return &silentSegment
-		}
-		return &segs[i]
-	}
+	at := (&track{segs: segs}).at
 	for i := range segs {
 		s := &segs[i]
 		s.ph = variant(at(i-1), s, at(i+1))

@@ -3,6 +3,7 @@ package voice
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -174,36 +175,20 @@ type sound struct {
 	stress uint8
 }
 
-func parseSounds(s string) ([]sound, error) {
+// mustSounds reads "HH AX L OW1" from the embedded tables; a test loads them all.
+func mustSounds(s string) []sound {
 	var out []sound
 	for _, f := range strings.Fields(s) {
-		var st uint8
 		name := strings.TrimRight(f, "012")
+		p := slices.IndexFunc(phoneTable[:], func(info phoneInfo) bool { return info.name == name })
+		if p < 0 {
+			panic(fmt.Sprintf("voice: %q is not a phone", f))
+		}
+		next := sound{ph: phone(p)}
 		if len(name) < len(f) {
-			st = f[len(f)-1] - '0'
+			next.stress = f[len(f)-1] - '0'
 		}
-		p, ok := phoneByName(name)
-		if !ok {
-			return nil, fmt.Errorf("voice: %q is not a phone", f)
-		}
-		out = append(out, sound{p, st})
-	}
-	return out, nil
-}
-
-func mustSounds(s string) []sound {
-	out, err := parseSounds(s)
-	if err != nil {
-		panic(err)
+		out = append(out, next)
 	}
 	return out
-}
-
-func phoneByName(name string) (phone, bool) {
-	for i := range phoneTable {
-		if phoneTable[i].name == name {
-			return phone(i), true
-		}
-	}
-	return 0, false
 }

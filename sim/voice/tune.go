@@ -20,7 +20,7 @@ func tune(t *track, phrases []phrase, tb timbre) {
 	}
 	// Two passes of a mean over 50 ms round the steps.
 	for range 2 {
-		smoothSteps(steps, 10)
+		steps = means(steps, 10)
 	}
 	for i := range t.frames {
 		// A slight waver keeps long vowels from sounding mechanical.
@@ -80,20 +80,4 @@ func finalMove(p phrase) float64 {
 		return minorRise
 	}
 	return finalFall
-}
-
-func smoothSteps(steps []float64, width int) {
-	if len(steps) == 0 {
-		return
-	}
-	old := append([]float64(nil), steps...)
-	at := func(i int) float64 { return old[min(max(i, 0), len(old)-1)] }
-	sum := 0.0
-	for i := -width; i <= width; i++ {
-		sum += at(i)
-	}
-	for i := range steps {
-		steps[i] = sum / float64(2*width+1)
-		sum += at(i+width+1) - at(i-width)
-	}
 }

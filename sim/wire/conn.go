@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -117,21 +116,13 @@ func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error
 		c.stats = &Stats{}
 	}
 	if c.unknown == nil {
-		c.unknown = unknownType
+		c.unknown = func(name string) []byte { return fmt.Appendf(nil, `{"type":%q}`, name) }
 	}
 	c.arm()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.abandon = cancel
 	c.work.Go(func() { c.read(ctx) })
 	return c, nil
-}
-
-func unknownType(name string) []byte {
-	b, err := json.Marshal(map[string]string{"type": name})
-	if err != nil { // a map of strings can always be encoded
-		return []byte(`{"type":"sim.unknown"}`)
-	}
-	return b
 }
 
 func (c *Conn) read(ctx context.Context) {
@@ -216,7 +207,8 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 		case fault.Delay:
 			c.hold(a.For)
 		case fault.Silence:
-			c.silence(a.For)
+			c.mute = c.mute || a.For == 0 // forever
+			c.muteUntil = time.Now().Add(a.For)
 		case fault.SlowRead:
 			c.slow.Store(int64(a.For))
 		case fault.Drop:
@@ -248,15 +240,6 @@ func (c *Conn) hold(d time.Duration) {
 	}
 	c.holdUntil = c.holdUntil.Add(d)
 	c.arm()
-}
-
-// silence drops everything for d, or forever if d is 0.
-func (c *Conn) silence(d time.Duration) {
-	if d == 0 {
-		c.mute = true
-		return
-	}
-	c.muteUntil = time.Now().Add(d)
 }
 
 func (c *Conn) put(data []byte) {
