@@ -139,7 +139,7 @@ func refusedTools() []refusal {
 }
 
 // refusedByModels are setups that parse, and that some models or versions of the
-// API do not take. Their sources stand in modelRefusals.
+// API do not take. Their sources stand at refusedByModel.
 func refusedByModels() []refusal {
 	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
 	general := "Request contains an invalid argument."

@@ -2,58 +2,28 @@ package gemini
 
 import "strings"
 
-// A modelRefusal is a valid setting that the named model or version of the API does not accept.
-type modelRefusal struct {
-	// source is where the refusal was seen or is documented.
-	source string
-	// refuses reports whether it applies to this setup.
-	refuses func(m *setupMessage, h habits, r route) bool
-	// reason is the close reason, with code 1007.
-	reason string
-}
-
-// modelRefusals are tried in this order. If only the refusal is documented and
-// not its text, the reason is the provider's general one.
-var modelRefusals = []modelRefusal{
-	{
-		source: "pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking, v1beta refused and v1alpha accepted; " +
-			"googleapis/js-genai#696 and #1953; read 2026-11-23",
-		refuses: func(m *setupMessage, _ habits, r route) bool {
-			return m.Proactivity != nil && !r.vertex && r.version != "v1alpha"
-		},
-		reason: `Invalid JSON payload received. Unknown name "proactivity" at 'setup': Cannot find field.`,
-	},
-	{
-		source: "ai.google.dev/gemini-api/docs/models/gemini-3.8-live, \"Migrating from Gemini 3.1 Flash Live\": proactive " +
-			"audio is always on and false is an error; read 2026-11-23",
-		refuses: func(m *setupMessage, h habits, _ route) bool {
-			return h.gen == gen38 && m.Proactivity != nil && m.Proactivity.ProactiveAudio != nil && !*m.Proactivity.ProactiveAudio
-		},
-		reason: reasonInvalidArgument,
-	},
-	{
-		source: "the same page: affective dialog was removed from the API; googleapis/js-genai#1953 quotes the reason; read 2026-11-23",
-		refuses: func(m *setupMessage, h habits, _ route) bool {
-			return h.gen == gen38 && m.GenerationConfig.AffectiveDialog != nil
-		},
-		reason: reasonInvalidArgument,
-	},
-	{
-		source: "the same page: thinking_level is not supported on gemini-3.8-live; ProfSynapse/nexus#389 and vercel/ai#20787 " +
-			"report that any thinkingConfig is refused; read 2026-11-23",
-		refuses: func(m *setupMessage, h habits, _ route) bool {
-			return h.gen == gen38 && !h.extended && m.GenerationConfig.ThinkingConfig != nil
-		},
-		reason: reasonInvalidArgument,
-	},
-	{
-		source: "ProfSynapse/nexus#389 and vercel/ai#20787, tried on gemini-3.8-live-extended-thinking: it wants a level of " +
-			"low, medium or high, or a budget, and not both; read 2026-11-23",
-		refuses: func(m *setupMessage, h habits, _ route) bool {
-			return h.extended && !thinkingChosen(m)
-		},
-		reason: reasonInvalidArgument,
-	},
+// refusedByModel returns the provider's close for a valid setting that the named model or version of the API does not
+// accept, or nil. If only the refusal is documented and not its text, the reason is the provider's general one. Sources,
+// read 2026-11-23:
+//   - pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking: v1beta refuses proactivity, v1alpha accepts
+//     it; googleapis/js-genai#696 and #1953.
+//   - ai.google.dev/gemini-api/docs/models/gemini-3.8-live, "Migrating from Gemini 3.1 Flash Live": proactive audio is
+//     always on and false is an error; affective dialog was removed from the API (js-genai#1953 quotes the reason);
+//     thinking_level is not supported on gemini-3.8-live (ProfSynapse/nexus#389 and vercel/ai#20787: no thinkingConfig is).
+//   - the same reports, tried on gemini-3.8-live-extended-thinking: it wants a level of low, medium or high, or a budget,
+//     and not both.
+func refusedByModel(m *setupMessage, h habits, r route) *closeError {
+	p, g := m.Proactivity, m.GenerationConfig
+	quiet := p != nil && p.ProactiveAudio != nil && !*p.ProactiveAudio
+	switch {
+	case p != nil && !r.vertex && r.version != "v1alpha":
+		return invalid(`Invalid JSON payload received. Unknown name "proactivity" at 'setup': Cannot find field.`)
+	case h.gen == gen38 && (quiet || g.AffectiveDialog != nil || !h.extended && g.ThinkingConfig != nil):
+		return invalid(reasonInvalidArgument)
+	case h.extended && !thinkingChosen(m):
+		return invalid(reasonInvalidArgument)
+	}
+	return nil
 }
 
 func thinkingChosen(m *setupMessage) bool {
@@ -68,13 +38,4 @@ func thinkingChosen(m *setupMessage) bool {
 		return t.ThinkingBudget != nil
 	}
 	return false
-}
-
-func refusedByModel(m *setupMessage, h habits, r route) *closeError {
-	for _, f := range modelRefusals {
-		if f.refuses(m, h, r) {
-			return invalid("%s", f.reason)
-		}
-	}
-	return nil
 }

@@ -55,13 +55,12 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 }
 
 func (c *conn) cancelCall(r *response, a fault.Action) {
-	turnDetected := &statusDetails{Type: cancelled, Reason: "turn_detected"}
 	if a.For == 0 {
-		c.finish(r, cancelled, turnDetected)
+		c.finish(r, cancelled, "reason", "turn_detected")
 		return
 	}
 	r.next = r.next.Add(a.For + time.Hour) // it stays open until then
-	c.after(a.For, func() { c.finish(r, cancelled, turnDetected) })
+	c.after(a.For, func() { c.finish(r, cancelled, "reason", "turn_detected") })
 }
 
 // sendCall sends one function_call item. With models of the second generation

@@ -138,9 +138,10 @@ func (c *conn) expire(a fault.Action) {
 }
 
 func (c *conn) failQuota(r *response) {
-	c.finish(r, failed, &statusDetails{Type: failed, Error: &statusError{
-		"insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.",
-	}})
+	c.finish(r, failed, "error", object{
+		"type", "insufficient_quota", "code", "insufficient_quota",
+		"message", "You exceeded your current quota, please check your plan and billing details.",
+	})
 }
 
 func (c *conn) active() *response {
@@ -346,7 +347,7 @@ func (c *conn) truncate(e *clientEvent) *rest.Error {
 func (c *conn) cancelResponse(id string) *rest.Error {
 	for _, r := range c.running {
 		if id == r.obj.ID || id == "" && !r.aside {
-			c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "client_cancelled"})
+			c.finish(r, cancelled, "reason", "client_cancelled")
 			return nil
 		}
 	}

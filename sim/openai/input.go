@@ -137,7 +137,7 @@ func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	c.emit("input_audio_buffer.speech_started", "audio_start_ms", reportMS, "item_id", in.itemID)
 	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
 		c.stats.Interrupted.Add(1)
-		c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "turn_detected"})
+		c.finish(r, cancelled, "reason", "turn_detected")
 	}
 }
 

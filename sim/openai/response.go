@@ -15,7 +15,7 @@ type responseObject struct {
 	Object           string          `json:"object"`
 	ID               string          `json:"id"`
 	Status           string          `json:"status"`
-	StatusDetails    *statusDetails  `json:"status_details"`
+	StatusDetails    any             `json:"status_details"` // null or an object, as Usage is
 	Output           []*item         `json:"output"`
 	ConversationID   *string         `json:"conversation_id"`
 	OutputModalities []string        `json:"output_modalities"`
@@ -26,20 +26,8 @@ type responseObject struct {
 			Voice  string `json:"voice"`
 		} `json:"output"`
 	} `json:"audio"`
-	Usage    *usage          `json:"usage"`
+	Usage    any             `json:"usage"`
 	Metadata json.RawMessage `json:"metadata"`
-}
-
-type statusDetails struct {
-	Type   string       `json:"type"`
-	Reason string       `json:"reason,omitempty"`
-	Error  *statusError `json:"error,omitempty"`
-}
-
-type statusError struct {
-	Type    string `json:"type"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
 }
 
 type response struct {
@@ -86,7 +74,7 @@ func (c *conn) advance(r *response, now time.Time) {
 		case r.line != nil:
 			c.deliver(r)
 		case len(r.steps) == 0:
-			c.finish(r, completed, nil)
+			c.finish(r, completed)
 		default:
 			s := r.steps[0]
 			r.steps = r.steps[1:]
@@ -111,7 +99,7 @@ func (c *conn) step(r *response, s scenario.Step) {
 		}
 		c.Commit(c.w.Do([]fault.Action{s.Action}))
 	case scenario.End:
-		c.finish(r, completed, nil)
+		c.finish(r, completed)
 		c.w.Close(s.Code, s.Reason)
 	}
 }
@@ -166,7 +154,7 @@ func (c *conn) deliver(r *response) {
 	switch {
 	case r.over:
 	case r.reached():
-		c.finish(r, incomplete, &statusDetails{Type: incomplete, Reason: "max_output_tokens"})
+		c.finish(r, incomplete, "reason", "max_output_tokens")
 	default:
 		r.schedule()
 	}
@@ -274,7 +262,8 @@ func (c *conn) closeMessage(r *response, status string) {
 	r.msg = nil
 }
 
-func (c *conn) finish(r *response, status string, details *statusDetails) {
+// finish ends a response. details are the members of status_details after its type.
+func (c *conn) finish(r *response, status string, details ...any) {
 	if r.over {
 		return
 	}
@@ -288,12 +277,13 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 		itemStatus = incomplete
 	}
 	c.closeMessage(r, itemStatus)
-	r.obj.Status, r.obj.StatusDetails = status, details
-	c.account(r)
+	if r.obj.Status = status; len(details) > 0 {
+		r.obj.StatusDetails = append(object{"type", status}, details...)
+	}
+	used := c.account(r)
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
 	c.emit("response.done", "response", r.obj)
 	if c.model.phases {
-		used := r.obj.Usage.Total
 		c.emit("rate_limits.updated", "rate_limits", []object{{
 			"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
 		}})

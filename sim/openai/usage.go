@@ -13,35 +13,6 @@ const (
 	outputTokenTime = 50 * time.Millisecond
 )
 
-// usage is the usage of a response, its keys in the order of the recordings.
-type usage struct {
-	Total        int           `json:"total_tokens"`
-	Input        int           `json:"input_tokens"`
-	Output       int           `json:"output_tokens"`
-	InputDetails inputDetails  `json:"input_token_details"`
-	OutDetails   outputDetails `json:"output_token_details"`
-}
-
-type inputDetails struct {
-	Text          int           `json:"text_tokens"`
-	Audio         int           `json:"audio_tokens"`
-	Image         int           `json:"image_tokens"`
-	Cached        int           `json:"cached_tokens"`
-	CachedDetails cachedDetails `json:"cached_tokens_details"`
-}
-
-type cachedDetails struct {
-	Text  int `json:"text_tokens"`
-	Audio int `json:"audio_tokens"`
-	Image int `json:"image_tokens"`
-}
-
-type outputDetails struct {
-	Text      int `json:"text_tokens"`
-	Audio     int `json:"audio_tokens"`
-	Reasoning int `json:"reasoning_tokens,omitempty"`
-}
-
 // reasoningTokens is about the recorded value for a short answer.
 const reasoningTokens = 28
 
@@ -99,7 +70,8 @@ func countTools(tools []tool) int {
 // cacheStep is the granularity of the cache: the recordings show multiples of 64.
 const cacheStep = 64
 
-func (n *spending) account(r *response) {
+// account fills in the usage of a response, its keys in the order of the recordings, and returns its tokens.
+func (n *spending) account(r *response) int {
 	in := n.inputOf[r.obj.ID]
 	delete(n.inputOf, r.obj.ID)
 	cached := min(n.cached, in.total()) / cacheStep * cacheStep
@@ -112,20 +84,24 @@ func (n *spending) account(r *response) {
 		reasoning = reasoningTokens
 	}
 	r.out.text += reasoning
-	u := &usage{
-		Input: in.total(), Output: r.out.total(),
-		InputDetails: inputDetails{
-			Text: in.text, Audio: in.audio, Cached: cached,
-			CachedDetails: cachedDetails{Text: cached - cachedAudio, Audio: cachedAudio},
-		},
-		OutDetails: outputDetails{Text: r.out.text, Audio: r.out.audioTokens(), Reasoning: reasoning},
+	used := in.total() + r.out.total()
+	out := object{"text_tokens", r.out.text, "audio_tokens", r.out.audioTokens()}
+	if reasoning > 0 {
+		out = append(out, "reasoning_tokens", reasoning)
 	}
-	u.Total = u.Input + u.Output
-	r.obj.Usage = u
-	n.used += u.Total
+	r.obj.Usage = object{
+		"total_tokens", used, "input_tokens", in.total(), "output_tokens", r.out.total(),
+		"input_token_details", object{
+			"text_tokens", in.text, "audio_tokens", in.audio, "image_tokens", 0, "cached_tokens", cached,
+			"cached_tokens_details", object{"text_tokens", cached - cachedAudio, "audio_tokens", cachedAudio, "image_tokens", 0},
+		},
+		"output_token_details", out,
+	}
+	n.used += used
 	if !r.aside {
 		n.cached = in.total()
 	}
+	return used
 }
 
 // tokenLimit is the limit in rate_limits.updated, as recorded.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -17,7 +18,6 @@ type Chat struct {
 
 // The speed of an ordinary model: about 65 tokens a second.
 const (
-	defaultFirst   = 200 * time.Millisecond
 	defaultBetween = 15 * time.Millisecond
 	// defaultSpeed is the speed of speech to which defaultBetween belongs: a simulator that
 	// speaks twice as fast also writes twice as fast.
@@ -26,18 +26,9 @@ const (
 
 // NewChat makes the chat side of the simulator.
 func NewChat(o wire.Options) *Chat {
-	h := &Chat{opts: o.WithDefaults(), firstAfter: defaultFirst, between: defaultBetween}
-	switch {
-	case o.Speed < 0:
-		h.between = 0
-	case o.Speed > 0:
-		h.between = time.Duration(float64(defaultBetween) * defaultSpeed / o.Speed)
-	}
-	switch {
-	case o.FirstAudioMS < 0:
-		h.firstAfter = 0
-	case o.FirstAudioMS > 0:
-		h.firstAfter = time.Duration(o.FirstAudioMS) * time.Millisecond
+	h := &Chat{opts: o.WithDefaults(), firstAfter: time.Duration(max(cmp.Or(o.FirstAudioMS, 200), 0)) * time.Millisecond}
+	if speed := cmp.Or(o.Speed, defaultSpeed); speed > 0 {
+		h.between = time.Duration(float64(defaultBetween) * defaultSpeed / speed)
 	}
 	return h
 }

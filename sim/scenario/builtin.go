@@ -138,23 +138,22 @@ func speakEvent(f fields) string {
 
 func speakContacts(f fields) string {
 	var parts []string
-	for _, kind := range []struct{ key, one, name string }{
-		{"persons", "name", "name"}, {"emails", "e-mail address", "address"}, {"phones", "phone number", "e164"}, {"urls",
-			"web address", "url"},
+	for _, kind := range []struct{ key, one, more, name string }{
+		{"persons", "name", "names", "name"}, {"emails", "e-mail address", "e-mail addresses", "address"},
+		{"phones", "phone number", "phone numbers", "e164"}, {"urls", "web address", "web addresses", "url"},
 	} {
 		entries := f.list(kind.key)
-		if len(entries) == 0 {
+		switch len(entries) {
+		case 0:
 			continue
-		}
-		plural := map[bool]string{true: "", false: "s"}[len(entries) == 1]
-		if kind.one == "e-mail address" || kind.one == "web address" {
-			plural = map[bool]string{true: "", false: "es"}[len(entries) == 1]
+		case 1:
+			kind.more = kind.one
 		}
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.text(kind.name))
 		}
-		parts = append(parts, fmt.Sprintf("%s %s%s, %s", number(len(entries)), kind.one, plural, listed(names)))
+		parts = append(parts, fmt.Sprintf("%s %s, %s", number(len(entries)), kind.more, listed(names)))
 	}
 	if len(parts) == 0 {
 		return "I found no contacts in it"

@@ -119,17 +119,10 @@ func clockOf(hour, minute, half string) (time.Duration, bool) {
 
 func durationOf(long []string) time.Duration {
 	number := func(s string) time.Duration {
-		switch s = strings.ToLower(s); s {
-		case "an":
-			return 1
-		case "fifteen":
-			return 15
-		case "thirty":
-			return 30
-		case "forty-five":
-			return 45
+		if n, ok := map[string]time.Duration{"an": 1, "fifteen": 15, "thirty": 30, "forty-five": 45}[strings.ToLower(s)]; ok {
+			return n
 		}
-		if i := slices.Index(numbers, s); i > 0 {
+		if i := slices.Index(numbers, strings.ToLower(s)); i > 0 {
 			return time.Duration(i)
 		}
 		n, _ := strconv.Atoi(s) // only digits

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -59,29 +60,14 @@ type Delivery struct {
 
 // NewDelivery begins a delivery of line.
 func NewDelivery(line Line, o DeliveryOptions) *Delivery {
-	d := &Delivery{line: line, ahead: time.Second, speed: 4}
 	line.BytesPerMS = max(line.BytesPerMS, 1)
-	d.line.BytesPerMS = line.BytesPerMS
-	switch {
-	case o.FirstAudioMS == 0:
-		d.first = 200 * time.Millisecond
-	case o.FirstAudioMS > 0:
-		d.first = time.Duration(o.FirstAudioMS) * time.Millisecond
+	d := &Delivery{
+		line: line, ahead: time.Second, speed: max(cmp.Or(o.Speed, 4), 0), chunk: max(cmp.Or(o.ChunkMS, 250), 1) * line.BytesPerMS,
+		first: time.Duration(max(cmp.Or(o.FirstAudioMS, 200), 0)) * time.Millisecond,
 	}
 	if o.WordsWithAudio {
 		d.ahead = 0
 	}
-	switch {
-	case o.Speed < 0:
-		d.speed = 0
-	case o.Speed > 0:
-		d.speed = o.Speed
-	}
-	ms := o.ChunkMS
-	if ms <= 0 {
-		ms = 250
-	}
-	d.chunk = ms * line.BytesPerMS
 	return d
 }
 

@@ -127,25 +127,16 @@ var phoneTable = [phoneCount]phoneInfo{
 	phAW:  vowelOf("AW", 260, 100, formants{700, 1270, 2500}, formants{430, 930, 2350}, formants{80, 75, 140}),
 	phOY:  vowelOf("OY", 280, 150, formants{540, 900, 2400}, formants{370, 1950, 2480}, formants{70, 70, 140}),
 
-	phW: {name: "W", kind: glide, voiced: true, place: labial, inherent: 80, least: 60, from: formants{300, 610, 2200},
-		to: formants{300, 620, 2200}, bw: formants{50, 80, 80}, voice: -4},
-	phY: {name: "Y", kind: glide, voiced: true, place: palatal, inherent: 80, least: 40, from: formants{270, 2200, 3000},
-		to: formants{270, 2200, 3000}, bw: formants{40, 200, 350}, voice: -4},
-	phR: {name: "R", kind: glide, voiced: true, place: alveolar, inherent: 80, least: 40, from: formants{320, 1080, 1450},
-		to: formants{320, 1080, 1450}, bw: formants{70, 100, 120}, voice: -4},
-	phL: {name: "L", kind: glide, voiced: true, place: alveolar, inherent: 80, least: 40, from: formants{330, 1050, 2800},
-		to: formants{330, 1050, 2800}, bw: formants{55, 100, 250}, voice: -5},
-	phLX: {name: "LX", kind: glide, voiced: true, place: alveolar, inherent: 90, least: 50, from: formants{450, 820, 2650},
-		to: formants{430, 800, 2700}, bw: formants{60, 100, 200}, voice: -3},
-	phRX: {name: "RX", kind: glide, voiced: true, place: alveolar, inherent: 90, least: 50, from: formants{470, 1250, 1700},
-		to: formants{450, 1300, 1650}, bw: formants{75, 80, 120}, voice: -2},
+	phW:  sonorantOf("W", glide, labial, 80, 60, -4, formants{300, 610, 2200}, formants{300, 620, 2200}, formants{50, 80, 80}),
+	phY:  sonorantOf("Y", glide, palatal, 80, 40, -4, formants{270, 2200, 3000}, formants{270, 2200, 3000}, formants{40, 200, 350}),
+	phR:  sonorantOf("R", glide, alveolar, 80, 40, -4, formants{320, 1080, 1450}, formants{320, 1080, 1450}, formants{70, 100, 120}),
+	phL:  sonorantOf("L", glide, alveolar, 80, 40, -5, formants{330, 1050, 2800}, formants{330, 1050, 2800}, formants{55, 100, 250}),
+	phLX: sonorantOf("LX", glide, alveolar, 90, 50, -3, formants{450, 820, 2650}, formants{430, 800, 2700}, formants{60, 100, 200}),
+	phRX: sonorantOf("RX", glide, alveolar, 90, 50, -2, formants{470, 1250, 1700}, formants{450, 1300, 1650}, formants{75, 80, 120}),
 
-	phM: {name: "M", kind: nasal, voiced: true, place: labial, inherent: 70, least: 60, from: formants{450, 1200, 2150},
-		to: formants{450, 1200, 2150}, bw: formants{100, 250, 250}, voice: 0},
-	phN: {name: "N", kind: nasal, voiced: true, place: alveolar, inherent: 70, least: 60, from: formants{450, 1500, 2500},
-		to: formants{450, 1500, 2500}, bw: formants{100, 300, 300}, voice: 0},
-	phNG: {name: "NG", kind: nasal, voiced: true, place: velar, inherent: 95, least: 60, from: formants{450, 2000, 2700},
-		to: formants{450, 2000, 2700}, bw: formants{100, 300, 300}, voice: 0},
+	phM:  sonorantOf("M", nasal, labial, 70, 60, 0, formants{450, 1200, 2150}, formants{450, 1200, 2150}, formants{100, 250, 250}),
+	phN:  sonorantOf("N", nasal, alveolar, 70, 60, 0, formants{450, 1500, 2500}, formants{450, 1500, 2500}, formants{100, 300, 300}),
+	phNG: sonorantOf("NG", nasal, velar, 95, 60, 0, formants{450, 2000, 2700}, formants{450, 2000, 2700}, formants{100, 300, 300}),
 
 	phF:  {name: "F", kind: fricative, place: labial, inherent: 100, least: 80, noise: noiseF, noiseDB: -25},
 	phV:  {name: "V", kind: fricative, voiced: true, place: labial, inherent: 60, least: 40, voice: -8, noise: noiseF, noiseDB: -34},
@@ -171,6 +162,10 @@ var phoneTable = [phoneCount]phoneInfo{
 
 func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneInfo {
 	return phoneInfo{name: name, kind: vowel, voiced: true, inherent: inherent, least: least, from: from, to: to, bw: bw}
+}
+
+func sonorantOf(name string, k kind, at place, inherent, least, voice float64, from, to, bw formants) phoneInfo {
+	return phoneInfo{name, k, true, at, inherent, least, from, to, bw, voice, noNoise, 0}
 }
 
 func (p phone) info() *phoneInfo { return &phoneTable[p] }
