@@ -24,10 +24,10 @@ type Stats = wire.Stats
 
 // Server is both providers behind one handler. It may be used concurrently.
 type Server struct {
-	opts                     Options
-	openai                   http.Handler
-	gemini                   http.Handler
-	chat, embeddings, images http.Handler
+	opts   Options
+	openai http.Handler
+	gemini http.Handler
+	rest   http.Handler // the request/response APIs
 }
 
 // New makes a simulator. It starts nothing; each connection runs on the goroutines of its request.
@@ -35,7 +35,7 @@ func New(o Options) *Server {
 	o = o.WithDefaults()
 	return &Server{
 		opts: o, openai: openai.New(o), gemini: gemini.New(o),
-		chat: rest.NewChat(o), embeddings: rest.NewEmbeddings(o), images: rest.NewImages(o),
+		rest: rest.New(o),
 	}
 }
 
@@ -57,12 +57,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case realtimePath.MatchString(path):
 		s.openai.ServeHTTP(w, at(r, path))
-	case rest.HandlesChat(path):
-		s.chat.ServeHTTP(w, at(r, path))
-	case rest.HandlesEmbeddings(path):
-		s.embeddings.ServeHTTP(w, at(r, path))
-	case rest.HandlesImages(path):
-		s.images.ServeHTTP(w, at(r, path))
+	case rest.Handles(path):
+		s.rest.ServeHTTP(w, at(r, path))
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)
 	case path == "/healthz":

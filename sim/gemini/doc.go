@@ -1,33 +1,8 @@
-// Package gemini is Gemini Live (BidiGenerateContent) from the provider's
-// side: the half of the simulator to which the official clients of the Gemini API
-// and of Vertex AI can connect.
+// Package gemini is Gemini Live (BidiGenerateContent) from the provider's side, for clients of the Gemini API and of
+// Vertex AI.
 //
-// # What happens on a connection
-//
-// A request is upgraded whatever its key is (only a missing key is answered with
-// HTTP 403); an error in the key, model or setup is reported by a close frame after
-// the first message, as the provider does. Then a session plays the model:
-// it detects speech with the detector of package audio, on the clock of the
-// audio itself, asks the scenario's dialogue what to say and do, and delivers it
-// with the habits of the requested model.
-//
-// # Habits
-//
-// Models differ where the protocol leaves them a choice: in how audio and
-// transcript are put into messages, what announces a turn, when handles and
-// usage come, how ids look, whether tools block. The table is in habits.go. It
-// is based on recorded sessions; where recordings and documentation differ,
-// it follows the recordings.
-//
-// # Structure
-//
-// session is the model's side without a clock and without a socket: its owner passes in
-// messages and the time, and due returns when it wants to be called
-// again. connection is the loop around it, in the goroutine of the HTTP request.
-// wire.Conn reads, writes and injects the faults that do not depend on the
-// protocol; the session injects the others. All state belongs to the
-// connection's goroutine, except the registry of resumption handles, the
-// tokens and the cache of spoken lines, which have a lock each.
+// session is the model's side without a clock and without a socket; connection drives it in the goroutine of the HTTP
+// request, which owns all state except the resumption handles, the tokens and the spoken lines, which have a lock each.
 //
 // # Behaviour decided here, for lack of recordings
 //

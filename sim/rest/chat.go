@@ -3,48 +3,76 @@ package rest
 import (
 	"cmp"
 	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
 
-// Chat simulates OpenAI's Chat Completions API. It may be used concurrently.
-type Chat struct {
+// Handler simulates the request/response APIs. It may be used concurrently.
+type Handler struct {
 	opts wire.Options
-	// firstAfter is the time before the first word, between the time between two words.
+	// firstAfter is the time before the first word of a chat, between the time between two words.
 	firstAfter, between time.Duration
 }
 
-// The speed of an ordinary model: about 65 tokens a second.
 const (
+	// defaultBetween is the speed of an ordinary model: about 65 tokens a second.
 	defaultBetween = 15 * time.Millisecond
-	// defaultSpeed is the speed of speech to which defaultBetween belongs: a simulator that
-	// speaks twice as fast also writes twice as fast.
+	// defaultSpeed is the speed of speech to which defaultBetween belongs: a simulator that speaks twice as fast also
+	// writes twice as fast.
 	defaultSpeed = 4
 )
 
-// NewChat makes the chat side of the simulator.
-func NewChat(o wire.Options) *Chat {
-	h := &Chat{opts: o.WithDefaults(), firstAfter: time.Duration(max(cmp.Or(o.FirstAudioMS, 200), 0)) * time.Millisecond}
+// New makes the handler.
+func New(o wire.Options) *Handler {
+	h := &Handler{opts: o.WithDefaults(), firstAfter: time.Duration(max(cmp.Or(o.FirstAudioMS, 200), 0)) * time.Millisecond}
 	if speed := cmp.Or(o.Speed, defaultSpeed); speed > 0 {
 		h.between = time.Duration(float64(defaultBetween) * defaultSpeed / speed)
 	}
 	return h
 }
 
-var chatPaths = OpenAIPaths("chat/completions")
+var (
+	// openAIPath matches the paths of OpenAI's versions, and Azure's older ones, which name a deployment.
+	openAIPath = regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) +
+		`|openai/deployments/([^/]+))/(chat/completions|embeddings|images/generations)$`)
+	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
+	googlePath = regexp.MustCompile(`^/` + Versions(GeminiAPI, VertexAI) +
+		`/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
+)
 
-// HandlesChat reports whether path, without a slash at its end, belongs to this API.
-func HandlesChat(path string) bool { return chatPaths.MatchString(path) }
+// Handles reports whether path, without a slash at its end, belongs to these APIs.
+func Handles(path string) bool { return openAIPath.MatchString(path) || googlePath.MatchString(path) }
 
-// ServeHTTP serves the paths for which HandlesChat is true.
-func (h *Chat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ServeOpenAI(w, r, &h.opts, fault.APIChat, chatPaths, func(x *Exchange, body []byte, deployment string, azure bool) error {
-		req, bad := parseChat(body, deployment, azure)
-		if bad != nil {
-			return bad
+// ServeHTTP serves the paths for which Handles is true.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if at := openAIPath.FindStringSubmatch(r.URL.Path); at != nil {
+		api, handle := fault.APIChat, h.chat
+		switch at[2] {
+		case "embeddings":
+			api, handle = fault.APIEmbeddings, h.embeddings
+		case "images/generations":
+			api, handle = fault.APIImages, h.imagesOfOpenAI
 		}
-		return h.answer(x, req)
+		azure := strings.HasPrefix(r.URL.Path, "/openai/")
+		serveOne(w, r, &h.opts, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *exchange, body []byte) error {
+			return handle(x, body, at[1], azure)
+		})
+		return
+	}
+	at := googlePath.FindStringSubmatch(r.URL.Path)
+	if at == nil {
+		http.NotFound(w, r)
+		return
+	}
+	handle := h.generateContent
+	if at[2] == "predict" {
+		handle = h.predict
+	}
+	serveOne(w, r, &h.opts, fault.APIImages, Google, GoogleKey(GoogleKeyOf(r)), func(x *exchange, body []byte) error {
+		return handle(x, at[1], body)
 	})
 }

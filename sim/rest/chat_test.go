@@ -48,9 +48,9 @@ rules:
 `
 
 // fast is a simulator that waits for nothing.
-func fast(t *testing.T, faults string) *Chat {
+func fast(t *testing.T, faults string) *Handler {
 	t.Helper()
-	return NewChat(options(t, faults))
+	return New(options(t, faults))
 }
 
 func options(t *testing.T, faults string) wire.Options {

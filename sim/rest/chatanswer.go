@@ -17,8 +17,8 @@ const (
 )
 
 type speaker struct {
-	h *Chat
-	x *Exchange
+	h *Handler
+	x *exchange
 	r *chatRequest
 	w *output
 
@@ -32,7 +32,12 @@ type speaker struct {
 	reason string
 }
 
-func (h *Chat) answer(x *Exchange, r *chatRequest) error {
+// chat answers POST chat/completions.
+func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) error {
+	r, bad := parseChat(body, deployment, azure)
+	if bad != nil {
+		return bad
+	}
 	now := time.Now()
 	turn := r.oneByOne(h.turn(r, now))
 	h.opts.Stats.Responses.Add(1)
@@ -58,7 +63,7 @@ func (h *Chat) answer(x *Exchange, r *chatRequest) error {
 }
 
 // fingerprint names the configuration behind a model: it depends only on the seed and the model.
-func (h *Chat) fingerprint(model string) string {
+func (h *Handler) fingerprint(model string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(model)) // writing to a hash never fails
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))

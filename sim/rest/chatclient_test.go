@@ -14,10 +14,10 @@ import (
 )
 
 // official is the provider's own Go client over a real socket.
-func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Chat) {
+func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Handler) {
 	t.Helper()
 	o := options(t, faults)
-	h := NewChat(o)
+	h := New(o)
 	srv := httptest.NewServer(h)
 	client := srv.Client()
 	t.Cleanup(func() {

@@ -19,7 +19,7 @@ type reply struct {
 	called []string
 }
 
-func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
+func (e *answered) remember(lines []scenario.Memory) []scenario.Memory {
 	add := func(who, text string) {
 		if text != "" {
 			lines = append(lines, scenario.Memory{Who: who, Text: text})
@@ -38,11 +38,11 @@ func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
 
 type conversation struct {
 	instructions string
-	past         []exchange // inputs that were answered
+	past         []answered // inputs that were answered
 	now          *input     // the input to be answered; nil if there is nothing new
 }
 
-type exchange struct {
+type answered struct {
 	input input
 	reply reply
 }
@@ -57,7 +57,7 @@ func read(messages []message) conversation {
 		if c.now == nil { // the assistant has begun
 			return
 		}
-		c.past = append(c.past, exchange{*c.now, r})
+		c.past = append(c.past, answered{*c.now, r})
 		c.now = nil
 	}
 	begun := false
@@ -90,7 +90,7 @@ func read(messages []message) conversation {
 
 // turn is the model's answer to the conversation: everything before the last input is
 // replayed, so that nothing has to be kept between requests.
-func (h *Chat) turn(r *chatRequest, now time.Time) scenario.Turn {
+func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 	c := read(r.Messages)
 	d := h.opts.Scenario.NewDialogue(h.opts.Seed ^ c.seed())
 	known := scenario.Context{
@@ -100,11 +100,7 @@ func (h *Chat) turn(r *chatRequest, now time.Time) scenario.Turn {
 	var lines []scenario.Memory
 	for _, e := range c.past {
 		known.Memory = lines
-		if e.input.results != nil {
-			d.ReplayResults(e.input.results, known, e.reply.said, e.reply.called)
-		} else {
-			d.Replay(scenario.Heard{Text: e.input.text}, known, e.reply.said, e.reply.called)
-		}
+		d.Replay(scenario.Heard{Text: e.input.text}, e.input.results, known, e.reply.said, e.reply.called)
 		lines = e.remember(lines)
 	}
 	known.Memory = lines

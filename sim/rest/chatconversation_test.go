@@ -159,7 +159,7 @@ func TestIDsFollowTheSeed(t *testing.T) {
 	ids := func(seed uint64) string {
 		o := options(t, "")
 		o.Seed = seed
-		h := NewChat(o)
+		h := New(o)
 		var all []string
 		for range 2 {
 			c := wholeAnswer(t, ask(h, "parallel", ","+declared))
@@ -191,7 +191,7 @@ func TestPace(t *testing.T) {
 	took := func(faults, text string, speed float64) time.Duration {
 		o := options(t, faults)
 		o.Speed, o.FirstAudioMS = speed, 0
-		h := NewChat(o)
+		h := New(o)
 		begun := time.Now()
 		if w := ask(h, text, `,"stream":true`); w.Code != http.StatusOK {
 			t.Errorf("%d %s", w.Code, w.Body)
@@ -225,7 +225,7 @@ func TestSilenceLosesWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, "faults: [{at: chunk, n: 2, do: silence, for: 40ms}]")
 		o.Speed = 4
-		got := show(t, ask(NewChat(o), "count", `,"stream":true`))
+		got := show(t, ask(New(o), "count", `,"stream":true`))
 		for piece, there := range map[string]bool{`"a"`: true, `" b"`: false, `" c"`: false, `" e"`: true, "[DONE]": true} {
 			if strings.Contains(got, piece) != there {
 				t.Errorf("%s in\n%s", piece, got)
@@ -238,7 +238,7 @@ func TestSilenceLosesWords(t *testing.T) {
 func TestEndsOfARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, "faults: [{at: chunk, n: 2, do: silence}, {at: chunk, n: 3, do: delay, for: 1h}]")
-		h := NewChat(o)
+		h := New(o)
 		done := make(chan *httptest.ResponseRecorder, 1) // from the request's goroutine to the test; capacity 1 so that it never waits
 		go func() { done <- ask(h, "count", `,"stream":true`) }()
 		synctest.Wait()

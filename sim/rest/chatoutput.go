@@ -8,7 +8,7 @@ import (
 
 // output makes one answer from its choices, which come one after the other: whole at its end, or piece by piece.
 type output struct {
-	x *Exchange
+	x *exchange
 	// head is what chunks and whole answers have in common: created, model, service_tier and system_fingerprint.
 	head              object
 	id                string
@@ -21,7 +21,7 @@ type output struct {
 	whole  []choiceOut // nil for a stream
 }
 
-func newOutput(x *Exchange, r *chatRequest, id string, head object) *output {
+func newOutput(x *exchange, r *chatRequest, id string, head object) *output {
 	o := &output{x: x, id: id, head: head, obfuscated: true}
 	if !r.Stream {
 		o.whole = []choiceOut{}

@@ -154,7 +154,7 @@ func FuzzChatRequest(f *testing.F) {
 		if r.choices() > 4 {
 			return // slow, and no different
 		}
-		w := postChat(NewChat(o), path, "k", string(body))
+		w := postChat(New(o), path, "k", string(body))
 		if w.Code == http.StatusOK && !r.Stream && !json.Valid(w.Body.Bytes()) {
 			t.Fatalf("%s", w.Body)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 
 	"voicegw/sim/fault"
@@ -33,28 +32,6 @@ var models = map[string]model{
 	"text-embedding-3-large": {3072, true},
 	"text-embedding-ada-002": {1536, false},
 	"gemini-embedding-001":   {3072, true},
-}
-
-// Embeddings simulates OpenAI's embeddings API. It may be used concurrently.
-type Embeddings struct{ opts wire.Options }
-
-// NewEmbeddings makes the embeddings side of the simulator.
-func NewEmbeddings(o wire.Options) *Embeddings { return &Embeddings{opts: o.WithDefaults()} }
-
-var embeddingsPaths = OpenAIPaths("embeddings")
-
-// HandlesEmbeddings reports whether path, without a slash at its end, belongs to this API.
-func HandlesEmbeddings(path string) bool { return embeddingsPaths.MatchString(path) }
-
-// ServeHTTP serves the paths for which HandlesEmbeddings is true.
-func (h *Embeddings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ServeOpenAI(w, r, &h.opts, fault.APIEmbeddings, embeddingsPaths, func(x *Exchange, body []byte, deployment string, azure bool) error {
-		req, bad := parseEmbeddings(body, deployment, azure)
-		if bad != nil {
-			return bad
-		}
-		return h.answer(x, req)
-	})
 }
 
 type embeddingsRequest struct {
@@ -197,7 +174,12 @@ type answer struct {
 	} `json:"usage"`
 }
 
-func (h *Embeddings) answer(x *Exchange, r *embeddingsRequest) error {
+// embeddings answers POST embeddings.
+func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) error {
+	r, bad := parseEmbeddings(body, deployment, azure)
+	if bad != nil {
+		return bad
+	}
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
 		return err
 	}

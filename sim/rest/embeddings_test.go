@@ -69,7 +69,7 @@ func TestShortening(t *testing.T) {
 }
 
 func TestEmbeddingsRefusals(t *testing.T) {
-	h := NewEmbeddings(wire.Options{})
+	h := New(wire.Options{})
 	long := strings.Repeat("word ", 7000)
 	many := strings.TrimSuffix(strings.Repeat(`"x",`, 2049), ",")
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestOfficialClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := wire.Options{Faults: faults, Stats: &wire.Stats{}}
-	srv := httptest.NewServer(NewEmbeddings(o))
+	srv := httptest.NewServer(New(o))
 	defer srv.Close()
 	hc := srv.Client()
 	defer hc.CloseIdleConnections()

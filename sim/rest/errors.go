@@ -11,9 +11,9 @@ import (
 	"voicegw/sim/wire"
 )
 
-// ErrOver is returned by the methods of an Exchange when there is nothing more to do:
+// errOver is returned by the methods of an exchange when there is nothing more to do:
 // a fault has answered it, or the client or the server is gone.
-var ErrOver = errors.New("rest: the exchange is over")
+var errOver = errors.New("rest: the exchange is over")
 
 // Error is an error response, in the terms of both providers.
 type Error struct {
@@ -121,7 +121,7 @@ func Google(e *Error) []byte {
 	return b
 }
 
-// Refuse answers a request with an error, before there is an Exchange.
+// Refuse answers a request with an error, before there is an exchange.
 func Refuse(w http.ResponseWriter, d Dialect, e *Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)

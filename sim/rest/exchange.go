@@ -18,18 +18,14 @@ import (
 
 const maxBody = 32 << 20
 
-// Exchange is one request and its answer. It counts as a connection: it has its own number, seed and faults, and the
+// exchange is one request and its answer. It counts as a connection: it has its own number, seed and faults, and the
 // server's group can end it. Only the request's goroutine uses it.
-type Exchange struct {
+type exchange struct {
 	// Fixed after Serve.
 	Request *http.Request
-	// Seed is this request's own seed.
-	Seed uint64
-	// IDs makes ids from Seed.
-	IDs *wire.IDs
-	// Opts are the server's options.
-	Opts  *wire.Options
-	begun time.Time
+	IDs     *wire.IDs
+	Opts    *wire.Options
+	begun   time.Time
 
 	// Owned by the goroutine of the request.
 	w         http.ResponseWriter
@@ -46,18 +42,18 @@ type Exchange struct {
 	status    int
 }
 
-// Handle answers one request from its body. A returned *Error is sent as the provider's error
-// if nothing was sent before; ErrOver means that nothing remains to be done.
-type Handle func(x *Exchange, body []byte) error
+// A respond answers one request from its body. A returned *Error is sent as the provider's error
+// if nothing was sent before; errOver means that nothing remains to be done.
+type respond func(x *exchange, body []byte) error
 
-// Serve runs one exchange of an API: it accepts only POST, checks the key, reads the body,
+// serveOne runs one exchange of an API: it accepts only POST, checks the key, reads the body,
 // injects the faults due at the beginning and then calls handle.
-func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d Dialect, key *Error, handle Handle) {
+func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d Dialect, key *Error, handle respond) {
 	begin := o.Begin(api)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	x := &Exchange{
-		Request: r, Seed: begin.Seed, IDs: wire.NewIDs(begin.Seed), Opts: o, begun: time.Now(), w: w, ctx: ctx, dialect: d,
+	x := &exchange{
+		Request: r, IDs: wire.NewIDs(begin.Seed), Opts: o, begun: time.Now(), w: w, ctx: ctx, dialect: d,
 		faults: begin.Faults, timed: begin.Faults.Timed(),
 	}
 	o.Stats.Requests.Add(1)
@@ -77,7 +73,7 @@ func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.AP
 		o.Stats.Errors.Add(1)
 		x.refuse(refused)
 		log.Info("request refused", "status", refused.Status, "code", refused.Code)
-	case errors.Is(err, ErrOver):
+	case errors.Is(err, errOver):
 		log.Info("request cut off", "status", x.status)
 	default:
 		_ = x.wait(time.Until(x.muteUntil)) // a silent stream must not end early
@@ -85,7 +81,7 @@ func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.AP
 	}
 }
 
-func (x *Exchange) serve(key *Error, handle Handle) error {
+func (x *exchange) serve(key *Error, handle respond) error {
 	if err := x.At(fault.Point{At: fault.AtConnect}); err != nil {
 		return err
 	}
@@ -112,13 +108,13 @@ func (x *Exchange) serve(key *Error, handle Handle) error {
 	return handle(x, body)
 }
 
-func (x *Exchange) end() error {
+func (x *exchange) end() error {
 	x.over = true
-	return ErrOver
+	return errOver
 }
 
 // refuse sends an error: as the answer, or in the stream if it has begun.
-func (x *Exchange) refuse(e *Error) {
+func (x *exchange) refuse(e *Error) {
 	if x.over {
 		return
 	}
@@ -132,7 +128,7 @@ func (x *Exchange) refuse(e *Error) {
 	x.raw(x.dialect(e))
 }
 
-func (x *Exchange) head(status int, kind string) {
+func (x *exchange) head(status int, kind string) {
 	h := x.w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("X-Request-Id", "req_"+x.IDs.Base62(24))
@@ -142,16 +138,16 @@ func (x *Exchange) head(status int, kind string) {
 }
 
 // raw writes and flushes. If the client is gone, the request's context ends, and the next step notices it.
-func (x *Exchange) raw(b []byte) {
+func (x *exchange) raw(b []byte) {
 	_, _ = x.w.Write(b)
 	_ = http.NewResponseController(x.w).Flush() // a recorder cannot flush and need not
 }
 
 // At reports a point and injects the faults that are due there. Faults of calls are kept for TakeCallFaults.
-func (x *Exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
+func (x *exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
 
-// Do injects faults. It returns ErrOver if one of them ends the exchange.
-func (x *Exchange) Do(as []fault.Action) error {
+// Do injects faults. It returns errOver if one of them ends the exchange.
+func (x *exchange) Do(as []fault.Action) error {
 	for _, a := range as {
 		if err := x.do(a); err != nil {
 			return err
@@ -160,7 +156,7 @@ func (x *Exchange) Do(as []fault.Action) error {
 	return nil
 }
 
-func (x *Exchange) do(a fault.Action) error {
+func (x *exchange) do(a fault.Action) error {
 	switch a.Kind {
 	case fault.DuplicateCall, fault.MissingID:
 		x.onCall = append(x.onCall, a)
@@ -200,7 +196,7 @@ func (x *Exchange) do(a fault.Action) error {
 
 // silence sends nothing for d: an answer that has not begun waits; in a stream, what becomes
 // due is dropped. Zero means forever.
-func (x *Exchange) silence(d time.Duration) error {
+func (x *exchange) silence(d time.Duration) error {
 	if d == 0 {
 		<-x.ctx.Done()
 		return x.end()
@@ -212,8 +208,7 @@ func (x *Exchange) silence(d time.Duration) error {
 	return nil
 }
 
-// TakeCallFaults returns the faults for the next call, and forgets them.
-func (x *Exchange) TakeCallFaults() []fault.Action {
+func (x *exchange) TakeCallFaults() []fault.Action {
 	as := x.onCall
 	x.onCall = nil
 	for _, a := range as {
@@ -223,7 +218,7 @@ func (x *Exchange) TakeCallFaults() []fault.Action {
 }
 
 // Pause waits, and injects the faults that become due.
-func (x *Exchange) Pause(d time.Duration) error {
+func (x *exchange) Pause(d time.Duration) error {
 	until := time.Now().Add(d)
 	for len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {
 		next := x.timed[0]
@@ -238,7 +233,7 @@ func (x *Exchange) Pause(d time.Duration) error {
 	return x.wait(time.Until(until))
 }
 
-func (x *Exchange) wait(d time.Duration) error {
+func (x *exchange) wait(d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()
@@ -253,24 +248,18 @@ func (x *Exchange) wait(d time.Duration) error {
 	return nil
 }
 
-// JSON sends a value as the whole answer.
-func (x *Exchange) JSON(v any) error {
+func (x *exchange) JSON(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("rest: encode the answer: %w", err)
 	}
-	return x.Bytes("application/json", b)
-}
-
-// Bytes sends a body as the whole answer.
-func (x *Exchange) Bytes(kind string, b []byte) error {
 	if err := x.At(fault.Point{At: fault.AtFrame, Turn: 1}); err != nil {
 		return err
 	}
 	if err := x.Pause(0); err != nil {
 		return err
 	}
-	x.head(http.StatusOK, kind)
+	x.head(http.StatusOK, "application/json")
 	if x.mangle {
 		b = b[:len(b)/2]
 	}
@@ -278,8 +267,7 @@ func (x *Exchange) Bytes(kind string, b []byte) error {
 	return nil
 }
 
-// Stream begins an answer of server-sent events.
-func (x *Exchange) Stream() error {
+func (x *exchange) Stream() error {
 	if err := x.Pause(0); err != nil {
 		return err
 	}
@@ -291,7 +279,7 @@ func (x *Exchange) Stream() error {
 
 // Event sends one event of a stream, after the faults that are due at it. name is its name in
 // a fault script; it is not sent.
-func (x *Exchange) Event(name string, data []byte) error {
+func (x *exchange) Event(name string, data []byte) error {
 	for _, p := range []fault.Point{{At: fault.AtFrame, Turn: 1}, {At: fault.AtEvent, Turn: 1, Event: name}} {
 		if err := x.At(p); err != nil {
 			return err
@@ -340,29 +328,6 @@ func GoogleKeyOf(r *http.Request) string {
 		token = ""
 	}
 	return cmp.Or(q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key"), OpenAIKeyOf(r), strings.TrimSpace(token))
-}
-
-// OpenAIPaths matches the paths of an API of OpenAI: those of its versions, and Azure's older ones, which name a
-// deployment.
-func OpenAIPaths(api string) *regexp.Regexp {
-	return regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) + `|openai/deployments/([^/]+))/` + api + `$`)
-}
-
-// OpenAIHandle is a Handle that also gets the deployment in the path, which may be empty, and whether the path is
-// Azure's.
-type OpenAIHandle func(x *Exchange, body []byte, deployment string, azure bool) error
-
-// ServeOpenAI is Serve for the paths of OpenAIPaths. Other paths are not found.
-func ServeOpenAI(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, paths *regexp.Regexp, handle OpenAIHandle) {
-	at := paths.FindStringSubmatch(r.URL.Path)
-	if at == nil {
-		http.NotFound(w, r)
-		return
-	}
-	azure := strings.HasPrefix(r.URL.Path, "/openai/")
-	Serve(w, r, o, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *Exchange, body []byte) error {
-		return handle(x, body, at[1], azure)
-	})
 }
 
 // API is a provider's API whose paths begin with a version.

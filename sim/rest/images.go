@@ -1,52 +1,11 @@
 package rest
 
 import (
-	"net/http"
-	"regexp"
 	"strings"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
-	"voicegw/sim/wire"
 )
-
-// Images serves the image APIs. It may be used concurrently.
-type Images struct{ opts wire.Options }
-
-// NewImages makes the image side of the simulator.
-func NewImages(o wire.Options) *Images { return &Images{opts: o.WithDefaults()} }
-
-var (
-	openAIPath = OpenAIPaths("images/generations")
-	googlePath = regexp.MustCompile(`^/` + Versions(GeminiAPI, VertexAI) +
-		`/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
-)
-
-// HandlesImages reports whether path, without a slash at its end, belongs to these APIs.
-func HandlesImages(path string) bool {
-	return openAIPath.MatchString(path) || googlePath.MatchString(path)
-}
-
-// ServeHTTP serves the paths for which HandlesImages is true.
-func (h *Images) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if openAIPath.MatchString(r.URL.Path) {
-		ServeOpenAI(w, r, &h.opts, fault.APIImages, openAIPath, h.openAI)
-		return
-	}
-	at := googlePath.FindStringSubmatch(r.URL.Path)
-	if at == nil {
-		http.NotFound(w, r)
-		return
-	}
-	handle := h.generateContent
-	if at[2] == "predict" {
-		handle = h.predict
-	}
-	key := GoogleKey(GoogleKeyOf(r))
-	Serve(w, r, &h.opts, fault.APIImages, Google, key, func(x *Exchange, body []byte) error {
-		return handle(x, at[1], body)
-	})
-}
 
 type imageOrder struct {
 	prompt        string
@@ -61,7 +20,7 @@ type drawn struct {
 	caption  string   // the scenario's text that goes with the pictures
 }
 
-func (h *Images) draw(x *Exchange, o imageOrder) (drawn, error) {
+func (h *Handler) draw(x *exchange, o imageOrder) (drawn, error) {
 	var d drawn
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
 		return d, err

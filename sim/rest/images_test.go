@@ -38,16 +38,16 @@ rules:
     do: [{say: "A ${what}, as you wished."}]
 `
 
-func handler(t testing.TB) *Images {
+func handler(t testing.TB) *Handler {
 	t.Helper()
 	s, err := scenario.Parse("s", []byte(imageScript))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewImages(wire.Options{Scenario: s, Stats: &wire.Stats{}})
+	return New(wire.Options{Scenario: s, Stats: &wire.Stats{}})
 }
 
-func serve(t *testing.T) (url string, client *http.Client, h *Images) {
+func serve(t *testing.T) (url string, client *http.Client, h *Handler) {
 	t.Helper()
 	h = handler(t)
 	srv := httptest.NewServer(h)
@@ -279,7 +279,7 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewImages(wire.Options{Faults: s})
+	h := New(wire.Options{Faults: s})
 	w := postImages(h, "/v1beta/models/imagen-4.0-generate-001:predict", "k", `{"instances":[{"prompt":"x"}],"parameters":{"sampleCount":2}}`)
 	if w.Code != 429 || !strings.Contains(w.Body.String(), `"status":"RESOURCE_EXHAUSTED"`) {
 		t.Errorf("%d %s", w.Code, w.Body)

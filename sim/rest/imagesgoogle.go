@@ -72,7 +72,7 @@ type generateRequest struct {
 // pictureTokens is the cost of a 1K picture in tokens.
 const pictureTokens = 1290
 
-func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
+func (h *Handler) generateContent(x *exchange, model string, body []byte) error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -162,7 +162,7 @@ type predictRequest struct {
 
 const maxSamples = 4
 
-func (h *Images) predict(x *Exchange, model string, body []byte) error {
+func (h *Handler) predict(x *exchange, model string, body []byte) error {
 	var r predictRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())

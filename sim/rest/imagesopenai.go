@@ -43,7 +43,7 @@ type openAIRequest struct {
 	Stream  bool    `json:"stream"`
 }
 
-func (h *Images) openAI(x *Exchange, body []byte, deployment string, azure bool) error {
+func (h *Handler) imagesOfOpenAI(x *exchange, body []byte, deployment string, azure bool) error {
 	r, o, bad := parseOpenAI(body, deployment, azure)
 	if bad != nil {
 		return bad

@@ -64,7 +64,7 @@ func TestBodies(t *testing.T) {
 	serve := func(body io.Reader) (*httptest.ResponseRecorder, wire.Options) {
 		o := wire.Options{}.WithDefaults()
 		w := httptest.NewRecorder()
-		Serve(w, httptest.NewRequest(http.MethodPost, "/", body), &o, fault.APIChat, OpenAI, nil, func(x *Exchange, b []byte) error {
+		serveOne(w, httptest.NewRequest(http.MethodPost, "/", body), &o, fault.APIChat, OpenAI, nil, func(x *exchange, b []byte) error {
 			return x.JSON(len(b))
 		})
 		return w, o
@@ -94,7 +94,7 @@ func TestDropCutsTheConnection(t *testing.T) {
 					t.Errorf("%s: %v", kind, err)
 				}
 			}()
-			Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, fault.APIChat, OpenAI, nil, func(*Exchange, []byte) error {
+			serveOne(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, fault.APIChat, OpenAI, nil, func(*exchange, []byte) error {
 				t.Errorf("%s: the request is handled", kind)
 				return nil
 			})

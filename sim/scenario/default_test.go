@@ -143,14 +143,14 @@ func TestReplay(t *testing.T) {
 	want(t, live("first"), "heard first", `call find {"q":"x"}`)
 	off := c
 	off.ToolsOff = true // as in the request that brings the result
-	told.Replay(Heard{Text: "first"}, off, "", []string{"find"})
+	told.Replay(Heard{Text: "first"}, nil, off, "", []string{"find"})
 	result := []Result{{"find", `"a"`}}
 	want(t, told.Fork().Results(result, off), "say Found A.")
 	want(t, lived.Results(result, c), "say Found A.")
 
-	told.ReplayResults(result, c, "Found A.", nil)
+	told.Replay(Heard{}, result, c, "Found A.", nil)
 	live("my name is Bo")
-	told.Replay(Heard{Text: "my name is Bo"}, c, "noted", nil)
+	told.Replay(Heard{Text: "my name is Bo"}, nil, c, "noted", nil)
 	for _, text := range []string{"who am I", "first", "first", "first"} {
 		one := live(text)
 		want(t, told.Fork().Hear(Heard{Text: "who am I"}, c), "heard who am I", "say You are Bo.")
@@ -165,7 +165,7 @@ func TestReplay(t *testing.T) {
 func TestReplayOfOtherCalls(t *testing.T) {
 	c := tools("find", "other")
 	d := mustParse(t, replayed).NewDialogue(3)
-	d.Replay(Heard{Text: "first"}, c, "", []string{"other"})
+	d.Replay(Heard{Text: "first"}, nil, c, "", []string{"other"})
 	want(t, d.Results([]Result{{"other", `"a"`}}, c), "say A.")
 }
 

@@ -79,23 +79,16 @@ func nowOf(c Context) time.Time {
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
 
-// Replay records an earlier input and its answer: the words said and the tools called. A wire without sessions
-// replays all inputs but the last of each request. Rules are counted, values remembered, and the steps for results
-// restored as if the dialogue had answered itself, unless another model answered and called other tools.
-func (d *Dialogue) Replay(h Heard, c Context, said string, called []string) {
+// Replay records an earlier input (results of calls, or else h) and its answer: the words said and the tools called. A
+// wire without sessions replays all inputs but the last of each request. Rules are counted, values remembered, and the
+// steps for results restored as if the dialogue had answered itself, unless another model called other tools.
+func (d *Dialogue) Replay(h Heard, rs []Result, c Context, said string, called []string) {
 	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, "" // of this request, not of the replayed one
-	d.hear(h, c, true)
-	d.answered(said, called)
-}
-
-// ReplayResults is Replay for results of tool calls.
-func (d *Dialogue) ReplayResults(rs []Result, c Context, said string, called []string) {
-	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, ""
-	d.results(rs, c, true)
-	d.answered(said, called)
-}
-
-func (d *Dialogue) answered(said string, called []string) {
+	if rs != nil {
+		d.results(rs, c, true)
+	} else {
+		d.hear(h, c, true)
+	}
 	if said != "" {
 		d.last = said
 		d.note(false, said)

@@ -47,19 +47,14 @@ func (g *Group) Enter(end func()) (leave func(), ok bool) {
 		g.open = map[*member]struct{}{}
 	}
 	g.open[m] = struct{}{}
-	return func() { g.leave(m) }, true
-}
-
-func (g *Group) leave(m *member) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, in := g.open[m]; !in {
-		return
-	}
-	delete(g.open, m)
-	if g.closed && len(g.open) == 0 {
-		close(g.idle)
-	}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.open, m)
+		if g.closed && len(g.open) == 0 {
+			close(g.idle)
+		}
+	}, true
 }
 
 // Len returns the number of open connections.
