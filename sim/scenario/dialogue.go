@@ -158,7 +158,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 			continue
 		}
 		m.rules, m.steps = append(m.rules, i), u.do
-		if len(u.do) != 1 || u.do[0].kind != stepTreatAs {
+		if len(u.do) != 1 || u.do[0].key != "treat_as" {
 			return false
 		}
 		m.steps = nil // a cycle ends in auto
@@ -326,29 +326,15 @@ type builder struct {
 
 func (b *builder) add(steps []step) {
 	for i := range steps {
-		s := &steps[i]
-		switch s.kind {
-		case stepSay:
-			b.say(s.say[b.d.rand.IntN(len(s.say))].fill(b.vars))
-		case stepSilence:
-			b.steps = append(b.steps, Say{Silence: s.wait})
-		case stepWait:
-			b.steps = append(b.steps, Wait{For: s.wait})
-		case stepCall:
-			b.call(s)
-		case stepFault:
-			b.steps = append(b.steps, Fault{Action: s.fault})
-		case stepEnd:
-			b.steps = append(b.steps, s.end)
-		case stepRefuse:
-			b.refuse(s.say[b.d.rand.IntN(len(s.say))].fill(b.vars))
-		case stepRemember:
-			b.remember(s.keep)
-		case stepAuto:
-			b.auto()
+		steps[i].run(b)
+		if s := &steps[i]; s.key == "call" && !b.c.ToolsOff {
+			b.d.then, b.d.failed = s.then, s.onError
 		}
 	}
 }
+
+// pick fills one of several lines, which the seed chooses.
+func (b *builder) pick(lines []template) string { return lines[b.d.rand.IntN(len(lines))].fill(b.vars) }
 
 func (b *builder) remember(keep map[string]template) {
 	filled := make(map[string]string, len(keep))
@@ -377,13 +363,13 @@ func (b *builder) refuse(text string) {
 	}
 }
 
-func (b *builder) call(s *step) {
+func (b *builder) call(steps []callStep) {
 	if b.c.ToolsOff {
 		b.kept = true
 		return
 	}
 	var calls []Call
-	for _, cs := range s.calls {
+	for _, cs := range steps {
 		want := schema{}
 		if t := b.c.tool(cs.tool); t != nil {
 			want = parseSchema(t.Parameters)
@@ -395,7 +381,6 @@ func (b *builder) call(s *step) {
 		calls = append(calls, Call{Name: cs.tool, Args: args, ID: cs.id.fill(b.vars), WithoutID: cs.noID, Repeat: cs.repeat, Late: cs.late})
 	}
 	b.calls(calls)
-	b.d.then, b.d.failed = s.then, s.onError
 }
 
 func (b *builder) calls(calls []Call) {

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"sync"
 	"time"
-
-	"voicegw/sim/fault"
 )
 
 // Scenario is a parsed scenario file. It is immutable and safe for concurrent use.
@@ -47,33 +45,14 @@ type when struct {
 	remembers, forgot []*regexp.Regexp
 }
 
+// step is an entry of a list of steps.
 type step struct {
-	kind    stepKind
-	say     []template    // one is said; also the words of a refusal
-	wait    time.Duration // also the length of a silence
-	calls   []callStep
-	then    []step // kind call: after the results
-	onError []step // kind call: instead of then after an error
-	fault   fault.Action
-	end     End
-	keep    map[string]template // kind remember: values by name
-	as      template            // kind treat_as
+	key string
+	run func(b *builder)
+	// then and onError are steps after the results of a call.
+	then, onError []step
+	as            template // of treat_as
 }
-
-type stepKind int
-
-const (
-	stepSay stepKind = iota
-	stepSilence
-	stepWait
-	stepCall
-	stepFault
-	stepEnd
-	stepAuto
-	stepRemember
-	stepRefuse
-	stepTreatAs
-)
 
 type callStep struct {
 	tool   string

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,7 +21,7 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 	treats := p.treats
 	p.treats = false
 	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
-		return append(out, step{kind: stepAuto})
+		return append(out, step{key: "auto", run: (*builder).auto})
 	}
 	if n.Kind == yaml.ScalarNode && n.Value == "nothing" {
 		return out
@@ -48,7 +49,7 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 			continue
 		}
 		if s, ok := p.step(key, value); ok {
-			if s.kind == stepCall && call < 0 {
+			if key == "call" && call < 0 {
 				call = len(out)
 			}
 			out = append(out, s)
@@ -109,41 +110,46 @@ func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 }
 
 func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
+	s.key = key
 	switch key {
 	case "say", "refuse":
-		if key == "refuse" {
-			s.kind = stepRefuse
-		}
+		var lines []template
 		for _, e := range p.oneOrMore(n, "say") {
-			s.say = append(s.say, p.template(e, key))
+			lines = append(lines, p.template(e, key))
 		}
-		return s, len(s.say) > 0
+		s.run = func(b *builder) { b.say(b.pick(lines)) }
+		if key == "refuse" {
+			s.run = func(b *builder) { b.refuse(b.pick(lines)) }
+		}
+		return s, len(lines) > 0
 	case "silence", "wait":
-		s.kind = map[string]stepKind{"silence": stepSilence, "wait": stepWait}[key]
-		s.wait, ok = p.Duration(n, key, longest)
+		wait, ok := p.Duration(n, key, longest)
+		s.run = func(b *builder) { b.steps = append(b.steps, Wait{For: wait}) }
+		if key == "silence" {
+			s.run = func(b *builder) { b.steps = append(b.steps, Say{Silence: wait}) }
+		}
 		return s, ok
 	case "call":
-		s.kind = stepCall
-		s.calls = p.calls(n)
+		calls := p.calls(n)
+		s.run = func(b *builder) { b.call(calls) }
 		return s, true // even if invalid, so that then finds its call
 	case "fault":
-		s.kind = stepFault
-		s.fault, ok = fault.ReadAction(p.Reader, n)
+		a, ok := fault.ReadAction(p.Reader, n)
+		s.run = func(b *builder) { b.steps = append(b.steps, Fault{Action: a}) }
 		return s, ok
 	case "end":
-		s.kind = stepEnd
-		s.end, ok = p.end(n)
+		end, ok := p.end(n)
+		s.run = func(b *builder) { b.steps = append(b.steps, end) }
 		return s, ok
 	case "treat_as":
-		s.kind = stepTreatAs
-		s.as = p.template(n, "treat_as")
+		s.as, s.run = p.template(n, "treat_as"), func(*builder) {}
 		return s, true
 	case "remember":
-		s.kind = stepRemember
-		s.keep, ok = p.remember(n)
+		keep, ok := p.remember(n)
+		s.run = func(b *builder) { b.remember(keep) }
 		return s, ok
 	}
-	s.kind = stepAuto
+	s.run = (*builder).auto
 	if yes, ok := p.Bool(n, "auto"); ok && !yes {
 		p.Problem(n, "auto: false has no meaning; remove it")
 	}
@@ -252,9 +258,7 @@ func (p *parser) value(n *yaml.Node) any {
 
 func (p *parser) drawable(n *yaml.Node, steps []step) {
 	for _, s := range steps {
-		switch s.kind {
-		case stepSay, stepRefuse, stepWait, stepFault:
-		case stepAuto, stepSilence, stepCall, stepEnd, stepRemember, stepTreatAs:
+		if !slices.Contains([]string{"say", "refuse", "wait", "fault"}, s.key) {
 			p.Problem(n, "a rule for a prompt can only say, refuse, wait and inject a fault; without any of them the image is drawn")
 			return
 		}

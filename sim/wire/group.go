@@ -50,8 +50,9 @@ func (g *Group) Enter(end func()) (leave func(), ok bool) {
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		before := len(g.open)
 		delete(g.open, m)
-		if g.closed && len(g.open) == 0 {
+		if g.closed && before > 0 && len(g.open) == 0 {
 			close(g.idle)
 		}
 	}, true
