@@ -58,7 +58,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			api, handle = fault.APIImages, h.imagesOfOpenAI
 		}
 		azure := strings.HasPrefix(r.URL.Path, "/openai/")
-		serveOne(w, r, &h.opts, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *exchange, body []byte) error {
+		serveOne(w, r, &h.opts, api, OpenAI, OpenAIKey(OpenAIKeyOf(r)), func(x *exchange, body []byte) *Error {
 			return handle(x, body, at[1], azure)
 		})
 		return
@@ -72,7 +72,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at[2] == "predict" {
 		handle = h.predict
 	}
-	serveOne(w, r, &h.opts, fault.APIImages, Google, GoogleKey(GoogleKeyOf(r)), func(x *exchange, body []byte) error {
+	serveOne(w, r, &h.opts, fault.APIImages, Google, GoogleKey(GoogleKeyOf(r)), func(x *exchange, body []byte) *Error {
 		return handle(x, at[1], body)
 	})
 }

@@ -33,7 +33,7 @@ type speaker struct {
 }
 
 // chat answers POST chat/completions.
-func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) error {
+func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseChat(body, deployment, azure)
 	if bad != nil {
 		return bad
@@ -41,25 +41,20 @@ func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) 
 	now := time.Now()
 	turn := r.oneByOne(h.turn(r, now))
 	h.opts.Stats.Responses.Add(1)
-	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
-		return err
-	}
-	if err := x.Pause(h.firstAfter); err != nil {
-		return err
-	}
+	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	x.Pause(h.firstAfter)
 	usage := usage{Prompt: promptTokens(r)}
 	out := newOutput(x, r, "chatcmpl-"+x.IDs.Base62(29), object{
 		"created", now.Unix(), "model", r.Model, "service_tier", "default", "system_fingerprint", h.fingerprint(r.Model),
 	})
 	for i := range r.choices() {
 		s := speaker{h: h, x: x, r: r, w: out, cut: -1, reason: stopped}
-		if err := s.speak(i, turn); err != nil {
-			return err
-		}
+		s.speak(i, turn)
 		usage.Completion += s.tokens
 	}
 	usage.Total = usage.Prompt + usage.Completion
-	return out.end(usage)
+	out.end(usage)
+	return nil
 }
 
 // fingerprint names the configuration behind a model: it depends only on the seed and the model.
@@ -69,21 +64,17 @@ func (h *Handler) fingerprint(model string) string {
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
 }
 
-func (s *speaker) speak(choice int, turn scenario.Turn) error {
+func (s *speaker) speak(choice int, turn scenario.Turn) {
 	texts, calls := plan(turn)
 	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
-	if err := s.w.begin(choice, len(texts) == 0 && calls == 1); err != nil {
-		return err
-	}
+	s.w.begin(choice, len(texts) == 0 && calls == 1)
 	for _, step := range turn.Steps {
-		if err := s.step(step); err != nil {
-			return err
-		}
-		if s.over {
+		if s.over || s.x.over {
 			break
 		}
+		s.step(step)
 	}
-	return s.w.endChoice(s.reason)
+	s.w.endChoice(s.reason)
 }
 
 func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
@@ -125,23 +116,27 @@ func firstStop(text string, stops []string) int {
 	return first
 }
 
-func (s *speaker) step(step scenario.Step) error {
+func (s *speaker) step(step scenario.Step) {
 	switch t := step.(type) {
 	case scenario.Say:
-		return s.say(t)
+		s.say(t)
 	case scenario.Calls:
-		return s.callTools(t.Calls)
+		if s.r.choice.named == "" { // a forced call ends with "stop", as the provider documents it
+			s.reason = callTools
+		}
+		for _, call := range t.Calls {
+			s.callTool(call)
+		}
 	case scenario.Wait:
-		return s.x.Pause(t.For)
+		s.x.Pause(t.For)
 	case scenario.Fault:
-		return s.x.Do([]fault.Action{t.Action})
+		s.x.Do([]fault.Action{t.Action})
 	case scenario.End:
 		s.over = true // ending the answer is all that closing means here
 	}
-	return nil
 }
 
-func (s *speaker) say(t scenario.Say) error {
+func (s *speaker) say(t scenario.Say) {
 	kind, text := "content", t.Text
 	if t.Refusal {
 		kind = "refusal"
@@ -149,33 +144,24 @@ func (s *speaker) say(t scenario.Say) error {
 		text = " " + text
 	}
 	if text == "" {
-		return nil
+		return
 	}
 	for _, piece := range wire.Words(text) {
+		if s.over || s.x.over {
+			return
+		}
 		if !t.Refusal && s.cut >= 0 && s.said+len(piece) >= s.cut {
 			piece, s.over = piece[:s.cut-s.said], true
 		}
 		s.pieces++
-		if err := s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: s.pieces}); err != nil {
-			return err
+		s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: s.pieces})
+		if piece == "" || !s.spend() {
+			return
 		}
-		if piece != "" {
-			if !s.spend() {
-				return nil
-			}
-			if err := s.x.Pause(s.h.between); err != nil {
-				return err
-			}
-			if err := s.w.text(kind, piece); err != nil {
-				return err
-			}
-			s.said += len(piece)
-		}
-		if s.over {
-			return nil
-		}
+		s.x.Pause(s.h.between)
+		s.w.text(kind, piece)
+		s.said += len(piece)
 	}
-	return nil
 }
 
 // spend counts a token; false means that none is left.
@@ -188,52 +174,34 @@ func (s *speaker) spend() bool {
 	return true
 }
 
-func (s *speaker) callTools(calls []scenario.Call) error {
-	if s.r.choice.named == "" { // a forced call ends with "stop", as the provider documents it
-		s.reason = callTools
+func (s *speaker) callTool(call scenario.Call) {
+	if s.over || s.x.over {
+		return
 	}
-	for _, call := range calls {
-		if err := s.callTool(call); err != nil || s.over {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *speaker) callTool(call scenario.Call) error {
 	s.calls++
-	if err := s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.calls}); err != nil {
-		return err
-	}
+	s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.calls})
 	wire.PlanCall(&call, "call_"+s.x.IDs.Base62(24), s.x.TakeCallFaults())
 	for range call.Repeat + 1 {
-		s.h.opts.Stats.Calls.Add(1)
-		if err := s.sendCall(call); err != nil || s.over {
-			return err
+		if s.over || s.x.over {
+			return
 		}
+		s.h.opts.Stats.Calls.Add(1)
+		s.sendCall(call)
 	}
-	return nil
 }
 
-func (s *speaker) sendCall(call scenario.Call) error {
+func (s *speaker) sendCall(call scenario.Call) {
 	if !s.spend() {
-		return nil
+		return
 	}
 	index := s.sent
 	s.sent++
-	if err := s.w.call(index, call.ID, call.Name); err != nil {
-		return err
-	}
+	s.w.call(index, call.ID, call.Name)
 	for _, piece := range wire.ArgumentPieces(string(call.Args)) {
-		if !s.spend() {
-			return nil
+		if s.x.over || !s.spend() {
+			return
 		}
-		if err := s.x.Pause(s.h.between); err != nil {
-			return err
-		}
-		if err := s.w.arguments(index, piece); err != nil {
-			return err
-		}
+		s.x.Pause(s.h.between)
+		s.w.arguments(index, piece)
 	}
-	return nil
 }

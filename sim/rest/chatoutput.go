@@ -66,17 +66,16 @@ const (
 )
 
 // begin is called before anything else of a choice. alone means that the answer is a single call.
-func (o *output) begin(index int, alone bool) error {
+func (o *output) begin(index int, alone bool) {
 	o.choice = choiceOut{Index: index, Message: messageOut{Role: "assistant", Annotations: []string{}}}
 	o.open, o.alone = false, alone
 	if o.whole == nil && index == 0 {
-		return o.x.Stream()
+		o.x.Stream()
 	}
-	return nil
 }
 
 // send sends one chunk. If usage was requested, every chunk but the last has usage null.
-func (o *output) send(choices []object, u *usage) error {
+func (o *output) send(choices []object, u *usage) {
 	chunk := append(object{"id", o.id, "object", chunkEvent}, o.head...)
 	chunk = append(chunk, "choices", choices)
 	if o.usage {
@@ -85,49 +84,45 @@ func (o *output) send(choices []object, u *usage) error {
 	if o.obfuscated { // hides the length of the pieces
 		chunk = append(chunk, "obfuscation", o.x.IDs.Base62(8))
 	}
-	b, err := json.Marshal(chunk)
-	if err != nil {
-		return err
+	if b, err := json.Marshal(chunk); err == nil { // strings and numbers can always be encoded
+		o.x.Event(chunkEvent, b)
 	}
-	return o.x.Event(chunkEvent, b)
 }
 
-func (o *output) delta(d object, reason any) error {
-	return o.send([]object{{"index", o.choice.Index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
+func (o *output) delta(d object, reason any) {
+	o.send([]object{{"index", o.choice.Index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
 }
 
 // role sends the first chunk of a choice, which names the role.
-func (o *output) role(content any) error {
-	if o.open {
-		return nil
+func (o *output) role(content any) {
+	if !o.open {
+		o.open = true
+		o.delta(object{"role", "assistant", "content", content, "refusal", nil}, nil)
 	}
-	o.open = true
-	return o.delta(object{"role", "assistant", "content", content, "refusal", nil}, nil)
 }
 
 // text adds a piece of the text or, named "refusal", of the refusal.
-func (o *output) text(name, piece string) error {
+func (o *output) text(name, piece string) {
 	into, first := &o.choice.Message.Content, any("")
 	if name == "refusal" {
 		into, first = &o.choice.Message.Refusal, nil
 	}
-	if o.whole != nil {
-		if *into == nil {
-			*into = new(string)
-		}
-		**into += piece
-		return nil
+	if o.whole == nil {
+		o.role(first)
+		o.delta(object{name, piece}, nil)
+		return
 	}
-	if err := o.role(first); err != nil {
-		return err
+	if *into == nil {
+		*into = new(string)
 	}
-	return o.delta(object{name, piece}, nil)
+	**into += piece
 }
 
-func (o *output) call(i int, id, name string) error {
+// call begins call i of the answer; arguments adds to it.
+func (o *output) call(i int, id, name string) {
 	if o.whole != nil {
 		o.choice.Message.ToolCalls = append(o.choice.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
-		return nil
+		return
 	}
 	call := object{"index", i}
 	if id != "" {
@@ -136,48 +131,44 @@ func (o *output) call(i int, id, name string) error {
 	call = append(call, "type", "function", "function", object{"name", name, "arguments", ""})
 	if o.alone && !o.open { // a single call comes in the chunk with the role
 		o.open = true
-		return o.delta(object{"role", "assistant", "content", nil, "tool_calls", []object{call}, "refusal", nil}, nil)
+		o.delta(object{"role", "assistant", "content", nil, "tool_calls", []object{call}, "refusal", nil}, nil)
+		return
 	}
-	if err := o.role(nil); err != nil {
-		return err
-	}
-	return o.delta(object{"tool_calls", []object{call}}, nil)
+	o.role(nil)
+	o.delta(object{"tool_calls", []object{call}}, nil)
 }
 
-func (o *output) arguments(i int, piece string) error {
+func (o *output) arguments(i int, piece string) {
 	if o.whole != nil {
 		o.choice.Message.ToolCalls[i].Function.Arguments += piece
-		return nil
+		return
 	}
-	return o.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
+	o.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
 }
 
 // endChoice ends a choice; a model that says nothing sends an empty text.
-func (o *output) endChoice(reason string) error {
+func (o *output) endChoice(reason string) {
 	if o.whole == nil {
-		if err := o.role(""); err != nil {
-			return err
-		}
-		return o.delta(object{}, reason)
+		o.role("")
+		o.delta(object{}, reason)
+		return
 	}
 	m := &o.choice.Message
 	if o.choice.Finish = reason; m.Content == nil && m.Refusal == nil && len(m.ToolCalls) == 0 {
 		m.Content = new(string)
 	}
 	o.whole = append(o.whole, o.choice)
-	return nil
 }
 
-func (o *output) end(u usage) error {
+func (o *output) end(u usage) {
 	if o.whole != nil {
 		answer := append(object{"id", o.id, "object", "chat.completion"}, o.head[:4]...)
 		answer = append(answer, "choices", o.whole, "usage", u)
-		return o.x.JSON(append(answer, o.head[4:]...))
+		o.x.JSON(append(answer, o.head[4:]...))
+		return
 	}
 	if o.usage {
-		if err := o.send([]object{}, &u); err != nil {
-			return err
-		}
+		o.send([]object{}, &u)
 	}
-	return o.x.Event(doneEvent, []byte(doneEvent))
+	o.x.Event(doneEvent, []byte(doneEvent))
 }

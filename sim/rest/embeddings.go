@@ -175,19 +175,17 @@ type answer struct {
 }
 
 // embeddings answers POST embeddings.
-func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) error {
+func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseEmbeddings(body, deployment, azure)
 	if bad != nil {
 		return bad
 	}
-	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
-		return err
-	}
+	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
 	a := answer{Object: "list", Model: r.model, Data: make([]vectorOut, len(r.texts))}
 	a.Usage.Prompt, a.Usage.Total = r.tokens, r.tokens
 	for i, text := range r.texts {
-		if err := x.Pause(0); err != nil { // the client may be gone
-			return err
+		if x.Pause(0); x.over { // the client may be gone
+			return nil
 		}
 		v := Vector(text, r.dimensions)
 		a.Data[i] = vectorOut{Object: "embedding", Index: i, Embedding: v}
@@ -196,7 +194,8 @@ func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure 
 		}
 	}
 	h.opts.Stats.Embedded.Add(int64(len(r.texts)))
-	return x.JSON(a)
+	x.JSON(a)
+	return nil
 }
 
 // encode returns a vector as base64 of its float32s, little-endian.

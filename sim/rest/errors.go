@@ -3,17 +3,12 @@ package rest
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"voicegw/sim/wire"
 )
-
-// errOver is returned by the methods of an exchange when there is nothing more to do:
-// a fault has answered it, or the client or the server is gone.
-var errOver = errors.New("rest: the exchange is over")
 
 // Error is an error response, in the terms of both providers.
 type Error struct {

@@ -38,13 +38,12 @@ type exchange struct {
 	wrote     bool // the status has been sent
 	stream    bool
 	onCall    []fault.Action
-	over      bool
+	over      bool // a fault has answered it, or the client or the server is gone: nothing more happens
 	status    int
 }
 
-// A respond answers one request from its body. A returned *Error is sent as the provider's error
-// if nothing was sent before; errOver means that nothing remains to be done.
-type respond func(x *exchange, body []byte) error
+// A respond answers one request from its body. A returned error is sent if nothing was sent before.
+type respond func(x *exchange, body []byte) *Error
 
 // serveOne runs one exchange of an API: it accepts only POST, checks the key, reads the body,
 // injects the faults due at the beginning and then calls handle.
@@ -66,51 +65,44 @@ func serveOne(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault
 	defer leave()
 	o.Stats.Open.Add(1)
 	defer o.Stats.Open.Add(-1)
-	err := x.serve(key, handle)
-	var refused *Error
+	refused := x.serve(key, handle)
 	switch {
-	case errors.As(err, &refused):
+	case refused != nil:
 		o.Stats.Errors.Add(1)
 		x.refuse(refused)
 		log.Info("request refused", "status", refused.Status, "code", refused.Code)
-	case errors.Is(err, errOver):
+	case x.over:
 		log.Info("request cut off", "status", x.status)
 	default:
-		_ = x.wait(time.Until(x.muteUntil)) // a silent stream must not end early
+		x.wait(time.Until(x.muteUntil)) // a silent stream must not end early
 		log.Info("request answered", "status", x.status, "stream", x.stream)
 	}
 }
 
-func (x *exchange) serve(key *Error, handle respond) error {
-	if err := x.At(fault.Point{At: fault.AtConnect}); err != nil {
-		return err
-	}
-	if x.Request.Method != http.MethodPost {
+func (x *exchange) serve(key *Error, handle respond) *Error {
+	x.At(fault.Point{At: fault.AtConnect})
+	switch {
+	case x.over:
+		return nil
+	case x.Request.Method != http.MethodPost:
 		x.w.Header().Set("Allow", http.MethodPost)
 		return &Error{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_supported",
 			Message: "Not allowed to " + x.Request.Method + " here; use POST."}
-	}
-	if key != nil {
+	case key != nil:
 		x.Opts.Stats.Refused.Add(1)
 		return key
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.Request.Body, maxBody))
-	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error",
-				Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
-		}
-		return x.end()
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error",
+			Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
 	}
-	if err := x.At(fault.Point{At: fault.AtSetup}); err != nil {
-		return err
+	x.over = err != nil
+	x.At(fault.Point{At: fault.AtSetup})
+	if x.over {
+		return nil
 	}
 	return handle(x, body)
-}
-
-func (x *exchange) end() error {
-	x.over = true
-	return errOver
 }
 
 // refuse sends an error: as the answer, or in the stream if it has begun.
@@ -144,68 +136,64 @@ func (x *exchange) raw(b []byte) {
 }
 
 // At reports a point and injects the faults that are due there. Faults of calls are kept for TakeCallFaults.
-func (x *exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
+func (x *exchange) At(p fault.Point) { x.Do(x.faults.At(p)) }
 
-// Do injects faults. It returns errOver if one of them ends the exchange.
-func (x *exchange) Do(as []fault.Action) error {
+// Do injects faults, until one of them ends the exchange.
+func (x *exchange) Do(as []fault.Action) {
 	for _, a := range as {
-		if err := x.do(a); err != nil {
-			return err
+		if !x.over {
+			x.do(a)
 		}
 	}
-	return nil
 }
 
-func (x *exchange) do(a fault.Action) error {
+func (x *exchange) do(a fault.Action) {
 	switch a.Kind {
 	case fault.DuplicateCall, fault.MissingID:
 		x.onCall = append(x.onCall, a)
-		return nil
+		return
 	case fault.GoAway, fault.LateCall, fault.CancelCall,
 		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
-		return nil // these need a session: see docs/simulator.md
-	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence,
-		fault.SlowRead, fault.Quota, fault.HTTPError:
+		return // these need a session: see docs/simulator.md
 	}
 	x.Opts.Stats.Committed(a.Kind)
 	switch a.Kind {
 	case fault.Delay, fault.SlowRead:
-		return x.wait(a.For)
+		x.wait(a.For)
 	case fault.Silence:
-		return x.silence(a.For)
+		x.silence(a.For)
 	case fault.Malformed:
 		x.mangle = true
 	case fault.UnknownEvent:
 		if x.stream {
-			x.raw(event(a.Event, []byte(fmt.Sprintf(`{"object":%q,"choices":[]}`, a.Event))))
+			x.raw(event(a.Event, fmt.Appendf(nil, `{"object":%q,"choices":[]}`, a.Event)))
 		}
 	case fault.Quota:
 		x.refuse(quota())
-		return x.end()
+		x.over = true
 	case fault.HTTPError:
 		if !x.wrote {
 			wire.RetryAfter(x.w, a.For)
 		}
 		x.refuse(failure(a.Code, a.Reason))
-		return x.end()
+		x.over = true
 	default: // drop, close, expire: the connection is cut before the end of the answer
 		panic(http.ErrAbortHandler)
 	}
-	return nil
 }
 
-// silence sends nothing for d: an answer that has not begun waits; in a stream, what becomes
-// due is dropped. Zero means forever.
-func (x *exchange) silence(d time.Duration) error {
-	if d == 0 {
+// silence sends nothing for d: an answer that has not begun waits; in a stream, what becomes due is dropped. Zero means
+// forever.
+func (x *exchange) silence(d time.Duration) {
+	switch {
+	case d == 0:
 		<-x.ctx.Done()
-		return x.end()
+		x.over = true
+	case !x.wrote:
+		x.wait(d)
+	default:
+		x.muteUntil = time.Now().Add(d)
 	}
-	if !x.wrote {
-		return x.wait(d)
-	}
-	x.muteUntil = time.Now().Add(d)
-	return nil
 }
 
 func (x *exchange) TakeCallFaults() []fault.Action {
@@ -218,23 +206,19 @@ func (x *exchange) TakeCallFaults() []fault.Action {
 }
 
 // Pause waits, and injects the faults that become due.
-func (x *exchange) Pause(d time.Duration) error {
+func (x *exchange) Pause(d time.Duration) {
 	until := time.Now().Add(d)
-	for len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {
+	for !x.over && len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {
 		next := x.timed[0]
 		x.timed = x.timed[1:]
-		if err := x.wait(time.Until(x.begun.Add(next.After))); err != nil {
-			return err
-		}
-		if err := x.do(next.Action); err != nil {
-			return err
-		}
+		x.wait(time.Until(x.begun.Add(next.After)))
+		x.Do([]fault.Action{next.Action})
 	}
-	return x.wait(time.Until(until))
+	x.wait(time.Until(until))
 }
 
-func (x *exchange) wait(d time.Duration) error {
-	if d > 0 {
+func (x *exchange) wait(d time.Duration) {
+	if d > 0 && !x.over {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {
@@ -242,61 +226,50 @@ func (x *exchange) wait(d time.Duration) error {
 		case <-x.ctx.Done():
 		}
 	}
-	if x.ctx.Err() != nil {
-		return x.end()
-	}
-	return nil
+	x.over = x.over || x.ctx.Err() != nil
 }
 
-func (x *exchange) JSON(v any) error {
+// JSON sends a value as the whole answer.
+func (x *exchange) JSON(v any) {
 	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("rest: encode the answer: %w", err)
-	}
-	if err := x.At(fault.Point{At: fault.AtFrame, Turn: 1}); err != nil {
-		return err
-	}
-	if err := x.Pause(0); err != nil {
-		return err
+	x.over = x.over || err != nil // strings and numbers can always be encoded
+	x.At(fault.Point{At: fault.AtFrame, Turn: 1})
+	x.Pause(0)
+	if x.over {
+		return
 	}
 	x.head(http.StatusOK, "application/json")
 	if x.mangle {
 		b = b[:len(b)/2]
 	}
 	x.raw(b)
-	return nil
 }
 
-func (x *exchange) Stream() error {
-	if err := x.Pause(0); err != nil {
-		return err
+// Stream begins an answer of server-sent events.
+func (x *exchange) Stream() {
+	if x.Pause(0); x.over {
+		return
 	}
 	x.stream = true
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.head(http.StatusOK, "text/event-stream; charset=utf-8")
-	return nil
 }
 
-// Event sends one event of a stream, after the faults that are due at it. name is its name in
-// a fault script; it is not sent.
-func (x *exchange) Event(name string, data []byte) error {
-	for _, p := range []fault.Point{{At: fault.AtFrame, Turn: 1}, {At: fault.AtEvent, Turn: 1, Event: name}} {
-		if err := x.At(p); err != nil {
-			return err
-		}
+// Event sends one event of a stream, after the faults that are due at it. name is its name in a fault script; it is not
+// sent.
+func (x *exchange) Event(name string, data []byte) {
+	x.At(fault.Point{At: fault.AtFrame, Turn: 1})
+	if !x.over {
+		x.At(fault.Point{At: fault.AtEvent, Turn: 1, Event: name})
 	}
-	if x.ctx.Err() != nil {
-		return x.end()
-	}
-	if time.Now().Before(x.muteUntil) {
-		return nil
+	if x.wait(0); x.over || time.Now().Before(x.muteUntil) {
+		return
 	}
 	if x.mangle {
 		x.mangle = false
 		data = data[:len(data)/2]
 	}
 	x.raw(event("", data))
-	return nil
 }
 
 // event encodes a server-sent event (WHATWG HTML, 9.2). JSON contains no line breaks.

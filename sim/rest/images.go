@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net/http"
 	"strings"
 
 	"voicegw/sim/fault"
@@ -20,20 +21,19 @@ type drawn struct {
 	caption  string   // the scenario's text that goes with the pictures
 }
 
-func (h *Handler) draw(x *exchange, o imageOrder) (drawn, error) {
-	var d drawn
-	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
-		return d, err
+func (h *Handler) draw(x *exchange, o imageOrder) (d drawn, bad *Error) {
+	x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1})
+	if x.over {
+		return d, nil
 	}
 	h.opts.Stats.Responses.Add(1)
 	var said []string
 	for _, step := range h.opts.Scenario.NewDialogue(h.opts.Seed).Draw(o.prompt).Steps {
-		var err error
 		switch s := step.(type) {
 		case scenario.Wait:
-			err = x.Pause(s.For)
+			x.Pause(s.For)
 		case scenario.Fault:
-			err = x.Do([]fault.Action{s.Action})
+			x.Do([]fault.Action{s.Action})
 		case scenario.Say:
 			if s.Refusal {
 				return drawn{refusal: s.Text}, nil
@@ -41,27 +41,22 @@ func (h *Handler) draw(x *exchange, o imageOrder) (drawn, error) {
 			said = append(said, s.Text)
 		case scenario.Calls, scenario.End: // rules for a prompt cannot contain these
 		}
-		if err != nil {
-			return d, err
-		}
 	}
 	d.caption = strings.Join(said, " ")
 	for i := range o.count {
-		if err := x.At(fault.Point{At: fault.AtChunk, N: i + 1, Turn: 1}); err != nil {
-			return d, err
-		}
-		if err := x.Pause(0); err != nil { // the client may be gone
-			return d, err
+		x.At(fault.Point{At: fault.AtChunk, N: i + 1, Turn: 1})
+		if x.Pause(0); x.over { // the client may be gone
+			return d, nil
 		}
 		img, err := Draw(o.prompt, o.width, o.height, i)
-		if err != nil {
-			return d, err
+		var picture []byte
+		if err == nil {
+			picture, err = Encode(img, o.format)
 		}
-		b, err := Encode(img, o.format)
 		if err != nil {
-			return d, err
+			return d, &Error{Status: http.StatusInternalServerError, Type: "server_error", Message: err.Error()}
 		}
-		d.pictures = append(d.pictures, b)
+		d.pictures = append(d.pictures, picture)
 	}
 	h.opts.Stats.Images.Add(int64(o.count))
 	return d, nil

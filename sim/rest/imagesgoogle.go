@@ -72,7 +72,7 @@ type generateRequest struct {
 // pictureTokens is the cost of a 1K picture in tokens.
 const pictureTokens = 1290
 
-func (h *Handler) generateContent(x *exchange, model string, body []byte) error {
+func (h *Handler) generateContent(x *exchange, model string, body []byte) *Error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -88,9 +88,9 @@ func (h *Handler) generateContent(x *exchange, model string, body []byte) error 
 	if bad != nil {
 		return bad
 	}
-	d, err := h.draw(x, o)
-	if err != nil {
-		return err
+	d, bad := h.draw(x, o)
+	if bad != nil || x.over {
+		return bad
 	}
 	tokens := wire.TextTokens(o.prompt)
 	content := object{"role", "model"}
@@ -109,10 +109,11 @@ func (h *Handler) generateContent(x *exchange, model string, body []byte) error 
 		usage = append(usage, "candidatesTokenCount", pictureTokens, "totalTokenCount", tokens+pictureTokens,
 			"candidatesTokensDetails", []object{{"modality", "IMAGE", "tokenCount", pictureTokens}})
 	}
-	return x.JSON(object{
+	x.JSON(object{
 		"candidates", []object{append(object{"content", content, "index", 0}, finish...)},
 		"usageMetadata", usage, "modelVersion", model, "responseId", x.IDs.Base62(22),
 	})
+	return nil
 }
 
 func contains(words []string, word string) bool {
@@ -162,7 +163,7 @@ type predictRequest struct {
 
 const maxSamples = 4
 
-func (h *Handler) predict(x *exchange, model string, body []byte) error {
+func (h *Handler) predict(x *exchange, model string, body []byte) *Error {
 	var r predictRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -174,12 +175,13 @@ func (h *Handler) predict(x *exchange, model string, body []byte) error {
 	if bad != nil {
 		return bad
 	}
-	d, err := h.draw(x, o)
-	if err != nil {
-		return err
+	d, bad := h.draw(x, o)
+	if bad != nil || x.over {
+		return bad
 	}
 	if d.refusal != "" && !r.Parameters.RAIReason {
-		return x.JSON(object{})
+		x.JSON(object{})
+		return nil
 	}
 	predictions := []object{}
 	if d.refusal != "" {
@@ -192,7 +194,8 @@ func (h *Handler) predict(x *exchange, model string, body []byte) error {
 		}
 		predictions = append(predictions, one)
 	}
-	return x.JSON(object{"predictions", predictions})
+	x.JSON(object{"predictions", predictions})
+	return nil
 }
 
 func (r *predictRequest) order() (imageOrder, *Error) {

@@ -43,20 +43,21 @@ type openAIRequest struct {
 	Stream  bool    `json:"stream"`
 }
 
-func (h *Handler) imagesOfOpenAI(x *exchange, body []byte, deployment string, azure bool) error {
+func (h *Handler) imagesOfOpenAI(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, o, bad := parseOpenAI(body, deployment, azure)
 	if bad != nil {
 		return bad
 	}
-	d, err := h.draw(x, o)
-	if err != nil {
-		return err
+	d, bad := h.draw(x, o)
+	if bad != nil || x.over {
+		return bad
 	}
 	if d.refusal != "" {
 		return &Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
 			Message: "Your request was rejected by the safety system. " + d.refusal}
 	}
-	return x.JSON(r.answer(o, d))
+	x.JSON(r.answer(o, d))
+	return nil
 }
 
 func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o imageOrder, bad *Error) {

@@ -64,8 +64,9 @@ func TestBodies(t *testing.T) {
 	serve := func(body io.Reader) (*httptest.ResponseRecorder, wire.Options) {
 		o := wire.Options{}.WithDefaults()
 		w := httptest.NewRecorder()
-		serveOne(w, httptest.NewRequest(http.MethodPost, "/", body), &o, fault.APIChat, OpenAI, nil, func(x *exchange, b []byte) error {
-			return x.JSON(len(b))
+		serveOne(w, httptest.NewRequest(http.MethodPost, "/", body), &o, fault.APIChat, OpenAI, nil, func(x *exchange, b []byte) *Error {
+			x.JSON(len(b))
+			return nil
 		})
 		return w, o
 	}
@@ -94,7 +95,7 @@ func TestDropCutsTheConnection(t *testing.T) {
 					t.Errorf("%s: %v", kind, err)
 				}
 			}()
-			serveOne(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, fault.APIChat, OpenAI, nil, func(*exchange, []byte) error {
+			serveOne(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil), &o, fault.APIChat, OpenAI, nil, func(*exchange, []byte) *Error {
 				t.Errorf("%s: the request is handled", kind)
 				return nil
 			})
