@@ -49,7 +49,6 @@ type PressError struct {
 	Message string
 }
 
-// Error returns the message.
 func (e *PressError) Error() string { return e.Message }
 
 // Press makes a button's action. A nil d means the button's default duration, code 0 the provider's default. The

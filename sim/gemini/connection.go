@@ -75,7 +75,6 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 // withoutSession are the faults of the handshake that an open connection can have before its setup.
 var withoutSession = []fault.Kind{fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed}
 
-// Due implements wire.Protocol.
 func (c *connection) Due() (time.Time, bool) {
 	if c.sess == nil {
 		return time.Time{}, false
@@ -83,21 +82,18 @@ func (c *connection) Due() (time.Time, bool) {
 	return c.sess.due()
 }
 
-// Proceed implements wire.Protocol.
 func (c *connection) Proceed(now time.Time) {
 	if c.sess != nil {
 		c.sess.tick(now)
 	}
 }
 
-// Commit implements wire.Protocol.
 func (c *connection) Commit(as []fault.Action) {
 	if c.sess != nil {
 		c.sess.commitAll(time.Now(), as)
 	}
 }
 
-// Handle implements wire.Protocol.
 func (c *connection) Handle(data []byte) {
 	m, err := parseMessage(data)
 	if err == nil {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -59,22 +60,10 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 		noInterrupts: m.RealtimeInputConfig.ActivityHandling == "NO_INTERRUPTION",
 		seeding:      m.HistoryConfig != nil && m.HistoryConfig.InitialHistoryInClientContent,
 	}
-	if err := refusedByModel(m, h, r); err != nil {
-		return config{}, err
-	}
-	if err := c.modality(m); err != nil {
-		return config{}, err
-	}
-	if err := c.voice(m); err != nil {
-		return config{}, err
-	}
-	if err := checkRealtime(m.RealtimeInputConfig); err != nil {
-		return config{}, err
-	}
-	if err := c.resume(m, r); err != nil {
-		return config{}, err
-	}
-	if err := c.setTools(m.Tools, "setup.tools"); err != nil {
+	if err := cmp.Or(
+		refusedByModel(m, h, r), c.modality(m), c.voice(m), checkRealtime(m.RealtimeInputConfig), c.resume(m, r),
+		c.setTools(m.Tools, "setup.tools"),
+	); err != nil {
 		return config{}, err
 	}
 	c.thoughts = c.thinks(m)

@@ -15,7 +15,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, kind := range []string{"silence", "noise"} {
 		b.Run(kind, func(b *testing.B) {
 			m, _ := findModel("gpt-realtime")
-			c := &conn{stats: &wire.Stats{}, model: m, sess: newSession("s", "gpt-realtime", m, time.Now().Add(time.Hour))}
+			c := &conn{stats: &wire.Stats{}, model: m, sess: newSession("s", "gpt-realtime", m, false, time.Now().Add(time.Hour))}
 			c.in.configure(nil, c.sess)
 			pcm := make([]byte, 4800)
 			if kind == "noise" { // steady and quiet: no speech, but work for the detector

@@ -77,7 +77,6 @@ func (c *conn) settle() {
 	c.due = nil
 }
 
-// Due implements wire.Protocol.
 func (c *conn) Due() (time.Time, bool) {
 	at, ok := c.agenda.Next()
 	for _, r := range c.running {
@@ -88,7 +87,6 @@ func (c *conn) Due() (time.Time, bool) {
 	return at, ok
 }
 
-// Proceed implements wire.Protocol.
 func (c *conn) Proceed(now time.Time) {
 	c.settle()
 	c.agenda.Run(now, c.w.Closed)
@@ -99,7 +97,6 @@ func (c *conn) Proceed(now time.Time) {
 	c.settle()
 }
 
-// Commit implements wire.Protocol.
 func (c *conn) Commit(as []fault.Action) {
 	for _, a := range as {
 		switch a.Kind {
@@ -169,14 +166,25 @@ type clientEvent struct {
 	RespID   string          `json:"response_id"`
 }
 
-var supported = []string{
-	"session.update", "session.close", "transcription_session.update",
-	"input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear",
-	"conversation.item.create", "conversation.item.truncate", "conversation.item.delete", "conversation.item.retrieve",
-	"response.create", "response.cancel",
+// events are the client's events in the order of the error for an unknown one.
+var events = []struct {
+	name   string
+	handle func(c *conn, e *clientEvent) *rest.Error
+}{
+	{"session.update", (*conn).updateSession},
+	{"session.close", (*conn).closeSession},
+	{"transcription_session.update", func(*conn, *clientEvent) *rest.Error { return transcriptionUpdate() }},
+	{"input_audio_buffer.append", (*conn).appendAudio},
+	{"input_audio_buffer.commit", (*conn).commitByHand},
+	{"input_audio_buffer.clear", (*conn).clear},
+	{"conversation.item.create", (*conn).createItem},
+	{"conversation.item.truncate", (*conn).truncate},
+	{"conversation.item.delete", (*conn).deleteItem},
+	{"conversation.item.retrieve", (*conn).retrieve},
+	{"response.create", (*conn).createResponse},
+	{"response.cancel", (*conn).cancelResponse},
 }
 
-// Handle implements wire.Protocol.
 func (c *conn) Handle(data []byte) {
 	var e clientEvent
 	if rest, encoded, ok := wire.CutText(data, "audio"); ok && json.Unmarshal(rest, &e) == nil &&
@@ -207,44 +215,26 @@ func invalidEvent(data []byte) *rest.Error {
 }
 
 func (c *conn) dispatch(e *clientEvent) *rest.Error {
-	switch e.Type {
-	case "":
+	if e.Type == "" {
 		return rest.Missing("type")
-	case "session.update":
-		return c.updateSession(e.Session)
-	case "session.close":
-		c.w.Close(1000, "")
-		return nil
-	case "transcription_session.update":
-		return transcriptionUpdate()
-	case "input_audio_buffer.append":
-		if e.Audio == nil {
-			return rest.Missing("audio")
-		}
-		return c.append([]byte(*e.Audio))
-	case "input_audio_buffer.commit":
-		return c.commitByHand()
-	case "input_audio_buffer.clear":
-		c.clear()
-		return nil
-	case "conversation.item.create":
-		return c.createItem(e)
-	case "conversation.item.truncate":
-		return c.truncate(e)
-	case "conversation.item.delete":
-		return c.deleteItem(e)
-	case "conversation.item.retrieve":
-		return c.retrieve(e)
-	case "response.create":
-		return c.createResponse(e.Response)
-	case "response.cancel":
-		return c.cancelResponse(e.RespID)
 	}
-	return rest.BadValue("type", e.Type, supported...)
+	var names []string
+	for _, known := range events {
+		if known.name == e.Type {
+			return known.handle(c, e)
+		}
+		names = append(names, known.name)
+	}
+	return rest.BadValue("type", e.Type, names...)
 }
 
-func (c *conn) updateSession(raw json.RawMessage) *rest.Error {
-	changed, err := c.sess.update(raw, updating{c.model, c.azure, c.conv.spoken})
+func (c *conn) closeSession(*clientEvent) *rest.Error {
+	c.w.Close(1000, "")
+	return nil
+}
+
+func (c *conn) updateSession(e *clientEvent) *rest.Error {
+	changed, err := c.sess.update(e.Session)
 	if err != nil {
 		return err
 	}
@@ -344,9 +334,9 @@ func (c *conn) truncate(e *clientEvent) *rest.Error {
 	return nil
 }
 
-func (c *conn) cancelResponse(id string) *rest.Error {
+func (c *conn) cancelResponse(e *clientEvent) *rest.Error {
 	for _, r := range c.running {
-		if id == r.obj.ID || id == "" && !r.aside {
+		if e.RespID == r.obj.ID || e.RespID == "" && !r.aside {
 			c.finish(r, cancelled, "reason", "client_cancelled")
 			return nil
 		}

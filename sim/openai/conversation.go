@@ -21,9 +21,8 @@ type conversation struct {
 	items []*item
 	audio int // bytes of audio kept
 	// held is the total that all conversations keep, at most maxHeld; nil if this is the only one.
-	held   *atomic.Int64
-	words  int // bytes of everything else
-	spoken bool
+	held  *atomic.Int64
+	words int // bytes of everything else
 }
 
 func (c *conversation) find(id string) (*item, int) {

@@ -99,6 +99,13 @@ func (in *input) trim(keepMS int) {
 	}
 }
 
+func (c *conn) appendAudio(e *clientEvent) *rest.Error {
+	if e.Audio == nil {
+		return rest.Missing("audio")
+	}
+	return c.append([]byte(*e.Audio))
+}
+
 // append takes audio from the client; encoded is base64 and is overwritten.
 func (c *conn) append(encoded []byte) *rest.Error {
 	data, err := audio.AppendFromBase64(encoded[:0], encoded)
@@ -152,7 +159,7 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 }
 
 // commitByHand is input_audio_buffer.commit. It makes no response.
-func (c *conn) commitByHand() *rest.Error {
+func (c *conn) commitByHand(*clientEvent) *rest.Error {
 	in := &c.in
 	if in.length < 100*time.Millisecond {
 		return commitEmpty(float64(in.length.Microseconds()) / 1000)
@@ -188,9 +195,10 @@ func (in *input) speechIn(data []byte) time.Duration {
 	return time.Duration(max(to-max(from, 0), 0)) * time.Millisecond
 }
 
-func (c *conn) clear() {
+func (c *conn) clear(*clientEvent) *rest.Error {
 	c.in.forget()
 	c.emit("input_audio_buffer.cleared")
+	return nil
 }
 
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {

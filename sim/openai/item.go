@@ -68,7 +68,6 @@ func (c content) MarshalJSON() ([]byte, error) {
 	return object{"type", c.kind, "text", c.text}.MarshalJSON()
 }
 
-// MarshalJSON writes the keys of the kind, in the order of the recordings.
 func (it *item) MarshalJSON() ([]byte, error) {
 	switch it.kind {
 	case kindMessage:

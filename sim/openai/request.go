@@ -77,8 +77,8 @@ func (c *conn) readInput(q *request, raw json.RawMessage, path string) *rest.Err
 
 const maxRunning = 32
 
-func (c *conn) createResponse(raw json.RawMessage) *rest.Error {
-	q, err := c.readRequest(raw)
+func (c *conn) createResponse(e *clientEvent) *rest.Error {
+	q, err := c.readRequest(e.Response)
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 	r.out.audio += length
 	c.stats.AudioOutMS.Add(length.Milliseconds())
 	if !r.aside {
-		c.conv.spoken = true
+		c.sess.spoken = true
 		c.conv.keep(r.msg.item, p.Audio)
 	}
 	c.emitAudio(r.place(), p.Audio)

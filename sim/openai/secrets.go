@@ -138,11 +138,11 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *rest.E
 	if !ok {
 		return nil, refuseModel(name).err
 	}
-	s := newSession("sess_"+h.secrets.id(), name, m, now.Add(sessionLife(h.opts)))
+	s := newSession("sess_"+h.secrets.id(), name, m, false, now.Add(sessionLife(h.opts)))
 	made := &secret{expires: now.Add(time.Duration(seconds) * time.Second), model: name}
 	if len(raw) > 0 {
 		var err *rest.Error
-		if s, err = s.update(raw, updating{model: m}); err != nil {
+		if s, err = s.update(raw); err != nil {
 			return nil, err
 		}
 		delete(asked, "model")

@@ -146,10 +146,10 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 		return refuseModel(name)
 	}
 	c.model = m
-	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.begun.Add(sessionLife(c.opts)))
+	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.azure, c.begun.Add(sessionLife(c.opts)))
 	c.conv.id = "conv_" + c.ids.Base62(21)
 	if made != nil && made.session != nil {
-		s, err := c.sess.update(made.session, updating{model: m, azure: c.azure})
+		s, err := c.sess.update(made.session)
 		if err != nil {
 			return &refusal{4000, err}
 		}

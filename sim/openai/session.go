@@ -38,6 +38,10 @@ type session struct {
 	Include           json.RawMessage `json:"include"`
 	Reasoning         json.RawMessage `json:"reasoning,omitempty"`
 	ParallelToolCalls json.RawMessage `json:"parallel_tool_calls,omitempty"`
+
+	model  model
+	azure  bool
+	spoken bool // there is audio of the assistant, after which the voice may not change
 }
 
 type sessionAudio struct {
@@ -143,12 +147,13 @@ func (t tool) MarshalJSON() ([]byte, error) {
 // defaultInstructions are those of a new session. The provider has a longer text of its own.
 const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
 
-func newSession(id, name string, m model, expires time.Time) *session {
+func newSession(id, name string, m model, azure bool, expires time.Time) *session {
 	s := &session{
 		Type: "realtime", Object: "realtime.session", ID: id, Model: name,
 		OutputModalities: []string{"audio"}, Instructions: defaultInstructions, Tools: []tool{},
 		ToolChoice: json.RawMessage(`"auto"`), MaxOutputTokens: json.RawMessage(`"inf"`), Tracing: null,
 		Truncation: json.RawMessage(`"auto"`), Prompt: null, ExpiresAt: expires.Unix(), Include: null,
+		model: m, azure: azure,
 	}
 	s.Audio.Input.Format = format{"audio/pcm", 24000}
 	s.Audio.Input.NoiseReduction = null
@@ -161,125 +166,93 @@ func defaultServerVAD(m model) *turnDetection {
 	return &turnDetection{Type: "server_vad", Threshold: 0.5, PrefixMS: 300, SilenceMS: m.silenceMS, Create: true, Interrupt: true}
 }
 
-type updater struct {
-	s *session
-	updating
-}
-
-type updating struct {
-	model model
-	azure bool
-	// spoken means that the conversation has audio of the assistant, after which the voice may not change.
-	spoken bool
-}
-
 // update returns s with the changes of raw, or the first error; s itself is unchanged.
-func (s *session) update(raw json.RawMessage, with updating) (*session, *rest.Error) {
-	changed := *s
-	u := &updater{s: &changed, updating: with}
-	if err := u.kind(raw); err != nil {
+func (s *session) update(raw json.RawMessage) (*session, *rest.Error) {
+	if len(raw) == 0 {
+		return nil, rest.Missing("session")
+	}
+	var kind string
+	if err := readType(&kind, raw, "session", "realtime", "transcription"); err != nil {
 		return nil, err
 	}
-	if err := u.fields().apply(raw, "session"); err != nil {
+	if kind == "transcription" {
+		return nil, transcriptionUpdate()
+	}
+	changed := *s
+	if err := changed.fields().apply(raw, "session"); err != nil {
 		return nil, err
 	}
 	return &changed, nil
 }
 
-// kind checks session.type, which every update must carry.
-func (u *updater) kind(raw json.RawMessage) *rest.Error {
-	if len(raw) == 0 {
-		return rest.Missing("session")
-	}
-	var kind string
-	if err := readType(&kind, raw, "session", "realtime", "transcription"); err != nil {
-		return err
-	}
-	if kind == "transcription" {
-		return transcriptionUpdate()
-	}
-	return nil
-}
-
-func (u *updater) fields() fields {
-	s := u.s
+func (s *session) fields() fields {
+	in, out := &s.Audio.Input, &s.Audio.Output
 	return fields{
 		"type":                ignored,
-		"model":               u.sameModel,
+		"model":               s.sameModel,
 		"output_modalities":   modalities(&s.OutputModalities),
-		"instructions":        u.instructions,
+		"instructions":        s.instructions,
 		"tools":               tools(&s.Tools),
 		"tool_choice":         toolChoice(&s.ToolChoice),
 		"max_output_tokens":   maxTokens(&s.MaxOutputTokens),
-		"tracing":             u.tracing,
+		"tracing":             s.tracing,
 		"truncation":          asIs(&s.Truncation),
 		"prompt":              asIs(&s.Prompt),
-		"audio":               fields{"input": u.input().apply, "output": u.output().apply}.apply,
 		"include":             asIs(&s.Include),
 		"reasoning":           asIs(&s.Reasoning),
 		"parallel_tool_calls": asIs(&s.ParallelToolCalls),
+		"audio": fields{
+			"input": fields{
+				"format":          formats(&in.Format),
+				"transcription":   orNull(func() { in.Transcription = nil }, s.transcription),
+				"noise_reduction": asIs(&in.NoiseReduction),
+				"turn_detection":  orNull(func() { in.TurnDetection = nil }, s.turnDetection),
+			}.apply,
+			"output": fields{"format": formats(&out.Format), "voice": s.newVoice, "speed": decimal(&out.Speed, 0.25, 1.5)}.apply,
+		}.apply,
 	}
 }
 
 // instructions: an empty text restores the default, as recorded.
-func (u *updater) instructions(raw json.RawMessage, path string) *rest.Error {
-	if err := text(&u.s.Instructions)(raw, path); err != nil {
+func (s *session) instructions(raw json.RawMessage, path string) *rest.Error {
+	if err := text(&s.Instructions)(raw, path); err != nil {
 		return err
 	}
-	u.s.Instructions = cmp.Or(u.s.Instructions, defaultInstructions)
+	s.Instructions = cmp.Or(s.Instructions, defaultInstructions)
 	return nil
 }
 
 // sameModel accepts only the same model; the text of the refusal is (own).
-func (u *updater) sameModel(raw json.RawMessage, path string) *rest.Error {
-	name := u.s.Model
+func (s *session) sameModel(raw json.RawMessage, path string) *rest.Error {
+	name := s.Model
 	if err := text(&name)(raw, path); err != nil {
 		return err
 	}
-	if name != u.s.Model {
-		return rest.Invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", u.s.Model)
+	if name != s.Model {
+		return rest.Invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", s.Model)
 	}
 	return nil
 }
 
 // tracing: it cannot change once it is on.
-func (u *updater) tracing(raw json.RawMessage, path string) *rest.Error {
-	if !isNull(u.s.Tracing) && string(raw) != string(u.s.Tracing) {
+func (s *session) tracing(raw json.RawMessage, path string) *rest.Error {
+	if !isNull(s.Tracing) && string(raw) != string(s.Tracing) {
 		return rest.Invalid("cannot_update_tracing", path, "Tracing cannot be modified once it is enabled for a session.")
 	}
-	u.s.Tracing = raw
+	s.Tracing = raw
 	return nil
 }
 
-func (u *updater) input() fields {
-	in := &u.s.Audio.Input
-	return fields{
-		"format":          formats(&in.Format),
-		"transcription":   orNull(func() { in.Transcription = nil }, u.transcription),
-		"noise_reduction": asIs(&in.NoiseReduction),
-		"turn_detection":  orNull(func() { in.TurnDetection = nil }, u.turnDetection),
-	}
-}
-
-func (u *updater) output() fields {
-	out := &u.s.Audio.Output
-	return fields{
-		"format": formats(&out.Format),
-		"voice":  u.voice,
-		"speed":  decimal(&out.Speed, 0.25, 1.5),
-	}
-}
-
-func (u *updater) voice(raw json.RawMessage, path string) *rest.Error {
+func (s *session) newVoice(raw json.RawMessage, path string) *rest.Error {
 	name, err := voiceName(raw, path)
 	if err != nil {
 		return err
 	}
-	if name != u.s.Audio.Output.Voice && u.spoken {
+	if name != s.Audio.Output.Voice && s.spoken {
 		return rest.Invalid("cannot_update_voice", "session.audio.output.voice",
 			"Cannot update a conversation's voice if assistant audio is present.")
 	}
-	u.s.Audio.Output.Voice = name
+	s.Audio.Output.Voice = name
 	return nil
 }
 
@@ -294,13 +267,13 @@ func voiceName(raw json.RawMessage, path string) (string, *rest.Error) {
 }
 
 // transcription merges: a missing setting keeps its value.
-func (u *updater) transcription(raw json.RawMessage, path string) *rest.Error {
+func (s *session) transcription(raw json.RawMessage, path string) *rest.Error {
 	var t transcription
-	if old := u.s.Audio.Input.Transcription; old != nil {
+	if old := s.Audio.Input.Transcription; old != nil {
 		t = *old
 	}
 	model := word(&t.Model, transcriptionModels...)
-	if u.azure { // the name of a deployment can be anything
+	if s.azure { // the name of a deployment can be anything
 		model = text(&t.Model)
 	}
 	err := fields{
@@ -310,7 +283,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *rest.Error {
 	if err == nil && t.Model == "" {
 		return rest.Missing(path + ".model")
 	}
-	u.s.Audio.Input.Transcription = &t
+	s.Audio.Input.Transcription = &t
 	return err
 }
 
@@ -320,8 +293,8 @@ var transcriptionModels = []string{
 }
 
 // turnDetection merges within a type; another type starts with its defaults.
-func (u *updater) turnDetection(raw json.RawMessage, path string) *rest.Error {
-	old := u.s.Audio.Input.TurnDetection
+func (s *session) turnDetection(raw json.RawMessage, path string) *rest.Error {
+	old := s.Audio.Input.TurnDetection
 	kind := ""
 	if old != nil {
 		kind = old.Type
@@ -334,7 +307,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *rest.Error {
 	case old != nil && old.Type == kind:
 		t = *old
 	case kind == "server_vad":
-		t = *defaultServerVAD(u.model)
+		t = *defaultServerVAD(s.model)
 	}
 	f := fields{"type": ignored, "create_response": truth(&t.Create), "interrupt_response": truth(&t.Interrupt)}
 	if kind == "semantic_vad" {
@@ -348,7 +321,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *rest.Error {
 	if err := f.apply(raw, path); err != nil {
 		return err
 	}
-	u.s.Audio.Input.TurnDetection = &t
+	s.Audio.Input.TurnDetection = &t
 	return nil
 }
 

@@ -47,7 +47,6 @@ var (
 // Handles reports whether path, without a slash at its end, belongs to these APIs.
 func Handles(path string) bool { return openAIPath.MatchString(path) || googlePath.MatchString(path) }
 
-// ServeHTTP serves the paths for which Handles is true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at := openAIPath.FindStringSubmatch(r.URL.Path); at != nil {
 		api, handle := fault.APIChat, h.chat
