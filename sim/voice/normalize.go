@@ -1,6 +1,12 @@
 package voice
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
 
 type spoken struct {
 	word  string // a word of lower-case letters and apostrophes, or a letter's name
@@ -140,4 +146,126 @@ func initialism(s string) bool {
 		return false
 	}
 	return len(s) <= 3 || !strings.ContainsAny(low, "aeiouy")
+}
+
+// maxText bounds the spoken characters of a text. More than five minutes of
+// speech in one call is a mistake of the caller.
+const maxText = 5000
+
+func clip(text string) string {
+	n := 0
+	for i := range text {
+		if n == maxText {
+			if j := strings.LastIndexFunc(text[:i], unicode.IsSpace); j > 0 {
+				return text[:j]
+			}
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}
+
+// split cuts text into written words, each with the white space before it. Joined, the words
+// are the text. A text that is only white space has no words.
+func split(text string) []string {
+	var out []string
+	for text != "" {
+		end := wordEnd(text)
+		if word := text[:end]; strings.TrimSpace(word) != "" {
+			out = append(out, word)
+		} else if len(out) > 0 {
+			out[len(out)-1] += word
+		}
+		text = text[end:]
+	}
+	return out
+}
+
+func wordEnd(text string) int {
+	inWord := false
+	for i, r := range text {
+		space := unicode.IsSpace(r)
+		if space && inWord {
+			return i
+		}
+		inWord = inWord || !space
+	}
+	return len(text)
+}
+
+// letter and digit accept only plain Latin, to which fold has reduced other letters.
+func letter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
+func digit(r rune) bool  { return r >= '0' && r <= '9' }
+
+// marks are the typographic marks and letters that Unicode does not decompose into plain ones.
+var marks = strings.NewReplacer(
+	"’", "'", "‘", "'", "‐", "-", "‑", "-", "−", "-", "–", " - ", "—", " - ", "“", "\"", "”", "\"", "\u00ad", "",
+	"ß", "ss", "æ", "ae", "Æ", "AE", "œ", "oe", "ø", "o", "Ø", "O", "ł", "l", "Ł", "L", "đ", "d", "þ", "th", "ð", "th",
+)
+
+// fold turns accented Latin letters and typographic marks into plain ones. It keeps
+// unknown characters, which are silent.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(marks.Replace(s)))
+}
+
+var small = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen " +
+	"fourteen fifteen sixteen seventeen eighteen nineteen")
+
+var tens = strings.Fields("zero ten twenty thirty forty fifty sixty seventy eighty ninety")
+
+var scales = []struct {
+	value uint64
+	name  string
+}{
+	{1e15, "quadrillion"}, {1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}, {1e3, "thousand"},
+}
+
+func cardinal(n uint64) []string {
+	if n < 20 {
+		return []string{small[n]}
+	}
+	var out []string
+	for _, s := range scales {
+		if n >= s.value {
+			out = append(append(out, cardinal(n/s.value)...), s.name)
+			n %= s.value
+		}
+	}
+	if n >= 100 {
+		out = append(out, small[n/100], "hundred")
+		n %= 100
+	}
+	if n >= 20 {
+		out = append(out, tens[n/10])
+		n %= 10
+	}
+	if n > 0 {
+		out = append(out, small[n])
+	}
+	return out
+}
+
+// maxCardinal is the largest number of digits spoken as one number.
+const maxCardinal = 15
+
+// number speaks digits as one whole number, or digit by digit if there are many or they begin
+// with a zero, as in a telephone number.
+func number(s string) []string {
+	if len(s) <= maxCardinal && (s[0] != '0' || s == "0") {
+		if n, err := strconv.ParseUint(s, 10, 64); err == nil {
+			return cardinal(n)
+		}
+	}
+	out := make([]string, len(s))
+	for i, d := range []byte(s) {
+		out[i] = small[d-'0']
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -191,4 +192,210 @@ func mustSounds(s string) []sound {
 		out = append(out, next)
 	}
 	return out
+}
+
+// resonator is a two-pole filter with gain 1 at 0 Hz, the building block of
+// the vocal tract in Klatt (1980), section II.
+type resonator struct {
+	a, b, c float64
+	y1, y2  float64
+}
+
+// tune sets centre and bandwidth in Hz. It keeps the filter's memory, so
+// that it may be called while sound passes through.
+func (r *resonator) tune(freq, bw, rate float64) {
+	e := math.Exp(-math.Pi * bw / rate)
+	r.c = -e * e
+	r.b = 2 * e * math.Cos(2*math.Pi*freq/rate)
+	r.a = 1 - r.b - r.c
+}
+
+func (r *resonator) step(x float64) float64 {
+	y := r.a*x + r.b*r.y1 + r.c*r.y2
+	r.y2, r.y1 = r.y1, y
+	return y
+}
+
+// antiresonator is the inverse of a resonator: it makes a dip in the spectrum, as the side branch of the nose does.
+type antiresonator struct {
+	a, b, c float64
+	x1, x2  float64
+}
+
+func (z *antiresonator) tune(freq, bw, rate float64) {
+	var r resonator
+	r.tune(freq, bw, rate)
+	z.a = 1 / r.a
+	z.b = -r.b / r.a
+	z.c = -r.c / r.a
+}
+
+func (z *antiresonator) step(x float64) float64 {
+	y := z.a*x + z.b*z.x1 + z.c*z.x2
+	z.x2, z.x1 = z.x1, x
+	return y
+}
+
+// bandpass passes one band of noise, with zeros at 0 Hz and at half the rate.
+// White noise of variance 1 leaves it with variance 1 times the gain squared.
+type bandpass struct {
+	resonator
+	x1, x2 float64
+}
+
+func (p *bandpass) tune(freq, bw, rate float64) {
+	p.resonator.tune(freq, bw, rate)
+	// The filter with peak gain 1, (1-e²)/2·(1-z⁻²)/(1-b/z+e²/z²), is half of 1 minus an all-pass, so its impulse
+	// response has the energy (1-e²)/2.
+	g := (1 + p.c) / 2
+	p.a = g / math.Sqrt(g)
+}
+
+func (p *bandpass) step(x float64) float64 {
+	y := p.resonator.step(x - p.x2)
+	p.x2, p.x1 = p.x1, x
+	return y
+}
+
+// lowpass is a one-pole filter with gain 1 at 0 Hz.
+type lowpass struct {
+	a, y float64
+}
+
+func (l *lowpass) tune(corner, rate float64) {
+	l.a = 1 - math.Exp(-2*math.Pi*corner/rate)
+}
+
+func (l *lowpass) step(x float64) float64 {
+	l.y += l.a * (x - l.y)
+	return l.y
+}
+
+// prng is a small deterministic generator of noise (xorshift64*).
+type prng uint64
+
+// next returns noise with mean 0 and variance 1, the sum of four uniform numbers: close enough to Gaussian for the ear.
+func (p *prng) next() float64 {
+	x := uint64(*p)
+	x ^= x >> 12
+	x ^= x << 25
+	x ^= x >> 27
+	*p = prng(x)
+	x *= 0x2545F4914F6CDD1D
+	s := int32(x&0xffff) + int32(x>>16&0xffff) + int32(x>>32&0xffff) + int32(x>>48&0xffff)
+	return float64(s-2*0xffff) * (1 / 37837.2) // standard deviation of the sum
+}
+
+// glottis is the voice source: the derivative of the air flow through the vocal folds, after the KLGLOTT88 model (D. H.
+// Klatt and L. C. Klatt, 1990, "Analysis, synthesis, and perception of voice quality variations"). While the folds are
+// open the flow is a·t²-b·t³; closing is abrupt, and a low-pass filter, the tilt, rounds it.
+type glottis struct {
+	rate  float64
+	phase float64 // position in the period, 0 to 1
+	open  float64 // open quotient
+	tilt  lowpass
+	taps  [oversample * 2]float64
+}
+
+// oversample is how many points of the pulse are averaged for one sample, to
+// keep the corner of the closure from folding back as roughness.
+const oversample = 4
+
+// step advances one sample at f0 Hz. It returns the source and how open the folds are (0 or 1).
+func (g *glottis) step(f0 float64) (float64, float64) {
+	inc := f0 / (g.rate * oversample)
+	copy(g.taps[:oversample], g.taps[oversample:])
+	for i := range oversample {
+		g.phase += inc
+		if g.phase >= 1 {
+			g.phase--
+		}
+		g.taps[oversample+i] = g.pulse()
+	}
+	// A triangle over two samples.
+	var s float64
+	for i, w := range triangle {
+		s += w * g.taps[i]
+	}
+	breath := 0.0
+	if g.phase < g.open {
+		breath = 1
+	}
+	return g.tilt.step(s), breath
+}
+
+// triangle sums to 1.
+var triangle = [oversample * 2]float64{1. / 32, 3. / 32, 5. / 32, 7. / 32, 7. / 32, 5. / 32, 3. / 32, 1. / 32}
+
+// pulse is the flow derivative at the current phase, with a power that does not depend
+// on the pitch. Its mean over a period is 0.
+func (g *glottis) pulse() float64 {
+	if g.phase >= g.open {
+		return 0
+	}
+	x := g.phase / g.open
+	return 2*x - 3*x*x
+}
+
+func db(x float64) float64 {
+	return math.Exp(x * (math.Ln10 / 20))
+}
+
+// Loudness of an utterance, as fractions of full scale.
+const (
+	targetRMS = 0.1   // -20 dBFS, over the parts that are not silent
+	peak      = 0.707 // -3 dBFS: nothing is louder
+	knee      = 0.5   // above it the limiter compresses the wave
+)
+
+func toPCM(samples []float64) []byte {
+	gain := 0.0
+	if rms := activeRMS(samples); rms > 0 {
+		gain = targetRMS / rms
+	}
+	pcm := make([]byte, 0, 2*len(samples))
+	for _, x := range samples {
+		v := int16(math.Round(limit(x*gain) * 32767))
+		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(v))
+	}
+	return pcm
+}
+
+// activeRMS is the root mean square over blocks that contain sound: those within 30 dB of the loudest.
+func activeRMS(samples []float64) float64 {
+	const block = 512
+	loudest := 0.0
+	var powers []float64
+	for i := 0; i < len(samples); i += block {
+		b := samples[i:min(i+block, len(samples))]
+		p := 0.0
+		for _, x := range b {
+			p += x * x
+		}
+		p /= float64(len(b))
+		powers = append(powers, p)
+		loudest = max(loudest, p)
+	}
+	sum, n := 0.0, 0
+	for _, p := range powers {
+		if p > loudest/1000 {
+			sum += p
+			n++
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return math.Sqrt(sum / float64(n))
+}
+
+// limit keeps x within the peak; it compresses values above the knee without audible distortion.
+func limit(x float64) float64 {
+	a := math.Abs(x)
+	if a <= knee {
+		return x
+	}
+	const room = peak - knee
+	a = knee + room*math.Tanh((a-knee)/room)
+	return math.Copysign(a, x)
 }

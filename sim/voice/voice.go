@@ -1,3 +1,12 @@
+// Package voice is a small text-to-speech synthesizer for English: text in, PCM16 and word times out. The same text and
+// options give the same bytes on every run of the same binary.
+//
+// Written words become spoken ones (normalize.go), and phones by lexicon.txt, else by rules.txt and a stress rule
+// (dictionary.go, stress.go). Phones get variants, pauses, durations and pitch (prosody.go, duration.go, tune.go), and
+// become frames of formants and sources (phones.go, track.go, excite.go), then sound (synth.go), which package audio
+// resamples.
+//
+// Scripts other than Latin are silent. Words that are mispronounced belong in lexicon.txt.
 package voice
 
 import (

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"voicegw/sim/fault"
@@ -90,4 +91,104 @@ func (g *Group) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+const maxInjected = 32
+
+type injected struct {
+	mu     sync.Mutex     // guards the following fields, and setting the connection's timer
+	now    []fault.Action // for the next Flush
+	atCall []fault.Action // for the next call
+	over   bool           // the connection was released
+}
+
+func (i *injected) take(list *[]fault.Action) []fault.Action {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	taken := *list
+	*list = nil
+	return taken
+}
+
+func (i *injected) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.now, i.atCall, i.over = nil, nil, true
+}
+
+// Inject injects a fault: one about a tool call at the next call, any other one at once. It may be called concurrently;
+// the owner carries the fault out. The error is ErrNoConnection if the connection was released, or ErrTooMany.
+func (c *Conn) Inject(a fault.Action) error {
+	i := &c.injected
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.over:
+		return ErrNoConnection
+	case len(i.now)+len(i.atCall) >= maxInjected:
+		return ErrTooMany
+	case a.Kind.OfCall():
+		i.atCall = append(i.atCall, a)
+	default:
+		i.now = append(i.now, a)
+		c.timer.Reset(0)
+	}
+	return nil
+}
+
+// Attach makes a connection known to Inject by its client's address, host:port, until detach
+// is called. No other open connection has that address.
+func (g *Group) Attach(remote string, c *Conn) (detach func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byAddr == nil {
+		g.byAddr = map[string]*Conn{}
+	}
+	g.byAddr[remote] = c
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.byAddr[remote] == c {
+			delete(g.byAddr, remote)
+		}
+	}
+}
+
+// Inject calls Conn.Inject on the connection whose client has that address.
+func (g *Group) Inject(remote string, a fault.Action) error {
+	g.mu.Lock()
+	c := g.byAddr[remote]
+	g.mu.Unlock()
+	if c == nil {
+		return ErrNoConnection
+	}
+	return c.Inject(a)
+}
+
+// FaultCounts counts injected faults by their kind. The zero value is ready to use; it may be used concurrently.
+type FaultCounts struct {
+	mu     sync.Mutex // guards the following field
+	counts map[fault.Kind]int64
+}
+
+func (c *FaultCounts) add(k fault.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = make(map[fault.Kind]int64)
+	}
+	c.counts[k]++
+}
+
+// All returns a copy of the counts. A kind that never occurred is missing.
+func (c *FaultCounts) All() map[fault.Kind]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
+}
+
+// Committed counts a fault.
+func (s *Stats) Committed(k fault.Kind) {
+	s.Faults.Add(1)
+	s.FaultsBy.add(k)
 }
