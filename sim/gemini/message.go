@@ -2,7 +2,9 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"mime"
 	"reflect"
 	"strconv"
 	"strings"
@@ -321,21 +323,14 @@ func realtimeFrom(fields map[string]any) (clientMessage, *closeError) {
 
 // audioRate reads the sample rate from a MIME type such as
 // "audio/pcm;rate=16000". Without a rate it returns the provider's native 16 kHz.
-func audioRate(mime string) (int, bool) {
-	kind, params, _ := strings.Cut(mime, ";")
-	switch strings.ToLower(strings.TrimSpace(kind)) {
-	case "audio/pcm", "audio/l16", "audio/x-raw", "":
-	default:
+func audioRate(mimeType string) (int, bool) {
+	kind, params, err := mime.ParseMediaType(cmp.Or(mimeType, "audio/pcm"))
+	switch {
+	case err != nil || kind != "audio/pcm" && kind != "audio/l16" && kind != "audio/x-raw":
 		return 0, false
+	case params["rate"] == "":
+		return 16000, true
 	}
-	const native = 16000
-	for p := range strings.SplitSeq(params, ";") {
-		name, val, _ := strings.Cut(p, "=")
-		if !strings.EqualFold(strings.TrimSpace(name), "rate") {
-			continue
-		}
-		rate, err := strconv.Atoi(strings.TrimSpace(val))
-		return rate, err == nil && rate >= 4000 && rate <= 192000
-	}
-	return native, true
+	rate, err := strconv.Atoi(params["rate"])
+	return rate, err == nil && rate >= 4000 && rate <= 192000
 }

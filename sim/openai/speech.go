@@ -8,6 +8,7 @@ import (
 	"voicegw/audio"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
+	"voicegw/sim/wire"
 )
 
 // wordTime is the pace of written words, as if they were spoken.
@@ -59,19 +60,13 @@ func (f format) encode(pcm []byte) []byte {
 // them and the punctuation after them. Joined, they are the text.
 func tokens(text string) []string {
 	var out []string
-	for text != "" {
-		end := strings.IndexFunc(text[1:], unicode.IsSpace) + 1
-		if end == 0 {
-			end = len(text)
-		}
-		word := text[:end]
-		text = text[end:]
+	for _, word := range wire.Words(text) {
 		bare := strings.TrimRightFunc(word, unicode.IsPunct)
 		if strings.TrimSpace(bare) != "" && bare != word {
 			out = append(out, bare, word[len(bare):])
-			continue
+		} else if word != "" {
+			out = append(out, word)
 		}
-		out = append(out, word)
 	}
 	return out
 }

@@ -90,23 +90,7 @@ func (t *track) exciteFricative(i int, span []frame) {
 }
 
 // burstMS is the length of the explosion of a stop in ms.
-func burstMS(s *segment) float64 {
-	switch s.ph {
-	case phP:
-		return 7.5
-	case phT:
-		return 15
-	case phK:
-		return 20
-	case phB:
-		return 5
-	case phD:
-		return 7.5
-	case phG:
-		return 12.5
-	}
-	return 0
-}
+var burstMS = map[phone]float64{phP: 7.5, phT: 15, phK: 20, phB: 5, phD: 7.5, phG: 12.5}
 
 func (t *track) exciteStop(i int, span []frame) {
 	s := &t.segs[i]
@@ -114,7 +98,7 @@ func (t *track) exciteStop(i int, span []frame) {
 	n := len(span)
 	burst := 0
 	if s.released {
-		burst = min(int(burstMS(s)/frameMS), n/2)
+		burst = min(int(burstMS[s.ph]/frameMS), n/2)
 	}
 	t.close(i, span[:n-burst])
 	level, breath := db(p.noiseDB), db(breathAfterStop)

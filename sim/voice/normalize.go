@@ -23,7 +23,7 @@ func normalize(written []string) []spoken {
 			out = pause(out, minorBreak)
 		}
 		for _, part := range parts(fold(strings.TrimSpace(w))) {
-			if brk := pauseAt(part); brk != noBreak {
+			if brk := pauses[part]; brk != noBreak {
 				out = pause(out, brk)
 				continue
 			}
@@ -42,18 +42,11 @@ func pause(said []spoken, brk breakKind) []spoken {
 	return said
 }
 
-func pauseAt(part string) breakKind {
-	switch part {
-	case ".":
-		return fullStop
-	case "?":
-		return question
-	case "!":
-		return exclamation
-	case ",", ";", ":", " - ", "-", "(", ")", "[", "]", "{", "}", "\"":
-		return minorBreak
-	}
-	return noBreak
+// pauses are the parts that are not spoken but cause a break.
+var pauses = map[string]breakKind{
+	".": fullStop, "?": question, "!": exclamation, ",": minorBreak, ";": minorBreak, ":": minorBreak, " - ": minorBreak,
+	"-": minorBreak, "(": minorBreak, ")": minorBreak, "[": minorBreak, "]": minorBreak, "{": minorBreak, "}": minorBreak,
+	"\"": minorBreak,
 }
 
 var signs = map[string]string{

@@ -173,11 +173,8 @@ func (p phone) info() *phoneInfo { return &phoneTable[p] }
 func (p phone) isVowel() bool { return phoneTable[p].kind == vowel }
 
 func (p phone) obstruent() bool {
-	switch phoneTable[p].kind {
-	case fricative, stop, affricate:
-		return true
-	}
-	return false
+	k := phoneTable[p].kind
+	return k == fricative || k == stop || k == affricate
 }
 
 type noiseKind uint8

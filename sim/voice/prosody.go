@@ -1,5 +1,10 @@
 package voice
 
+import (
+	"slices"
+	"strings"
+)
+
 type breakKind uint8
 
 const (
@@ -10,17 +15,8 @@ const (
 	exclamation
 )
 
-func (b breakKind) pauseMS() float64 {
-	switch b {
-	case minorBreak:
-		return 160
-	case fullStop, exclamation:
-		return 340
-	case question:
-		return 360
-	}
-	return 0
-}
+// pauseMS is the silence after each break.
+var pauseMS = map[breakKind]float64{minorBreak: 160, fullStop: 340, exclamation: 340, question: 360}
 
 // Silence at the ends of an utterance, and the length of an empty utterance, in ms.
 const (
@@ -60,8 +56,8 @@ func compose(words []spoken, speed float64) score {
 			continue
 		}
 		sc.phrases = append(sc.phrases, phrase{first: start, last: len(sc.segs), brk: brk, asks: brk == question &&
-			!whWord(words[startWord].word)})
-		pause := brk.pauseMS() / speed
+			!slices.Contains(whWords, words[startWord].word)})
+		pause := pauseMS[brk] / speed
 		if i == len(words)-1 {
 			pause = tailMS
 		}
@@ -75,14 +71,8 @@ func compose(words []spoken, speed float64) score {
 	return sc
 }
 
-// whWord reports whether a question that begins with the word falls in pitch.
-func whWord(word string) bool {
-	switch word {
-	case "what", "what's", "where", "where's", "when", "who", "who's", "whose", "why", "how", "which":
-		return true
-	}
-	return false
-}
+// whWords begin questions that fall in pitch.
+var whWords = strings.Fields("what what's where where's when who who's whose why how which")
 
 func appendWord(segs []segment, snd []sound, chunk int) []segment {
 	base := len(segs)

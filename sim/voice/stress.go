@@ -1,6 +1,9 @@
 package voice
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // stressed puts stress on the sounds of a word that came from the spelling rules, and weakens the unstressed vowels.
 func stressed(s []sound, word string) []sound {
@@ -16,10 +19,10 @@ func stressed(s []sound, word string) []sound {
 	}
 	main := mainStress(out, heart, word)
 	out[heart[main]].stress = 1
-	full(&out[heart[main]])
+	out[heart[main]].ph = cmp.Or(full[out[heart[main]].ph], out[heart[main]].ph)
 	for k := main - 2; k >= 0; k -= 2 {
 		out[heart[k]].stress = 2
-		full(&out[heart[k]])
+		out[heart[k]].ph = cmp.Or(full[out[heart[k]].ph], out[heart[k]].ph)
 	}
 	for k := main + 2; k < len(heart); k += 2 {
 		if diphthong(out[heart[k]].ph) {
@@ -34,24 +37,10 @@ func stressed(s []sound, word string) []sound {
 	return out
 }
 
-func full(s *sound) {
-	switch s.ph {
-	case phAX:
-		s.ph = phAH
-	case phIX:
-		s.ph = phIH
-	case phAXR:
-		s.ph = phER
-	}
-}
+// full are the vowels that weak ones become under stress.
+var full = map[phone]phone{phAX: phAH, phIX: phIH, phAXR: phER}
 
-func diphthong(p phone) bool {
-	switch p {
-	case phEY, phAY, phOY, phAW:
-		return true
-	}
-	return false
-}
+func diphthong(p phone) bool { return p == phEY || p == phAY || p == phOY || p == phAW }
 
 func reduce(s []sound, heart []int, k int) {
 	i := heart[k]

@@ -203,27 +203,11 @@ func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After-Ms", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
-// StatusName returns Google's word for an HTTP status (https://cloud.google.com/apis/design/errors, read 2026-11-20).
-func StatusName(code int) string {
-	switch code {
-	case http.StatusBadRequest:
-		return "INVALID_ARGUMENT"
-	case http.StatusUnauthorized:
-		return "UNAUTHENTICATED"
-	case http.StatusForbidden:
-		return "PERMISSION_DENIED"
-	case http.StatusNotFound:
-		return "NOT_FOUND"
-	case http.StatusConflict:
-		return "ABORTED"
-	case http.StatusTooManyRequests:
-		return "RESOURCE_EXHAUSTED"
-	case http.StatusNotImplemented:
-		return "UNIMPLEMENTED"
-	case http.StatusServiceUnavailable:
-		return "UNAVAILABLE"
-	case http.StatusGatewayTimeout:
-		return "DEADLINE_EXCEEDED"
-	}
-	return "INTERNAL"
+// statusNames are Google's words for HTTP statuses (https://cloud.google.com/apis/design/errors, read 2026-11-20).
+var statusNames = map[int]string{
+	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ABORTED",
+	429: "RESOURCE_EXHAUSTED", 501: "UNIMPLEMENTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
 }
+
+// StatusName returns Google's word for an HTTP status.
+func StatusName(code int) string { return cmp.Or(statusNames[code], "INTERNAL") }
