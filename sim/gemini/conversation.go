@@ -146,7 +146,6 @@ func (h habits) report(m meter, instructions int, s spent) *usageMetadata {
 	return u
 }
 
-// counts pairs names with numbers and omits zeros.
 func counts(pairs ...any) []modalityCount {
 	var out []modalityCount
 	for i := 0; i+1 < len(pairs); i += 2 {

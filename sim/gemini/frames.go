@@ -133,7 +133,6 @@ func (f serverFrame) event() string {
 	return name
 }
 
-// firstKey is the JSON key of a struct's first field that is not zero; empty if all are.
 func firstKey(v any) string {
 	for field, value := range reflect.ValueOf(v).Fields() {
 		if !value.IsZero() {

@@ -191,7 +191,6 @@ type envelope struct {
 	mime string
 }
 
-// newest is the last envelope, which nearly every frame has again.
 var newest atomic.Pointer[envelope]
 
 // parseMessage reads one frame from the client. The error is the provider's close. Audio is cut out of its JSON.

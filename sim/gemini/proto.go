@@ -19,7 +19,6 @@ import (
 
 const maxDepth = 64
 
-// node describes one value of the schema. It never changes once built.
 type node struct {
 	kind   string                 // object, map, list, any, or the provider's name of a scalar
 	fields map[string]*protoField // of an object, under both spellings
@@ -79,7 +78,6 @@ func snakeCase(camel string) string {
 	return strings.ToLower(capital.ReplaceAllString(camel, "_$0"))
 }
 
-// wellFormed reports whether data is one JSON value that does not nest too deep.
 func wellFormed(data []byte) bool {
 	depth, deepest, quoted := 0, 0, false
 	for i := 0; i < len(data); i++ {

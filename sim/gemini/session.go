@@ -23,7 +23,6 @@ type outlet interface {
 	Closed() bool
 }
 
-// maxQueued bounds the inputs that wait for the model.
 const maxQueued = 16
 
 // maxEarly bounds the realtime input that waits for the initial history; half of it, the older half, is dropped beyond.
@@ -65,7 +64,6 @@ func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) 
 	s.agenda.Add(now.Add(d), do)
 }
 
-// start answers the setup and sets the connection's clocks.
 func (s *session) start(now time.Time, id string) {
 	faults := s.out.At(fault.Point{At: fault.AtSetup})
 	forgotten := false

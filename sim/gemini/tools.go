@@ -79,7 +79,6 @@ func checkDeclaration(d functionDeclaration, at string, h habits) *closeError {
 	return checkSchema(s, at+".parameters")
 }
 
-// checkSchema checks a schema. Its depth is bounded by the message's.
 func checkSchema(s schema, at string) *closeError {
 	if s.Type != "" && !slices.Contains(schemaTypes, strings.ToUpper(s.Type)) {
 		return invalid("Invalid value at '%s.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), %q", at, s.Type)

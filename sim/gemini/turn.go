@@ -58,7 +58,6 @@ func (t *turn) due() (time.Time, bool) {
 
 func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// begin starts an answer. In a turn without steps the model says nothing.
 func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	if len(plan.Steps) == 0 || s.out.Closed() {
 		return
@@ -193,7 +192,6 @@ func group(words []voice.Word, n int) []voice.Word {
 	return out
 }
 
-// deliver sends the next part of the line; false if it is not due yet.
 func (s *session) deliver(now time.Time, t *turn) bool {
 	due, ok := t.line.Due()
 	if !ok {

@@ -51,7 +51,6 @@ type errorObject struct {
 	EventID any    `json:"event_id"`
 }
 
-// fail sends an error event. id is the client event that caused it; empty if no event did.
 func (c *conn) fail(err *rest.Error, id string) {
 	c.stats.Errors.Add(1)
 	c.emit("error", "error", errorObject{err.Type, err.Code, err.Message, rest.Nullable(err.Param), rest.Nullable(id)})
@@ -99,7 +98,6 @@ type refusal struct {
 
 func (r *refusal) reason() string { return r.err.Type + "." + r.err.Code }
 
-// refuseKey returns the provider's error for a key, or nil if the key is accepted.
 func refuseKey(key string) *refusal {
 	if class := wire.ClassifyKey(key); class == wire.KeyInvalid || class == wire.KeyExpired {
 		return &refusal{3000, rest.OpenAIKey(key)}

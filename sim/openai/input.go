@@ -77,7 +77,6 @@ func (in *input) forget() {
 	in.itemID = ""
 }
 
-// since returns the buffered audio between two positions on the clock.
 func (in *input) since(fromMS, toMS int64) []byte {
 	per := int64(in.format.bytesPerMS())
 	end := int64(len(in.buf))
@@ -158,7 +157,6 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 	c.addSpeech(id, data, length, spoken, c.sess.Audio.Input.TurnDetection.Create)
 }
 
-// commitByHand is input_audio_buffer.commit. It makes no response.
 func (c *conn) commitByHand(*clientEvent) *rest.Error {
 	in := &c.in
 	if in.length < 100*time.Millisecond {

@@ -90,7 +90,6 @@ func (it *item) message(parts any) object {
 	return o
 }
 
-// words returns the words of a message: typed, transcribed or spoken.
 func (it *item) words() string {
 	var parts []string
 	for _, c := range it.content {

@@ -205,7 +205,6 @@ func (c *conn) openMessage(r *response) {
 	c.emit("response.content_part.added", c.part(r, "")...)
 }
 
-// openItem adds an item to the response and, unless it is aside, to the conversation.
 func (c *conn) openItem(r *response, it *item) {
 	r.obj.Output = append(r.obj.Output, it)
 	c.emit("response.output_item.added", "response_id", r.obj.ID, "output_index", len(r.obj.Output)-1, "item", it)

@@ -22,7 +22,6 @@ type outputTokens struct {
 	chunks int
 }
 
-// words counts a piece of text: every delta is about one token.
 func (o *outputTokens) words(string) { o.text++ }
 
 func (o *outputTokens) audioTokens() int {

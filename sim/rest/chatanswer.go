@@ -32,7 +32,6 @@ type speaker struct {
 	reason string
 }
 
-// chat answers POST chat/completions.
 func (h *Handler) chat(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseChat(body, deployment, azure)
 	if bad != nil {

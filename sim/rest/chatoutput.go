@@ -118,7 +118,6 @@ func (o *output) text(name, piece string) {
 	**into += piece
 }
 
-// call begins call i of the answer; arguments adds to it.
 func (o *output) call(i int, id, name string) {
 	if o.whole != nil {
 		o.choice.Message.ToolCalls = append(o.choice.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
@@ -146,7 +145,6 @@ func (o *output) arguments(i int, piece string) {
 	o.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
 }
 
-// endChoice ends a choice; a model that says nothing sends an empty text.
 func (o *output) endChoice(reason string) {
 	if o.whole == nil {
 		o.role("")

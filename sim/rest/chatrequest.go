@@ -71,7 +71,6 @@ type choice struct {
 	named         string
 }
 
-// known are the parameters that the API accepts, whether they are used or not.
 var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages
 	metadata modalities model moderation n parallel_tool_calls prediction presence_penalty prompt_cache_key
 	prompt_cache_options prompt_cache_retention reasoning_effort response_format safety_identifier seed service_tier

@@ -174,7 +174,6 @@ type answer struct {
 	} `json:"usage"`
 }
 
-// embeddings answers POST embeddings.
 func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure bool) *Error {
 	r, bad := parseEmbeddings(body, deployment, azure)
 	if bad != nil {
@@ -198,7 +197,6 @@ func (h *Handler) embeddings(x *exchange, body []byte, deployment string, azure 
 	return nil
 }
 
-// encode returns a vector as base64 of its float32s, little-endian.
 func encode(v []float32) string {
 	b := make([]byte, 0, 4*len(v))
 	for _, f := range v {

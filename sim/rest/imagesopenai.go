@@ -141,7 +141,6 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 // outputTokens are the approximate costs of a 1024 by 1024 picture at each quality.
 var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
 
-// answer makes the answer. The quality changes only the tokens.
 func (r *openAIRequest) answer(o imageOrder, d drawn) object {
 	quality := "medium"
 	if r.Quality != nil && outputTokens[*r.Quality] > 0 {

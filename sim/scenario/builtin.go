@@ -24,7 +24,6 @@ func (f fields) list(key string) []fields {
 
 func (f fields) count(key string) int { entries, _ := f[key].([]any); return len(entries) }
 
-// builtin has a sentence for the result of each of the gateway's own tools.
 var builtin = map[string]func(fields) string{
 	"kb_search": func(f fields) string { return found(f.list("results"), "record", "title") },
 	"kb_get":    speakRecords,

@@ -276,7 +276,6 @@ func (d *Dialogue) results(rs []Result, c Context, again bool) Turn {
 	return Turn{Steps: b.finish()}
 }
 
-// matchResult returns the first rule for a result, or -1.
 func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 	o := judge(r.Output)
 	for i := range d.scenario.rules {
@@ -333,7 +332,6 @@ func (b *builder) add(steps []step) {
 	}
 }
 
-// pick fills one of several lines, which the seed chooses.
 func (b *builder) pick(lines []template) string { return lines[b.d.rand.IntN(len(lines))].fill(b.vars) }
 
 func (b *builder) remember(keep map[string]template) {

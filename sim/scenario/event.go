@@ -67,7 +67,6 @@ func event(text string, now time.Time) string {
 	return fmt.Sprintf("Book %s on %s from %s to %s%s", title, dayOf(text, now).Format(time.DateOnly), hhmm(start), hhmm(end), with)
 }
 
-// dayOf returns the day in a text; now if there is none.
 func dayOf(text string, now time.Time) time.Time {
 	day := eventDay.FindStringSubmatch(text)
 	switch {

@@ -46,7 +46,6 @@ func judge(output string) outcome {
 	return o
 }
 
-// speakResults describes results in sentences; empty without any.
 func speakResults(rs []Result) string {
 	var parts []string
 	for _, r := range rs {

@@ -49,7 +49,6 @@ type when struct {
 	remembers, forgot []*regexp.Regexp
 }
 
-// step is an entry of a list of steps.
 type step struct {
 	key string
 	run func(b *builder)

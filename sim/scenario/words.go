@@ -26,7 +26,6 @@ func number(n int) string {
 	return tens[n/10] + "-" + units[n%10]
 }
 
-// numberOf parses digits, or a word up to nineteen.
 func numberOf(word string) (float64, bool) {
 	if f, err := strconv.ParseFloat(word, 64); err == nil && f == f && f < 1e15 && f > -1e15 {
 		return f, true

@@ -12,7 +12,6 @@ import (
 //go:embed lexicon.txt
 var lexiconText string
 
-// lexicon returns the words that the rules would mispronounce. It is read-only.
 var lexicon = sync.OnceValue(func() map[string][]sound {
 	out := make(map[string][]sound)
 	for _, line := range strings.Split(lexiconText, "\n") {

@@ -160,7 +160,6 @@ func (t *track) smooth() {
 	}
 }
 
-// blur replaces a value of each frame with its mean over width frames on either side.
 func blur(frames []frame, width int, field func(*frame) *float64) {
 	values := make([]float64, len(frames))
 	for i := range frames {
@@ -171,7 +170,6 @@ func blur(frames []frame, width int, field func(*frame) *float64) {
 	}
 }
 
-// means are the means over width values on either side.
 func means(values []float64, width int) []float64 {
 	if len(values) == 0 {
 		return nil

@@ -42,7 +42,6 @@ func pause(said []spoken, brk breakKind) []spoken {
 	return said
 }
 
-// pauses are the parts that are not spoken but cause a break.
 var pauses = map[string]breakKind{
 	".": fullStop, "?": question, "!": exclamation, ",": minorBreak, ";": minorBreak, ":": minorBreak, " - ": minorBreak,
 	"-": minorBreak, "(": minorBreak, ")": minorBreak, "[": minorBreak, "]": minorBreak, "{": minorBreak, "}": minorBreak,

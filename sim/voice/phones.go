@@ -19,7 +19,6 @@ const (
 // formants are the first three formant frequencies, or their bandwidths, in Hz.
 type formants [3]float64
 
-// phoneInfo describes how a phone sounds. It is read-only.
 type phoneInfo struct {
 	name   string
 	kind   kind

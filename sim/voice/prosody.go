@@ -173,7 +173,6 @@ func variant(prev, s, next *segment) phone {
 	return s.ph
 }
 
-// released reports whether s is a stop that opens with a burst before the next sound.
 func released(s, next *segment) bool {
 	this, after := s.ph.info(), next.ph.info()
 	if this.kind != stop {

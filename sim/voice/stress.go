@@ -141,7 +141,6 @@ func startsWeak(word string) bool {
 	return false
 }
 
-// strongEnd reports whether the last syllable can carry the stress.
 func strongEnd(s []sound, heart []int) bool {
 	i := heart[len(heart)-1]
 	switch s[i].ph {
@@ -155,7 +154,6 @@ func strongEnd(s []sound, heart []int) bool {
 	return true
 }
 
-// heavy reports whether the syllable of vowel k is long or closed by two consonants.
 func heavy(s []sound, heart []int, k int) bool {
 	i, next := heart[k], heart[k+1]
 	switch s[i].ph {

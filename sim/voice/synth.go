@@ -72,7 +72,6 @@ func newTract(tb timbre) *tract {
 	return t
 }
 
-// noiseScale returns the factor that gives a spectrum the power of its white noise input.
 func noiseScale(s *noiseSpectrum) float64 {
 	power := db(s.bypass) * db(s.bypass)
 	for _, b := range s.bands {

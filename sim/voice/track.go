@@ -2,7 +2,6 @@ package voice
 
 import "math"
 
-// segment is one phone of an utterance with everything that the rules have decided about it.
 type segment struct {
 	ph     phone
 	stress uint8 // stress of its syllable: 0 none, 1 primary, 2 secondary

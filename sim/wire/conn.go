@@ -196,7 +196,6 @@ func (c *Conn) At(p fault.Point) []fault.Action {
 // Do carries out the actions that a connection can and returns the rest.
 func (c *Conn) Do(as []fault.Action) []fault.Action { return c.do(as, nil) }
 
-// do carries out actions; frame is the frame to be sent, if there is one.
 func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 	for _, a := range as {
 		if c.closed {
