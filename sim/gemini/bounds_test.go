@@ -42,7 +42,7 @@ func newTestSession(t *testing.T, setup string) (*session, *recorder) {
 	h := New(wire.Options{})
 	out := &recorder{}
 	conv := &conversation{
-		origin: &origin{model: cfg.model, began: time.Now(), ids: wire.NewIDs(1)}, dialogue: h.opts.Scenario.NewDialogue(1),
+		origin: &origin{model: cfg.Model, began: time.Now(), ids: wire.NewIDs(1)}, dialogue: h.opts.Scenario.NewDialogue(1),
 	}
 	return h.newSession(cfg, conv, out, slog.New(slog.DiscardHandler)), out
 }

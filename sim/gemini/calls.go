@@ -285,7 +285,7 @@ func (s *session) resumeBlocked(now time.Time) {
 		return
 	}
 	h := s.cfg.habits
-	if h.unaskedHandles && !h.handleAtSetup && !s.cfg.resumption {
+	if h.unaskedHandles && !h.handleAtSetup && s.cfg.SessionResumption == nil {
 		s.sendHandle(now)
 	}
 	t.steps = s.results(results).Steps

@@ -65,7 +65,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		wc.Run(c, "")
 		if c.sess != nil {
 			h.resumable.release(c.sess.conv)
-			c.log.Info("connection closed", "model", c.sess.cfg.model, "turns", c.sess.turns)
+			c.log.Info("connection closed", "model", c.sess.cfg.Model, "turns", c.sess.turns)
 			return
 		}
 		c.log.Info("connection closed before setup")
@@ -167,7 +167,7 @@ func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *clos
 	case !isToken:
 		return time.Time{}, nil
 	}
-	resumed := m.SessionResumption != nil && m.SessionResumption.Handle != ""
+	resumed := m.handle() != ""
 	raw := m.raw
 	ends, err := c.h.tokens.use(c.key, raw, resumed, now)
 	if err != nil {
@@ -182,11 +182,11 @@ func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *clos
 }
 
 func (c *connection) conversation(cfg config, now time.Time) (*conversation, *closeError) {
-	if cfg.handle != "" {
-		return c.h.resumable.resume(cfg.handle, cfg.model, now)
+	if cfg.handle() != "" {
+		return c.h.resumable.resume(cfg.handle(), cfg.Model, now)
 	}
 	conv := &conversation{
-		origin: &origin{model: cfg.model, began: now, ids: c.ids}, dialogue: c.h.opts.Scenario.NewDialogue(c.seed),
+		origin: &origin{model: cfg.Model, began: now, ids: c.ids}, dialogue: c.h.opts.Scenario.NewDialogue(c.seed),
 	}
 	c.h.resumable.adopt(conv)
 	return conv, nil
@@ -199,7 +199,7 @@ func (h *Handler) newSession(cfg config, conv *conversation, out outlet, log *sl
 	}
 	return &session{
 		opts: &h.opts, out: out, speak: h.speak, log: log,
-		cfg: cfg, resumed: cfg.handle != "", conv: conv, ear: newEar(cfg.realtime, cfg.habits.vertex),
+		cfg: cfg, resumed: cfg.handle() != "", conv: conv, ear: newEar(cfg.RealtimeInputConfig, cfg.habits.vertex),
 		grant: func() string {
 			handle := conv.ids.UUID()
 			h.resumable.put(handle, conv, time.Now().Add(life))

@@ -22,7 +22,7 @@ type handleHabits struct {
 // sendState reports to a client that asked for it whether the session can be resumed now: not while the model is busy
 // or a call is open.
 func (s *session) sendState(now time.Time) {
-	if !s.cfg.resumption {
+	if s.cfg.SessionResumption == nil {
 		return
 	}
 	s.busy = s.working()
@@ -55,7 +55,7 @@ func (s *session) sendHandle(now time.Time) {
 
 func (s *session) issueHandle() {
 	u := &resumptionUpdate{NewHandle: s.grant(), Resumable: true}
-	if s.cfg.transparent {
+	if s.cfg.SessionResumption != nil && s.cfg.SessionResumption.Transparent {
 		u.LastConsumed = strconv.Itoa(s.consumed)
 	}
 	s.send(serverFrame{ResumptionUpdate: u})

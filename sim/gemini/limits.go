@@ -73,7 +73,7 @@ func (s *session) setDeadlines(now time.Time) {
 		}
 		life = defaultSessionLife
 	}
-	if life < 0 || s.cfg.compressed {
+	if life < 0 || s.cfg.Compression != nil {
 		return
 	}
 	left := s.conv.began.Add(life).Sub(now)

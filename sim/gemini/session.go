@@ -81,7 +81,7 @@ func (s *session) start(now time.Time, id string) {
 		}
 		s.commit(now, a)
 	}
-	if s.cfg.habits.handleAtSetup && !s.cfg.resumption {
+	if s.cfg.habits.handleAtSetup && s.cfg.SessionResumption == nil {
 		s.sendHandle(now)
 	}
 	s.setDeadlines(now)
@@ -310,7 +310,7 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 // declared by the client are not announced.
 func (s *session) activity(kind string, offset time.Duration) {
 	h := s.cfg.habits
-	if s.cfg.explicitVAD {
+	if s.cfg.ExplicitVADSignal {
 		signal := map[string]string{"ACTIVITY_START": "VAD_SIGNAL_TYPE_SOS", "ACTIVITY_END": "VAD_SIGNAL_TYPE_EOS"}
 		s.send(serverFrame{DetectionSignal: &detectionSignal{Type: signal[kind]}})
 	}
@@ -326,7 +326,7 @@ func (s *session) activity(kind string, offset time.Duration) {
 
 func (s *session) transcribe(text string) {
 	s.conv.usage.text += wire.TextTokens(text)
-	if !s.cfg.inputText || text == "" {
+	if s.cfg.InputTranscription == nil || text == "" {
 		return
 	}
 	if s.cfg.habits.wholeInput {

@@ -11,25 +11,17 @@ import (
 
 // config is a validated setup. Only contextUpdate changes it.
 type config struct {
+	*setupMessage
 	habits habits
-	model  string
 	// text makes the model write instead of speak.
 	text         bool
 	voiceName    string
 	instructions string
 	tools        []scenario.Tool
 	behaviors    map[string]string // by tool name
-	realtime     realtimeConfig
-	inputText    bool // inputAudioTranscription was asked for
-	outputText   bool
 	thoughts     bool
-	resumption   bool
-	transparent  bool
-	handle       string
-	compressed   bool
 	// seeding: the first clientContent is history and is not answered.
 	seeding      bool
-	explicitVAD  bool // Vertex: voiceActivityDetectionSignal was asked for
 	noInterrupts bool
 }
 
@@ -50,18 +42,12 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 		return config{}, err
 	}
 	c := config{
-		habits: h, model: m.Model,
-		instructions: m.SystemInstruction.text(),
-		realtime:     m.RealtimeInputConfig,
-		inputText:    m.InputTranscription != nil,
-		outputText:   m.OutputTranscription != nil,
-		compressed:   m.Compression != nil,
-		explicitVAD:  m.ExplicitVADSignal,
+		setupMessage: m, habits: h, instructions: m.SystemInstruction.text(),
 		noInterrupts: m.RealtimeInputConfig.ActivityHandling == "NO_INTERRUPTION",
 		seeding:      m.HistoryConfig != nil && m.HistoryConfig.InitialHistoryInClientContent,
 	}
 	if err := cmp.Or(
-		refusedByModel(m, h, r), c.modality(m), c.voice(m), checkRealtime(m.RealtimeInputConfig), c.resume(m, r),
+		refusedByModel(m, h, r), c.modality(m), c.voice(m), checkRealtime(m.RealtimeInputConfig), checkResumption(m, r),
 		c.setTools(m.Tools, "setup.tools"),
 	); err != nil {
 		return config{}, err
@@ -147,18 +133,13 @@ func checkRealtime(r realtimeConfig) *closeError {
 	return nil
 }
 
-func (c *config) resume(m *setupMessage, r route) *closeError {
+func checkResumption(m *setupMessage, r route) *closeError {
 	if m.ExplicitVADSignal && !r.vertex {
 		return invalid(`Invalid JSON payload received. Unknown name "explicitVadSignal" at 'setup': Cannot find field.`)
 	}
-	s := m.SessionResumption
-	if s == nil {
-		return nil
-	}
-	if s.Transparent && !r.vertex {
+	if s := m.SessionResumption; s != nil && s.Transparent && !r.vertex {
 		return invalid(`Invalid JSON payload received. Unknown name "transparent" at 'setup.session_resumption': Cannot find field.`)
 	}
-	c.resumption, c.transparent, c.handle = true, s.Transparent, s.Handle
 	return nil
 }
 
@@ -182,3 +163,11 @@ func (c *config) setTools(groups []toolGroup, path string) *closeError {
 }
 
 func (c *config) async(tool string) bool { return c.habits.async(c.behaviors[tool]) }
+
+// handle is the resumption handle; empty in a new session.
+func (m *setupMessage) handle() string {
+	if m.SessionResumption == nil {
+		return ""
+	}
+	return m.SessionResumption.Handle
+}

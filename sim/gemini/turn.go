@@ -244,7 +244,7 @@ func (s *session) sendPart(t *turn, p voice.Part) {
 		return
 	}
 	var words *transcription
-	if s.cfg.outputText && len(p.Words) > 0 {
+	if s.cfg.OutputTranscription != nil && len(p.Words) > 0 {
 		var text strings.Builder
 		for _, w := range p.Words {
 			text.WriteString(w.Text)
@@ -272,7 +272,7 @@ func (s *session) sendPart(t *turn, p voice.Part) {
 
 // openTranscription is Vertex's announcement of a transcript, both before speech and before calls.
 func (s *session) openTranscription(t *turn) {
-	if s.cfg.outputText && !t.opened {
+	if s.cfg.OutputTranscription != nil && !t.opened {
 		t.opened = true
 		s.content(serverContent{OutputTranscription: &transcription{}})
 	}

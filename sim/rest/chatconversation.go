@@ -14,23 +14,18 @@ type input struct {
 	results []scenario.Result // nil for text
 }
 
-type reply struct {
-	said   string
-	called []string
-}
-
 func (e *answered) remember(lines []scenario.Memory) []scenario.Memory {
 	add := func(who, text string) {
 		if text != "" {
 			lines = append(lines, scenario.Memory{Who: who, Text: text})
 		}
 	}
-	add("user", e.input.text)
-	for _, r := range e.input.results {
+	add("user", e.text)
+	for _, r := range e.results {
 		add("result", r.Name+" "+r.Output)
 	}
-	add("model", e.reply.said)
-	for _, name := range e.reply.called {
+	add("model", e.said)
+	for _, name := range e.called {
 		add("call", name)
 	}
 	return lines
@@ -42,9 +37,11 @@ type conversation struct {
 	now          *input     // the input to be answered; nil if there is nothing new
 }
 
+// answered is an input with the assistant's message: its text and the tools it called.
 type answered struct {
-	input input
-	reply reply
+	input
+	said   string
+	called []string
 }
 
 // read sorts the messages of a request, which have been checked. System messages before
@@ -53,11 +50,11 @@ type answered struct {
 func read(messages []message) conversation {
 	var c conversation
 	names := map[string]string{} // of calls, by id
-	answer := func(r reply) {
+	answer := func(said string, called []string) {
 		if c.now == nil { // the assistant has begun
 			return
 		}
-		c.past = append(c.past, answered{*c.now, r})
+		c.past = append(c.past, answered{*c.now, said, called})
 		c.now = nil
 	}
 	begun := false
@@ -66,12 +63,12 @@ func read(messages []message) conversation {
 		switch {
 		case m.Role == "assistant":
 			begun = true
-			r := reply{said: m.text}
+			var called []string
 			for _, call := range m.ToolCalls {
 				names[call.ID] = call.Function.Name
-				r.called = append(r.called, call.Function.Name)
+				called = append(called, call.Function.Name)
 			}
-			answer(r)
+			answer(m.text, called)
 		case m.Role == "tool":
 			if c.now == nil || c.now.results == nil {
 				c.now = &input{}
@@ -79,7 +76,7 @@ func read(messages []message) conversation {
 			c.now.results = append(c.now.results, scenario.Result{Name: names[m.ToolCallID], Output: m.text})
 		case m.Role == "user" || begun:
 			begun = true
-			answer(reply{})
+			answer("", nil)
 			c.now = &input{text: m.text}
 		default:
 			c.instructions = strings.TrimSpace(c.instructions + "\n" + m.text)
@@ -100,7 +97,7 @@ func (h *Handler) turn(r *chatRequest, now time.Time) scenario.Turn {
 	var lines []scenario.Memory
 	for _, e := range c.past {
 		known.Memory = lines
-		d.Replay(scenario.Heard{Text: e.input.text}, e.input.results, known, e.reply.said, e.reply.called)
+		d.Replay(scenario.Heard{Text: e.text}, e.results, known, e.said, e.called)
 		lines = e.remember(lines)
 	}
 	known.Memory = lines

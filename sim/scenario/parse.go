@@ -112,43 +112,34 @@ func (p *parser) when(n *yaml.Node) when {
 	}
 	w.declared, _ = p.Text(m.Get("declared"), "declared")
 	w.remembers, w.forgot = p.patterns(m.Get("remembers"), "remembers"), p.patterns(m.Get("forgot"), "forgot")
-	chosen := 0
-	for _, key := range []string{"utterance", "text", "tool", "prompt"} {
-		if m.Has(key) {
-			chosen++
-		}
-	}
-	if chosen != 1 {
+	inputs := slices.DeleteFunc([]string{"utterance", "text", "tool", "prompt"}, func(key string) bool { return !m.Has(key) })
+	if len(inputs) != 1 {
 		p.Problem(n, "when needs exactly one of utterance, text, tool and prompt")
 		return w
 	}
-	if !m.Has("tool") {
-		for _, key := range []string{"ok", "error", "output"} {
+	useless := func(problem string, keys ...string) {
+		for _, key := range keys {
 			if m.Has(key) {
-				p.Problem(m.Get(key), "%s goes with tool", key)
+				p.Problem(m.Get(key), "%s %s", key, problem)
 			}
 		}
 	}
-	switch {
-	case m.Has("utterance"):
+	if inputs[0] != "tool" {
+		useless("goes with tool", "ok", "error", "output")
+	}
+	switch inputs[0] {
+	case "utterance":
 		w.input = onSpeech
 		if v := m.Get("utterance"); v.Value != "any" {
 			w.utterance, _ = p.Int(v, "utterance (a number, or any)", 1, 1_000_000)
 		}
-	case m.Has("text"):
+	case "text":
 		w.input = onText
 		w.text = p.pattern(m.Get("text"), "text")
-	case m.Has("prompt"):
+	case "prompt":
 		w.input = onPrompt
 		w.text = p.pattern(m.Get("prompt"), "prompt")
-		if m.Has("declared") {
-			p.Problem(m.Get("declared"), "declared has no meaning with prompt: a request for an image declares no tools")
-		}
-		for _, key := range []string{"remembers", "forgot"} {
-			if m.Has(key) {
-				p.Problem(m.Get(key), "%s has no meaning with prompt: a request for an image has no conversation", key)
-			}
-		}
+		useless("has no meaning with prompt: a request for an image has no tools and no conversation", "declared", "remembers", "forgot")
 	default:
 		p.whenResult(&w, m)
 	}
