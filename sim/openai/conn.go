@@ -150,7 +150,7 @@ func (c *conn) active() *response {
 	return nil
 }
 
-func (c *conn) itemID() string { return "item_" + c.ids.Base62(21) }
+func itemID(ids *wire.IDs) string { return "item_" + ids.Base62(21) }
 
 type clientEvent struct {
 	Type     string          `json:"type"`
@@ -172,7 +172,10 @@ var events = []struct {
 	handle func(c *conn, e *clientEvent) *rest.Error
 }{
 	{"session.update", (*conn).updateSession},
-	{"session.close", (*conn).closeSession},
+	{"session.close", func(c *conn, _ *clientEvent) *rest.Error {
+		c.w.Close(1000, "")
+		return nil
+	}},
 	{"transcription_session.update", func(*conn, *clientEvent) *rest.Error { return transcriptionUpdate() }},
 	{"input_audio_buffer.append", (*conn).appendAudio},
 	{"input_audio_buffer.commit", (*conn).commitByHand},
@@ -228,11 +231,6 @@ func (c *conn) dispatch(e *clientEvent) *rest.Error {
 	return rest.BadValue("type", e.Type, names...)
 }
 
-func (c *conn) closeSession(*clientEvent) *rest.Error {
-	c.w.Close(1000, "")
-	return nil
-}
-
 func (c *conn) updateSession(e *clientEvent) *rest.Error {
 	changed, err := c.sess.update(e.Session)
 	if err != nil {
@@ -263,7 +261,7 @@ func (c *conn) createItem(e *clientEvent) *rest.Error {
 		at = i + 1
 	}
 	if it.id == "" {
-		it.id = c.itemID()
+		it.id = itemID(c.ids)
 	} else if old, _ := c.conv.find(it.id); old != nil {
 		return rest.Invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", it.id)
 	}

@@ -13,7 +13,7 @@ type object = wire.Object
 // emit sends an event with the keys and values that follow type and event_id, in the order of the recordings. The
 // faults that are due at it wait for settle, so that the state does not change while it is being sent.
 func (c *conn) emit(event string, members ...any) {
-	frame, err := append(object{"type", event, "event_id", c.eventID()}, members...).Encode(false)
+	frame, err := append(object{"type", event, "event_id", "event_" + c.ids.Base62(21)}, members...).Encode(false)
 	if err != nil {
 		// Every value can be encoded; a client's raw JSON was parsed before.
 		c.log.Error("event not sent", "event", event, "error", err)
@@ -22,15 +22,13 @@ func (c *conn) emit(event string, members ...any) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-func (c *conn) eventID() string { return "event_" + c.ids.Base62(21) }
-
 func (c *conn) emitItem(event string, previous *string, it *item) {
 	c.emit("conversation.item."+event, "previous_item_id", previous, "item", it)
 }
 
 func (c *conn) emitAudio(at object, data []byte) {
 	const event = "response.output_audio.delta"
-	head, err := append(object{"type", event, "event_id", c.eventID()}, at...).Encode(false)
+	head, err := append(object{"type", event, "event_id", "event_" + c.ids.Base62(21)}, at...).Encode(false)
 	if err != nil { // strings and numbers only
 		return
 	}
@@ -57,8 +55,8 @@ func (c *conn) fail(err *rest.Error, id string) {
 }
 
 // obfuscation pads a delta to a multiple of 16 characters, as recorded.
-func (c *conn) obfuscation(delta string) string {
-	return c.ids.Base62(16 - len(delta)%16)
+func obfuscation(ids *wire.IDs, delta string) string {
+	return ids.Base62(16 - len(delta)%16)
 }
 
 // Texts below that appear in recordings and reports are the provider's, word for word;

@@ -138,7 +138,7 @@ func (c *conn) append(encoded []byte) *rest.Error {
 
 func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	in := &c.in
-	in.itemID, in.startMS, in.edgeMS = c.itemID(), reportMS, edgeMS
+	in.itemID, in.startMS, in.edgeMS = itemID(c.ids), reportMS, edgeMS
 	c.idle++
 	c.emit("input_audio_buffer.speech_started", "audio_start_ms", reportMS, "item_id", in.itemID)
 	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
@@ -164,7 +164,7 @@ func (c *conn) commitByHand(*clientEvent) *rest.Error {
 	}
 	id, now := in.itemID, in.clockMS()
 	if id == "" {
-		id = c.itemID()
+		id = itemID(c.ids)
 	}
 	data := in.since(now-in.length.Milliseconds(), now)
 	length := in.length
@@ -280,7 +280,7 @@ func (c *conn) transcribe(it *item, words string) {
 	for _, d := range deltas {
 		c.after(at, func() {
 			c.emit("conversation.item.input_audio_transcription.delta",
-				"item_id", it.id, "content_index", 0, "delta", d, "obfuscation", c.obfuscation(d))
+				"item_id", it.id, "content_index", 0, "delta", d, "obfuscation", obfuscation(c.ids, d))
 		})
 		at += transcriptWord
 	}
@@ -331,7 +331,7 @@ func (c *conn) timeout(startMS int64) {
 	if c.deaf {
 		return
 	}
-	id, now := c.itemID(), c.in.clockMS()
+	id, now := itemID(c.ids), c.in.clockMS()
 	c.emit("input_audio_buffer.timeout_triggered", "audio_start_ms", startMS, "audio_end_ms", now, "item_id", id)
 	it := &item{
 		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},

@@ -171,7 +171,7 @@ func (c *conn) sendWord(r *response, word string) {
 	if r.inText {
 		event = "response.output_text.delta"
 	}
-	c.emit(event, append(r.place(), "delta", word, "obfuscation", c.obfuscation(word))...)
+	c.emit(event, append(r.place(), "delta", word, "obfuscation", obfuscation(c.ids, word))...)
 }
 
 func (c *conn) sendAudio(r *response, p voice.Part) {
@@ -193,7 +193,7 @@ func (c *conn) sendAudio(r *response, p voice.Part) {
 }
 
 func (c *conn) openMessage(r *response) {
-	it := &item{id: c.itemID(), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
+	it := &item{id: itemID(c.ids), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
 	if c.model.phases {
 		it.phase = "final_answer"
 		if slices.ContainsFunc(r.steps, isCalls) {
@@ -353,7 +353,7 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 // sendCall sends one function_call item. With models of the second generation
 // the preceding message ends only after the item was added, as recorded.
 func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
-	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: call.ID, answered: true}
+	it := &item{id: itemID(c.ids), kind: kindCall, status: inProgress, name: call.Name, callID: call.ID, answered: true}
 	index := len(r.obj.Output)
 	c.openItem(r, it)
 	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", call.ID}
@@ -363,7 +363,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, doomed bool) {
 			return
 		}
 		r.out.words(piece)
-		c.emit("response.function_call_arguments.delta", append(at, "delta", piece, "obfuscation", c.obfuscation(piece))...)
+		c.emit("response.function_call_arguments.delta", append(at, "delta", piece, "obfuscation", obfuscation(c.ids, piece))...)
 	}
 	it.arguments = arguments
 	c.closeMessage(r, completed)

@@ -12,8 +12,7 @@ import (
 // group. Its methods may be called concurrently.
 type Group struct {
 	mu     sync.Mutex        // guards the following fields
-	count  int               // connections begun
-	counts map[fault.API]int // the same by API
+	counts map[fault.API]int // connections begun, by API; of all under ""
 	open   map[*member]struct{}
 	byAddr map[string]*Conn // those that were attached, by address
 	closed bool
@@ -30,9 +29,9 @@ func (g *Group) next(api fault.API) (n, ofAPI int) {
 	if g.counts == nil {
 		g.counts = map[fault.API]int{}
 	}
-	g.count++
+	g.counts[""]++
 	g.counts[api]++
-	return g.count, g.counts[api]
+	return g.counts[""], g.counts[api]
 }
 
 // Enter registers a connection. end is called, once and from another goroutine, when the group closes. Enter returns
