@@ -37,11 +37,6 @@ type AgentEdit struct {
 	Revision uint64 `json:"-"`
 }
 
-type storedAgent struct {
-	V int `json:"v"`
-	AgentEdit
-}
-
 // Agents stores the edited agents. List reads an in-memory copy that follows other nodes' writes within milliseconds,
 // unless the cluster is unreachable; this node's writes are visible at once. Its methods may be used concurrently.
 type Agents struct {
@@ -74,14 +69,9 @@ func decodeAgentNow(key string, m message) (AgentEdit, error) {
 }
 
 func decodeAgent(data []byte) (AgentEdit, error) {
-	var e storedAgent
-	if err := decodeVersioned(data, &e); err != nil {
-		return AgentEdit{}, err
-	}
-	if !agentName.MatchString(e.ID) || len(e.Document) == 0 || e.Document[0] != '{' || len(e.Document) > mostAgentBytes {
-		return AgentEdit{}, fmt.Errorf("%w: an agent without a valid id, or without a document", ErrCorrupt)
-	}
-	return e.AgentEdit, nil
+	return decodeAs(data, decodeVersioned, "an agent without a valid id, or without a document", func(e AgentEdit) bool {
+		return agentName.MatchString(e.ID) && len(e.Document) > 0 && e.Document[0] == '{' && len(e.Document) <= mostAgentBytes
+	})
 }
 
 func encodeAgent(e AgentEdit) ([]byte, error) {
@@ -89,7 +79,7 @@ func encodeAgent(e AgentEdit) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a document of %d bytes, at most %d are kept", ErrTooBig, len(e.Document), mostAgentBytes)
 	}
 	e.At = e.At.UTC()
-	data, err := encode(storedAgent{V: recordVersion, AgentEdit: e})
+	data, err := encodeVersioned(e)
 	if err != nil {
 		return nil, err
 	}
@@ -147,27 +137,14 @@ func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, e
 // ErrUnavailable.
 func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, error) {
 	key := agentsNow + id
-	ctx, cancel := a.bucket.store.bounded(ctx)
-	defer cancel()
-	for {
-		revision, err := a.bucket.remove(ctx, key, known)
-		if !errors.Is(err, errConflict) {
-			if err == nil {
-				a.see(key, copied[AgentEdit]{revision: revision, none: true})
-			}
-			return revision, err
-		}
-		h, err := a.bucket.get(ctx, key)
-		switch {
-		case errors.Is(err, errNone), err == nil && h.revision != known:
-			return 0, ErrChanged
-		case err != nil:
-			return 0, err
-		}
-		if err := a.bucket.store.pause(ctx); err != nil { // the conflicting value can't be read yet
-			return 0, err
-		}
+	revision, err := a.bucket.remove(ctx, key, known)
+	switch {
+	case errors.Is(err, errNone):
+		return 0, ErrChanged
+	case err == nil:
+		a.see(key, copied[AgentEdit]{revision: revision, none: true})
 	}
+	return revision, err
 }
 
 // Removed returns the revision at which an agent's edit was removed; ErrUnknown if there is an edit or no record of a
@@ -212,14 +189,9 @@ func (a *Agents) Keep(ctx context.Context, e AgentEdit, version string, life tim
 	if err != nil {
 		return err
 	}
-	key := agentsWas + e.ID + "." + keyOf(version)
-	h, err := a.bucket.create(ctx, key, data, life)
-	if errors.Is(err, errConflict) { // already stored; extend its life
-		_, err = a.bucket.replace(ctx, key, data, h.revision, life)
-		if errors.Is(err, ErrChanged) {
-			err = nil // another node has just done the same
-		}
-	}
+	// A version that is already stored gets a longer life.
+	w := &write{data: data, ttl: life}
+	_, err = a.bucket.set(ctx, agentsWas+e.ID+"."+keyOf(version), w, 0, func(held) (*write, error) { return w, nil })
 	return err
 }
 

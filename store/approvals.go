@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -96,41 +95,22 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 	if err != nil {
 		return err
 	}
-	key := approvalKey(question.Conversation, question.Session, question.Reference)
-	for {
-		h, err := a.bucket.create(ctx, key, data, a.life)
-		if !errors.Is(err, errConflict) {
-			return err
-		}
-		// The note belongs to an answer that wasn't stored, by this process or one that may have been killed.
-		if old, err := decodeApproval(h.data); err == nil && old.Process == a.process {
-			return nil
-		}
-		if _, err = a.bucket.replace(ctx, key, data, h.revision, a.life); !errors.Is(err, ErrChanged) {
-			return err
-		}
-	}
+	w := &write{data: data, ttl: a.life}
+	_, err = a.bucket.set(ctx, approvalKey(question.Conversation, question.Session, question.Reference), w, 0,
+		func(h held) (*write, error) {
+			// The note belongs to an answer that wasn't stored, by this process or one that may have been killed.
+			if old, err := decodeApproval(h.data); h.exists() && err == nil && old.Process == a.process {
+				return nil, nil
+			}
+			return w, nil
+		})
+	return err
 }
 
 // Settle removes an approval whose outcome is known. It may be called again. The error wraps ErrUnavailable.
 func (a *Approvals) Settle(ctx context.Context, conversation, session, reference string) error {
-	ctx, cancel := a.bucket.store.bounded(ctx)
-	defer cancel()
-	key := approvalKey(conversation, session, reference)
-	for {
-		h, err := a.bucket.get(ctx, key)
-		if errors.Is(err, errNone) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if _, err = a.bucket.remove(ctx, key, h.revision); !errors.Is(err, errConflict) {
-			return err
-		}
-		if err := a.bucket.store.pause(ctx); err != nil {
-			return err
-		}
-	}
+	_, err := a.bucket.change(ctx, approvalKey(conversation, session, reference), removal)
+	return err
 }
 
 // Told records that an approval's conversation was informed; one with a Result is removed. ErrChanged means that another
@@ -265,12 +245,7 @@ func (n approvalNote) open(question *Confirmation, entry *Entry, process string,
 }
 
 func decodeApproval(data []byte) (approvalNote, error) {
-	var n approvalNote
-	if err := decode(data, &n); err != nil {
-		return approvalNote{}, err
-	}
-	if n.Reference == "" || n.Session == "" || n.Tool == "" || n.Question == "" {
-		return approvalNote{}, fmt.Errorf("%w: an approval without a reference, a session, a tool or a question", ErrCorrupt)
-	}
-	return n, nil
+	return decodeAs(data, decode, "an approval without a reference, a session, a tool or a question", func(n approvalNote) bool {
+		return n.Reference != "" && n.Session != "" && n.Tool != "" && n.Question != ""
+	})
 }

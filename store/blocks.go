@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,41 +70,20 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := b.bucket.store.bounded(ctx)
-	defer cancel()
-	h, err := b.bucket.create(ctx, key, data, until.Sub(now))
-	for errors.Is(err, errConflict) {
-		var old block
-		if old, err = decodeBlock(key, h.data); err == nil && !until.After(old.Until) {
-			b.see(key, copied[block]{value: old, revision: h.revision})
-			return nil
-		}
+	w := &write{data: data, ttl: until.Sub(now)}
+	h, err := b.bucket.set(ctx, key, w, 0, func(h held) (*write, error) {
 		// An unreadable record blocks no user and is overwritten.
-		if h, err = b.replace(ctx, key, data, h.revision, until.Sub(now)); errors.Is(err, errNone) {
-			h, err = b.bucket.create(ctx, key, data, until.Sub(now))
+		if old, err := decodeBlock(key, h.data); h.exists() && err == nil && !until.After(old.Until) {
+			value = old
+			return nil, nil
 		}
-	}
+		return w, nil
+	})
 	if err != nil {
 		return err
 	}
 	b.see(key, copied[block]{value: value, revision: h.revision})
 	return nil
-}
-
-// replace overwrites a revision; errConflict if the revision is another one, which it returns.
-func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (held, error) {
-	revision, err := b.bucket.put(ctx, key, data, newMark(), expected, ttl)
-	if !errors.Is(err, errConflict) {
-		return held{data: data, revision: revision}, err
-	}
-	if err := b.bucket.store.pause(ctx); err != nil {
-		return held{}, err
-	}
-	if h, err := b.bucket.get(ctx, key); err != nil {
-		return held{}, err
-	} else {
-		return h, errConflict
-	}
 }
 
 // full reports whether there is no room for a new block of key. Nodes writing concurrently may each find room.
@@ -206,27 +184,16 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 
 // unblock removes the block under one key.
 func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
-	for {
-		h, err := b.bucket.get(ctx, key)
-		if errors.Is(err, errNone) {
-			return false, nil
-		} else if err != nil {
-			return false, err
-		}
-		revision, err := b.bucket.remove(ctx, key, h.revision)
-		if errors.Is(err, errConflict) {
-			// It was changed concurrently; the new block must be removed too.
-			if err = b.bucket.store.pause(ctx); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return false, err
-		}
-		b.see(key, copied[block]{revision: revision, none: true})
-		was, err := decodeBlock(key, h.data)
-		return err == nil && time.Now().Before(was.Until), nil
+	var was block // unreadable records count as ended
+	removed, err := b.bucket.change(ctx, key, func(h held) (*write, error) {
+		was, _ = decodeBlock(key, h.data)
+		return removal(h)
+	})
+	if err != nil || !removed.removed {
+		return false, err
 	}
+	b.see(key, copied[block]{revision: removed.revision, none: true})
+	return time.Now().Before(was.Until), nil
 }
 
 // List returns the current blocks from memory, sorted by user.

@@ -136,6 +136,9 @@ func isKey(key string) bool {
 	return err == nil && len(sum) == sha256.Size
 }
 
+// exists reports whether the key has a value.
+func (h held) exists() bool { return h.revision != 0 && !h.removed }
+
 // get reads a key from the leader. Others may write before the caller acts on it. errNone means no value; held then has
 // the revision that a write must expect.
 func (b *bucket) get(ctx context.Context, key string) (held, error) {
@@ -151,116 +154,134 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 		h = heldFrom(m)
 		return nil
 	})
-	if err == nil && (h.revision == 0 || h.removed) {
+	if err == nil && !h.exists() {
 		err = errNone
 	}
 	return h, err
 }
 
-// create writes a key without a value, for ttl; errConflict, with the value in held, if there is one.
-func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
-	ctx, cancel := b.store.bounded(ctx)
-	defer cancel()
-	mark := newMark()
-	var expected uint64
-	for {
-		revision, err := b.put(ctx, key, data, mark, expected, ttl)
-		if !errors.Is(err, errConflict) {
-			return held{data: data, revision: revision, mark: mark}, err
-		}
-		old, err := b.get(ctx, key)
-		switch {
-		case err == nil && old.mark == mark:
-			return old, b.claimHeld(ctx, key, old)
-		case err == nil:
-			return old, errConflict
-		case !errors.Is(err, errNone):
-			return held{}, err
-		}
-		// The key was removed or expired, or the conflicting value can't be read yet.
-		if expected == old.revision {
-			if err := b.store.pause(ctx); err != nil {
-				return held{}, err
-			}
-		}
-		expected = old.revision
-	}
+// write is what a writer makes of a key.
+type write struct {
+	data []byte
+	// note is kept in a header, for readers of headers only; empty for none.
+	note string
+	ttl  time.Duration // from now, in whole seconds, at least one
+	// remove removes the key instead.
+	remove bool
 }
 
-// put writes a key with the expected revision, 0 for none, for ttl from now (whole seconds, at least one). It returns
-// when the value is stored and claimed; errConflict if the revision is another one.
-func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
-	return b.putNoted(ctx, key, data, "", mark, expected, ttl)
-}
-
-// putNoted is put with a note in a header, for readers of headers only; empty for none.
-func (b *bucket) putNoted(ctx context.Context, key string, data []byte, note, mark string, expected uint64,
-	ttl time.Duration) (uint64, error) {
-	if most := b.store.most(); len(data) > most {
-		return 0, fmt.Errorf("%w: %d bytes for %s, the maximum is %d", ErrTooBig, len(data), b.name, most)
-	}
-	header := nats.Header{markHeader: {mark}}
-	if note != "" {
-		header.Set(noteHeader, note)
-	}
-	before := time.Now()
-	revision, err := b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
-	if err == nil {
-		err = b.claim(ctx, key, data, revision, until(before, ttl))
-	}
-	return revision, err
-}
-
-// replace overwrites the expected revision and returns the new one. ErrChanged if the key has another revision or no
-// value.
-func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
-	return b.replaceNoted(ctx, key, data, "", expected, ttl)
-}
-
-// replaceNoted is replace with a note, like putNoted.
-func (b *bucket) replaceNoted(ctx context.Context, key string, data []byte, note string, expected uint64,
-	ttl time.Duration) (uint64, error) {
+// set writes over revision expected, 0 for none. If the key has another revision, again decides with its value, which
+// may not exist: it returns the next write, nil to leave the value, or set's error. set returns the key's value when
+// that is stored and claimed, or the value that again left.
+func (b *bucket) set(ctx context.Context, key string, w *write, expected uint64, again func(held) (*write, error)) (held, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
 	mark := newMark()
 	for {
-		revision, err := b.putNoted(ctx, key, data, note, mark, expected, ttl)
+		revision, err := b.put(ctx, key, w, mark, expected)
 		if !errors.Is(err, errConflict) {
-			return revision, err
+			return held{data: w.data, revision: revision, removed: w.remove, mark: mark}, err
 		}
 		h, err := b.get(ctx, key)
 		switch {
-		case errors.Is(err, errNone):
-			return 0, ErrChanged
-		case err != nil:
-			return 0, err
-		case h.mark == mark:
-			// the caller's own write, whose acknowledgement was lost
-			return h.revision, b.claimHeld(ctx, key, h)
-		case h.revision != expected:
-			return 0, ErrChanged
+		case err != nil && !errors.Is(err, errNone):
+			return held{}, err
+		case h.mark == mark && h.removed:
+			return h, nil
+		case h.mark == mark: // the caller's own write, whose acknowledgement was lost
+			return h, b.claim(ctx, key, h.data, h.revision, h.until)
+		case h.revision == expected: // the conflicting value can't be read yet
+			if err := b.store.pause(ctx); err != nil {
+				return held{}, err
+			}
+			continue
 		}
-		// The conflicting value can't be read yet.
-		if err := b.store.pause(ctx); err != nil {
-			return 0, err
+		if w, err = again(h); w == nil || err != nil {
+			return h, err
 		}
+		expected = h.revision
 	}
 }
 
-// remove deletes a key with the expected revision.
-func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
-	if err := b.leave(ctx, key, expected); err != nil {
+// change writes what decide makes of the key's value, like set.
+func (b *bucket) change(ctx context.Context, key string, decide func(held) (*write, error)) (held, error) {
+	ctx, cancel := b.store.bounded(ctx)
+	defer cancel()
+	h, err := b.get(ctx, key)
+	if err != nil && !errors.Is(err, errNone) {
+		return held{}, err
+	}
+	w, err := decide(h)
+	if w == nil || err != nil {
+		return h, err
+	}
+	return b.set(ctx, key, w, h.revision, decide)
+}
+
+// removal is for set and change: it removes a value.
+func removal(h held) (*write, error) {
+	if !h.exists() {
+		return nil, nil
+	}
+	return &write{remove: true}, nil
+}
+
+// create writes a key without a value; errConflict, with the value in held, if there is one.
+func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
+	w := &write{data: data, ttl: ttl}
+	return b.set(ctx, key, w, 0, func(h held) (*write, error) {
+		if h.exists() {
+			return nil, errConflict
+		}
+		return w, nil
+	})
+}
+
+// overwrite writes over the expected revision and returns the new one. ErrChanged if the key has another revision,
+// missing if it has no value.
+func (b *bucket) overwrite(ctx context.Context, key string, w *write, expected uint64, missing error) (uint64, error) {
+	h, err := b.set(ctx, key, w, expected, func(h held) (*write, error) {
+		if !h.exists() {
+			return nil, missing
+		}
+		return nil, ErrChanged
+	})
+	if err != nil {
 		return 0, err
 	}
-	header := nats.Header{markHeader: {newMark()}, opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
-	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, b.noteLife)
+	return h.revision, nil
 }
 
-func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64,
-	ttl time.Duration) (revision uint64, err error) {
-	again := false
+// replace overwrites a value; ErrChanged if the key has another revision or no value.
+func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+	return b.overwrite(ctx, key, &write{data: data, ttl: ttl}, expected, ErrChanged)
+}
+
+// remove removes a key with the expected revision; ErrChanged if it has another one, errNone if it has no value.
+func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
+	return b.overwrite(ctx, key, &write{remove: true}, expected, errNone)
+}
+
+// put writes once, with the expected revision, 0 for none. It returns when the value is stored and claimed; errConflict
+// if the revision is another one.
+func (b *bucket) put(ctx context.Context, key string, w *write, mark string, expected uint64) (revision uint64, err error) {
+	what, ttl, header := "writing "+b.name, w.ttl, nats.Header{markHeader: {mark}}
+	if most := b.store.most(); len(w.data) > most {
+		return 0, fmt.Errorf("%w: %d bytes for %s, the maximum is %d", ErrTooBig, len(w.data), b.name, most)
+	}
+	if w.note != "" {
+		header.Set(noteHeader, w.note)
+	}
+	if w.remove {
+		what, ttl = "removing from "+b.name, b.noteLife
+		header[opHeader], header[jetstream.MsgRollup] = []string{opPurge}, []string{jetstream.MsgRollupSubject}
+		if err := b.leave(ctx, key, expected); err != nil {
+			return 0, err
+		}
+	}
+	before, again := time.Now(), false
 	err = b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
-		m := &nats.Msg{Subject: b.before + key, Data: data, Header: maps.Clone(header)}
+		m := &nats.Msg{Subject: b.before + key, Data: w.data, Header: maps.Clone(header)}
 		ack, err := b.store.js.PublishMsg(ctx, m,
 			jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithMsgTTL(wholeSeconds(ttl)))
 		if err == nil {
@@ -268,11 +289,14 @@ func (b *bucket) write(ctx context.Context, what, key string, data []byte, heade
 			return nil
 		}
 		if again && errors.Is(classed(ctx, err), errConflict) {
-			revision, err = b.own(ctx, key, header.Get(markHeader), err)
+			revision, err = b.own(ctx, key, mark, err)
 		}
 		again = true
 		return err
 	})
+	if err == nil && !w.remove {
+		err = b.claim(ctx, key, w.data, revision, until(before, ttl))
+	}
 	return revision, err
 }
 

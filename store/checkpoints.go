@@ -45,21 +45,16 @@ type Checkpoint struct {
 	State json.RawMessage `json:"state,omitempty"`
 }
 
-type storedCheckpoint struct {
-	V int `json:"v"`
-	Checkpoint
-}
-
 // encodeCheckpoint encodes a checkpoint in at most MaxCheckpoint bytes. It drops the oldest history entries and, if
 // needed, the newest one's tool results.
 func encodeCheckpoint(c Checkpoint) ([]byte, error) {
-	data, err := encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
+	data, err := encodeVersioned(c)
 	if err != nil || len(data) <= MaxCheckpoint {
 		return data, err
 	}
 	all := c.History
 	c.History, c.Dropped = nil, c.Dropped+len(all)
-	if data, err = encode(storedCheckpoint{V: recordVersion, Checkpoint: c}); err != nil {
+	if data, err = encodeVersioned(c); err != nil {
 		return nil, err
 	}
 	const perEntry = 16 // a comma, and the digits by which Dropped may change
@@ -84,7 +79,7 @@ func encodeCheckpoint(c Checkpoint) ([]byte, error) {
 		c.Dropped--
 	}
 	slices.Reverse(c.History)
-	return encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
+	return encodeVersioned(c)
 }
 
 // sizeOf returns an entry's size in bytes.
@@ -100,14 +95,9 @@ func decodeCheckpoint(data []byte) (Checkpoint, error) {
 	if len(data) > MaxCheckpoint {
 		return Checkpoint{}, fmt.Errorf("%w: a checkpoint of %d bytes", ErrCorrupt, len(data))
 	}
-	var r storedCheckpoint
-	if err := decodeVersioned(data, &r); err != nil {
-		return Checkpoint{}, err
-	}
-	if r.SessionID == "" || r.Epoch == 0 {
-		return Checkpoint{}, fmt.Errorf("%w: a checkpoint without a session or an epoch", ErrCorrupt)
-	}
-	return r.Checkpoint, nil
+	return decodeAs(data, decodeVersioned, "a checkpoint without a session or an epoch", func(c Checkpoint) bool {
+		return c.SessionID != "" && c.Epoch != 0
+	})
 }
 
 // Checkpoints stores the newest checkpoint of each voice session for 30 minutes. Its methods may be used concurrently.
@@ -175,7 +165,7 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 		if known != 0 {
 			_, err = c.bucket.remove(ctx, key, known)
 		}
-		if errors.Is(err, errConflict) {
+		if errors.Is(err, ErrChanged) || errors.Is(err, errNone) {
 			err = nil // another node continues the session
 		}
 		return 0, err
@@ -184,42 +174,21 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 	if err != nil {
 		return known, err
 	}
-	ctx, cancel := c.bucket.store.bounded(ctx)
-	defer cancel()
-	mark := newMark()
-	for {
-		revision, err := c.bucket.put(ctx, key, data, mark, known, checkpointLife)
-		if !errors.Is(err, errConflict) {
-			return revision, err
+	w := &write{data: data, ttl: checkpointLife}
+	h, err := c.bucket.set(ctx, key, w, known, func(h held) (*write, error) {
+		// An unreadable checkpoint is useless.
+		is, err := decodeCheckpoint(h.data)
+		if h.exists() && (errors.Is(err, ErrVersion) || err == nil && is.Epoch > of.Epoch) {
+			return nil, ErrFenced
 		}
-		h, err := c.bucket.get(ctx, key)
-		if errors.Is(err, errNone) {
-			err = nil
-		} else if err == nil {
-			err = c.mayReplace(h.data, of.Epoch)
-		}
-		switch {
-		case errors.Is(err, ErrFenced):
-			c.directory.doubt(key)
-			return 0, err // returning the other owner's revision would let the next write replace it
-		case err != nil:
-			return known, err
-		case h.mark == mark && !h.removed:
-			return h.revision, nil // its own write, whose acknowledgement was lost
-		}
-		known = h.revision
-		if err := c.bucket.store.pause(ctx); err != nil {
-			return known, err
-		}
-	}
-}
-
-// mayReplace reports whether an owner with this epoch may overwrite a checkpoint.
-func (c *Checkpoints) mayReplace(data []byte, epoch uint64) error {
-	is, err := decodeCheckpoint(data)
+		return w, nil
+	})
 	switch {
-	case errors.Is(err, ErrVersion), err == nil && is.Epoch > epoch:
-		return ErrFenced // written by a newer owner
+	case errors.Is(err, ErrFenced):
+		c.directory.doubt(key)
+		return 0, err // returning the other owner's revision would let the next write replace it
+	case err != nil:
+		return known, err
 	}
-	return nil // an unreadable checkpoint is useless
+	return h.revision, nil
 }

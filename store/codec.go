@@ -25,9 +25,18 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// recordVersion is the format of node, session and checkpoint records. Adding a field doesn't change it, because older
+// recordVersion is the format of versioned records, in the field "v". Adding a field doesn't change it, because older
 // versions ignore or keep it. A new number stops older versions from using the record.
 const recordVersion = 1
+
+// encodeVersioned is encode for a record that has a version and at least one field.
+func encodeVersioned(v any) ([]byte, error) {
+	data, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"v":%d,%s`, recordVersion, data[1:]), nil
+}
 
 // decodeVersioned is decode for a versioned record.
 func decodeVersioned(data []byte, v any) error {
@@ -43,4 +52,16 @@ func decodeVersioned(data []byte, v any) error {
 		return fmt.Errorf("%w: a record without a version", ErrCorrupt)
 	}
 	return decode(data, v)
+}
+
+// decodeAs decodes a record with decode or decodeVersioned. wrong describes an invalid one.
+func decodeAs[T any](data []byte, decode func([]byte, any) error, wrong string, valid func(T) bool) (T, error) {
+	var record, none T
+	if err := decode(data, &record); err != nil {
+		return none, err
+	}
+	if !valid(record) {
+		return none, fmt.Errorf("%w: %s", ErrCorrupt, wrong)
+	}
+	return record, nil
 }

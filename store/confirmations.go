@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/store/witness"
@@ -108,7 +109,8 @@ func QuestionName(token string) string { return keyOf(token) }
 // Get returns a confirmation for display. Only Resolve is authoritative. The errors are ErrUnknown, or wrap
 // ErrUnavailable or ErrCorrupt.
 func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, error) {
-	question, _, err := c.read(ctx, token)
+	question, err := c.read(ctx, keyOf(token))
+	question.Token = token
 	return question, err
 }
 
@@ -117,23 +119,15 @@ func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, e
 	if !isKey(name) {
 		return Confirmation{}, ErrUnknown
 	}
-	question, _, err := c.readKey(ctx, name)
-	return question, err
+	return c.read(ctx, name)
 }
 
-func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, held, error) {
-	question, h, err := c.readKey(ctx, keyOf(token))
-	question.Token = token
-	return question, h, err
-}
-
-func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, held, error) {
+func (c *Confirmations) read(ctx context.Context, key string) (Confirmation, error) {
 	h, err := c.bucket.get(ctx, key)
 	if err != nil {
-		return Confirmation{}, held{}, err
+		return Confirmation{}, err
 	}
-	question, err := decodeConfirmation(h.data)
-	return question, h, err
+	return decodeConfirmation(h.data)
 }
 
 // Resolve answers a confirmation durably. Among all nodes exactly one caller succeeds; if approved, it must run the
@@ -146,70 +140,55 @@ func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, 
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
 	ctx, cancel := c.bucket.store.bounded(ctx)
 	defer cancel()
-	mark := newMark()
-	for {
-		question, h, err := c.read(ctx, token)
-		if err != nil {
-			return Confirmation{}, err
+	var question Confirmation
+	_, err := c.bucket.change(ctx, keyOf(token), func(h held) (w *write, err error) {
+		if !h.exists() {
+			return nil, errNone
 		}
-		if session != "" && question.Session != session {
-			return Confirmation{}, ErrUnknown
-		}
-		if question.Outcome == "" {
-			question.Outcome = answer(question, approved, now)
-			err = c.answer(ctx, question, mark, h.revision, now)
-			if errors.Is(err, errConflict) {
-				// Another answer came first and counts.
-				if err = c.bucket.store.pause(ctx); err == nil {
-					continue
-				}
-			}
-			if err != nil {
-				return Confirmation{}, err
-			}
-			h.mark = mark
-		} else if h.mark == mark {
-			// The caller's own write, whose acknowledgement was lost.
-			if err := c.bucket.claimHeld(ctx, keyOf(token), h); err != nil {
-				return Confirmation{}, err
-			}
-		}
+		question, err = decodeConfirmation(h.data)
+		question.Token = token
 		switch {
+		case err != nil:
+			return nil, err
+		case session != "" && question.Session != session:
+			return nil, ErrUnknown
 		case question.Outcome == Expired:
-			return question, ErrExpired
-		case h.mark != mark:
-			return question, ErrUsed
+			return nil, ErrExpired
+		case question.Outcome != "":
+			return nil, ErrUsed
+		case !now.Before(question.ExpiresAt):
+			question.Outcome = Expired
+		case approved:
+			question.Outcome = Approved
+		default:
+			question.Outcome = Denied
 		}
-		return question, nil
+		return c.answer(ctx, question, now)
+	})
+	if err == nil && question.Outcome == Expired {
+		err = ErrExpired
 	}
+	if err != nil && !errors.Is(err, ErrUsed) && !errors.Is(err, ErrExpired) {
+		return Confirmation{}, err
+	}
+	return question, err
 }
 
-func answer(question Confirmation, approved bool, now time.Time) Outcome {
-	switch {
-	case !now.Before(question.ExpiresAt):
-		return Expired
-	case approved:
-		return Approved
-	}
-	return Denied
-}
-
-// answer writes an answered confirmation over the given revision.
-func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark string, revision uint64, now time.Time) error {
+// answer returns the write of an answered confirmation.
+func (c *Confirmations) answer(ctx context.Context, question Confirmation, now time.Time) (*write, error) {
 	data, err := encode(question)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
 	if question.Outcome == Approved {
 		// The note is written before the answer and lives as long.
 		if err := c.approvals.note(ctx, question, now); err != nil {
-			return err
+			return nil, err
 		}
 		life = max(life, c.approvals.life)
 	}
-	_, err = c.bucket.put(ctx, keyOf(question.Token), data, mark, revision, life)
-	return err
+	return &write{data: data, ttl: life}, nil
 }
 
 // Settle is [Approvals.Settle].
@@ -218,17 +197,11 @@ func (c *Confirmations) Settle(ctx context.Context, conversation, session, refer
 }
 
 func decodeConfirmation(data []byte) (Confirmation, error) {
-	var question Confirmation
-	if err := decode(data, &question); err != nil {
-		return Confirmation{}, err
-	}
-	switch question.Outcome {
-	case "", Approved, Denied, Expired:
-	default:
+	question, err := decodeAs(data, decode, "a confirmation without a session, a tool or an end", func(c Confirmation) bool {
+		return c.Session != "" && c.Tool != "" && !c.ExpiresAt.IsZero()
+	})
+	if err == nil && !slices.Contains([]Outcome{"", Approved, Denied, Expired}, question.Outcome) {
 		return Confirmation{}, fmt.Errorf("%w: a confirmation with the outcome %.20q", ErrCorrupt, question.Outcome)
 	}
-	if question.Session == "" || question.Tool == "" || question.ExpiresAt.IsZero() {
-		return Confirmation{}, fmt.Errorf("%w: a confirmation without a session, a tool or an end", ErrCorrupt)
-	}
-	return question, nil
+	return question, err
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +22,7 @@ import (
 func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 	t.Helper()
 	const life = 2 * time.Second
-	l, err := c.leases.lease(t.Context(), keyOf(id), []byte(rand.Text()), life)
+	l, err := c.Lease(t.Context(), id, life)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -247,7 +247,7 @@ func testSessionVersions(t *testing.T, s *Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.bucket.put(t.Context(), keyOf(r.ID), data, newMark(), h.revision, time.Hour); err != nil {
+		if _, err := d.bucket.replace(t.Context(), keyOf(r.ID), data, h.revision, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -440,7 +440,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.directory.bucket.put(t.Context(), keyOf(r.ID), data, newMark(), h.revision, time.Hour); err != nil {
+	if _, err := s.directory.bucket.replace(t.Context(), keyOf(r.ID), data, h.revision, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {

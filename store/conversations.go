@@ -68,8 +68,7 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 	if err != nil {
 		return 0, err
 	}
-	key := keyOf(talk.ID)
-	next, err := c.bucket.replaceNoted(ctx, key, data, noteOf(talk), uint64(rev), c.life)
+	next, err := c.bucket.overwrite(ctx, keyOf(talk.ID), &write{data: data, note: noteOf(talk), ttl: c.life}, uint64(rev), ErrChanged)
 	return Revision(next), err
 }
 
@@ -129,74 +128,54 @@ func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	key := keyOf(id)
-	for {
-		l, err := c.leases.lease(ctx, key, data, d)
-		if err == nil {
-			return l, nil
-		} else if !errors.Is(err, errConflict) {
-			return nil, err
+	ctx, cancel := c.bucket.store.bounded(ctx)
+	defer cancel()
+	d = wholeSeconds(d)
+	key, asked, taken := keyOf(id), time.Now(), false
+	w := &write{data: data, ttl: d}
+	h, err := c.leases.set(ctx, key, w, 0, func(h held) (*write, error) {
+		if taken = h.exists(); taken {
+			if err := c.left(ctx, h); err != nil {
+				return nil, err
+			}
 		}
-		l, err = c.takeLease(ctx, key, data, wholeSeconds(d))
-		if errors.Is(err, errNone) {
-			continue // released in between
-		} else if err != nil {
-			return nil, err
-		}
-		if err := c.fence(ctx, key); err != nil {
-			l.Release()
-			return nil, err
-		}
-		return l, nil
-	}
-}
-
-// takeLease takes over a lease of a gone node. ErrBusy: the node is alive, or another caller was faster. errNone: the
-// lease is free.
-func (c *Conversations) takeLease(ctx context.Context, key string, data []byte, d time.Duration) (*Lease, error) {
-	h, err := c.leases.get(ctx, key)
+		asked = time.Now()
+		return w, nil
+	})
 	if err != nil {
 		return nil, err
 	}
+	l, err := c.leases.hold(key, data, h.revision, d, asked)
+	if err != nil || !taken {
+		return l, err
+	}
+	if err := c.fence(ctx, key); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// left returns nil if the holder of a lease is gone, otherwise ErrBusy.
+func (c *Conversations) left(ctx context.Context, h held) error {
 	var holder leaseHolder
 	if decode(h.data, &holder) != nil {
-		return nil, ErrBusy // it expires
+		return ErrBusy // it expires
 	}
-	if gone, err := c.nodes.Gone(ctx, holder.Node); err != nil {
-		return nil, err
-	} else if !gone {
-		return nil, ErrBusy
+	gone, err := c.nodes.Gone(ctx, holder.Node)
+	if err == nil && !gone {
+		err = ErrBusy
 	}
-	asked := time.Now()
-	revision, err := c.leases.replace(ctx, key, data, h.revision, d)
-	if errors.Is(err, ErrChanged) {
-		return nil, ErrBusy
-	} else if err != nil {
-		return nil, err
-	}
-	return c.leases.hold(key, data, revision, d, asked)
+	return err
 }
 
 // fence changes a conversation's revision, so that a caller that loaded it earlier gets ErrChanged from Save. A missing
 // conversation gets a removal marker, which has a revision too.
 func (c *Conversations) fence(ctx context.Context, key string) error {
-	ctx, cancel := c.bucket.store.bounded(ctx)
-	defer cancel()
-	for {
-		h, err := c.bucket.get(ctx, key)
-		switch {
-		case err == nil:
-			_, err = c.bucket.replaceNoted(ctx, key, h.data, h.note, h.revision, c.life)
-		case errors.Is(err, errNone):
-			_, err = c.bucket.remove(ctx, key, h.revision)
-		}
-		if !errors.Is(err, ErrChanged) && !errors.Is(err, errConflict) {
-			return err
-		}
-		if err := c.bucket.store.pause(ctx); err != nil {
-			return err
-		}
-	}
+	_, err := c.bucket.change(ctx, key, func(h held) (*write, error) {
+		return &write{data: h.data, note: h.note, ttl: c.life, remove: !h.exists()}, nil
+	})
+	return err
 }
 
 func decodeConversation(id string, data []byte) (*conversation.Conversation, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -99,37 +100,19 @@ type SessionRecord struct {
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
-type storedSession struct {
-	V int `json:"v"`
-	SessionRecord
-}
-
 // sessionFields are the names of the known fields.
-var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
-	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), EndedAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x",
-	OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
-	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", TimeZone: "x", Vouched: true,
-	Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
-}})
-
-// fieldsOf returns a record's field names; no field may be empty.
-func fieldsOf(record any) []string {
-	data, err := json.Marshal(record)
-	var fields map[string]json.RawMessage
-	if err = errors.Join(err, json.Unmarshal(data, &fields)); err != nil {
-		panic(err) // record is a constant of this package
-	}
-	var names []string
-	for name := range fields {
+var sessionFields = func() []string {
+	names := []string{"v"}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[SessionRecord]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}
 	return names
-}
+}()
 
 // encodeSession encodes a record including unknown fields.
 func encodeSession(r SessionRecord) ([]byte, error) {
-	data, err := encode(storedSession{V: recordVersion, SessionRecord: r})
+	data, err := encodeVersioned(r)
 	if err != nil || len(r.Unknown) == 0 {
 		return data, err
 	}
@@ -149,12 +132,9 @@ func decodeSession(data []byte) (SessionRecord, error) {
 	if len(data) > mostSessionBytes {
 		return SessionRecord{}, fmt.Errorf("%w: a session of %d bytes", ErrCorrupt, len(data))
 	}
-	var r storedSession
-	if err := decodeVersioned(data, &r); err != nil {
+	r, err := decodeAs(data, decodeVersioned, notWhole, whole)
+	if err != nil {
 		return SessionRecord{}, err
-	}
-	if !whole(r.SessionRecord) {
-		return SessionRecord{}, fmt.Errorf("%w: %s", ErrCorrupt, notWhole)
 	}
 	if err := decode(data, &r.Unknown); err != nil {
 		return SessionRecord{}, err
@@ -168,7 +148,7 @@ func decodeSession(data []byte) (SessionRecord, error) {
 	if len(r.Unknown) == 0 {
 		r.Unknown = nil
 	}
-	return r.SessionRecord, nil
+	return r, nil
 }
 
 // Directory records which node runs which voice session. A session has one owner at a time: taking it increments the
@@ -207,13 +187,14 @@ func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) 
 		return nil, err
 	}
 	absences, _ := d.bucket.store.member.Load().absent()
-	h, err := d.bucket.create(ctx, keyOf(r.ID), data, sessionLife(r, time.Now()))
-	if errors.Is(err, errConflict) && d.entered(r, h.data) {
-		h.revision, err = d.bucket.replace(ctx, keyOf(r.ID), data, h.revision, sessionLife(r, time.Now()))
-	}
-	if errors.Is(err, errConflict) || errors.Is(err, ErrChanged) {
-		return nil, fmt.Errorf("%w: the session id exists", ErrUsed)
-	} else if err != nil {
+	w := &write{data: data, ttl: sessionLife(r, time.Now())}
+	h, err := d.bucket.set(ctx, keyOf(r.ID), w, 0, func(h held) (*write, error) {
+		if h.exists() && !d.entered(r, h.data) {
+			return nil, fmt.Errorf("%w: the session id exists", ErrUsed)
+		}
+		return w, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return d.hold(r, h.revision, absences), nil
@@ -309,42 +290,34 @@ func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, erro
 	if node == "" {
 		return nil, errNoNode
 	}
-	ctx, cancel := d.bucket.store.bounded(ctx)
-	defer cancel()
-	key, mark := keyOf(found.ID), newMark()
 	absences, _ := d.bucket.store.member.Load().absent()
-	for {
-		r, h, err := d.find(ctx, key)
+	var r SessionRecord
+	var before string
+	h, err := d.bucket.change(ctx, keyOf(found.ID), func(h held) (w *write, err error) {
+		if !h.exists() {
+			return nil, errNone
+		}
+		r, err = decodeSession(h.data)
 		switch {
 		case err != nil:
 			return nil, err
-		case r.ID == found.ID && r.Epoch == found.Epoch+1 && r.Node == node && h.mark == mark:
-			// The caller's own write, whose acknowledgement was lost.
-			return d.hold(r, h.revision, absences), d.bucket.claimHeld(ctx, key, h)
 		case r.State == SessionOver:
 			return nil, fmt.Errorf("%w: the session is over", ErrUnknown)
 		case r.ID != found.ID || r.Epoch != found.Epoch:
 			return nil, ErrFenced
 		}
-		before := r.Node
+		before = r.Node
 		r.Lost = r.Lost || r.State != SessionMoving
 		r.Node, r.Epoch, r.State = node, r.Epoch+1, SessionLive
 		data, err := d.encode(r)
-		if err != nil {
-			return nil, err
-		}
-		revision, err := d.bucket.put(ctx, key, data, mark, h.revision, sessionLife(r, time.Now()))
-		if err == nil {
-			o := d.hold(r, revision, absences)
-			d.nodes.taken(before, key)
-			return o, nil
-		} else if !errors.Is(err, errConflict) {
-			return nil, err
-		}
-		if err := d.bucket.store.pause(ctx); err != nil {
-			return nil, err
-		}
+		return &write{data: data, ttl: sessionLife(r, time.Now())}, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	o := d.hold(r, h.revision, absences)
+	d.nodes.taken(before, o.key)
+	return o, nil
 }
 
 // hold returns the handle of a session that this node owns, and fences an earlier handle of this process.
@@ -510,7 +483,16 @@ func (o *Owned) Update(ctx context.Context, change func(*SessionRecord)) error {
 	if err != nil {
 		return err
 	}
-	revision, err = o.write(ctx, data, revision, sessionLife(next, time.Now()))
+	// Only this process writes the record while it has this epoch and node, so another revision is an earlier write
+	// whose acknowledgement was lost.
+	w := &write{data: data, ttl: sessionLife(next, time.Now())}
+	h, err := o.directory.bucket.set(ctx, o.key, w, revision, func(h held) (*write, error) {
+		r, err := decodeSession(h.data)
+		if !h.exists() || errors.Is(err, ErrVersion) || err == nil && !o.is(r) {
+			return nil, ErrFenced
+		}
+		return w, err
+	})
 	if errors.Is(err, ErrFenced) {
 		o.fence()
 	}
@@ -519,28 +501,8 @@ func (o *Owned) Update(ctx context.Context, change func(*SessionRecord)) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.record, o.revision = next, revision
+	o.record, o.revision = next, h.revision
 	return nil
-}
-
-// write replaces the record if it has this epoch and node. Only this process writes it then, so another revision is an
-// earlier write whose acknowledgement was lost.
-func (o *Owned) write(ctx context.Context, data []byte, revision uint64, life time.Duration) (uint64, error) {
-	b := o.directory.bucket
-	for {
-		next, err := b.replace(ctx, o.key, data, revision, life)
-		if !errors.Is(err, ErrChanged) {
-			return next, err
-		}
-		r, h, err := o.directory.find(ctx, o.key)
-		switch {
-		case errors.Is(err, ErrUnknown), errors.Is(err, ErrVersion), err == nil && !o.is(r):
-			return 0, ErrFenced
-		case err != nil:
-			return 0, err
-		}
-		revision = h.revision
-	}
 }
 
 // End records the session's end. ErrFenced means that another node has taken it. After other errors End can be repeated,

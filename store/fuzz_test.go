@@ -26,13 +26,13 @@ func FuzzDecode(f *testing.F) {
 		Ticket{SessionID: "s", User: "u", ExpiresAt: now, UsedAt: now}, Ticket{SessionID: "s"},
 		voiceState{SessionID: "s", Running: true}, voiceState{},
 		voiceState{SessionID: "s", Running: true, Node: "n", Epoch: 2},
-		storedNode{V: 1, Node: Node{ID: "n", URL: "https://a:1", Started: now, Answers: true}}, storedNode{V: 1}, storedNode{V: 2, Node: Node{ID: "n"}},
-		storedSession{V: 1, SessionRecord: SessionRecord{ID: "s", Node: "n", Epoch: 1, State: SessionLive, EndsAt: now, TokenHashes: []string{"a"}}},
-		storedSession{V: 1}, map[string]any{"v": 1, "id": "s", "NODE": "n", "epoch": 1, "state": "later", "new": []int{1}},
-		storedCheckpoint{V: 1, Checkpoint: Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, State: json.RawMessage(`{"a":1}`)}}, storedCheckpoint{V: 1},
-		storedUsage{V: 1, UsageRecord: UsageRecord{Day: "2026-11-25", Writer: "w", User: "ada", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2}}}, storedUsage{V: 1},
-		storedAgent{V: 1, AgentEdit: AgentEdit{ID: "a", Document: json.RawMessage(`{"id":"a"}`), At: now, By: "key:1"}}, storedAgent{V: 1},
-		storedWebhook{V: 1, Webhook: Webhook{ID: "evt_1", Type: "session.started", At: time.Unix(1764000000, 0).UTC(), Body: []byte("{}")}}, storedWebhook{V: 1},
+		versioned(Node{ID: "n", URL: "https://a:1", Started: now, Answers: true}), versioned(Node{}), json.RawMessage(`{"v":2,"id":"n"}`),
+		versioned(SessionRecord{ID: "s", Node: "n", Epoch: 1, State: SessionLive, EndsAt: now, TokenHashes: []string{"a"}}),
+		versioned(SessionRecord{}), map[string]any{"v": 1, "id": "s", "NODE": "n", "epoch": 1, "state": "later", "new": []int{1}},
+		versioned(Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, State: json.RawMessage(`{"a":1}`)}), versioned(Checkpoint{}),
+		versioned(UsageRecord{Day: "2026-11-25", Writer: "w", User: "ada", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2}}), versioned(UsageRecord{}),
+		versioned(AgentEdit{ID: "a", Document: json.RawMessage(`{"id":"a"}`), At: now, By: "key:1"}), versioned(AgentEdit{}),
+		versioned(Webhook{ID: "evt_1", Type: "session.started", At: time.Unix(1764000000, 0).UTC(), Body: []byte("{}")}), versioned(Webhook{}),
 		leaseHolder{Holder: "h", Node: "n"},
 		approvalNote{Reference: "R", Session: "s", Tool: "t", Question: "q", ApprovedAt: now}, approvalNote{Reference: "R"},
 	} {
@@ -73,24 +73,24 @@ func FuzzDecode(f *testing.F) {
 			t.Error(err)
 		}
 		if n, err := decodeNode(data); err == nil {
-			again(t, storedNode{V: recordVersion, Node: n}, func(data []byte) error { _, err := decodeNode(data); return err })
+			again(t, versioned(n), func(data []byte) error { _, err := decodeNode(data); return err })
 		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Error(err)
 		}
 		fuzzSession(t, data)
 		if e, err := decodeAgent(data); err == nil {
-			again(t, storedAgent{V: recordVersion, AgentEdit: e}, func(data []byte) error { _, err := decodeAgent(data); return err })
+			again(t, versioned(e), func(data []byte) error { _, err := decodeAgent(data); return err })
 		}
 		if w, err := decodeWebhook(data); err == nil {
-			again(t, storedWebhook{V: recordVersion, Webhook: w}, func(data []byte) error { _, err := decodeWebhook(data); return err })
+			again(t, versioned(w), func(data []byte) error { _, err := decodeWebhook(data); return err })
 		}
 		if u, err := decodeUsage(data); err == nil {
-			again(t, storedUsage{V: recordVersion, UsageRecord: u}, func(data []byte) error { _, err := decodeUsage(data); return err })
+			again(t, versioned(u), func(data []byte) error { _, err := decodeUsage(data); return err })
 		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
 			t.Error(err)
 		}
 		if c, err := decodeCheckpoint(data); err == nil {
-			again(t, storedCheckpoint{V: recordVersion, Checkpoint: c}, func(data []byte) error {
+			again(t, versioned(c), func(data []byte) error {
 				if len(data) > MaxCheckpoint { // what encode adds: a space may become \u2028
 					return nil
 				}
@@ -126,6 +126,15 @@ func FuzzDecode(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// versioned is a record as it is stored.
+func versioned(record any) json.RawMessage {
+	data, err := encodeVersioned(record)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // fuzzSession: a session's record that is written again has the same fields, those of a newer

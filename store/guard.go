@@ -92,11 +92,6 @@ func (b *bucket) claim(ctx context.Context, key string, data []byte, revision ui
 	return b.add(ctx, witness.Claim{Revision: revision, Sum: sumOf(data), Until: end}, key)
 }
 
-// claimHeld claims a value that turned out to be the caller's own write.
-func (b *bucket) claimHeld(ctx context.Context, key string, h held) error {
-	return b.claim(ctx, key, h.data, h.revision, h.until)
-}
-
 // leave records that a key is about to be removed. Otherwise a process killed in between would leave a claim on a
 // removed record.
 func (b *bucket) leave(ctx context.Context, key string, revision uint64) error {

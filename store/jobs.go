@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -97,11 +96,6 @@ type Job struct {
 // Owed reports whether the job's end must still be reported to its conversation.
 func (j Job) Owed() bool { return (j.State == JobDone || j.State == JobFailed) && j.ToldAt.IsZero() }
 
-type storedJob struct {
-	V int `json:"v"`
-	Job
-}
-
 // Jobs stores the jobs of all nodes. List reads an in-memory copy, without payloads and results, that follows other
 // nodes' writes within milliseconds; this node's writes are visible at once. Its methods may be used concurrently.
 type Jobs struct {
@@ -149,18 +143,13 @@ func (j Job) slim() Job {
 }
 
 func decodeJob(data []byte) (Job, error) {
-	var r storedJob
-	if err := decodeVersioned(data, &r); err != nil {
-		return Job{}, err
-	}
-	if !ValidJobID(r.ID) || r.Deed == "" || r.Tool == "" || r.Conversation == "" || r.Key == "" || r.State == "" {
-		return Job{}, fmt.Errorf("%w: a job without an id, a deed, a tool, a conversation, a key or a state", ErrCorrupt)
-	}
-	return r.Job, nil
+	return decodeAs(data, decodeVersioned, "a job without an id, a deed, a tool, a conversation, a key or a state", func(j Job) bool {
+		return ValidJobID(j.ID) && j.Deed != "" && j.Tool != "" && j.Conversation != "" && j.Key != "" && j.State != ""
+	})
 }
 
 func encodeJob(j Job) ([]byte, error) {
-	data, err := encode(storedJob{V: recordVersion, Job: j})
+	data, err := encodeVersioned(j)
 	if err != nil {
 		return nil, err
 	}
@@ -190,35 +179,27 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 	if err := j.Room(job.User); err != nil {
 		return Job{}, false, err
 	}
-	key := keyOf(job.Deed)
-	for {
-		h, err := j.bucket.create(ctx, key, data, job.life())
-		if err == nil {
-			job.Revision = h.revision
-			j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
-			return job, true, nil
-		} else if !errors.Is(err, errConflict) {
-			return Job{}, false, err
+	key, w := keyOf(job.Deed), &write{data: data, ttl: job.life()}
+	fresh = true
+	h, err := j.bucket.set(ctx, key, w, 0, func(h held) (*write, error) {
+		if !h.exists() {
+			return w, nil
 		}
 		old, err := decodeJob(h.data)
-		if err != nil {
-			return Job{}, false, err
+		if err != nil || anew && old.State.Over() {
+			return w, err
 		}
-		old.Revision = h.revision
-		if !anew || !old.State.Over() {
-			return old, false, nil
-		}
-		job.Revision, err = j.bucket.replace(ctx, key, data, h.revision, job.life())
-		if !errors.Is(err, ErrChanged) {
-			if err == nil {
-				j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
-			}
-			return job, err == nil, err
-		}
-		if err := j.bucket.store.pause(ctx); err != nil {
-			return Job{}, false, err
-		}
+		job, fresh = old, false
+		return nil, nil
+	})
+	if err != nil {
+		return Job{}, false, err
 	}
+	job.Revision = h.revision
+	if fresh {
+		j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
+	}
+	return job, fresh, nil
 }
 
 // Room returns an error wrapping ErrFull if the user can't have another job.

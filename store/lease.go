@@ -54,17 +54,6 @@ type Lease struct {
 	revision uint64
 }
 
-// lease acquires a key without a value, with unique data; errConflict if it has a value.
-func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.Duration) (*Lease, error) {
-	life = wholeSeconds(life)
-	asked := time.Now()
-	h, err := b.create(ctx, key, data, life)
-	if err != nil {
-		return nil, err
-	}
-	return b.hold(key, data, h.revision, life, asked)
-}
-
 // hold keeps a key alive, requested at the given time and just written for whole seconds, until Release or the Store's
 // end.
 func (b *bucket) hold(key string, data []byte, revision uint64, life time.Duration, asked time.Time) (*Lease, error) {
@@ -204,12 +193,12 @@ func (l *Lease) Release() {
 		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
 		defer cancel()
 		_, err := l.keys.remove(ctx, l.key, l.revision)
-		if errors.Is(err, errConflict) {
+		if errors.Is(err, ErrChanged) {
 			if h, got := l.keys.get(ctx, l.key); got == nil && bytes.Equal(h.data, l.data) {
 				_, err = l.keys.remove(ctx, l.key, h.revision)
 			}
 		}
-		if err != nil && !errors.Is(err, errConflict) && !errors.Is(err, errClosed) {
+		if err != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, errNone) && !errors.Is(err, errClosed) {
 			l.log.Warn("store_lease_not_released", "bucket", l.name, "error", err)
 		}
 	})

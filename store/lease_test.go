@@ -88,7 +88,7 @@ func (k *oneKey) replace(_ context.Context, _ string, data []byte, expected uint
 }
 
 func (k *oneKey) remove(_ context.Context, _ string, expected uint64) (uint64, error) {
-	return k.write(nil, 0, errConflict, func() bool { return k.value() != nil && k.revision == expected })
+	return k.write(nil, 0, ErrChanged, func() bool { return k.value() != nil && k.revision == expected })
 }
 
 // away is the mood of a bucket that is not reached.

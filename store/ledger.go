@@ -111,7 +111,6 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 	if e.revision == 0 {
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
 	}
-	pending := e.revision
 	e.State, e.Envelope = Done, envelope
 	data, err := encode(e)
 	if err != nil {
@@ -119,28 +118,15 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 	}
 	ctx, cancel := l.bucket.store.bounded(ctx)
 	defer cancel()
-	key, mark := keyOf(e.Key), newMark()
-	for {
-		_, err = l.bucket.put(ctx, key, data, mark, pending, l.life)
-		if !errors.Is(err, errConflict) {
-			return err
+	key := keyOf(e.Key)
+	_, err = l.bucket.set(ctx, key, &write{data: data, ttl: l.life}, e.revision, func(h held) (*write, error) {
+		if !h.exists() || !bytes.Equal(h.data, data) {
+			return nil, ErrChanged
 		}
-		h, err := l.bucket.get(ctx, key)
-		switch {
-		case errors.Is(err, errNone):
-			return ErrChanged
-		case err != nil:
-			return err
-		case bytes.Equal(h.data, data):
-			// An earlier call was stored although it returned an error.
-			return l.bucket.claimHeld(ctx, key, h)
-		case h.revision != pending:
-			return ErrChanged
-		}
-		if err := l.bucket.store.pause(ctx); err != nil {
-			return err
-		}
-	}
+		// An earlier call was stored although it returned an error.
+		return nil, l.bucket.claim(ctx, key, data, h.revision, h.until)
+	})
+	return err
 }
 
 // Release removes a reservation whose side effect was not done, so that it can be made again. It may be repeated after
@@ -153,27 +139,11 @@ func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	case e.revision == 0:
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
 	}
-	ctx, cancel := l.bucket.store.bounded(ctx)
-	defer cancel()
-	key := keyOf(e.Key)
-	for {
-		_, err := l.bucket.remove(ctx, key, e.revision)
-		if !errors.Is(err, errConflict) {
-			return err
-		}
-		h, err := l.bucket.get(ctx, key)
-		switch {
-		case errors.Is(err, errNone):
-			return nil
-		case err != nil:
-			return err
-		case h.revision != e.revision:
-			return ErrChanged
-		}
-		if err := l.bucket.store.pause(ctx); err != nil {
-			return err
-		}
+	_, err := l.bucket.remove(ctx, keyOf(e.Key), e.revision)
+	if errors.Is(err, errNone) {
+		err = nil
 	}
+	return err
 }
 
 func decodeEntry(h held) (Entry, error) {

@@ -46,11 +46,6 @@ type Node struct {
 	Answers bool `json:"answers,omitempty"`
 }
 
-type storedNode struct {
-	V int `json:"v"`
-	Node
-}
-
 // Nodes lists the gateways that share the store. Its methods may be used concurrently.
 type Nodes struct {
 	// Immutable.
@@ -181,14 +176,7 @@ func (n *Nodes) taken(id, key string) {
 }
 
 func decodeNode(data []byte) (Node, error) {
-	var r storedNode
-	if err := decodeVersioned(data, &r); err != nil {
-		return Node{}, err
-	}
-	if r.ID == "" {
-		return Node{}, fmt.Errorf("%w: a node without an id", ErrCorrupt)
-	}
-	return r.Node, nil
+	return decodeAs(data, decodeVersioned, "a node without an id", func(n Node) bool { return n.ID != "" })
 }
 
 // Membership is this process's registration as a node. Its methods may be used concurrently.
@@ -311,26 +299,21 @@ func (m *Membership) sign(ctx context.Context) error {
 	running := m.running()
 	m.mu.Lock()
 	m.is.Sessions = running
-	record := storedNode{V: recordVersion, Node: m.is}
+	record := m.is
 	m.mu.Unlock()
-	data, err := encode(record)
+	data, err := encodeVersioned(record)
 	if err != nil {
 		return err
 	}
-	b, key, asked := m.nodes.bucket, keyOf(record.ID), time.Now()
-	revision, err := b.put(ctx, key, data, newMark(), m.revision, nodeLife)
-	if errors.Is(err, errConflict) {
-		// The record expired or an acknowledgement was lost: only this node writes it.
-		h, got := b.get(ctx, key)
-		if got != nil && !errors.Is(got, errNone) {
-			return got
-		}
-		revision, err = b.put(ctx, key, data, newMark(), h.revision, nodeLife)
-	}
+	asked := time.Now()
+	w := &write{data: data, ttl: nodeLife}
+	h, err := m.nodes.bucket.set(ctx, keyOf(record.ID), w, m.revision, func(held) (*write, error) {
+		return w, nil // the record expired or an acknowledgement was lost: only this node writes it
+	})
 	if err != nil {
 		return fmt.Errorf("store: heartbeat: %w", err)
 	}
-	m.revision = revision
+	m.revision = h.revision
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.asked.IsZero() && time.Since(m.asked) >= nodeFence {

@@ -56,7 +56,7 @@ func TestHandoffBetweenNodes(t *testing.T) {
 func TestLeaseOfADeadNode(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
-	lost, err := a.Conversations().leases.lease(t.Context(), keyOf("c1"), []byte(`{"holder":"a"}`), time.Second)
+	lost, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,41 +127,28 @@ func (t *Tickets) room(ctx context.Context) error {
 // ErrUsed, ErrExpired: the returned ticket says when. The other errors wrap ErrUnavailable or ErrCorrupt; after
 // ErrUnavailable it may be used or not.
 func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
-	ctx, cancel := t.bucket.store.bounded(ctx)
-	defer cancel()
-	key, mark := keyOf(secret), newMark()
-	for {
-		h, err := t.bucket.get(ctx, key)
-		if err != nil {
-			return Ticket{}, err
+	var ticket Ticket
+	_, err := t.bucket.change(ctx, keyOf(secret), func(h held) (w *write, err error) {
+		if !h.exists() {
+			return nil, errNone
 		}
-		ticket, err := decodeTicket(h.data)
+		ticket, err = decodeTicket(h.data)
 		switch {
 		case err != nil:
-			return Ticket{}, err
-		case h.mark == mark:
-			// The caller's own write, whose acknowledgement was lost.
-			return ticket, t.bucket.claimHeld(ctx, key, h)
+			return nil, err
 		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
-			return Ticket{}, ErrOrigin
+			ticket = Ticket{}
+			return nil, ErrOrigin
 		case !ticket.UsedAt.IsZero():
-			return ticket, ErrUsed
+			return nil, ErrUsed
 		case !now.Before(ticket.ExpiresAt):
-			return ticket, ErrExpired
+			return nil, ErrExpired
 		}
 		ticket.UsedAt = now.UTC()
 		data, err := encode(ticket)
-		if err != nil {
-			return Ticket{}, err
-		}
-		_, err = t.bucket.put(ctx, key, data, mark, h.revision, max(ticket.ExpiresAt.Sub(now), 0)+afterlife)
-		if !errors.Is(err, errConflict) {
-			return ticket, err
-		}
-		if err := t.bucket.store.pause(ctx); err != nil {
-			return Ticket{}, err
-		}
-	}
+		return &write{data: data, ttl: max(ticket.ExpiresAt.Sub(now), 0) + afterlife}, err
+	})
+	return ticket, err
 }
 
 // CleanOrigin returns an origin as browsers write it: scheme, host, and a port other than the default. ok is false for
@@ -183,12 +170,7 @@ func sameOrigin(of, from string) bool {
 }
 
 func decodeTicket(data []byte) (Ticket, error) {
-	var t Ticket
-	if err := decode(data, &t); err != nil {
-		return Ticket{}, err
-	}
-	if t.SessionID == "" || t.User == "" || t.ExpiresAt.IsZero() {
-		return Ticket{}, fmt.Errorf("%w: a ticket without a session, a user or an end", ErrCorrupt)
-	}
-	return t, nil
+	return decodeAs(data, decode, "a ticket without a session, a user or an end", func(t Ticket) bool {
+		return t.SessionID != "" && t.User != "" && !t.ExpiresAt.IsZero()
+	})
 }

@@ -36,11 +36,6 @@ type UsageRecord struct {
 	cost.Sum
 }
 
-type storedUsage struct {
-	V int `json:"v"`
-	UsageRecord
-}
-
 // Usage stores usage by day. Its methods may be used concurrently.
 type Usage struct {
 	// Immutable.
@@ -57,46 +52,27 @@ func (s opener) openUsage(ctx context.Context) (*Usage, error) {
 }
 
 func decodeUsage(data []byte) (UsageRecord, error) {
-	var r storedUsage
-	if err := decodeVersioned(data, &r); err != nil {
-		return UsageRecord{}, err
-	}
-	if _, err := time.Parse(time.DateOnly, r.Day); err != nil || r.Writer == "" || r.Micros < 0 || r.VoiceMS < 0 {
-		return UsageRecord{}, fmt.Errorf("%w: a usage without a day or a writer, or below zero", ErrCorrupt)
-	}
-	return r.UsageRecord, nil
+	return decodeAs(data, decodeVersioned, "a usage without a day or a writer, or below zero", func(r UsageRecord) bool {
+		_, err := time.Parse(time.DateOnly, r.Day)
+		return err == nil && r.Writer != "" && r.Micros >= 0 && r.VoiceMS >= 0
+	})
 }
 
 // Save writes a record over revision known, zero for the first write, and returns the revision for the next Save. An
 // unknown existing record is the caller's own, older one, whose acknowledgement was lost, and is overwritten. The errors
 // wrap ErrUnavailable or describe an invalid record.
 func (u *Usage) Save(ctx context.Context, r UsageRecord, known uint64) (uint64, error) {
-	data, err := encode(storedUsage{V: recordVersion, UsageRecord: r})
+	data, err := encodeVersioned(r)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := decodeUsage(data); err != nil {
 		return 0, err
 	}
-	ctx, cancel := u.bucket.store.bounded(ctx)
-	defer cancel()
+	w := &write{data: data, ttl: usageLife}
 	key := r.Day + "." + keyOf(r.Writer+"\x00"+r.User+"\x00"+r.Key)
-	for {
-		revision, err := u.bucket.put(ctx, key, data, newMark(), known, usageLife)
-		if !errors.Is(err, errConflict) {
-			return revision, err
-		}
-		h, err := u.bucket.get(ctx, key)
-		if err != nil && !errors.Is(err, errNone) {
-			return 0, err
-		}
-		if h.revision == known {
-			if err := u.bucket.store.pause(ctx); err != nil {
-				return 0, err
-			}
-		}
-		known = h.revision
-	}
+	h, err := u.bucket.set(ctx, key, w, known, func(held) (*write, error) { return w, nil })
+	return h.revision, err
 }
 
 // Days calls f with every record from first to last, at most 100 days, in no particular order. Unreadable records are

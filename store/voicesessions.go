@@ -179,52 +179,26 @@ func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, l
 	}
 	ctx, cancel := v.bucket.store.bounded(ctx)
 	defer cancel()
-	mark := newMark()
-	for {
-		h, err := v.bucket.get(ctx, key)
-		if err != nil && !errors.Is(err, errNone) {
-			return held{}, err
-		}
+	w := &write{data: data, ttl: life}
+	return v.bucket.change(ctx, key, func(h held) (*write, error) {
 		var old *voiceState
-		if err == nil {
-			if h.mark == mark {
-				return h, v.bucket.claimHeld(ctx, key, h) // the caller's own write, whose acknowledgement was lost
-			}
-			// An unreadable record is not a running session and is overwritten.
-			if s, err := decodeVoice(h.data); err == nil {
-				old = &s
-			}
+		// An unreadable record is not a running session and is overwritten.
+		if s, err := decodeVoice(h.data); h.exists() && err == nil {
+			old = &s
 		}
-		if err := may(old); errors.Is(err, ErrVoiceActive) {
+		err := may(old)
+		if errors.Is(err, ErrVoiceActive) {
 			// A session of a gone node doesn't run.
 			if gone, asked := v.nodes.Gone(ctx, old.Node); asked != nil {
-				return held{}, asked
-			} else if !gone {
-				return held{}, err
+				return nil, asked
+			} else if gone {
+				err = may(nil)
 			}
-			if err := may(nil); err != nil {
-				return held{}, err
-			}
-		} else if err != nil {
-			return held{}, err
 		}
-		revision, err := v.bucket.put(ctx, key, data, mark, h.revision, life)
-		if !errors.Is(err, errConflict) {
-			return held{data: data, revision: revision, mark: mark}, err
-		}
-		if err := v.bucket.store.pause(ctx); err != nil {
-			return held{}, err
-		}
-	}
+		return w, err
+	})
 }
 
 func decodeVoice(data []byte) (voiceState, error) {
-	var s voiceState
-	if err := decode(data, &s); err != nil {
-		return voiceState{}, err
-	}
-	if s.SessionID == "" {
-		return voiceState{}, fmt.Errorf("%w: a voice session without an id", ErrCorrupt)
-	}
-	return s, nil
+	return decodeAs(data, decode, "a voice session without an id", func(s voiceState) bool { return s.SessionID != "" })
 }

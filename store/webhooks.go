@@ -41,11 +41,6 @@ type Webhook struct {
 	Body []byte `json:"body"`
 }
 
-type storedWebhook struct {
-	V int `json:"v"`
-	Webhook
-}
-
 // Webhooks stores events until they are delivered, in order; each is reserved for one taker at a time, of all nodes. Its
 // methods may be used concurrently.
 type Webhooks struct {
@@ -103,14 +98,9 @@ func (w *Webhooks) forgetTakers(ctx context.Context) error {
 }
 
 func decodeWebhook(data []byte) (Webhook, error) {
-	var r storedWebhook
-	if err := decodeVersioned(data, &r); err != nil {
-		return Webhook{}, err
-	}
-	if r.ID == "" || r.Type == "" || r.At.IsZero() || len(r.Body) == 0 {
-		return Webhook{}, fmt.Errorf("%w: an event without an id, a type, a time or a body", ErrCorrupt)
-	}
-	return r.Webhook, nil
+	return decodeAs(data, decodeVersioned, "an event without an id, a type, a time or a body", func(w Webhook) bool {
+		return w.ID != "" && w.Type != "" && !w.At.IsZero() && len(w.Body) > 0
+	})
 }
 
 // Add stores an event for a receiver. It ignores repeats of an ID within two minutes. The errors wrap ErrFull,
@@ -119,7 +109,7 @@ func (w *Webhooks) Add(ctx context.Context, receiver string, e Webhook) error {
 	if !validReceiver.MatchString(receiver) {
 		return fmt.Errorf("store: %.80q is not a valid webhook name", receiver)
 	}
-	data, err := encode(storedWebhook{V: recordVersion, Webhook: e})
+	data, err := encodeVersioned(e)
 	if err != nil {
 		return err
 	}
