@@ -35,10 +35,8 @@ func (p *Peers) Check(ctx context.Context, self store.Node, others []store.Node)
 	return wrong
 }
 
-// noSuchSession is not a valid session ID.
 const noSuchSession = "none"
 
-// answers returns nil if a node answers a signed request, otherwise ErrUnreachable or ErrRefused.
 func (p *Peers) answers(ctx context.Context, n store.Node) error {
 	if _, err := p.Session(ctx, n, noSuchSession); !errors.Is(err, store.ErrUnknown) {
 		return err

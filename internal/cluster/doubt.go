@@ -34,7 +34,6 @@ func (n *Node) doubts(found store.SessionRecord) {
 	p.soon()
 }
 
-// inDoubt reports whether a session's ownership is unresolved.
 func (n *Node) inDoubt(id string) bool {
 	_, is := n.doubtful.Load(id)
 	return is

@@ -39,7 +39,6 @@ type principal struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// wirePrincipal returns the wire form of p.
 func wirePrincipal(p auth.Principal) *principal {
 	if p.IsZero() {
 		return nil
@@ -47,7 +46,6 @@ func wirePrincipal(p auth.Principal) *principal {
 	return &principal{Kind: p.Kind, ID: p.ID, User: p.User.String(), Scopes: p.Scopes, Mark: p.Mark, Expires: p.Expires}
 }
 
-// parse converts the wire form back. It fails if the user is invalid.
 func (p *principal) parse() (auth.Principal, error) {
 	if p == nil {
 		return auth.Principal{}, nil
@@ -80,7 +78,6 @@ func (h Hello) encode() (string, error) {
 	return header, nil
 }
 
-// parseHello parses the header. Its error contains no value.
 func parseHello(header string) (Hello, error) {
 	var h Hello
 	if len(header) > maxHello {

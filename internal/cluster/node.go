@@ -61,7 +61,6 @@ func (n *Node) Enter(r store.SessionRecord) session.Place {
 	return p
 }
 
-// findTime bounds the search for a session's node.
 const findTime = 5 * time.Second
 
 // Carry implements session.Cluster.
@@ -89,7 +88,6 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (
 
 var errClientGone = errors.New("cluster: the client is gone")
 
-// reach connects to the node that runs a client's session.
 func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn) (*Relay, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()

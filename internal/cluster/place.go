@@ -148,7 +148,6 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	return p.queued, err
 }
 
-// settleDoubt is write for a place in doubt.
 func (p *place) settleDoubt(ctx context.Context) (more bool, err error) {
 	d := p.doubt
 	more, err = p.n.settle(ctx, d)
@@ -247,10 +246,8 @@ func (p *place) Note(c store.Checkpoint) {
 	}
 }
 
-// note writes a checkpoint. The caller must hold mu, and owned must be set.
 func (p *place) note(c store.Checkpoint) { p.n.o.Checkpoints.Note(p.ours(c)) }
 
-// ours returns a checkpoint with this owner's epoch.
 func (p *place) ours(c store.Checkpoint) store.Checkpoint {
 	r := p.owned.Record()
 	c.SessionID, c.Epoch = r.ID, r.Epoch
@@ -274,7 +271,6 @@ func (p *place) Keep(ctx context.Context) error {
 	return p.n.o.Checkpoints.Flush(ctx, owned.Record().ID) //nolint:wrapcheck // it names the store
 }
 
-// awaitEntry waits until owned is settled.
 func (p *place) awaitEntry(ctx context.Context) error {
 	p.mu.Lock()
 	if p.settled {

@@ -129,7 +129,6 @@ func (p *Peers) dial(ctx context.Context, base *url.URL) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr) //nolint:wrapcheck // Dial wraps it
 }
 
-// ask sends the request and reads the answer.
 func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello string) (*Relay, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: attachPath}, Host: base.Host,
@@ -217,7 +216,6 @@ func waiting(client io.ReadWriteCloser) io.Writer {
 	return client
 }
 
-// underTLS returns the connection under a client's TLS; nil without TLS.
 func underTLS(client any) *nonblock.Conn {
 	c, _ := client.(net.Conn)
 	return nonblock.Under(c)

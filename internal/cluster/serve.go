@@ -56,10 +56,7 @@ func (h Hello) User() user.User {
 func (p *Peers) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, p.attach)
-	mux.HandleFunc("DELETE "+sessionsPath+"{id}", p.end)
-	mux.HandleFunc("GET "+sessionsPath+"{id}", p.show)
-	mux.HandleFunc("PUT "+sessionsPath+"{id}/agent/{what}", p.switchAgent)
-	mux.HandleFunc("GET "+sessionsPath+"{id}/prompt", p.showPrompt)
+	p.serveSessions(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.signer.check(r, time.Now()); err != nil {
 			http.Error(w, "This address is for cluster nodes only: "+err.Error()+".", http.StatusUnauthorized)
@@ -69,16 +66,6 @@ func (p *Peers) Handler() http.Handler {
 	})
 }
 
-// end ends a session for another node.
-func (p *Peers) end(w http.ResponseWriter, r *http.Request) {
-	if p.opts.End == nil || !p.opts.End(r.PathValue("id")) {
-		http.Error(w, "This node does not run the session.", http.StatusNotFound)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// attach accepts a client relayed by another node.
 func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 	h, err := parseHello(r.Header.Get(helloHeader))
 	if err != nil {
@@ -110,7 +97,6 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 	p.opts.Accept(h, &Client{Conn: protocol.Adopt(conn, early, p.opts.MaxMessageBytes), start: h.Start})
 }
 
-// upgrade answers the request and returns the data read after it.
 func upgrade(conn net.Conn, rw *bufio.ReadWriter, confirms bool) ([]byte, error) {
 	early := make([]byte, rw.Reader.Buffered())
 	if _, err := io.ReadFull(rw, early); err != nil {

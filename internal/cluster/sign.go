@@ -33,7 +33,6 @@ var (
 	errBusy     = errors.New("too many requests from other nodes")
 )
 
-// signer signs requests to other nodes and checks theirs. It may be used concurrently.
 type signer struct {
 	secret []byte // immutable
 
@@ -45,7 +44,6 @@ func newSigner(secret []byte) *signer {
 	return &signer{secret: secret, nonces: make(map[string]time.Time)}
 }
 
-// sign signs a request with its final method, path and headers.
 func (s *signer) sign(r *http.Request, now time.Time) {
 	t, nonce := strconv.FormatInt(now.Unix(), 10), rand.Text()
 	r.Header.Set(signatureHeader, fmt.Sprintf("t=%s,n=%s,s=%s", t, nonce, s.mac(r, t, nonce)))
@@ -76,7 +74,6 @@ func (s *signer) check(r *http.Request, now time.Time) error {
 	return s.once(nonce, now)
 }
 
-// once records a nonce, or returns an error for a repeated one.
 func (s *signer) once(nonce string, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +94,6 @@ func (s *signer) once(nonce string, now time.Time) error {
 	return nil
 }
 
-// parseSignature parses a signature header.
 func parseSignature(header string) (t, nonce, mac string, ok bool) {
 	parts := strings.Split(header, ",")
 	if len(parts) != 3 || len(header) > 256 {

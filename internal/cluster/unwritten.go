@@ -25,10 +25,8 @@ func (u *unwritten) written() <-chan struct{} {
 	return done
 }
 
-// awaited reports whether a caller waits for a write that hasn't begun.
 func (u *unwritten) awaited() bool { return len(u.next) > 0 }
 
-// begin marks the start of a write of all changes.
 func (u *unwritten) begin() {
 	u.changed, u.writes = false, true
 	u.now, u.next = append(u.now, u.next...), nil
@@ -45,7 +43,6 @@ func (u *unwritten) end(again bool) {
 	u.now = nil
 }
 
-// stop records that nothing more will be written.
 func (u *unwritten) stop() {
 	u.never = true
 	closeAll(u.now)

@@ -49,12 +49,10 @@ func (n *Node) Close() {
 // mostPassed is the number of urgent places preferred before another one, which must not starve.
 const mostPassed = 3
 
-// fifo is a queue of places; nil when empty.
 type fifo []*place
 
 func (f *fifo) push(p *place) { *f = append(*f, p) }
 
-// pop removes the oldest place; there must be one.
 func (f *fifo) pop() *place {
 	p := (*f)[0]
 	(*f)[0] = nil
@@ -64,7 +62,6 @@ func (f *fifo) pop() *place {
 	return p
 }
 
-// put queues a place. The caller must hold mu.
 func (w *writes) put(p *place, urgent bool) {
 	if urgent {
 		w.urgent.push(p)
@@ -73,7 +70,6 @@ func (w *writes) put(p *place, urgent bool) {
 	}
 }
 
-// enqueue queues a place that isn't in a queue.
 func (n *Node) enqueue(p *place, urgent bool) {
 	w := &n.writes
 	w.mu.Lock()
@@ -85,7 +81,6 @@ func (n *Node) enqueue(p *place, urgent bool) {
 	}
 }
 
-// hurry makes a queued place urgent.
 func (w *writes) hurry(p *place) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +185,6 @@ func (w *writes) hopeless() bool {
 	return !w.failed.IsZero()
 }
 
-// away reports whether a write failed a moment ago.
 func (w *writes) away() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
