@@ -72,14 +72,12 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// salvaged is a record for the rebuilt stream.
 type salvaged struct {
 	key, mark string
 	data      []byte
 	end       time.Time
 }
 
-// salvage reads every readable record of a bucket, except lost ones.
 func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged, error) {
 	info, err := b.stream.Info(ctx)
 	if err != nil {

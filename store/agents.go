@@ -10,8 +10,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 const (
@@ -46,19 +44,14 @@ type Agents struct {
 	generation atomic.Uint64
 }
 
-func (s opener) openAgents(ctx context.Context) (*Agents, error) {
-	bucket, err := s.openBucket(ctx, witness.Agents, "voicegw: agents that were edited, and what the edits have replaced")
-	if err != nil {
-		return nil, err
-	}
+func newAgents(b *bucket) *Agents {
 	a := &Agents{}
 	a.decode, a.unreadable = decodeAgentNow, "store_agent_unreadable"
 	a.changed = func(string, copied[AgentEdit]) { a.generation.Add(1) }
-	a.open(mirror{bucket: bucket, under: agentsNow, what: "agents"})
-	return a, nil
+	a.open(mirror{bucket: b, under: agentsNow, what: "agents"})
+	return a
 }
 
-// decodeAgentNow decodes a current edit.
 func decodeAgentNow(key string, m message) (AgentEdit, error) {
 	e, err := decodeAgent(m.data)
 	if err == nil && key != agentsNow+e.ID {

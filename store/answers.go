@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 // Answers stores the outcome of messages, for clients that send a message again. The content is opaque. Its methods may
@@ -13,11 +11,6 @@ import (
 type Answers struct {
 	// Immutable.
 	bucket *bucket
-}
-
-func (s opener) openAnswers(ctx context.Context) (*Answers, error) {
-	b, err := s.openBounded(ctx, witness.Answers, "voicegw: what became of messages that may be sent again", s.o.AnswerBytes)
-	return &Answers{bucket: b}, err
 }
 
 // Load returns a message's outcome by any name, with its revision for Save. The errors are ErrUnknown, with revision

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-
-	"voicegw/store/witness"
 )
 
 // approvalGrace is how long an approval accepted by another gateway may take to reach the ledger.
@@ -70,13 +68,6 @@ type Approvals struct {
 	life      time.Duration
 	process   string // this process's ID
 	alone     bool   // no other process uses the store
-}
-
-func (s opener) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
-	b, err := s.openBucket(ctx, witness.Approvals, "voicegw: approved actions whose outcome is not known")
-	return &Approvals{
-		bucket: b, ledger: s.ledger.bucket, questions: questions, life: s.o.LedgerLife, process: newMark(), alone: s.embedded != nil,
-	}, err
 }
 
 // approvalKey begins with the conversation, so that its approvals can be listed.
@@ -175,7 +166,6 @@ func (a *Approvals) open(ctx context.Context, filter string, now time.Time) ([]A
 	return all, nil
 }
 
-// look reads a note and the related records of other buckets.
 func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approval, bool, error) {
 	h, err := a.bucket.get(ctx, key)
 	if errors.Is(err, errNone) {
@@ -221,7 +211,6 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 	return approval, note.open(question, entry, a.process, a.alone, now), nil
 }
 
-// finished reports whether the ledger has the action as done.
 func (n approvalNote) finished(question *Confirmation, entry *Entry) bool {
 	return entry != nil && entry.State == Done && (question == nil || question.Outcome == Approved)
 }

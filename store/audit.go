@@ -21,8 +21,8 @@ const (
 	waitingAppends = 256
 )
 
-// AuditStream is an append-only stream of lines. Lines older than Options.AuditAge, and the oldest beyond
-// Options.AuditBytes, are removed. Its methods may be used concurrently.
+// AuditStream is an append-only stream of lines. Lines older than Options.AuditAge, and the oldest beyond 1 GiB, are
+// removed. Its methods may be used concurrently.
 type AuditStream struct {
 	// Immutable.
 	store   *Store
@@ -41,25 +41,16 @@ type appended struct {
 	stored chan error
 }
 
-func (s opener) openAudit(ctx context.Context) (*AuditStream, error) {
-	storage := jetstream.FileStorage
-	if s.o.Memory {
-		storage = jetstream.MemoryStorage
-	}
-	a := &AuditStream{
-		store: s.Store, subject: s.o.Prefix + ".audit",
-		queue: make(chan appended, waitingAppends), ended: make(chan struct{}),
-	}
+func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
+	a := &AuditStream{store: s, subject: prefix + ".audit", queue: make(chan appended, waitingAppends), ended: make(chan struct{})}
 	var err error
 	a.stream, err = s.openStream(ctx, witness.Audit, jetstream.StreamConfig{
-		Name:        s.o.Prefix + "_audit",
+		Name:        streamName(witness.Audit),
 		Description: "voicegw: audit, JSON lines",
 		Subjects:    []string{a.subject},
 		MaxAge:      s.o.AuditAge,
-		MaxBytes:    s.o.AuditBytes,
+		MaxBytes:    most{1 << 30, 64 << 20}.of(s.o),
 		Discard:     jetstream.DiscardOld,
-		Storage:     storage,
-		Replicas:    s.o.Replicas,
 		Duplicates:  min(2*time.Minute, s.o.AuditAge),
 	})
 	if err != nil {
@@ -96,7 +87,6 @@ func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 	return nil
 }
 
-// append queues lines for write and waits.
 func (a *AuditStream) append(ctx context.Context, lines []byte) error {
 	// The previous pack may take its full time too.
 	bounded, cancel := context.WithTimeout(ctx, 2*a.store.o.Wait)
@@ -164,7 +154,6 @@ func (a *AuditStream) pack(first appended) (pack []appended, left *appended) {
 	}
 }
 
-// publish stores a pack as one message.
 func (a *AuditStream) publish(pack []appended) error {
 	data := pack[0].lines
 	for _, item := range pack[1:] {

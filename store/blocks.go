@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/internal/user"
-	"voicegw/store/witness"
 )
 
 // lostUser begins the name of a user known only by hash, in List and Unblock.
@@ -31,7 +30,6 @@ type Blocks struct {
 	odd map[string]struct{}
 }
 
-// block is the stored form of a block.
 type block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
@@ -39,16 +37,12 @@ type block struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-func (s opener) openBlocks(ctx context.Context) (*Blocks, error) {
-	bucket, err := s.openBucket(ctx, witness.Blocks, "voicegw: users that are shut out, and until when")
-	if err != nil {
-		return nil, err
-	}
-	b := &Blocks{most: s.o.MostBlocks, odd: make(map[string]struct{})}
+func newBlocks(from *bucket) *Blocks {
+	b := &Blocks{most: from.store.o.MostBlocks, odd: make(map[string]struct{})}
 	b.decode, b.unreadable = func(key string, m message) (block, error) { return decodeBlock(key, m.data) }, "store_block_unreadable"
 	b.changed = b.index
-	b.open(mirror{bucket: bucket, what: "blocks"})
-	return b, nil
+	b.open(mirror{bucket: from, what: "blocks"})
+	return b
 }
 
 // Block blocks user until the given time, on all nodes. It is durable when it returns. A longer block stays. The errors
@@ -149,7 +143,6 @@ func (b *Blocks) index(key string, is copied[block]) {
 	delete(b.odd, key)
 }
 
-// identity normalises an identity; ok is false for an invalid one.
 func identity(text string) (normal string, ok bool) {
 	who, err := user.Stored(text)
 	return who.String(), err == nil
@@ -182,7 +175,6 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	return was, nil
 }
 
-// unblock removes the block under one key.
 func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 	var was block // unreadable records count as ended
 	removed, err := b.bucket.change(ctx, key, func(h held) (*write, error) {
@@ -211,7 +203,6 @@ func (b *Blocks) List() []Block {
 	return list
 }
 
-// decodeBlock decodes the block under key.
 func decodeBlock(key string, data []byte) (block, error) {
 	var value block
 	if err := decode(data, &value); err != nil {

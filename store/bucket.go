@@ -38,17 +38,14 @@ const (
 type bucket struct {
 	// Immutable.
 	store  *Store
-	part   witness.Bucket
+	part   witness.Bucket // 0 for the nodes: no record outlives its writer, so the witness ignores them
 	stream jetstream.Stream
 	name   string
 	before string // of each key in its subject
-	// passing means that no record outlives its writer, so the witness ignores the bucket.
-	passing bool
 	// noteLife is how long the marker of a removed key stays.
 	noteLife time.Duration
 }
 
-// held is a value read from a bucket.
 type held struct {
 	data     []byte
 	revision uint64
@@ -63,41 +60,20 @@ type held struct {
 // own.
 func newMark() string { return rand.Text() }
 
-func (s opener) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
-	return s.openBounded(ctx, part, about, 0)
-}
-
-// openBounded is openBucket with a total size limit, beyond which the oldest values are removed. Zero means no limit.
-func (s opener) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
-	full := s.o.Prefix + "_" + part.String()
-	b := &bucket{store: s.Store, part: part, name: full, before: "$KV." + full + ".", noteLife: removedLife}
-	err := s.openKeys(ctx, b, about, most)
-	return b, err
-}
-
-// openPassing opens a bucket whose records are meaningless after their writer has ended. The embedded server keeps it in
-// memory, because this process is its only writer.
-func (s opener) openPassing(ctx context.Context, name, about string) (*bucket, error) {
-	full := s.o.Prefix + "_" + name
-	b := &bucket{store: s.Store, name: full, before: "$KV." + full + ".", passing: true, noteLife: removedLife}
-	err := s.openKeys(ctx, b, about, 0)
-	return b, err
-}
-
-// openKeys creates a bucket's stream.
-func (s opener) openKeys(ctx context.Context, b *bucket, about string, most int64) (err error) {
-	storage := jetstream.FileStorage
-	if s.o.Memory || b.passing && s.embedded != nil {
-		storage = jetstream.MemoryStorage
+// openBucket opens a bucket with a total size limit, beyond which the oldest values are removed. Zero means no limit.
+func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
+	name := "nodes"
+	if part != 0 {
+		name = part.String()
 	}
+	b := &bucket{store: s, part: part, name: prefix + "_" + name, noteLife: removedLife}
+	b.before = "$KV." + b.name + "."
 	config := jetstream.StreamConfig{
 		Name:              "KV_" + b.name,
-		Description:       about,
+		Description:       "voicegw: " + about,
 		Subjects:          []string{b.before + ">"},
 		MaxMsgsPerSubject: 1,
 		Discard:           jetstream.DiscardNew,
-		Storage:           storage,
-		Replicas:          s.o.Replicas,
 		AllowMsgTTL:       true,
 		AllowRollup:       true,
 		DenyDelete:        true,
@@ -106,13 +82,18 @@ func (s opener) openKeys(ctx context.Context, b *bucket, about string, most int6
 	if most > 0 {
 		config.MaxBytes, config.Discard = most, jetstream.DiscardOld
 	}
-	b.stream, err = s.openStream(ctx, b.part, config)
-	return err
+	var err error
+	b.stream, err = s.openStream(ctx, part, config)
+	return b, err
 }
 
-// openStream creates a part's stream, or updates an existing one's configuration. part is zero for a stream without a
-// witness.
-func (s opener) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+// openStream creates a part's stream, or updates an existing one's configuration. part is zero for the nodes, which the
+// embedded server keeps in memory, because this process is their only writer.
+func (s *Store) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	config.Replicas, config.Storage = s.o.Replicas, jetstream.FileStorage
+	if s.o.Memory || part == 0 && s.embedded != nil {
+		config.Storage = jetstream.MemoryStorage
+	}
 	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
 		var err error
 		stream, err = s.js.CreateOrUpdateStream(ctx, config)
@@ -130,13 +111,11 @@ func keyOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// isKey reports whether text has the form of keyOf's result.
 func isKey(key string) bool {
 	sum, err := hex.DecodeString(key)
 	return err == nil && len(sum) == sha256.Size
 }
 
-// exists reports whether the key has a value.
 func (h held) exists() bool { return h.revision != 0 && !h.removed }
 
 // get reads a key from the leader. Others may write before the caller acts on it. errNone means no value; held then has
@@ -218,7 +197,6 @@ func (b *bucket) change(ctx context.Context, key string, decide func(held) (*wri
 	return b.set(ctx, key, w, h.revision, decide)
 }
 
-// removal is for set and change: it removes a value.
 func removal(h held) (*write, error) {
 	if !h.exists() {
 		return nil, nil
@@ -315,13 +293,11 @@ func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uin
 	return m.Sequence, nil
 }
 
-// wholeSeconds rounds a TTL up to the server's unit.
 func wholeSeconds(ttl time.Duration) time.Duration {
 	ttl = min(max(ttl, time.Second), longestTTL)
 	return (ttl + time.Second - 1).Truncate(time.Second)
 }
 
-// each calls f for every record, in no particular order.
 func (b *bucket) each(ctx context.Context, what string, f func(key string, data []byte)) error {
 	return b.eachUnder(ctx, what, "", f)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/internal/conversation"
-	"voicegw/store/witness"
 )
 
 const (
@@ -17,10 +16,6 @@ const (
 	checkpointLife = 30 * time.Minute
 	// MaxCheckpoint bounds a stored checkpoint in bytes.
 	MaxCheckpoint = 64 << 10
-	// checkpointBytes bounds all checkpoints together: beyond it the oldest are removed. memoryCheckpoints is the same
-	// for a Store in memory.
-	checkpointBytes   = 256 << 20
-	memoryCheckpoints = 64 << 20
 )
 
 // Checkpoint is the state another node needs to continue a voice session.
@@ -82,7 +77,6 @@ func encodeCheckpoint(c Checkpoint) ([]byte, error) {
 	return encodeVersioned(c)
 }
 
-// sizeOf returns an entry's size in bytes.
 func sizeOf(e conversation.Entry) int {
 	data, err := encode(e)
 	if err != nil {
@@ -108,20 +102,12 @@ type Checkpoints struct {
 	queue     *paced
 }
 
-func (s opener) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
-	most := int64(checkpointBytes)
-	if s.o.Memory {
-		most = memoryCheckpoints
-	}
-	b, err := s.openBounded(ctx, witness.Checkpoints, "voicegw: what another node needs to go on with a voice session", most)
-	if err != nil {
-		return nil, err
-	}
+func newCheckpoints(b *bucket, directory *Directory) *Checkpoints {
 	// Checkpoints have no watchers; the marker must last as long as the directory lists the session as over.
 	b.noteLife = overLife
-	c := &Checkpoints{bucket: b, directory: s.directory}
-	c.queue = newPaced(c.write, s.start, s.done, s.log)
-	return c, nil
+	c := &Checkpoints{bucket: b, directory: directory}
+	c.queue = newPaced(c.write, b.store.start, b.store.done, b.store.log)
+	return c
 }
 
 // Note schedules a checkpoint to be written: at most one a second for each session, the newest one. It never blocks. The

@@ -38,7 +38,6 @@ func encodeVersioned(v any) ([]byte, error) {
 	return fmt.Appendf(nil, `{"v":%d,%s`, recordVersion, data[1:]), nil
 }
 
-// decodeVersioned is decode for a versioned record.
 func decodeVersioned(data []byte, v any) error {
 	var head struct {
 		V int `json:"v"`

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 // Outcome is how a confirmation was answered.
@@ -66,15 +64,6 @@ type Confirmations struct {
 	// Immutable.
 	bucket    *bucket
 	approvals *Approvals
-}
-
-func (s opener) openConfirmations(ctx context.Context) (*Confirmations, error) {
-	b, err := s.openBucket(ctx, witness.Confirmations, "voicegw: questions put to users, and their answers")
-	if err != nil {
-		return nil, err
-	}
-	approvals, err := s.openApprovals(ctx, b)
-	return &Confirmations{bucket: b, approvals: approvals}, err
 }
 
 // Create stores a confirmation durably. ErrUsed means the token exists. The other errors wrap ErrUnavailable or
@@ -174,7 +163,6 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 	return question, err
 }
 
-// answer returns the write of an answered confirmation.
 func (c *Confirmations) answer(ctx context.Context, question Confirmation, now time.Time) (*write, error) {
 	data, err := encode(question)
 	if err != nil {

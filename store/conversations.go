@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/internal/conversation"
-	"voicegw/store/witness"
 )
 
 // Revision identifies a stored state of a conversation.
@@ -26,22 +25,10 @@ type Conversations struct {
 	listing *listing
 }
 
-func (s opener) openConversations(ctx context.Context) (*Conversations, error) {
-	b, err := s.openBounded(ctx, witness.Conversations, "voicegw: what was said, by text and by voice", s.o.ConversationBytes)
-	if err != nil {
-		return nil, err
-	}
-	leases, err := s.openBucket(ctx, witness.Leases, "voicegw: conversations in which somebody is at work")
-	if err == nil && s.embedded != nil {
-		// No other process uses the store, so the holder of a lease was killed.
-		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
-	}
-	if err != nil {
-		return nil, err
-	}
-	c := &Conversations{bucket: b, leases: leases, nodes: s.nodes, life: s.o.ConversationLife}
+func newConversations(b, leases *bucket, nodes *Nodes) *Conversations {
+	c := &Conversations{bucket: b, leases: leases, nodes: nodes, life: b.store.o.ConversationLife}
 	c.listing = newListing(c, mostListed)
-	return c, nil
+	return c
 }
 
 // Load returns the caller's own copy of a conversation and its revision for Save. The errors are ErrUnknown, with the
@@ -72,7 +59,6 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 	return Revision(next), err
 }
 
-// saveTries bounds Update's attempts after concurrent saves.
 const saveTries = 16
 
 // Update loads or creates a conversation, calls change and saves it, repeating after concurrent saves; change gets a new
@@ -109,7 +95,6 @@ type Held interface {
 	WhenLost(f func())
 }
 
-// leaseHolder is the record of a conversation's lease.
 type leaseHolder struct {
 	Holder string `json:"holder"`
 	// Node is the holder's node; empty for a process that is not a node.

@@ -32,7 +32,6 @@ type copies[T any] struct {
 	moved    chan struct{}
 }
 
-// open prepares the copy for a mirror of the bucket.
 func (c *copies[T]) open(m mirror) {
 	m.take, m.dropUnseen = c.take, c.dropUnseen
 	c.bucket, c.mirror = m.bucket, m.bucket.store.newMirror(m)
@@ -59,7 +58,6 @@ func (c *copies[T]) see(key string, is copied[T]) {
 	}
 }
 
-// take adds one message.
 func (c *copies[T]) take(key string, m message) {
 	is := copied[T]{revision: m.seq, none: m.header.Get(opHeader) != ""}
 	if !is.none {
@@ -89,7 +87,6 @@ func (c *copies[T]) take(key string, m message) {
 	}
 }
 
-// dropUnseen implements mirror.dropUnseen.
 func (c *copies[T]) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 // SessionState is the state of a voice session.
@@ -100,7 +98,6 @@ type SessionRecord struct {
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
-// sessionFields are the names of the known fields.
 var sessionFields = func() []string {
 	names := []string{"v"}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[SessionRecord]()) {
@@ -110,7 +107,6 @@ var sessionFields = func() []string {
 	return names
 }()
 
-// encodeSession encodes a record including unknown fields.
 func encodeSession(r SessionRecord) ([]byte, error) {
 	data, err := encodeVersioned(r)
 	if err != nil || len(r.Unknown) == 0 {
@@ -162,12 +158,6 @@ type Directory struct {
 	own map[string]*Owned
 }
 
-func (s opener) openDirectory(ctx context.Context) (*Directory, error) {
-	b, err := s.openBucket(ctx, witness.Sessions, "voicegw: which node runs which voice session")
-	return &Directory{bucket: b, nodes: s.nodes, own: map[string]*Owned{}}, err
-}
-
-// errNoNode means that Join was not called.
 var errNoNode = errors.New("store: this process is not a node; call Nodes.Join first")
 
 // Enter records a new session of this node durably, setting Node, Epoch and a missing State. ErrUsed means that the ID
@@ -209,10 +199,8 @@ func (d *Directory) entered(r SessionRecord, data []byte) bool {
 	return err == nil && is.ID == r.ID && is.Node == r.Node && is.Epoch == r.Epoch && is.State != SessionOver && d.own[keyOf(r.ID)] == nil
 }
 
-// notWhole is the error for an incomplete record.
 const notWhole = "a session without an id, a node, an epoch or a state"
 
-// whole reports whether a record has all required fields.
 func whole(r SessionRecord) bool { return r.ID != "" && r.Node != "" && r.Epoch != 0 && r.State != "" }
 
 func (d *Directory) encode(r SessionRecord) ([]byte, error) {
@@ -226,7 +214,6 @@ func (d *Directory) encode(r SessionRecord) ([]byte, error) {
 	return data, err
 }
 
-// sessionLife returns how long a record is kept.
 func sessionLife(r SessionRecord, now time.Time) time.Duration {
 	switch {
 	case r.State == SessionOver:
@@ -344,7 +331,6 @@ func (d *Directory) doubt(key string) {
 	}
 }
 
-// forget drops a lost or ended handle.
 func (d *Directory) forget(o *Owned) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -422,7 +408,6 @@ func (o *Owned) Sure() bool {
 	return !fenced && o.known(absences)
 }
 
-// known reports whether the record was read since the node's last absence and is not in doubt.
 func (o *Owned) known(absences uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -441,7 +426,6 @@ func (o *Owned) confirm(absences uint64) {
 	o.checked, o.doubtful = absences, false
 }
 
-// is reports whether a stored record belongs to this owner.
 func (o *Owned) is(r SessionRecord) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,8 +7,8 @@
 // otherwise). Where exactly one caller must win, compare-and-set decides, never an earlier read. Every record expires.
 // Every operation takes at most Options.Wait, whatever its context; a temporary error wraps ErrUnavailable.
 //
-// In an external cluster the streams and buckets are <prefix>_audit, <prefix>_webhooks and KV_<prefix>_ followed by
+// In an external cluster the streams and buckets are voicegw_audit, voicegw_webhooks and KV_voicegw_ followed by
 // ledger, confirmations, approvals, blocks, conversations, answers, leases, tickets, voice, nodes, sessions and
-// checkpoints; nodes ping each other on the subjects <prefix>.node.<id>. NATS's own tools can read them. Keys are the
+// checkpoints; nodes ping each other on the subjects voicegw.node.<id>. NATS's own tools can read them. Keys are the
 // hexadecimal SHA-256 of names.
 package store

@@ -36,7 +36,6 @@ type embedded struct {
 	temporary string
 }
 
-// startEmbedded starts a server with data in o.Dir or in memory.
 func startEmbedded(o Options) (*embedded, error) {
 	e := &embedded{}
 	folder := o.Dir
@@ -63,7 +62,7 @@ func startEmbedded(o Options) (*embedded, error) {
 
 func (e *embedded) start(o Options, folder string, log *serverLog) error {
 	options := &server.Options{
-		ServerName:         o.Prefix + "-embedded",
+		ServerName:         prefix + "-embedded",
 		DontListen:         true,
 		NoSigs:             true,
 		NoLog:              true,
@@ -92,7 +91,6 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 	return nil
 }
 
-// healthy returns the problems the server reports.
 func (e *embedded) healthy(ctx context.Context) error {
 	return diagnose(ctx, func() *server.HealthStatus {
 		return e.server.Healthz(&server.HealthzOptions{Details: true})
@@ -135,7 +133,6 @@ func (e *embedded) stop() error {
 	return errors.Join(errs...)
 }
 
-// serverLog logs the server's errors and warnings at warn, everything else at debug.
 type serverLog struct {
 	// Immutable.
 	log *slog.Logger

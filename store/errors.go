@@ -51,7 +51,6 @@ var (
 // errConflict means that a compare-and-set found another revision. It doesn't leave the package.
 var errConflict = errors.New("store: another revision")
 
-// errNone means that a key has no value.
 var errNone = fmt.Errorf("%w: no such key", ErrUnknown)
 
 // JetStream's error codes without names in the client library (nats-server v2.15, server/errors.json).

@@ -24,7 +24,6 @@ const (
 // correct.
 var errBroken = errors.New("the message stream broke")
 
-// follower reads a stream in order.
 type follower struct {
 	// Immutable.
 	store    *Store
@@ -38,7 +37,6 @@ type follower struct {
 	seen uint64
 }
 
-// message is one message of a stream.
 type message struct {
 	subject string
 	header  nats.Header
@@ -48,7 +46,6 @@ type message struct {
 	pending uint64    // the number of messages after it
 }
 
-// end returns when it expires.
 func (m message) end() time.Time { return m.at.Add(lifeOf(m.header)) }
 
 // follow starts reading a stream in order, as config says. The caller must call close.
@@ -102,7 +99,6 @@ func (f *follower) next(ctx context.Context) (message, error) {
 	}
 }
 
-// control answers messages without data: heartbeats and flow control.
 func control(m *nats.Msg) error {
 	if m.Header.Get("Status") != "100" {
 		return fmt.Errorf("%w: the server says %s %s", errBroken, m.Header.Get("Status"), m.Header.Get("Description"))

@@ -82,7 +82,7 @@ func witnessKey(key string) (k witness.Key, ok bool) {
 // claim records that a write is acknowledged, before its caller learns of it.
 func (b *bucket) claim(ctx context.Context, key string, data []byte, revision uint64, end time.Time) error {
 	s := b.store
-	if s.journal == nil || b.passing {
+	if s.journal == nil || b.part == 0 {
 		return nil
 	}
 	if !b.part.Guarded() {
@@ -118,7 +118,6 @@ func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
 	return b.store.inPlace(b.part)
 }
 
-// guarded are the buckets with claimed records.
 func (s *Store) guarded() []*bucket {
 	return []*bucket{s.ledger.bucket, s.confirm.bucket, s.blocks.bucket, s.tickets.bucket}
 }
@@ -191,7 +190,6 @@ func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witnes
 	return nil
 }
 
-// readWitness reads the witness and its marker in the server's folder.
 func (s *Store) readWitness() (witness.Contents, error) {
 	known, err := witness.Read(s.o.Dir)
 	if err != nil {
@@ -214,7 +212,6 @@ func (s *Store) readWitness() (witness.Contents, error) {
 
 func (s *Store) idFile() string { return filepath.Join(s.o.Dir, natsFolder, idName) }
 
-// writeID writes the witness's marker in the server's folder.
 func (s *Store) writeID() error {
 	id := s.journal.ID()
 	text := hex.EncodeToString(id[:])
@@ -263,7 +260,6 @@ func heldOf(info *jetstream.StreamInfo) witness.Held {
 	return h
 }
 
-// scan reads a whole bucket.
 type scan struct {
 	// Immutable.
 	bucket *bucket
@@ -320,7 +316,6 @@ func (s *scan) each(n int, f func(i int) error) {
 	all.Wait()
 }
 
-// span reads a range of sequence numbers.
 func (s *scan) span(ctx context.Context, from, to uint64) error {
 	for from <= to {
 		m, err := s.bucket.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(s.bucket.before+">"))
@@ -338,13 +333,11 @@ func (s *scan) span(ctx context.Context, from, to uint64) error {
 	return nil
 }
 
-// permanent reports whether the server can't deliver a message.
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api)
 }
 
-// take adds one message.
 func (s *scan) take(m *jetstream.RawStreamMsg) {
 	key, ok := witnessKey(strings.TrimPrefix(m.Subject, s.bucket.before))
 	if !ok {
@@ -363,7 +356,6 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	}
 }
 
-// heldFrom converts a message to a bucket's value.
 func heldFrom(m *jetstream.RawStreamMsg) held {
 	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader),
 		note: m.Header.Get(noteHeader)}
@@ -372,7 +364,6 @@ func heldFrom(m *jetstream.RawStreamMsg) held {
 	return h
 }
 
-// lifeOf returns a message's TTL.
 func lifeOf(h nats.Header) time.Duration {
 	life, err := time.ParseDuration(h.Get(ttlHeader))
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 const (
@@ -111,22 +109,17 @@ var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
 // ValidJobID reports whether text has the form of a job ID.
 func ValidJobID(text string) bool { return jobID.MatchString(text) }
 
-func (s opener) openJobs(ctx context.Context) (*Jobs, error) {
-	bucket, err := s.openBucket(ctx, witness.Jobs, "voicegw: long work that calls have begun")
-	if err != nil {
-		return nil, err
-	}
-	j := &Jobs{talks: s.talks, news: make(chan struct{})}
+func newJobs(b *bucket, talks *Conversations) *Jobs {
+	j := &Jobs{talks: talks, news: make(chan struct{})}
 	j.decode, j.unreadable = decodeSlimJob, "store_job_unreadable"
 	j.changed = func(string, copied[Job]) {
 		close(j.news)
 		j.news = make(chan struct{})
 	}
-	j.open(mirror{bucket: bucket, what: "jobs"})
-	return j, nil
+	j.open(mirror{bucket: b, what: "jobs"})
+	return j
 }
 
-// decodeSlimJob decodes a job for the copy.
 func decodeSlimJob(key string, m message) (Job, error) {
 	job, err := decodeJob(m.data)
 	if err == nil && keyOf(job.Deed) != key {
@@ -136,7 +129,6 @@ func decodeSlimJob(key string, m message) (Job, error) {
 	return job.slim(), err
 }
 
-// slim returns the job without payload and result.
 func (j Job) slim() Job {
 	j.Payload, j.Result = nil, nil
 	return j
@@ -160,7 +152,6 @@ func encodeJob(j Job) ([]byte, error) {
 	return data, err
 }
 
-// life returns how long a job is kept from now on.
 func (j Job) life() time.Duration {
 	if j.State == JobCancelled || !j.ToldAt.IsZero() {
 		return ToldJobLife

@@ -22,7 +22,6 @@ const (
 	againPart = 30
 )
 
-// leaseKeys is the part of bucket that a lease needs.
 type leaseKeys interface {
 	get(ctx context.Context, key string) (held, error)
 	create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error)
@@ -86,7 +85,6 @@ func (l *Lease) left(asked time.Time) time.Duration {
 // once if already lost. A released lease is never lost.
 func (l *Lease) WhenLost(f func()) { l.whenLost(f) }
 
-// lose notifies the holder.
 func (l *Lease) lose(why string) {
 	l.losing.Do(func() {
 		l.log.Warn("store_lease_lost", "bucket", l.name, "why", why)

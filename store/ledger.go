@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 // EntryState is the state of a side effect.
@@ -54,11 +52,6 @@ type Ledger struct {
 	// Immutable.
 	bucket *bucket
 	life   time.Duration
-}
-
-func (s opener) openLedger(ctx context.Context) (*Ledger, error) {
-	b, err := s.openBucket(ctx, witness.Ledger, "voicegw: side effects, before and after they are done")
-	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
 }
 
 // Reserve announces a side effect durably. fresh means that only the caller may do it, and must then call Finish or

@@ -63,7 +63,6 @@ type listing struct {
 	over  uint64 // the newest revision that had no room
 }
 
-// listed is a conversation in the list.
 type listed struct {
 	key      string
 	revision uint64
@@ -140,7 +139,6 @@ func (l *listing) whole(ctx context.Context) error {
 	}
 }
 
-// page reads a page from memory.
 func (l *listing) page(q Query, after, oldest uint64, now time.Time) (Page, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +179,6 @@ func (l *listing) drop(at *list.Element) {
 	l.order.Remove(at)
 }
 
-// take adds one message of the bucket.
 func (l *listing) take(key string, m message) {
 	is := &listed{key: key, revision: m.seq, end: m.end()}
 	removed := m.header.Get(opHeader) != ""

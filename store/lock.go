@@ -16,7 +16,6 @@ const lockName = "voicegw.lock"
 
 type folderLock struct{ file *os.File }
 
-// lockFolder creates dir if it is missing and locks it.
 func lockFolder(dir string) (*folderLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: cannot create the data folder %s; use one that this user may write to: %w", dir, err)
@@ -54,7 +53,6 @@ func (l *folderLock) sign() error {
 	return l.file.Sync()
 }
 
-// holder reads the lock's holder.
 func holder(file *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, 32))
 	if pid, numberErr := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && numberErr == nil {
@@ -63,7 +61,6 @@ func holder(file *os.File) string {
 	return "another process"
 }
 
-// release unlocks the folder.
 func (l *folderLock) release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("store: release the lock: %w", err)

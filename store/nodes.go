@@ -52,13 +52,7 @@ type Nodes struct {
 	bucket *bucket
 }
 
-func (s opener) openNodes(ctx context.Context) (*Nodes, error) {
-	b, err := s.openPassing(ctx, "nodes", "voicegw: the gateways that share this store")
-	return &Nodes{bucket: b}, err
-}
-
-// subject is a node's ping subject.
-func (n *Nodes) subject(id string) string { return n.bucket.store.o.Prefix + ".node." + id }
+func (n *Nodes) subject(id string) string { return prefix + ".node." + id }
 
 // Join makes this process a node, setting its ID, Started, Answers and Sessions. The node sends a heartbeat every 2 s
 // until Membership.Leave or Store.Close. running returns the number of voice sessions; it must not block and may be nil.
@@ -83,7 +77,6 @@ func (n *Nodes) Join(ctx context.Context, is Node, running func() int) (*Members
 	return m, nil
 }
 
-// own returns this process's node ID; empty before Join.
 func (n *Nodes) own() string {
 	if m := n.bucket.store.member.Load(); m != nil {
 		return m.id()
@@ -229,7 +222,6 @@ func (m *Membership) Drain() {
 // sessions. mu is held.
 func (m *Membership) fenced() bool { return !m.connected || time.Since(m.asked) >= nodeFence }
 
-// absent returns the number of absences, and whether the node is absent now.
 func (m *Membership) absent() (times uint64, now bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -263,7 +255,6 @@ func (m *Membership) begin(ctx context.Context) error {
 	return nil
 }
 
-// heard handles a ping, or the key of a taken session.
 func (m *Membership) heard(msg *nats.Msg) {
 	if msg.Reply != "" {
 		_ = msg.Respond(nil) // the sender waits at most askWait
@@ -279,7 +270,6 @@ func (m *Membership) poke() {
 	}
 }
 
-// lost and found record the loss and return of the connection.
 func (m *Membership) lost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -294,7 +284,6 @@ func (m *Membership) found() {
 	m.poke()
 }
 
-// sign sends a heartbeat.
 func (m *Membership) sign(ctx context.Context) error {
 	running := m.running()
 	m.mu.Lock()

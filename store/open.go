@@ -119,7 +119,6 @@ func (s *Store) where() string {
 	return s.o.Dir
 }
 
-// hosts returns a list of URLs without secret parts.
 func hosts(urls string) string {
 	var names []string
 	for _, one := range strings.Split(urls, ",") {
@@ -199,7 +198,6 @@ func (s *Store) found() {
 	s.connected()
 }
 
-// prepare checks the server's features and opens each part.
 func (s *Store) prepare(ctx context.Context) error {
 	err := s.within(ctx, openWait, "asking for JetStream", func(ctx context.Context) error {
 		info, err := s.js.AccountInfo(ctx)
@@ -216,10 +214,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, open := range (opener{s}).opens() {
-		if err := open(ctx); err != nil {
-			return err
-		}
+	if err := s.openParts(ctx); err != nil {
+		return err
 	}
 	if s.embedded != nil && !s.o.Memory {
 		if err = s.compare(ctx); err != nil {
@@ -236,28 +232,64 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// opener opens the parts of a store.
-type opener struct{ *Store }
+// buckets are the key-value buckets, described for NATS's tools.
+var buckets = map[witness.Bucket]string{
+	0:                     "the gateways that share this store",
+	witness.Sessions:      "which node runs which voice session",
+	witness.Checkpoints:   "what another node needs to go on with a voice session",
+	witness.Usage:         "what users and keys have used, by day and process",
+	witness.Ledger:        "side effects, before and after they are done",
+	witness.Confirmations: "questions put to users, and their answers",
+	witness.Approvals:     "approved actions whose outcome is not known",
+	witness.Conversations: "what was said, by text and by voice",
+	witness.Leases:        "conversations in which somebody is at work",
+	witness.Answers:       "what became of messages that may be sent again",
+	witness.Tickets:       "tickets for voice sessions, by the hash of their secret",
+	witness.Voice:         "conversations that are in voice",
+	witness.Blocks:        "users that are shut out, and until when",
+	witness.Agents:        "agents that were edited, and what the edits have replaced",
+	witness.Jobs:          "long work that calls have begun",
+}
 
-// opens returns the functions that open each part, in order of dependency.
-func (s opener) opens() []func(context.Context) error {
-	return []func(context.Context) error{
-		func(ctx context.Context) (err error) { s.nodes, err = s.openNodes(ctx); return err },
-		func(ctx context.Context) (err error) { s.directory, err = s.openDirectory(ctx); return err },
-		func(ctx context.Context) (err error) { s.checkpoints, err = s.openCheckpoints(ctx); return err },
-		func(ctx context.Context) (err error) { s.usage, err = s.openUsage(ctx); return err },
-		func(ctx context.Context) (err error) { s.webhooks, err = s.openWebhooks(ctx); return err },
-		func(ctx context.Context) (err error) { s.ledger, err = s.openLedger(ctx); return err },
-		func(ctx context.Context) (err error) { s.confirm, err = s.openConfirmations(ctx); return err },
-		func(ctx context.Context) (err error) { s.audit, err = s.openAudit(ctx); return err },
-		func(ctx context.Context) (err error) { s.talks, err = s.openConversations(ctx); return err },
-		func(ctx context.Context) (err error) { s.answers, err = s.openAnswers(ctx); return err },
-		func(ctx context.Context) (err error) { s.tickets, err = s.openTickets(ctx); return err },
-		func(ctx context.Context) (err error) { s.voice, err = s.openVoiceSessions(ctx); return err },
-		func(ctx context.Context) (err error) { s.blocks, err = s.openBlocks(ctx); return err },
-		func(ctx context.Context) (err error) { s.agents, err = s.openAgents(ctx); return err },
-		func(ctx context.Context) (err error) { s.jobs, err = s.openJobs(ctx); return err },
+func (s *Store) openParts(ctx context.Context) (err error) {
+	bounds := map[witness.Bucket]most{
+		witness.Checkpoints: {256 << 20, 64 << 20}, witness.Usage: {256 << 20, 16 << 20}, witness.Answers: {64 << 20, 16 << 20},
+		witness.Conversations: {s.o.ConversationBytes, 64 << 20},
 	}
+	b := map[witness.Bucket]*bucket{}
+	for part := range witness.Last + 1 {
+		if about, ok := buckets[part]; ok {
+			if b[part], err = s.openBucket(ctx, part, about, bounds[part].of(s.o)); err != nil {
+				return err
+			}
+		}
+	}
+	if leases := b[witness.Leases].stream; s.embedded != nil {
+		// No other process uses the store, so the holder of a lease was killed.
+		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.Purge(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+	s.nodes = &Nodes{bucket: b[0]}
+	s.directory = &Directory{bucket: b[witness.Sessions], nodes: s.nodes, own: map[string]*Owned{}}
+	s.checkpoints = newCheckpoints(b[witness.Checkpoints], s.directory)
+	s.usage = &Usage{bucket: b[witness.Usage]}
+	s.ledger = &Ledger{bucket: b[witness.Ledger], life: s.o.LedgerLife}
+	s.confirm = &Confirmations{bucket: b[witness.Confirmations], approvals: &Approvals{
+		bucket: b[witness.Approvals], ledger: b[witness.Ledger], questions: b[witness.Confirmations], life: s.o.LedgerLife,
+		process: newMark(), alone: s.embedded != nil,
+	}}
+	s.talks = newConversations(b[witness.Conversations], b[witness.Leases], s.nodes)
+	s.answers = &Answers{bucket: b[witness.Answers]}
+	s.tickets = &Tickets{bucket: b[witness.Tickets], life: s.o.TicketLife, most: mostTickets}
+	s.voice = &VoiceSessions{bucket: b[witness.Voice], tickets: s.tickets, nodes: s.nodes}
+	s.blocks, s.agents, s.jobs = newBlocks(b[witness.Blocks]), newAgents(b[witness.Agents]), newJobs(b[witness.Jobs], s.talks)
+	if s.webhooks, err = s.openWebhooks(ctx); err != nil {
+		return err
+	}
+	s.audit, err = s.openAudit(ctx)
+	return err
 }
 
 // Ledger returns the ledger of side effects.
@@ -381,7 +413,6 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	return err
 }
 
-// tries is within without Options.Observe.
 func (s *Store) tries(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -424,7 +455,6 @@ const (
 	OpOpen  Op = "open"
 )
 
-// opOf returns the kind of an operation by its description.
 func opOf(what string) Op {
 	doing, _, _ := strings.Cut(what, " ")
 	switch doing {
@@ -456,7 +486,6 @@ func (s *Store) pause(ctx context.Context) error {
 	}
 }
 
-// described adds the operation to an error. The two outcomes that this package compares stay unwrapped.
 func described(what string, err error) error {
 	if err == nil || errors.Is(err, errConflict) || errors.Is(err, errNone) {
 		return err
@@ -464,7 +493,6 @@ func described(what string, err error) error {
 	return fmt.Errorf("store: %s: %w", what, err)
 }
 
-// most is the maximum size of a value in bytes.
 func (s *Store) most() int {
 	return int(min(s.conn.MaxPayload(), embeddedPayload)) - headroom
 }

@@ -104,9 +104,8 @@ func TestOpenErrors(t *testing.T) {
 		"credentials":     {Options{Dir: "x", Credentials: "y"}, []string{"set URL"}},
 		"replicas":        {Options{Dir: "x", Replicas: 3}, []string{"3", "set URL"}},
 		"many replicas":   {Options{URL: "nats://x", Replicas: 9}, []string{"9", "1 to 5"}},
-		"prefix":          {Options{Dir: "x", Prefix: "a.b"}, []string{`"a.b"`, "letters"}},
 		"life":            {Options{Dir: "x", LedgerLife: 1}, []string{"second"}},
-		"audit":           {Options{Dir: "x", AuditBytes: 1}, []string{"1 MiB"}},
+		"audit":           {Options{Dir: "x", AuditAge: 1}, []string{"second"}},
 		"negative":        {Options{Dir: "x", MostBlocks: -1}, []string{"negative"}},
 		"folder is file":  {Options{Dir: file}, []string{file, "may write"}},
 		"below a file":    {Options{Dir: filepath.Join(file, "x")}, []string{file, "may write"}},
@@ -226,22 +225,6 @@ func TestMemoryLeavesNothing(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
-	}
-}
-
-// TestPrefixes: stores with different prefixes on one server do not see each other.
-func TestPrefixes(t *testing.T) {
-	url := startJetStream(t).ClientURL()
-	a, b := openTest(t, Options{URL: url}), openTest(t, Options{URL: url, Prefix: "other"})
-	reserve(t, a.Ledger(), "k")
-	if _, fresh := reserve(t, b.Ledger(), "k"); !fresh {
-		t.Error("the other prefix sees it")
-	}
-	if err := a.Audit().AppendAll(t.Context(), [][]byte{[]byte(key(t, "a"))}); err != nil {
-		t.Fatal(err)
-	}
-	if lines := audited(t, b, time.Time{}); len(lines) != 0 {
-		t.Errorf("the other prefix reads %q", lines)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -25,7 +24,6 @@ const (
 	SyncInterval
 )
 
-// syncInterval is the interval of SyncInterval.
 const syncInterval = time.Second
 
 // Options configure a Store. One of Dir, URL and Memory is required.
@@ -44,28 +42,19 @@ type Options struct {
 	Sync Sync
 	// Memory keeps everything in an embedded server's memory, for tests and one-off commands, and ignores Dir.
 	Memory bool
-	// Prefix begins the names of buckets and streams: letters, digits, - and _. Stores with different prefixes can share
-	// a cluster. Empty means "voicegw".
-	Prefix string
 	// LedgerLife is how long the ledger keeps a reservation, and again after its finish; at least one second. Zero means
 	// 24 hours.
 	LedgerLife time.Duration
-	// AuditAge and AuditBytes bound the audit stream, from which the oldest lines are removed. Zero means 30 days and 1
-	// GiB.
-	AuditAge   time.Duration
-	AuditBytes int64
+	// AuditAge is how long audit lines are kept. Zero means 30 days.
+	AuditAge time.Duration
 	// MostBlocks bounds the blocked users. Zero means 100,000.
 	MostBlocks int
 	// ConversationLife is how long a conversation is kept after its last save, and ConversationBytes bounds all of them:
 	// the oldest are removed. At least a second and 1 MiB. Zero means 30 days and 1 GiB.
 	ConversationLife  time.Duration
 	ConversationBytes int64
-	// AnswerBytes bounds all stored answers: the oldest are removed. At least 1 MiB. Zero means 64 MiB.
-	AnswerBytes int64
 	// TicketLife is how long a ticket is valid. Zero means a minute.
 	TicketLife time.Duration
-	// MostTickets bounds the remembered tickets: those of the last hour plus TicketLife. Zero means 100,000.
-	MostTickets int
 	// Wait bounds every operation, including retries, in addition to its context. Zero means 5 s.
 	Wait time.Duration
 	// AcceptDamage is the code of a DamageError, to continue once with that damage: lost entries count as in doubt.
@@ -79,34 +68,29 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// prefix begins the names of buckets, streams and subjects.
+const prefix = "voicegw"
 
-// The limits of a Store in memory.
-const (
-	memoryAudit         = 64 << 20
-	memoryConversations = 64 << 20
-	memoryAnswers       = 16 << 20
-)
+// most bounds the bytes of a part of the store: beyond it the oldest records are removed, or new ones refused. A Store
+// in memory keeps less.
+type most struct{ disk, memory int64 }
 
-// complete returns the options with defaults, or an error.
+func (m most) of(o Options) int64 {
+	if o.Memory {
+		return min(m.disk, m.memory)
+	}
+	return m.disk
+}
+
 func (o Options) complete() (Options, error) {
 	setDefault(&o.Replicas, setting.Replicas)
-	setDefault(&o.Prefix, "voicegw")
 	setDefault(&o.LedgerLife, 24*time.Hour)
 	setDefault(&o.AuditAge, setting.AuditAge)
-	setDefault(&o.AuditBytes, 1<<30)
 	setDefault(&o.MostBlocks, 100_000)
 	setDefault(&o.ConversationLife, 30*24*time.Hour)
 	setDefault(&o.ConversationBytes, 1<<30)
-	setDefault(&o.AnswerBytes, 64<<20)
 	setDefault(&o.TicketLife, time.Minute)
-	setDefault(&o.MostTickets, 100_000)
 	setDefault(&o.Wait, 5*time.Second)
-	if o.Memory {
-		o.AuditBytes = min(o.AuditBytes, memoryAudit)
-		o.ConversationBytes = min(o.ConversationBytes, memoryConversations)
-		o.AnswerBytes = min(o.AnswerBytes, memoryAnswers)
-	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := o.checkPlace(); err != nil {
 		return o, err
@@ -114,7 +98,6 @@ func (o Options) complete() (Options, error) {
 	return o, o.checkBounds()
 }
 
-// checkPlace validates the location of the data.
 func (o Options) checkPlace() error {
 	switch {
 	case o.URL != "" && o.Memory:
@@ -127,28 +110,21 @@ func (o Options) checkPlace() error {
 		return fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or remove Replicas", o.Replicas)
 	case o.Replicas < 1 || o.Replicas > 5:
 		return fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
-	case !validPrefix.MatchString(o.Prefix):
-		return fmt.Errorf("store: the prefix %q: use up to 64 letters, digits, - and _", o.Prefix)
 	}
 	return nil
 }
 
-// checkBounds validates the limits.
 func (o Options) checkBounds() error {
 	switch {
 	case o.LedgerLife < time.Second:
 		return fmt.Errorf("store: LedgerLife is %v: use a second or more", o.LedgerLife)
-	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
-		return fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
+	case o.AuditAge < time.Second:
+		return fmt.Errorf("store: an audit of %v: use a second or more", o.AuditAge)
 	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
 		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife,
 			o.ConversationBytes)
-	case o.AnswerBytes < 1<<20:
-		return fmt.Errorf("store: answers of %d bytes: use 1 MiB or more", o.AnswerBytes)
-	case o.TicketLife < 0 || o.MostTickets < 0:
-		return errors.New("store: TicketLife and MostTickets cannot be negative")
-	case o.MostBlocks < 0 || o.Wait < 0:
-		return errors.New("store: MostBlocks and Wait cannot be negative")
+	case o.TicketLife < 0 || o.MostBlocks < 0 || o.Wait < 0:
+		return errors.New("store: TicketLife, MostBlocks and Wait cannot be negative")
 	}
 	return nil
 }

@@ -56,7 +56,6 @@ func newPaced(write writeCheckpoint, start func(func()) bool, done <-chan struct
 	return &paced{write: write, start: start, done: done, log: log, wake: make(chan struct{}, 1), sessions: map[string]*pacedSession{}}
 }
 
-// session returns a session's state. The caller must hold mu.
 func (p *paced) session(id string) *pacedSession {
 	s := p.sessions[id]
 	if s == nil {

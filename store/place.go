@@ -37,14 +37,12 @@ func (p pinned) check() error {
 	return nil
 }
 
-// place is the data folder as it was opened.
 type place struct {
 	// Immutable.
 	all      []pinned
 	messages map[witness.Bucket]pinned // each part's message folder
 }
 
-// pinAll records the files of the data folder.
 func pinAll(o Options) (*place, error) {
 	p := &place{messages: map[witness.Bucket]pinned{}}
 	var errs []error
@@ -59,7 +57,7 @@ func pinAll(o Options) (*place, error) {
 		keep(path)
 	}
 	for part := witness.Ledger; part <= witness.Last; part++ {
-		p.messages[part] = keep(filepath.Join(nats, streamsFolder, streamName(o.Prefix, part), "msgs"))
+		p.messages[part] = keep(filepath.Join(nats, streamsFolder, streamName(part), "msgs"))
 	}
 	return p, errors.Join(errs...)
 }
@@ -116,7 +114,6 @@ func (s *Store) look() {
 	}
 }
 
-// attend calls look at each tick until the Store is closed.
 func (s *Store) attend() {
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()

@@ -11,11 +11,14 @@ import (
 
 	"voicegw/internal/logging"
 	"voicegw/internal/origin"
-	"voicegw/store/witness"
 )
 
-// secretBytes is the size of a ticket's random secret: 256 bits.
-const secretBytes = 32
+const (
+	// secretBytes is the size of a ticket's random secret: 256 bits.
+	secretBytes = 32
+	// mostTickets bounds the remembered tickets: those of the last hour plus Options.TicketLife.
+	mostTickets = 100_000
+)
 
 // Ticket admits one client to one voice session, once.
 type Ticket struct {
@@ -56,11 +59,6 @@ type Tickets struct {
 	bucket *bucket
 	life   time.Duration
 	most   uint64
-}
-
-func (s opener) openTickets(ctx context.Context) (*Tickets, error) {
-	b, err := s.openBucket(ctx, witness.Tickets, "voicegw: tickets for voice sessions, by the hash of their secret")
-	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }
 
 // Create stores a ticket durably and returns its secret, of letters, digits, - and _. It stores only the secret's
@@ -108,7 +106,6 @@ func newSecret() string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw))
 }
 
-// room returns an error if the limit is reached.
 func (t *Tickets) room(ctx context.Context) error {
 	s := t.bucket.store
 	return s.within(ctx, s.o.Wait, "counting the tickets", func(ctx context.Context) error {

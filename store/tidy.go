@@ -21,7 +21,7 @@ var streamsFolder = filepath.Join("jetstream", "$G", "streams")
 var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "index.db")}
 
 // streamName returns a part's stream name.
-func streamName(prefix string, part witness.Bucket) string {
+func streamName(part witness.Bucket) string {
 	if part == witness.Audit || part == witness.Webhooks {
 		return prefix + "_" + part.String()
 	}
@@ -36,7 +36,7 @@ func tidy(o Options) error {
 	}
 	for part := witness.Ledger; part <= witness.Last; part++ {
 		for _, name := range derived {
-			path := filepath.Join(o.Dir, natsFolder, streamsFolder, streamName(o.Prefix, part), name)
+			path := filepath.Join(o.Dir, natsFolder, streamsFolder, streamName(part), name)
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("store: %w", err)
 			}
@@ -56,7 +56,7 @@ func foreign(o Options) error {
 	}
 	ours := map[string]bool{}
 	for part := witness.Ledger; part <= witness.Last; part++ {
-		ours[streamName(o.Prefix, part)] = true
+		ours[streamName(part)] = true
 	}
 	for _, entry := range found {
 		if strings.HasPrefix(entry.Name(), ".") {

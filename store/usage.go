@@ -9,16 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"voicegw/internal/cost"
-	"voicegw/store/witness"
 )
 
 const (
 	// usageLife is how long a day's usage is kept after its last write.
 	usageLife = 100 * 24 * time.Hour
-	// usageBytes bounds all usage: beyond it the oldest records are removed. memoryUsage is the same for a Store in
-	// memory.
-	usageBytes  = 256 << 20
-	memoryUsage = 16 << 20
 	// mostUsageDays bounds the days of one query.
 	mostUsageDays = 100
 )
@@ -40,15 +35,6 @@ type UsageRecord struct {
 type Usage struct {
 	// Immutable.
 	bucket *bucket
-}
-
-func (s opener) openUsage(ctx context.Context) (*Usage, error) {
-	most := int64(usageBytes)
-	if s.o.Memory {
-		most = memoryUsage
-	}
-	b, err := s.openBounded(ctx, witness.Usage, "voicegw: what users and keys have used, by day and process", most)
-	return &Usage{bucket: b}, err
 }
 
 func decodeUsage(data []byte) (UsageRecord, error) {
@@ -99,8 +85,7 @@ func (u *Usage) Days(ctx context.Context, first, last time.Time, f func(UsageRec
 	return unreadable, nil
 }
 
-// subject is the subject of usage broadcasts.
-func (u *Usage) subject() string { return u.bucket.store.o.Prefix + ".usage" }
+const usageSubject = prefix + ".usage"
 
 // Tell broadcasts this process's usage to all processes that share the store, without storing it or waiting. It may be
 // lost.
@@ -111,7 +96,7 @@ func (u *Usage) Tell(data []byte) error {
 	if s.closed {
 		return errClosed
 	}
-	if err := s.conn.Publish(u.subject(), data); err != nil {
+	if err := s.conn.Publish(usageSubject, data); err != nil {
 		return fmt.Errorf("store: broadcast the usage: %w", classed(context.Background(), err))
 	}
 	return nil
@@ -126,7 +111,7 @@ func (u *Usage) Hear(f func(data []byte)) (stop func(), err error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	sub, err := s.conn.Subscribe(u.subject(), func(m *nats.Msg) { f(m.Data) })
+	sub, err := s.conn.Subscribe(usageSubject, func(m *nats.Msg) { f(m.Data) })
 	if err != nil {
 		return nil, fmt.Errorf("store: subscribe to usage broadcasts: %w", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"voicegw/store/witness"
 )
 
 // voiceLife is how long a conversation counts as in a voice session after its node died, unless the death is known
@@ -24,18 +22,12 @@ type VoiceSessions struct {
 	nodes   *Nodes
 }
 
-// voiceState is a conversation's offered or running voice session.
 type voiceState struct {
 	SessionID string `json:"session_id"`
 	Running   bool   `json:"running,omitempty"`
 	// Node runs the session, at Epoch; 0 if the session isn't in the directory.
 	Node  string `json:"node,omitempty"`
 	Epoch uint64 `json:"epoch,omitempty"`
-}
-
-func (s opener) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
-	b, err := s.openBucket(ctx, witness.Voice, "voicegw: conversations that are in voice")
-	return &VoiceSessions{bucket: b, tickets: s.tickets, nodes: s.nodes}, err
 }
 
 // voiceKey is the key of a user's conversation; a user's only conversation has no ID.
@@ -69,7 +61,6 @@ func (v *VoiceSessions) Offer(ctx context.Context, t Ticket) (Offer, error) {
 	return Offer{Ticket: t, Secret: secret}, nil
 }
 
-// longestConversation bounds a conversation ID in bytes.
 const longestConversation = 256
 
 // idle permits replacing anything except a running session.

@@ -9,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watchPause is the pause before a copy is reread.
 const watchPause = 250 * time.Millisecond
 
 // fresh is how long a recent change survives a full read that misses it: the follower being read may be behind the
@@ -46,7 +45,6 @@ func (s *Store) newMirror(m mirror) *mirror {
 	return &m
 }
 
-// connected notifies all mirrors of a reconnection.
 func (s *Store) connected() {
 	s.mirroring.Lock()
 	defer s.mirroring.Unlock()

@@ -16,11 +16,8 @@ import (
 const (
 	// WebhookLife is the maximum time an event waits for its receiver.
 	WebhookLife = 24 * time.Hour
-	// mostWebhooks bounds the events waiting for one receiver, webhookBytes those of all together; memoryWebhooks is the
-	// same for a Store in memory.
-	mostWebhooks   = 10_000
-	webhookBytes   = 128 << 20
-	memoryWebhooks = 16 << 20
+	// mostWebhooks bounds the events waiting for one receiver.
+	mostWebhooks = 10_000
 	// mostWebhook bounds an event in bytes.
 	mostWebhook = 64 << 10
 	// webhookLease is how long a taken event is reserved for its taker.
@@ -53,28 +50,21 @@ type Webhooks struct {
 	consumers map[string]jetstream.Consumer
 }
 
-// validReceiver matches receiver names.
 var validReceiver = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-func (s opener) openWebhooks(ctx context.Context) (*Webhooks, error) {
-	w := &Webhooks{store: s.Store, subject: s.o.Prefix + ".webhooks.", consumers: map[string]jetstream.Consumer{}}
-	storage, most := jetstream.FileStorage, int64(webhookBytes)
-	if s.o.Memory {
-		storage, most = jetstream.MemoryStorage, memoryWebhooks
-	}
+func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
+	w := &Webhooks{store: s, subject: prefix + ".webhooks.", consumers: map[string]jetstream.Consumer{}}
 	var err error
 	w.stream, err = s.openStream(ctx, witness.Webhooks, jetstream.StreamConfig{
-		Name:                 streamName(s.o.Prefix, witness.Webhooks),
+		Name:                 streamName(witness.Webhooks),
 		Description:          "voicegw: events that are on their way to webhooks",
 		Subjects:             []string{w.subject + "*"},
 		Retention:            jetstream.WorkQueuePolicy,
 		MaxAge:               WebhookLife,
-		MaxBytes:             most,
+		MaxBytes:             most{128 << 20, 16 << 20}.of(s.o),
 		MaxMsgsPerSubject:    mostWebhooks,
 		Discard:              jetstream.DiscardNew,
 		DiscardNewPerSubject: true,
-		Storage:              storage,
-		Replicas:             s.o.Replicas,
 		Duplicates:           2 * time.Minute,
 	})
 	if err != nil || s.embedded == nil {

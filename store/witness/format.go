@@ -90,13 +90,11 @@ func instant(ns int64) time.Time {
 	return time.Unix(0, ns).UTC()
 }
 
-// name identifies a record within a bucket.
 type name struct {
 	bucket Bucket
 	key    Key
 }
 
-// journal is a parsed journal.
 type journal struct {
 	header     record // kind is zero if it is missing
 	generation uint64

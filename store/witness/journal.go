@@ -153,7 +153,6 @@ type Journal struct {
 	size int64
 }
 
-// batch is a set of claims synced together.
 type batch struct {
 	claims []Claim
 	done   chan struct{} // closed when err is set
@@ -408,7 +407,6 @@ func (j *Journal) write(base Base) error {
 	return err
 }
 
-// replaceFile writes a file, syncs it and renames it.
 func replaceFile(dir, temporary, name string, data []byte) (*os.File, error) {
 	path := filepath.Join(dir, temporary)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
