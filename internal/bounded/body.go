@@ -6,7 +6,6 @@ import (
 	"sync"
 )
 
-// body reads an answer's body within its limits.
 type body struct {
 	from  io.ReadCloser
 	watch *watch

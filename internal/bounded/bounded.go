@@ -75,7 +75,6 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// shared is the default transport.
 var shared = sync.OnceValue(NewTransport)
 
 // Shared returns the default transport. A caller that must leave no connections calls its CloseIdleConnections.
@@ -131,7 +130,6 @@ func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
 	return &transport{next: next, limits: l.withDefaults()}
 }
 
-// transport is immutable.
 type transport struct {
 	next   http.RoundTripper
 	limits Limits
@@ -184,7 +182,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// watch cancels a request whose answer takes too long.
 type watch struct {
 	limits *Limits
 	cancel context.CancelCauseFunc

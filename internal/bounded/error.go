@@ -46,7 +46,6 @@ func (e *Error) Error() string {
 	).Replace(said[e.Bound])
 }
 
-// said has the message for each limit.
 var said = map[Bound]string{
 	BoundBytes:      "the answer has more than {most} bytes, the maximum",
 	BoundFailure:    "the answer with status {status} has more than {most} bytes, the maximum for a failure",

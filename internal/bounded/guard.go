@@ -78,7 +78,6 @@ func (g *guard) json(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// structure examines one byte of JSON outside a string.
 func (g *guard) structure(c byte) (Bound, int64) {
 	switch c {
 	case '"':
@@ -185,7 +184,6 @@ func (g *guard) xml(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// until matches the end of a section.
 func (g *guard) until(c byte, mark string) {
 	switch {
 	case c == mark[g.closing]:

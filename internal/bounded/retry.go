@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// longestWait bounds RetryAfter.
 const longestWait = 24 * time.Hour
 
 // RetryAfter returns the wait a server asks for in an answer received at now: seconds or a date in Retry-After (RFC

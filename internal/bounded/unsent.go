@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 )
 
-// unsent is the error of a request that was not sent.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }

@@ -56,7 +56,6 @@ func (a *ACME) check() (problems Problems) {
 	return problems
 }
 
-// manager is the state shared by all orders.
 type manager struct {
 	certs *autocert.Manager
 
@@ -65,7 +64,6 @@ type manager struct {
 	reasons map[string]string // by host: the authority's refusal
 }
 
-// newManager returns a manager and an order for each host.
 func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
 	m := &manager{ends: context.Background(), reasons: map[string]string{}}
 	asks := bounded.Client(a.Client, bounded.Limits{Service: "the certificate authority", Bytes: 1 << 20, Whole: 30 * time.Second})
@@ -83,7 +81,6 @@ func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
 	return m, orders
 }
 
-// answer answers a validation handshake.
 func (m *manager) answer(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return m.certs.GetCertificate(hello) //nolint:wrapcheck // crypto/tls wraps it
 }
@@ -192,7 +189,6 @@ func (o *order) set(c *tls.Certificate, err error) {
 	o.now = c
 }
 
-// wait returns the certificate when it is available.
 func (o *order) wait(ctx context.Context) (*tls.Certificate, error) {
 	select {
 	case <-o.first:
@@ -206,7 +202,6 @@ func (o *order) wait(ctx context.Context) (*tls.Certificate, error) {
 	return o.now, nil
 }
 
-// expires returns the certificate's end; zero without one.
 func (o *order) expires() time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

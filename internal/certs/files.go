@@ -49,7 +49,6 @@ type files struct {
 	bytes  []byte                        // of all files, to detect changes
 }
 
-// readFiles reads all pairs. The error is Problems.
 func readFiles(pairs []Pair, now time.Time) (*files, error) {
 	f := &files{byName: map[string][]*tls.Certificate{}}
 	var problems Problems
@@ -82,7 +81,6 @@ func readFiles(pairs []Pair, now time.Time) (*files, error) {
 	return f, nil
 }
 
-// readFile returns a file's content or a problem.
 func readFile(name string) (data []byte, wrong string) {
 	if name == "" {
 		return nil, "It is missing; set the files of both the certificate and its key."
@@ -131,7 +129,6 @@ func parse(cert, key []byte, p Pair, now time.Time) (c *tls.Certificate, wrong s
 	return &pair, ""
 }
 
-// names returns the certificate's names and addresses.
 func names(leaf *x509.Certificate) []string {
 	var all []string
 	for _, name := range leaf.DNSNames {
@@ -167,7 +164,6 @@ func (f *files) pick(hello *tls.ClientHelloInfo) *tls.Certificate {
 	return list[0]
 }
 
-// of returns the certificates for a host.
 func (f *files) of(name string) []*tls.Certificate {
 	if list := f.byName[name]; len(list) > 0 || name == "" {
 		return list

@@ -122,7 +122,6 @@ func (s *Store) take(read *files) {
 	s.tell("certificates changed")
 }
 
-// tell logs each host's expiry.
 func (s *Store) tell(what string) {
 	ends := s.files.Load().ends()
 	for _, host := range slices.Sorted(maps.Keys(ends)) {
@@ -130,7 +129,6 @@ func (s *Store) tell(what string) {
 	}
 }
 
-// ends returns each host's expiry.
 func (f *files) ends() map[string]time.Time {
 	all := map[string]time.Time{}
 	for name, list := range f.byName {

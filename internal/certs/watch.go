@@ -6,7 +6,6 @@ import (
 	"voicegw/internal/process"
 )
 
-// watch reloads changed files until ctx ends.
 func (s *Store) watch(ctx context.Context) {
 	var names []string
 	for _, p := range s.opts.Files {

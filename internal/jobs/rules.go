@@ -35,7 +35,6 @@ func take(j store.Job, node string, now time.Time) store.Job {
 	return j
 }
 
-// settle returns a job after an attempt that returned env.
 func settle(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	if !env.OK && env.Error.Retryable && j.Attempt < MaxAttempts {
 		j.State, j.Node, j.Progress = store.JobWaiting, "", nil
@@ -61,7 +60,6 @@ func over(j store.Job, env registry.Envelope, now time.Time) store.Job {
 	return j
 }
 
-// cancel returns a cancelled job; ok is false if it had already ended.
 func cancel(j store.Job, now time.Time) (is store.Job, ok bool) {
 	if j.State.Over() {
 		return j, false
@@ -79,7 +77,6 @@ func reported(j store.Job, now time.Time) (is store.Job, ok bool) {
 	return j, true
 }
 
-// run returns the registry's input for the current attempt.
 func run(j store.Job) registry.JobRun {
 	return registry.JobRun{
 		ID: j.ID, Tool: j.Tool, Attempt: j.Attempt, Payload: j.Payload, Key: j.Key,
@@ -96,7 +93,6 @@ func keyOf(j store.Job) string {
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// failure returns a failed job's error type, otherwise "".
 func failure(j store.Job) registry.ErrorType {
 	var env struct {
 		Error *struct {

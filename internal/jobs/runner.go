@@ -167,7 +167,6 @@ func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) 
 	return is, fresh, nil
 }
 
-// look requests a search for jobs.
 func (r *Runner) look() {
 	select {
 	case r.poke <- struct{}{}:
@@ -175,7 +174,6 @@ func (r *Runner) look() {
 	}
 }
 
-// watch starts due jobs and stops cancelled ones until ctx ends.
 func (r *Runner) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -215,7 +213,6 @@ func (r *Runner) progressed(all []store.Job, reported map[string]time.Time) map[
 	return next
 }
 
-// owed passes ended but unreported jobs to Options.Owed.
 func (r *Runner) owed(all []store.Job) {
 	if owed := slices.DeleteFunc(all, func(j store.Job) bool { return !j.Owed() }); len(owed) > 0 && r.opts.Owed != nil {
 		r.opts.Owed(owed)
@@ -325,7 +322,6 @@ func (r *Runner) pause(ctx context.Context) {
 	}
 }
 
-// do runs a leased job and saves its result.
 func (r *Runner) do(ctx context.Context, j store.Job) {
 	b := &callContext{r: r, job: j, news: make(chan store.JobProgress, 1)}
 	done := make(chan registry.Envelope, 1) // sent by the working goroutine
@@ -353,7 +349,6 @@ func (r *Runner) do(ctx context.Context, j store.Job) {
 	}
 }
 
-// ended saves an attempt's outcome, retrying while the store is unavailable.
 func (r *Runner) ended(ctx context.Context, j store.Job, env registry.Envelope) {
 	next := settle(j, env, time.Now())
 	switch cause := context.Cause(ctx); {
@@ -391,7 +386,6 @@ func (r *Runner) write(ctx context.Context, next store.Job) error {
 	return err
 }
 
-// over records and reports an ended job.
 func (r *Runner) over(j store.Job) {
 	r.record(audit.EventJobEnded, j, failure(j))
 	r.opts.Logger.Info("job ended", "job", j.ID, "tool", j.Tool, "state", string(j.State), "attempts", j.Attempt,
@@ -401,7 +395,6 @@ func (r *Runner) over(j store.Job) {
 	}
 }
 
-// record writes an audit record about a job.
 func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorType) {
 	if r.opts.Audit == nil {
 		return

@@ -75,7 +75,6 @@ func Under(c net.Conn) *Conn {
 	}
 }
 
-// standIn turns a stream into a net.Conn.
 type standIn struct{ io.ReadWriteCloser }
 
 func (s standIn) LocalAddr() net.Addr              { return nil }

@@ -60,7 +60,6 @@ func (l Listener) Accept() (net.Conn, error) {
 	return l.Loops.wrap(c), nil
 }
 
-// wrap returns a Conn that the loops may watch.
 func (l *Loops) wrap(c net.Conn) *Conn {
 	n := Wrap(c)
 	n.loops = l

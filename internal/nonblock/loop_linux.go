@@ -52,7 +52,6 @@ type Loops struct {
 	last  Lateness    // the result of the last check
 }
 
-// pick returns a loop for a new connection.
 func (l *Loops) pick() *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,7 +158,6 @@ func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	return slot, nil
 }
 
-// start starts the goroutine. The caller must hold mu.
 func (l *loop) start() error {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -179,7 +177,6 @@ func (l *loop) start() error {
 	return nil
 }
 
-// want changes the events to watch of a connection.
 func (l *loop) want(w *watched, read, write bool) error {
 	event := interest(w.slot, read, write)
 	l.mu.Lock()
@@ -217,14 +214,12 @@ func (l *loop) rouse() {
 	_, _ = unix.Write(l.wake, one[:]) // cannot fail: awake allows one write before each read
 }
 
-// turn is a due turn of a connection.
 type turn struct {
 	w      *watched
 	events uint32
 	nudged bool
 }
 
-// maxTurns bounds the connections that one wait returns.
 const maxTurns = 256
 
 // run gives turns until no connection is left.
@@ -294,7 +289,6 @@ func (l *loop) account(now time.Time) {
 	}
 }
 
-// threadTime returns the processor time of this thread.
 func (l *Loops) threadTime() time.Duration {
 	if l.worked != nil {
 		return l.worked()

@@ -58,7 +58,6 @@ func (r *reader) give() {
 	}
 }
 
-// due reports whether another turn is due.
 func (r *reader) due() bool {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
@@ -74,7 +73,6 @@ func (r *reader) due() bool {
 	return r.inTurn
 }
 
-// nudge implements ear.
 func (r *reader) nudge() {
 	if r.want() {
 		go func() {
@@ -85,7 +83,6 @@ func (r *reader) nudge() {
 	}
 }
 
-// read implements ear.
 func (r *reader) read(p []byte) (int, error) {
 	switch {
 	case r.told:
@@ -108,14 +105,12 @@ func (r *reader) caughtUp() time.Time { return time.Time{} }
 // writes implements ear. A goroutine that waits in Read cannot write.
 func (r *reader) writes() bool { return false }
 
-// pause implements ear.
 func (r *reader) pause() {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
 	r.paused = true
 }
 
-// close implements ear.
 func (r *reader) close() error {
 	err := r.c.Conn.Close()
 	r.nudge() // Read ends now, or has ended before

@@ -62,7 +62,6 @@ func (elsewhere) Read([]byte) (int, error)  { return 0, errWatched }
 func (elsewhere) Write([]byte) (int, error) { return 0, errWatched }
 func (elsewhere) Close() error              { return nil }
 
-// watched is a connection that a loop watches.
 type watched struct {
 	// Fixed after watch.
 	c      *Conn
@@ -109,10 +108,8 @@ func (w *watched) address(of func(fd int) (unix.Sockaddr, error)) net.Addr {
 	return nil
 }
 
-// caughtUp implements ear.
 func (w *watched) caughtUp() time.Time { return w.caught }
 
-// nudge implements ear.
 func (w *watched) nudge() {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
@@ -181,7 +178,6 @@ func (w *watched) move(from, to *loop) bool {
 	return true
 }
 
-// write writes as much as the kernel accepts now. The caller must hold Conn.mu.
 func (w *watched) write(p []byte) (int, error) {
 	if w.c.closed {
 		return 0, net.ErrClosed
@@ -247,7 +243,6 @@ func (w *watched) close() error {
 	return nil
 }
 
-// pause implements ear.
 func (w *watched) pause() {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()

@@ -60,7 +60,6 @@ func Run(ctx context.Context, o Options) {
 	}
 }
 
-// watch is the state of Run.
 type watch struct {
 	Options
 	watcher *fsnotify.Watcher // nil if the system has none
@@ -68,7 +67,6 @@ type watch struct {
 	warned  bool
 }
 
-// follow updates the watched folders to those of the current files.
 func (w *watch) follow() {
 	if w.watcher == nil {
 		return

@@ -37,7 +37,6 @@ func (r *Reader) JSON(data []byte) *yaml.Node {
 	return nil
 }
 
-// jsonReader makes nodes of tokens.
 type jsonReader struct {
 	*json.Decoder
 	data []byte
@@ -87,7 +86,6 @@ func (j *jsonReader) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// contents reads the values of a mapping or list, and its end.
 func (j *jsonReader) contents(n *yaml.Node, depth int) error {
 	for j.More() {
 		c, err := j.value(depth + 1)

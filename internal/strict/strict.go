@@ -21,7 +21,6 @@ import (
 // MaxBytes bounds the size of a file.
 const MaxBytes = 1 << 20
 
-// maxDepth bounds the nesting of a file.
 const maxDepth = 40
 
 // Problem is one error in a file.

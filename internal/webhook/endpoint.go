@@ -36,7 +36,6 @@ type Endpoint struct {
 
 func (e *Endpoint) wants(kind string) bool { return e.Events == nil || slices.Contains(e.Events, kind) }
 
-// result is the outcome of an attempt.
 type result struct {
 	ok   bool
 	gone bool // the receiver answered 410: no more events
@@ -46,7 +45,6 @@ type result struct {
 	after time.Duration
 }
 
-// poster sends to one endpoint.
 type poster struct {
 	// Immutable.
 	Endpoint

@@ -31,7 +31,6 @@ const (
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
 	2 * time.Hour}
 
-// longestPause bounds Retry-After.
 const longestPause = 2 * time.Hour
 
 // Queue stores events until they are delivered; *store.Webhooks implements it.
@@ -135,7 +134,6 @@ func (s *Sender) Reconfigure(endpoints []Endpoint) {
 	}
 }
 
-// begin starts sending to an endpoint. The caller must hold mu.
 func (s *Sender) begin(e Endpoint) *line {
 	ctx, stop := context.WithCancel(s.ctx())
 	l := &line{name: e.Name, stop: stop}
@@ -169,7 +167,6 @@ func (s *Sender) Tell(e Event) {
 	}
 }
 
-// wanting returns the endpoints subscribed to a type.
 func (s *Sender) wanting(kind string) []*line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,7 +238,6 @@ func (s *Sender) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// send delivers an endpoint's events until ctx ends.
 func (s *Sender) send(ctx context.Context, l *line) {
 	for ctx.Err() == nil {
 		t, err := s.queue.Take(ctx, l.name)
@@ -256,7 +252,6 @@ func (s *Sender) send(ctx context.Context, l *line) {
 	}
 }
 
-// attempt sends an event once and saves the result.
 func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 	e, tries := t.Event()
 	got := l.to.Load().post(ctx, e.ID, e.Body)

@@ -57,7 +57,6 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return uncloseable{conn}, rw, nil
 }
 
-// uncloseable is a connection whose Close does nothing.
 type uncloseable struct{ net.Conn }
 
 func (uncloseable) Close() error { return nil }

@@ -22,7 +22,6 @@ const frameUnit = 2 << 10
 // ErrFlood is the error of a Read or TryRead after the other side has exceeded Options.Budget.
 var ErrFlood = errors.New("the other side sends too many frames")
 
-// purse is the rest of the other side's budget.
 type purse struct {
 	Budget
 	left   int64
@@ -56,7 +55,6 @@ const (
 // errTurnOver ends a turn, as nonblock.ErrWouldBlock does, although there may be more to read.
 var errTurnOver = errors.New("the turn is over")
 
-// share counts what a turn has read.
 type share struct {
 	frames, bytes, records int
 

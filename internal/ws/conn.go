@@ -103,7 +103,6 @@ func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	return typ, p, nil
 }
 
-// message waits for the next message. The caller must hold c.reading.
 func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	if !c.at.inside {
 		c.freeLong()

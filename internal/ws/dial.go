@@ -102,7 +102,6 @@ func newHandshake(base http.RoundTripper) *handshake {
 // errSealed is the error of a connection's Read after the end of the handshake.
 var errSealed = errors.New("ws: the handshake is over")
 
-// dialled is a connection of a handshake.
 type dialled struct {
 	*nonblock.Conn
 	sealed *atomic.Bool // the handshake's

@@ -31,10 +31,8 @@ const (
 	shortBits = 0x7f
 )
 
-// maxControl is the longest payload of a control frame, in bytes.
 const maxControl = 125
 
-// header is the header of one frame.
 type header struct {
 	fin    bool
 	opcode byte
@@ -99,12 +97,10 @@ func (c *Conn) check(h header, first byte, inside bool) error {
 	return nil
 }
 
-// violation is an error of the other side.
 type violation string
 
 func (v violation) Error() string { return "protocol violation: " + string(v) }
 
-// writeFrame writes m as one frame.
 func (c *Conn) writeFrame(opcode byte, m *Message) error {
 	frame := c.seal(opcode, m)
 	c.writing.Lock()
@@ -114,7 +110,6 @@ func (c *Conn) writeFrame(opcode byte, m *Message) error {
 	return err
 }
 
-// put writes a frame. The caller must hold c.writing.
 func (c *Conn) put(opcode byte, frame []byte) error {
 	if c.closeSent || c.closed.Load() {
 		return net.ErrClosed
@@ -215,7 +210,6 @@ func closePayload(code websocket.StatusCode, reason string) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...), nil
 }
 
-// parseClose reads the payload of the other side's close frame.
 func parseClose(p []byte) (e websocket.CloseError, err error) {
 	if len(p) == 0 {
 		return websocket.CloseError{Code: websocket.StatusNoStatusRcvd}, nil

@@ -5,7 +5,6 @@ import "sync"
 // blockSize is the size of a read: 200 ms of a model's speech in base64.
 const blockSize = 16 << 10
 
-// block is a read buffer.
 type block struct{ b [blockSize]byte }
 
 // blocks are shared by all connections. A connection holds one only while it has unprocessed data.

@@ -8,7 +8,6 @@ import (
 	"github.com/coder/websocket"
 )
 
-// input is unprocessed data.
 type input struct {
 	block *block // nil if there is no data
 	r, w  int    // the data is block.b[r:w]
@@ -37,7 +36,6 @@ func (in *input) abandon() {
 	in.put(rest)
 }
 
-// put adds data, which must fit.
 func (in *input) put(p []byte) {
 	if len(p) > 0 {
 		in.w += copy(in.take(), p)
@@ -120,7 +118,6 @@ func (c *Conn) tryFill() (err error) {
 	return c.ended(n, err)
 }
 
-// ended handles the result of a read.
 func (c *Conn) ended(n int, err error) error {
 	switch {
 	case n > 0:
@@ -132,7 +129,6 @@ func (c *Conn) ended(n int, err error) error {
 	return err
 }
 
-// progress is the state of reading a message.
 type progress struct {
 	inside bool // within a message, whose parts are joined in Conn.long
 	typ    websocket.MessageType
