@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,32 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-const statLine = "4242 (a (odd) name) S 1 4242 4242 0 -1 4194560 1500 0 3 0 250 125 0 0 20 0 17 0 98765 1234567890 2048 18446744073709551615 1 1 0"
-
-func TestStat(t *testing.T) {
-	u, err := parseStat([]byte(statLine), 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (Usage{CPU: 3750 * time.Millisecond, RSS: 8 << 20, Threads: 17}); u != want {
-		t.Errorf("got %+v, want %+v", u, want)
-	}
-	for _, line := range []string{"", "1 (x", "1 (x) S 1 2", strings.Replace(statLine, " 250 ", " many ", 1), strings.Replace(statLine, " 17 ", " -17 ", 1)} {
-		if _, err := parseStat([]byte(line), 4096); !errors.Is(err, errStat) {
-			t.Errorf("%q: %v", line, err)
-		}
-	}
-}
-
-func FuzzStat(f *testing.F) {
-	f.Add([]byte(statLine))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		if u, err := parseStat(line, 4096); err == nil && u.Threads < 0 {
-			t.Errorf("%+v", u)
-		}
-	})
-}
 
 // TestThisProcess: what is read of this process is what it does.
 func TestThisProcess(t *testing.T) {
@@ -93,7 +66,7 @@ func TestVars(t *testing.T) {
 	}))
 	defer srv.Close()
 	v, err := ReadVars(context.Background(), srv.Client(), srv.URL+"/", true)
-	if err != nil || v != (Vars{12, 34, 5}) || asked != "/debug/vars?gc=1" {
+	if err != nil || v != (Vars{Goroutines: 12, HeapAlloc: 34, FDs: 5}) || asked != "/debug/vars?gc=1" {
 		t.Errorf("got %+v, %v; asked for %s", v, err, asked)
 	}
 	for _, wrong := range []string{`{}`, `[]`, `{"goroutines":"many"}`, ``} {

@@ -4,26 +4,31 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// Read returns a process's resource usage. pid 0 means the current process.
+// Read returns a process's resource usage from /proc. pid 0 means the current process.
 func Read(pid int) (Usage, error) {
-	dir := "/proc/self"
-	if pid != 0 {
-		dir = "/proc/" + strconv.Itoa(pid)
+	self := pid == 0
+	if self {
+		pid = os.Getpid()
 	}
-	line, err := os.ReadFile(dir + "/stat")
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Usage{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
-	u, err := parseStat(line, os.Getpagesize())
+	stat, err := p.Stat()
 	if err != nil {
 		return Usage{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
-	u.FDs = -1
-	if entries, err := os.ReadDir(dir + "/fd"); err == nil {
+	u := Usage{
+		CPU: time.Duration(stat.CPUTime() * float64(time.Second)), RSS: int64(stat.ResidentMemory()), Threads: stat.NumThreads, FDs: -1,
+	}
+	if entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd"); err == nil {
 		u.FDs = len(entries)
-		if pid == 0 {
+		if self {
 			u.FDs-- // the descriptor of this listing
 		}
 	}

@@ -29,8 +29,8 @@ func TestTheDebugListener(t *testing.T) {
 		return string(body)
 	}
 	ballast := make([]byte, 64<<20)
-	var before, after vars
-	for _, v := range []*vars{&before, &after} {
+	var before, after Vars
+	for _, v := range []*Vars{&before, &after} {
 		if err := json.Unmarshal([]byte(get("/debug/vars?gc=1")), v); err != nil {
 			t.Fatal(err)
 		}
