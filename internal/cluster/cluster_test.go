@@ -150,7 +150,7 @@ func entranceOver(t *testing.T, ctx context.Context, p *Peers, ownerURL string, 
 				return
 			}
 			stream, unread := c.Release()
-			relay.Run(ctx, Stream{Conn: stream, Unread: unread})
+			relay.Run(ctx, stream, unread)
 			results <- nil
 		})
 	}), config)

@@ -1,3 +1,8 @@
+// Package cluster lets a client reach its session through any node: a node that doesn't run the session relays the
+// client's bytes, unchanged, to the node that does.
+//
+// Nodes communicate over HTTP at internal addresses that clients need not reach. Each request is signed with a shared
+// secret that is never sent. Requests are readable on the network unless the addresses use https.
 package cluster
 
 import (
@@ -80,7 +85,7 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (
 	}
 	began := time.Now()
 	stream, unread := conn.Release()
-	up, down := relay.Run(ctx, Stream{Conn: stream, Unread: unread})
+	up, down := relay.Run(ctx, stream, unread)
 	n.o.Logger.Info("client relayed to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
 		"duration_ms", time.Since(began).Milliseconds(), "up_bytes", up, "down_bytes", down)
 	return true
@@ -192,4 +197,49 @@ func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Tak
 func (h Hello) Visitor() session.Visitor {
 	p, _ := h.Principal.parse() // parseHello has validated it
 	return session.Visitor{Addr: h.Addr, Origin: h.Origin, Anonymous: h.User(), Principal: p}
+}
+
+// Lost implements session.Cluster.
+func (n *Node) Lost(ctx context.Context) ([]session.Lost, error) {
+	all, err := n.o.Directory.List(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the store
+	}
+	self := ""
+	if n.o.Self != nil {
+		self = n.o.Self()
+	}
+	gone := map[string]bool{}
+	var lost []session.Lost
+	for _, r := range all {
+		is, asked := gone[r.Node]
+		switch {
+		case n.inDoubt(r.ID):
+			continue
+		case r.State == store.SessionMoving:
+			is = true
+		case self != "" && r.Node == self:
+			lost = append(lost, session.Lost{Record: r, Ended: true}) // the Manager knows which of them still run
+			continue
+		case !asked:
+			if is, err = n.o.Nodes.Gone(ctx, r.Node); err != nil {
+				return nil, err //nolint:wrapcheck // it names the store
+			}
+			gone[r.Node] = is
+		}
+		if is {
+			lost = append(lost, session.Lost{Record: r})
+		}
+	}
+	return lost, nil
+}
+
+// Adopt implements session.Cluster.
+func (n *Node) Adopt(ctx context.Context, found store.SessionRecord) (*session.Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	if n.inDoubt(found.ID) {
+		return nil, session.ErrElsewhere // still unresolved; retry
+	}
+	return n.own(ctx, found)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"voicegw/store"
@@ -208,7 +209,6 @@ func (p *place) record() store.SessionRecord {
 	return p.owned.Record()
 }
 
-// Update implements session.Place.
 func (p *place) Update(change func(*store.SessionRecord)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +222,6 @@ func (p *place) Update(change func(*store.SessionRecord)) {
 	p.soon()
 }
 
-// Written implements session.Place.
 func (p *place) Written() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +232,6 @@ func (p *place) Written() <-chan struct{} {
 	return done
 }
 
-// Note implements session.Place.
 func (p *place) Note(c store.Checkpoint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,7 +252,6 @@ func (p *place) ours(c store.Checkpoint) store.Checkpoint {
 	return c
 }
 
-// Keep implements session.Place.
 func (p *place) Keep(ctx context.Context) error {
 	if err := p.awaitEntry(ctx); err != nil {
 		return err
@@ -298,7 +295,6 @@ func waitFor(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Give implements session.Place.
 func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	if err := p.awaitEntry(ctx); err != nil {
 		return err
@@ -382,7 +378,6 @@ func (p *place) Sure() bool {
 	return owned == nil || owned.Sure()
 }
 
-// WhenLost implements session.Place.
 func (p *place) WhenLost(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -408,7 +403,6 @@ func (p *place) taken() {
 	}
 }
 
-// Leave implements session.Place.
 func (p *place) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -420,7 +414,6 @@ func (p *place) Leave() {
 	}
 }
 
-// End implements session.Place.
 func (p *place) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -444,4 +437,114 @@ func (p *place) writeEnd(ctx context.Context, owned *store.Owned) error {
 	}
 	p.n.o.Checkpoints.Remove(id)
 	return err
+}
+
+// doubt is a session that this node may or may not own, because the store did not answer in time and may list the node
+// as the owner of a session that runs nowhere. The node's writers resolve it: they acquire the session again, which
+// fences off writes still in flight, and release it. Then its client can resume through any node. Only the writer that
+// holds its place uses it.
+type doubt struct {
+	id   string
+	node string // this node
+	from uint64 // the epoch of the attempt
+	lost *bool  // whether the record said that the owner was lost; nil before it was found
+}
+
+// doubts records that a session may be owned by this node. found is its record as it would have been written, or as it
+// was written and not released.
+func (n *Node) doubts(found store.SessionRecord) {
+	if n.o.Self == nil {
+		return
+	}
+	d := &doubt{id: found.ID, node: n.o.Self(), from: found.Epoch}
+	if _, is := n.doubtful.LoadOrStore(found.ID, d); is {
+		return
+	}
+	p := &place{n: n, doubt: d, settled: true}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.soon()
+}
+
+func (n *Node) inDoubt(id string) bool {
+	_, is := n.doubtful.Load(id)
+	return is
+}
+
+// settle makes one attempt. more requests another one; the error wraps store.ErrUnavailable or has been handled.
+func (n *Node) settle(ctx context.Context, d *doubt) (more bool, err error) {
+	found, err := n.o.Directory.Find(ctx, d.id)
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		return true, err
+	case err != nil, found.State == store.SessionOver, found.Node != d.node && found.Epoch != d.from,
+		found.Node == d.node && found.State == store.SessionMoving:
+		return false, nil // ended, released or owned by another node
+	}
+	if d.lost == nil {
+		lost := found.Lost || found.Node != d.node && found.State != store.SessionMoving
+		d.lost = &lost
+	}
+	owned, err := n.o.Directory.Take(ctx, found)
+	if err == nil {
+		err = owned.Update(ctx, func(r *store.SessionRecord) { r.State, r.Lost = store.SessionMoving, *d.lost })
+	}
+	switch {
+	case err == nil:
+		n.o.Logger.Info("session with unclear owner released", "session_id", d.id, "epoch", owned.Record().Epoch)
+		return false, nil
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrUnavailable):
+		return true, err
+	}
+	n.o.Logger.Error("session may be lost: its owner is unknown", "session_id", d.id, "error", err)
+	return false, nil
+}
+
+// unwritten tracks a record's changes that are not in the store, and their waiters. The mutex of its place guards it.
+type unwritten struct {
+	changed bool            // since the last write began
+	writes  bool            // a write is in progress
+	never   bool            // nothing more will be written
+	waiters []chan struct{} // closed when their changes are stored
+	now     int             // the first of them wait for the current write, the others for the next
+}
+
+// written returns a channel that is closed when all changes are stored or never will be.
+func (u *unwritten) written() <-chan struct{} {
+	done := make(chan struct{})
+	if u.never || !u.changed && !u.writes {
+		close(done)
+		return done
+	}
+	u.waiters = append(u.waiters, done)
+	if !u.changed {
+		u.now++ // then no others wait for the next write
+	}
+	return done
+}
+
+func (u *unwritten) awaited() bool { return len(u.waiters) > u.now }
+
+func (u *unwritten) begin() { u.changed, u.writes, u.now = false, true, len(u.waiters) }
+
+// end marks the end of the write; again means it will be retried.
+func (u *unwritten) end(again bool) {
+	u.writes = false
+	if again && !u.never {
+		u.changed, u.now = true, 0
+		return
+	}
+	u.release(u.now)
+}
+
+func (u *unwritten) stop() {
+	u.never = true
+	u.release(len(u.waiters))
+}
+
+func (u *unwritten) release(n int) {
+	for _, done := range u.waiters[:n] {
+		close(done)
+	}
+	u.waiters, u.now = slices.Clone(u.waiters[n:]), 0
 }

@@ -87,12 +87,6 @@ var (
 	ErrRefused = errors.New("cluster: the node that runs the session refuses the client")
 )
 
-// Stream is a client's connection that its protocol.Conn has released, with the data read after session.start.
-type Stream struct {
-	Conn   io.ReadWriteCloser
-	Unread []byte
-}
-
 // Dial asks the node at address (its URL without a path) to accept a client. That node informs the session when Run
 // starts. The error wraps ErrUnreachable or ErrRefused and leaves the client's connection untouched. On success the
 // caller must call Relay.Run or Relay.Close.
@@ -172,13 +166,13 @@ type Relay struct {
 // Close abandons the relay before Run.
 func (r *Relay) Close() error { return r.owner.Close() } //nolint:wrapcheck // the caller has the context
 
-// Run copies bytes in both directions until one side has ended and the other has received the rest, or until ctx ends.
-// It closes both sides and returns the number of bytes sent to the owner and to the client. While idle it holds two
-// goroutines and no buffer.
-func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
+// Run relays a client that its protocol.Conn has released, with the data read after session.start, until one side has
+// ended and the other has received the rest, or until ctx ends. It closes both sides and returns the number of bytes
+// sent to the owner and to the client. While idle it holds two goroutines and no buffer.
+func (r *Relay) Run(ctx context.Context, client io.ReadWriteCloser, unread []byte) (up, down int64) {
 	closeBoth := sync.OnceFunc(func() {
 		_ = r.owner.Close()
-		_ = client.Conn.Close()
+		_ = client.Close()
 	})
 	defer closeBoth()
 	defer context.AfterFunc(ctx, closeBoth)()
@@ -190,13 +184,13 @@ func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 		if r.waits {
 			_, _ = r.owner.Write([]byte{confirmation}) // if the owner is gone, the other direction ends and Run with it
 		}
-		up = carry(r.owner, client.Conn, client.Unread)
+		up = carry(r.owner, client, unread)
 		closeWrite(r.owner)
 		half()
 	})
 	each.Go(func() {
-		down = carry(waiting(client.Conn), r.owner, r.early)
-		closeWrite(client.Conn)
+		down = carry(waiting(client), r.owner, r.early)
+		closeWrite(client)
 		half()
 	})
 	each.Wait()
