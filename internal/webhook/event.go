@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"voicegw/store"
 )
 
 // Version is the version of the bodies. It changes when a field's meaning changes or a field is removed; adding fields
@@ -25,17 +27,6 @@ const (
 
 // Types returns all types of events.
 func Types() []string { return []string{SessionStarted, SessionEnded, JobEnded} }
-
-// Event is an event to deliver.
-type Event struct {
-	// ID is the same for every attempt, receiver and gateway.
-	ID string
-	// Type is one of Types.
-	Type string
-	At   time.Time
-	// Body is sent as is.
-	Body []byte
-}
 
 // Session is the data of SessionStarted and SessionEnded, without the transcript.
 type Session struct {
@@ -89,16 +80,16 @@ const timeForm = "2006-01-02T15:04:05.000Z"
 func Time(at time.Time) string { return at.UTC().Format(timeForm) }
 
 // NewEvent returns a session's event, or an error if its body exceeds MaxBody.
-func NewEvent(kind string, at time.Time, data Session) (Event, error) {
+func NewEvent(kind string, at time.Time, data Session) (store.Webhook, error) {
 	return newEvent(kind, at, data.SessionID, data)
 }
 
 // NewJobEvent returns a job's event, like NewEvent.
-func NewJobEvent(at time.Time, data Job) (Event, error) {
+func NewJobEvent(at time.Time, data Job) (store.Webhook, error) {
 	return newEvent(JobEnded, at, data.JobID, data)
 }
 
-func newEvent(kind string, at time.Time, of string, data any) (Event, error) {
+func newEvent(kind string, at time.Time, of string, data any) (store.Webhook, error) {
 	body, err := json.Marshal(struct {
 		Type      string `json:"type"`
 		Version   int    `json:"version"`
@@ -106,12 +97,12 @@ func newEvent(kind string, at time.Time, of string, data any) (Event, error) {
 		Data      any    `json:"data"`
 	}{kind, Version, Time(at), data})
 	if err != nil {
-		return Event{}, fmt.Errorf("webhook: %w", err)
+		return store.Webhook{}, fmt.Errorf("webhook: %w", err)
 	}
 	if len(body) > MaxBody {
-		return Event{}, fmt.Errorf("webhook: body of %d bytes exceeds the maximum of %d", len(body), MaxBody)
+		return store.Webhook{}, fmt.Errorf("webhook: body of %d bytes exceeds the maximum of %d", len(body), MaxBody)
 	}
-	return Event{ID: idOf(kind, of), Type: kind, At: at, Body: body}, nil
+	return store.Webhook{ID: idOf(kind, of), Type: kind, At: at, Body: body}, nil
 }
 
 // idOf returns an event's ID, without dots as the specification requires.

@@ -110,7 +110,7 @@ func (r *receiver) endpoint(t *testing.T, name string) Endpoint {
 }
 
 // happened makes an event of a session.
-func happened(t *testing.T, n int) Event {
+func happened(t *testing.T, n int) store.Webhook {
 	t.Helper()
 	e, err := NewEvent(SessionStarted, time.Now(), Session{SessionID: fmt.Sprintf("voice-%d", n), Entry: "open", Provider: "sim", Model: "m", StartedAt: Time(time.Now())})
 	if err != nil {

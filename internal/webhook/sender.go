@@ -1,3 +1,9 @@
+// Package webhook sends signed events to other programs. Bodies and signatures follow Standard Webhooks 1.0.0
+// (github.com/standard-webhooks/standard-webhooks, spec/standard-webhooks.md, read 2026-11-26).
+//
+// The store keeps an event until each receiver has accepted it, and one node at a time sends it. A receiver gets every
+// event at least once, in any order, and recognises repeats by the ID. An event that can't be stored, or that the
+// receiver doesn't accept within a day, is dropped, logged and counted.
 package webhook
 
 import (
@@ -60,19 +66,15 @@ type Stats struct {
 	Waiting int
 }
 
-type counters struct {
-	delivered, failed, dropped, givenUp atomic.Uint64
-	waiting                             atomic.Int64
-}
-
 // line is an endpoint with its sending goroutines.
 type line struct {
 	// Immutable.
-	name  string
-	count counters
-	stop  context.CancelFunc
+	name string
+	stop context.CancelFunc
 
 	to atomic.Pointer[poster] // the current configuration
+
+	stats Stats // guarded by Sender.mu
 }
 
 // Sender delivers events. Its methods may be used concurrently.
@@ -81,8 +83,8 @@ type Sender struct {
 	queue  Queue
 	logger *slog.Logger
 	seldom *logging.Throttle
-	told   chan Event    // events to store; dropped when full; never closed
-	ending chan struct{} // closed by Close
+	told   chan store.Webhook // events to store; dropped when full; never closed
+	ending chan struct{}      // closed by Close
 	end    context.CancelFunc
 	ctx    func() context.Context // of all work
 
@@ -100,7 +102,7 @@ func New(o Options) *Sender {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Sender{
 		queue: o.Queue, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		told: make(chan Event, mostTold), ending: make(chan struct{}), end: end, ctx: func() context.Context { return ctx },
+		told: make(chan store.Webhook, mostTold), ending: make(chan struct{}), end: end, ctx: func() context.Context { return ctx },
 		lines: map[string]*line{},
 	}
 	s.seldom = logging.NewThrottle(s.logger)
@@ -152,7 +154,7 @@ func (s *Sender) begin(e Endpoint) *line {
 
 // Tell queues an event for the endpoints. It never blocks: if too many events wait for the store, it drops the event and
 // counts it.
-func (s *Sender) Tell(e Event) {
+func (s *Sender) Tell(e store.Webhook) {
 	select {
 	case <-s.ending:
 	default:
@@ -179,8 +181,14 @@ func (s *Sender) wanting(kind string) []*line {
 	return all
 }
 
-func (s *Sender) drop(l *line, e Event, why string) {
-	l.count.dropped.Add(1)
+func (s *Sender) count(of *uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*of++
+}
+
+func (s *Sender) drop(l *line, e store.Webhook, why string) {
+	s.count(&l.stats.Dropped)
 	s.seldom.Info("webhook event lost before sending", l.name+": "+why, "endpoint", l.name, "type", e.Type, "event", e.ID)
 }
 
@@ -191,27 +199,22 @@ func (s *Sender) keep() {
 		case e := <-s.told:
 			s.keepOne(e)
 			continue
-		default:
+		case <-s.ending:
 		}
 		select {
 		case e := <-s.told:
 			s.keepOne(e)
-		case <-s.ending:
-			select {
-			case e := <-s.told: // both were ready
-				s.keepOne(e)
-			default:
-				return
-			}
+		default:
+			return
 		}
 	}
 }
 
 // keepOne stores an event for each subscribed endpoint, and retries while the store is unavailable.
-func (s *Sender) keepOne(e Event) {
+func (s *Sender) keepOne(e store.Webhook) {
 	for _, l := range s.wanting(e.Type) {
 		for {
-			err := s.queue.Add(s.ctx(), l.name, store.Webhook{ID: e.ID, Type: e.Type, At: e.At, Body: e.Body})
+			err := s.queue.Add(s.ctx(), l.name, e)
 			if err == nil {
 				break
 			}
@@ -266,16 +269,16 @@ func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 	var err error
 	switch {
 	case got.ok:
-		l.count.delivered.Add(1)
+		s.count(&l.stats.Delivered)
 		err = t.Done(settle)
 	case ctx.Err() != nil:
 		err = t.Later(settle, 0) // another node or the next start sends it
 	case got.gone || time.Since(e.At)+pause > store.WebhookLife:
-		l.count.givenUp.Add(1)
+		s.count(&l.stats.GivenUp)
 		s.logger.Error("webhook event given up", "endpoint", l.name, "type", e.Type, "event", e.ID, "tries", tries, "why", got.why)
 		err = t.Done(settle)
 	default:
-		l.count.failed.Add(1)
+		s.count(&l.stats.Failed)
 		s.seldom.Info("webhook event not delivered, will retry", l.name+": "+got.why, "endpoint", l.name, "event", e.ID, "tries",
 			tries, "again_in_ms", pause.Milliseconds())
 		err = t.Later(settle, pause)
@@ -297,7 +300,9 @@ func pauseAfter(tries int, asked time.Duration) time.Duration {
 func (s *Sender) look(ctx context.Context, l *line) {
 	for ctx.Err() == nil {
 		if n, err := s.queue.Waiting(ctx, l.name); err == nil {
-			l.count.waiting.Store(int64(n))
+			s.mu.Lock()
+			l.stats.Waiting = n
+			s.mu.Unlock()
 		}
 		s.pause(ctx, lookEvery)
 	}
@@ -309,11 +314,7 @@ func (s *Sender) Stats() map[string]Stats {
 	defer s.mu.Unlock()
 	all := make(map[string]Stats, len(s.lines))
 	for name, l := range s.lines {
-		c := &l.count
-		all[name] = Stats{
-			Delivered: c.delivered.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load(), GivenUp: c.givenUp.Load(),
-			Waiting: int(c.waiting.Load()),
-		}
+		all[name] = l.stats
 	}
 	return all
 }

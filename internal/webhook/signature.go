@@ -47,7 +47,6 @@ func ParseSecret(text string) (Secret, error) {
 	return Secret{key}, nil
 }
 
-// String redacts the secret.
 func (s Secret) String() string { return "[redacted]" }
 
 // GoString redacts the secret.
