@@ -1,10 +1,19 @@
+// Package bounded provides the program's HTTP clients, which read only a bounded amount of any answer. [Client] bounds
+// the size of an answer's head and body, the body's content (depth and number of JSON or XML elements, size of a
+// stream's event), the total time and the time without data. It follows no redirects and rejects compressed answers,
+// whose decompressed size is unknown.
+//
+// TestEveryClientIsBounded (architecture_test.go) finds HTTP clients created elsewhere.
 package bounded
 
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,14 +144,12 @@ type transport struct {
 	limits Limits
 }
 
-// CloseIdleConnections is called by http.Client's.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	w := &watch{limits: &t.limits, cancel: cancel, cause: func() error { return context.Cause(ctx) }}
@@ -223,3 +230,104 @@ func (w *watch) why(err error) error {
 	}
 	return err
 }
+
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// Unsent reports whether err is from a request of [Wrap] that was certainly not sent: name resolution, connecting or TLS
+// failed, or the time ended earlier. So the server has no side effects of it. False means unknown.
+func Unsent(err error) bool {
+	var u unsent
+	return errors.As(err, &u)
+}
+
+// Watch returns a context for a call of a library that hides its errors, and a function like Unsent for the call's
+// requests.
+func Watch(ctx context.Context) (context.Context, func() bool) {
+	var s sending
+	return s.trace(ctx), func() bool { return s.asked.Load() && !s.got.Load() }
+}
+
+// sending records whether a request got a connection. net/http writes nothing earlier (httptrace.ClientTrace.GotConn, Go
+// 1.26); later moments don't matter, because a cancelled request may still be in its writer.
+type sending struct{ asked, got atomic.Bool }
+
+func (s *sending) trace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { s.asked.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { s.got.Store(true) },
+	})
+}
+
+// mark records in err, an error of next, whether the request was sent. A transport without traces is assumed to have
+// sent it.
+func (s *sending) mark(next http.RoundTripper, err error) error {
+	_, tells := next.(*http.Transport)
+	if s.got.Load() || !tells && !s.asked.Load() {
+		return err
+	}
+	return unsent{err}
+}
+
+type body struct {
+	from  io.ReadCloser
+	watch *watch
+	bound Bound // the limit in bytes
+	most  int64 // in bytes
+	left  int64
+	guard *guard // may be nil
+	err   error  // final
+
+	closing sync.Once
+}
+
+// Read implements io.Reader. An error is final.
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one byte more, to notice the excess
+	}
+	b.watch.wait()
+	n, err := b.from.Read(p)
+	b.watch.pause()
+	over := int64(n) > b.left
+	if over {
+		n, err = int(b.left), b.watch.over(b.bound, b.most)
+	}
+	b.left -= int64(n)
+	if bound, most := b.guard.see(p[:n]); bound != "" {
+		err, over = b.watch.over(bound, most), true
+		n = 0 // the excess must not be decoded
+	}
+	if err == nil {
+		return n, nil
+	}
+	if !over && !errors.Is(err, io.EOF) {
+		err = b.watch.why(err)
+	}
+	b.err = err
+	if over {
+		b.watch.cancel(err) // the server need not continue
+	}
+	b.watch.end()
+	return n, err
+}
+
+// Close implements io.Closer. The rest of the answer is not read.
+func (b *body) Close() error {
+	var err error
+	b.closing.Do(func() {
+		// First, so that a transport that drains the body stops.
+		if b.err == nil {
+			b.watch.cancel(errClosed)
+		}
+		err = b.from.Close()
+		b.watch.end()
+	})
+	return err
+}
+
+var errClosed = errors.New("the answer was closed before its end")

@@ -31,7 +31,6 @@ type Problem struct {
 // Problems are all problems found. It is an error.
 type Problems []Problem
 
-// Error returns them on one line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, one := range p {

@@ -1,3 +1,5 @@
+// Package certs provides a server's TLS certificates, from files that may change at run time or ordered by ACME (RFC
+// 8555).
 package certs
 
 import (
@@ -13,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"voicegw/internal/process"
 )
 
 // Options configure a Store.
@@ -177,4 +181,15 @@ func (s *Store) Run(ctx context.Context) {
 		each.Go(func() { s.watch(ctx) })
 	}
 	each.Wait()
+}
+
+func (s *Store) watch(ctx context.Context) {
+	var names []string
+	for _, p := range s.opts.Files {
+		names = append(names, p.Cert, p.Key)
+	}
+	process.Run(ctx, process.Options{
+		What: "certificates", Logger: s.opts.Logger, Files: func() []string { return names },
+		Look: func() { _ = s.Reload() }, // logged
+	})
 }

@@ -1,3 +1,7 @@
+// Package jobs runs the long work that tool calls start, and keeps each result until its conversation has been informed.
+// The rules are pure functions of a stored job and a time. A Runner applies them: it leases jobs, runs attempts and
+// saves results. Each save requires the revision it last read, so a gateway that lost a job's lease can't overwrite the
+// new owner's result.
 package jobs
 
 import (
@@ -408,4 +412,156 @@ func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorTyp
 		line.DurationMS = j.EndedAt.Sub(j.CreatedAt).Milliseconds()
 	}
 	r.opts.Audit(line)
+}
+
+// List returns the matching jobs, oldest first, without payloads and results. An empty name matches all.
+func (r *Runner) List(user, conversation string) []store.Job {
+	all, _ := r.opts.Keep.List()
+	var list []store.Job
+	for _, j := range all {
+		if (user == "" || j.User == user) && (conversation == "" || j.Conversation == conversation) {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+// Job returns a job with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
+func (r *Runner) Job(ctx context.Context, id string) (store.Job, error) {
+	return r.opts.Keep.Load(ctx, id)
+}
+
+// OwedTo returns the ended jobs not yet reported to a conversation, in the order they ended. The error wraps
+// store.ErrUnavailable.
+func (r *Runner) OwedTo(ctx context.Context, conversation string) ([]store.Job, error) {
+	var owed []store.Job
+	for _, j := range r.List("", conversation) {
+		if !j.Owed() {
+			continue
+		}
+		whole, err := r.opts.Keep.Load(ctx, j.ID)
+		switch {
+		case errors.Is(err, store.ErrUnknown):
+		case err != nil:
+			return nil, err
+		case whole.Owed():
+			owed = append(owed, whole)
+		}
+	}
+	return owed, nil
+}
+
+// change applies a rule to a job, and retries when another writer changed it in between. ok is the rule's.
+func (r *Runner) change(
+	ctx context.Context, id string, rule func(store.Job, time.Time) (store.Job, bool),
+) (j store.Job, ok bool, err error) {
+	for {
+		if j, err = r.opts.Keep.Load(ctx, id); err != nil {
+			return j, false, err
+		}
+		next, ok := rule(j, time.Now())
+		if !ok {
+			return j, false, nil
+		}
+		if j, err = r.opts.Keep.Save(ctx, next); !errors.Is(err, store.ErrChanged) {
+			return j, err == nil, err
+		}
+		if ctx.Err() != nil {
+			return j, false, ctx.Err()
+		}
+	}
+}
+
+// Told records that a job's end was reported to its conversation. If several callers record it, only one gets true. The
+// error is store.ErrUnknown or wraps store.ErrUnavailable.
+func (r *Runner) Told(ctx context.Context, id string) (first bool, err error) {
+	j, ok, err := r.change(ctx, id, reported)
+	if ok {
+		r.record(audit.EventJobTold, j, failure(j))
+	}
+	return ok, err
+}
+
+// Cancel stops an unfinished job wherever it runs; its conversation gets no report. was is false if the job had already
+// ended. by names the requester, for the log. The error is store.ErrUnknown or wraps store.ErrUnavailable.
+func (r *Runner) Cancel(ctx context.Context, id, by string) (j store.Job, was bool, err error) {
+	j, was, err = r.change(ctx, id, cancel)
+	if was {
+		r.record(audit.EventJobCancelled, j, "")
+		r.opts.Logger.Info("job cancelled", "job", id, "tool", j.Tool, "by", by)
+		r.look()
+		if r.opts.Ended != nil {
+			r.opts.Ended(j)
+		}
+	}
+	return j, was, err
+}
+
+// callContext is the registry.CallCapabilities of one attempt. Its methods may be called concurrently, and have no effect
+// after the attempt has ended.
+type callContext struct {
+	// Immutable.
+	r   *Runner
+	job store.Job
+	// news holds the newest progress report; never closed.
+	news chan store.JobProgress
+
+	mu    sync.Mutex // guards the following fields
+	over  bool
+	noted int
+}
+
+func (b *callContext) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+}
+
+func (b *callContext) Tell(text string, fraction float64) {
+	p := store.JobProgress{Text: registry.ProgressText(text), At: time.Now().UTC()}
+	if fraction >= 0 { // and not NaN
+		p.Fraction = new(min(fraction, 1))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over {
+		return
+	}
+	select {
+	case <-b.news:
+	default:
+	}
+	b.news <- p // cannot block: only this method sends, and it holds mu
+}
+
+// Timeout does nothing: no client waits for a job.
+func (*callContext) Timeout(time.Time, time.Duration, string) {}
+
+// Send validates the message and drops it: no client waits for a job.
+func (*callContext) Send(name string, data any) error {
+	_, err := registry.Aside(name, data)
+	return err
+}
+
+func (b *callContext) Note(event string, data any) error {
+	encoded, err := registry.Aside(event, data)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.over || b.r.opts.Audit == nil:
+		return nil
+	case b.noted == registry.MaxAsides:
+		return registry.TooManyAsides("notes")
+	}
+	b.noted++
+	j := b.job
+	b.r.opts.Audit(audit.Record{
+		Event: audit.EventNote, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
+		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn,
+		ToolCall: audit.ToolCall{CallID: j.Call, IdempotencyKey: j.Key}, Job: j.ID, Note: event, NoteData: encoded,
+	})
+	return nil
 }

@@ -4,6 +4,7 @@ package nonblock
 
 import (
 	"net"
+	"syscall"
 	"time"
 )
 
@@ -26,3 +27,6 @@ func (*watched) local() net.Addr  { return nil }
 func (*watched) remote() net.Addr { return nil }
 
 func watch(*Conn, func()) ear { return nil }
+
+// hungUp reports false: this platform does not say.
+func hungUp(syscall.RawConn) bool { return false }

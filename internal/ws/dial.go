@@ -110,7 +110,6 @@ type dialled struct {
 // NetConn is for nonblock.Under.
 func (d *dialled) NetConn() net.Conn { return d.Conn }
 
-// Read implements io.Reader.
 func (d *dialled) Read(p []byte) (int, error) {
 	if d.sealed.Load() {
 		return 0, errSealed
