@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -36,28 +35,24 @@ type AgentEdit struct {
 }
 
 // Agents stores the edited agents. List reads an in-memory copy that follows other nodes' writes within milliseconds,
-// unless the cluster is unreachable; this node's writes are visible at once. Its methods may be used concurrently.
+// unless the cluster is unreachable; this node's writes are visible at once.
 type Agents struct {
 	copies[AgentEdit] // by key
-
-	// generation counts changes of the copy; written under mu.
-	generation atomic.Uint64
 }
 
 func newAgents(b *bucket) *Agents {
 	a := &Agents{}
 	a.decode, a.unreadable = decodeAgentNow, "store_agent_unreadable"
-	a.changed = func(string, copied[AgentEdit]) { a.generation.Add(1) }
 	a.open(mirror{bucket: b, under: agentsNow, what: "agents"})
 	return a
 }
 
-func decodeAgentNow(key string, m message) (AgentEdit, error) {
+func decodeAgentNow(key string, m held) (AgentEdit, error) {
 	e, err := decodeAgent(m.data)
 	if err == nil && key != agentsNow+e.ID {
 		err = fmt.Errorf("%w: the record belongs to another agent", ErrCorrupt)
 	}
-	e.Revision = m.seq
+	e.Revision = m.revision
 	return e, err
 }
 
@@ -81,7 +76,11 @@ func encodeAgent(e AgentEdit) ([]byte, error) {
 }
 
 // Generation changes whenever List's result changes.
-func (a *Agents) Generation() uint64 { return a.generation.Load() }
+func (a *Agents) Generation() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.changes
+}
 
 // List returns all edits from memory, sorted by ID, and their generation.
 func (a *Agents) List() ([]AgentEdit, uint64) {
@@ -92,7 +91,7 @@ func (a *Agents) List() ([]AgentEdit, uint64) {
 			list = append(list, e.value)
 		}
 	}
-	generation := a.generation.Load()
+	generation := a.changes
 	a.mu.Unlock()
 	slices.SortFunc(list, func(x, y AgentEdit) int { return cmp.Compare(x.ID, y.ID) })
 	return list, generation
@@ -141,7 +140,7 @@ func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, e
 }
 
 // Removed returns the revision at which an agent's edit was removed; ErrUnknown if there is an edit or no record of a
-// removal. It reads the store. The error may wrap ErrUnavailable.
+// removal. It reads the store.
 func (a *Agents) Removed(ctx context.Context, id string) (uint64, error) {
 	h, err := a.bucket.get(ctx, agentsNow+id)
 	switch {
@@ -165,12 +164,8 @@ func (a *Agents) Follow(ctx context.Context, revision uint64) error {
 		if is >= revision {
 			return nil
 		}
-		select {
-		case <-moved:
-		case <-a.bucket.store.done:
-			return errClosed
-		case <-ctx.Done():
-			return classed(ctx, fmt.Errorf("store: following the agents: %w", ctx.Err()))
+		if err := await(ctx, a.bucket.store, moved, "following the agents"); err != nil {
+			return err
 		}
 	}
 }

@@ -58,8 +58,7 @@ type approvalNote struct {
 	Process  string `json:"process"`
 }
 
-// Approvals stores the approved actions with unknown outcome, as long as the ledger remembers. Its methods may be used
-// concurrently.
+// Approvals stores the approved actions with unknown outcome, as long as the ledger remembers.
 type Approvals struct {
 	// Immutable.
 	bucket    *bucket
@@ -98,14 +97,14 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 	return err
 }
 
-// Settle removes an approval whose outcome is known. It may be called again. The error wraps ErrUnavailable.
+// Settle removes an approval whose outcome is known. It may be called again.
 func (a *Approvals) Settle(ctx context.Context, conversation, session, reference string) error {
 	_, err := a.bucket.change(ctx, approvalKey(conversation, session, reference), removal)
 	return err
 }
 
-// Told records that an approval's conversation was informed; one with a Result is removed. ErrChanged means that another
-// caller recorded it or the outcome is known by now. The other errors wrap ErrUnavailable.
+// Told records that an approval's conversation was informed; one with a Result is removed. ErrChanged means that
+// another caller recorded it or the outcome is known by now.
 func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 	note := approval.note
 	if approval.Result != nil {
@@ -121,7 +120,7 @@ func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 }
 
 // Open returns the approvals with unknown outcome, oldest first, without those accepted by this process and those
-// another gateway may be working on. The errors wrap ErrUnavailable.
+// another gateway may be working on.
 func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error) {
 	all, err := a.open(ctx, ">", now)
 	return slices.DeleteFunc(all, func(a Approval) bool { return a.Result != nil }), err
@@ -178,25 +177,13 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		a.bucket.store.log.Warn("store_approval_unreadable", "key", key, "error", err)
 		return Approval{}, false, nil
 	}
-	var question *Confirmation
-	q, err := a.questions.get(ctx, note.Question)
-	switch {
-	case err == nil:
-		if c, bad := decodeConfirmation(q.data); bad == nil {
-			question = &c
-		}
-	case !errors.Is(err, errNone):
+	question, err := related(ctx, a.questions, note.Question, func(h held) (Confirmation, error) { return decodeConfirmation(h.data) })
+	if err != nil {
 		return Approval{}, false, err
 	}
 	var entry *Entry
 	if note.Deed != "" {
-		e, err := a.ledger.get(ctx, keyOf(note.Deed))
-		switch {
-		case err == nil:
-			if read, bad := decodeEntry(e); bad == nil {
-				entry = &read
-			}
-		case !errors.Is(err, errNone):
+		if entry, err = related(ctx, a.ledger, keyOf(note.Deed), decodeEntry); err != nil {
 			return Approval{}, false, err
 		}
 	}
@@ -209,6 +196,21 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		return approval, true, nil
 	}
 	return approval, note.open(question, entry, a.process, a.alone, now), nil
+}
+
+// related returns a record of another bucket; nil if it is missing or unreadable.
+func related[T any](ctx context.Context, b *bucket, key string, decode func(held) (T, error)) (*T, error) {
+	h, err := b.get(ctx, key)
+	if errors.Is(err, errNone) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	record, err := decode(h)
+	if err != nil {
+		return nil, nil
+	}
+	return &record, nil
 }
 
 func (n approvalNote) finished(question *Confirmation, entry *Entry) bool {

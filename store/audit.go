@@ -22,7 +22,7 @@ const (
 )
 
 // AuditStream is an append-only stream of lines. Lines older than Options.AuditAge, and the oldest beyond 1 GiB, are
-// removed. Its methods may be used concurrently.
+// removed.
 type AuditStream struct {
 	// Immutable.
 	store   *Store
@@ -195,7 +195,7 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 		if err != nil {
 			return fmt.Errorf("store: reading the audit: %w", classed(ctx, err))
 		}
-		if m.seq > last {
+		if m.revision > last {
 			return nil // the last line has just been removed
 		}
 		for line := range bytes.Lines(m.data) {
@@ -203,7 +203,7 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 				return err
 			}
 		}
-		if m.seq == last {
+		if m.revision == last {
 			return nil
 		}
 	}

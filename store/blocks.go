@@ -20,8 +20,7 @@ type Block struct {
 }
 
 // Blocks stores the blocked users. Blocked and List read an in-memory copy that follows other nodes' writes within
-// milliseconds, unless the cluster is unreachable; this node's writes are visible at once. Its methods may be used
-// concurrently.
+// milliseconds, unless the cluster is unreachable; this node's writes are visible at once.
 type Blocks struct {
 	copies[block]     // by key
 	most          int // immutable
@@ -39,7 +38,7 @@ type block struct {
 
 func newBlocks(from *bucket) *Blocks {
 	b := &Blocks{most: from.store.o.MostBlocks, odd: make(map[string]struct{})}
-	b.decode, b.unreadable = func(key string, m message) (block, error) { return decodeBlock(key, m.data) }, "store_block_unreadable"
+	b.decode, b.unreadable = func(key string, m held) (block, error) { return decodeBlock(key, m.data) }, "store_block_unreadable"
 	b.changed = b.index
 	b.open(mirror{bucket: from, what: "blocks"})
 	return b
@@ -87,17 +86,12 @@ func (b *Blocks) full(key string, now time.Time) bool {
 	if _, ok := b.all[key]; ok || len(b.all) < b.most {
 		return false
 	}
-	b.forgetEnded(now)
-	return len(b.all) >= b.most
-}
-
-// forgetEnded removes expired blocks. mu is held.
-func (b *Blocks) forgetEnded(now time.Time) {
 	for key, is := range b.all {
 		if is.none || !now.Before(is.value.Until) {
 			b.drop(key)
 		}
 	}
+	return len(b.all) >= b.most
 }
 
 // Blocked returns the end of a user's block, from memory.
@@ -148,7 +142,7 @@ func identity(text string) (normal string, ok bool) {
 	return who.String(), err == nil
 }
 
-// Unblock removes a user's block on all nodes. Of concurrent callers only one gets true. The error wraps ErrUnavailable.
+// Unblock removes a user's block on all nodes. Of concurrent callers only one gets true.
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	user, ok := identity(user)
 	if !ok {

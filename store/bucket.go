@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,11 +113,6 @@ func keyOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func isKey(key string) bool {
-	sum, err := hex.DecodeString(key)
-	return err == nil && len(sum) == sha256.Size
-}
-
 func (h held) exists() bool { return h.revision != 0 && !h.removed }
 
 // get reads a key from the leader. Others may write before the caller acts on it. errNone means no value; held then has
@@ -130,7 +127,7 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 		} else if err != nil {
 			return err
 		}
-		h = heldFrom(m)
+		h = heldOf(m.Header, m.Data, m.Sequence, m.Time)
 		return nil
 	})
 	if err == nil && !h.exists() {
@@ -298,12 +295,8 @@ func wholeSeconds(ttl time.Duration) time.Duration {
 	return (ttl + time.Second - 1).Truncate(time.Second)
 }
 
-func (b *bucket) each(ctx context.Context, what string, f func(key string, data []byte)) error {
-	return b.eachUnder(ctx, what, "", f)
-}
-
-// eachUnder is each for keys with a prefix, which ends with a dot or is empty.
-func (b *bucket) eachUnder(ctx context.Context, what, under string, f func(key string, data []byte)) error {
+// each calls f for every record whose key begins with under, which ends with a dot or is empty, in no particular order.
+func (b *bucket) each(ctx context.Context, what, under string, f func(key string, data []byte)) error {
 	var all []message
 	err := b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
 		all = all[:0]
@@ -327,9 +320,80 @@ func (b *bucket) eachUnder(ctx context.Context, what, under string, f func(key s
 		return err
 	}
 	for _, m := range all {
-		if m.header.Get(opHeader) == "" {
+		if !m.removed {
 			f(strings.TrimPrefix(m.subject, b.before), m.data)
 		}
 	}
 	return nil
+}
+
+// records returns a bucket's records. Unreadable ones are logged and left out.
+func records[T any](ctx context.Context, b *bucket, what, unreadable string, decode func([]byte) (T, error)) (all []T, err error) {
+	err = b.each(ctx, what, "", func(_ string, data []byte) {
+		if record, err := decode(data); err == nil {
+			all = append(all, record)
+		} else {
+			b.store.log.Warn(unreadable, "error", err)
+		}
+	})
+	return all, err
+}
+
+// encode encodes a record as JSON; embedded JSON keeps its bytes, except for white space between values.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("store: encode a record: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// decode decodes a record. Unknown fields come from newer versions and are ignored.
+func decode(data []byte, v any) error {
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return nil
+}
+
+// recordVersion is the format of versioned records, in the field "v". Adding a field doesn't change it, because older
+// versions ignore or keep it. A new number stops older versions from using the record.
+const recordVersion = 1
+
+// encodeVersioned is encode for a record that has a version and at least one field.
+func encodeVersioned(v any) ([]byte, error) {
+	data, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"v":%d,%s`, recordVersion, data[1:]), nil
+}
+
+func decodeVersioned(data []byte, v any) error {
+	var head struct {
+		V int `json:"v"`
+	}
+	switch err := decode(data, &head); {
+	case err != nil:
+		return err
+	case head.V > recordVersion:
+		return fmt.Errorf("%w (its form is %d, the newest known is %d)", ErrVersion, head.V, recordVersion)
+	case head.V < 1:
+		return fmt.Errorf("%w: a record without a version", ErrCorrupt)
+	}
+	return decode(data, v)
+}
+
+// decodeAs decodes a record with decode or decodeVersioned. wrong describes an invalid one.
+func decodeAs[T any](data []byte, decode func([]byte, any) error, wrong string, valid func(T) bool) (T, error) {
+	var record, none T
+	if err := decode(data, &record); err != nil {
+		return none, err
+	}
+	if !valid(record) {
+		return none, fmt.Errorf("%w: %s", ErrCorrupt, wrong)
+	}
+	return record, nil
 }

@@ -94,7 +94,7 @@ func decodeCheckpoint(data []byte) (Checkpoint, error) {
 	})
 }
 
-// Checkpoints stores the newest checkpoint of each voice session for 30 minutes. Its methods may be used concurrently.
+// Checkpoints stores the newest checkpoint of each voice session for 30 minutes.
 type Checkpoints struct {
 	// Immutable.
 	bucket    *bucket

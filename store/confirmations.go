@@ -58,8 +58,7 @@ type Confirmation struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
-// Confirmations stores open confirmations and, for an hour after they expire, answered ones. Its methods may be used
-// concurrently.
+// Confirmations stores open confirmations and, for an hour after they expire, answered ones.
 type Confirmations struct {
 	// Immutable.
 	bucket    *bucket
@@ -105,7 +104,7 @@ func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, er
 
 // Named is Get by QuestionName. The Confirmation has no Token.
 func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, error) {
-	if !isKey(name) {
+	if _, ok := witnessKey(name); !ok {
 		return Confirmation{}, ErrUnknown
 	}
 	return c.read(ctx, name)

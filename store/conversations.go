@@ -13,8 +13,7 @@ import (
 // Revision identifies a stored state of a conversation.
 type Revision uint64
 
-// Conversations stores conversations for Options.ConversationLife after their last save. Its methods may be used
-// concurrently.
+// Conversations stores conversations for Options.ConversationLife after their last save.
 type Conversations struct {
 	// Immutable.
 	bucket *bucket
@@ -84,7 +83,7 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 	return ErrChanged
 }
 
-// Held is a held lease. Its methods may be used concurrently.
+// Held is a held lease.
 type Held interface {
 	// Release gives it back, in at most Options.Wait. It may be called more than once.
 	Release()
@@ -103,7 +102,7 @@ type leaseHolder struct {
 
 // Lease reserves a conversation for the caller, on all nodes, until released, and renews the lease. If this process
 // dies, the lease ends after d (at least a second), or when another node requests it and finds this one gone
-// ([Nodes.Gone]). ErrBusy means that another holder has it. The other errors wrap ErrUnavailable.
+// ([Nodes.Gone]). ErrBusy means that another holder has it.
 //
 // A holder loses the lease while its process is stopped or can't reach the store. The next holder changes the
 // conversation's revision, so that a Save by the previous one gets ErrChanged. After ErrChanged a holder must call
@@ -175,4 +174,36 @@ func decodeConversation(id string, data []byte) (*conversation.Conversation, err
 		talk.Entries = []conversation.Entry{}
 	}
 	return talk, nil
+}
+
+// Answers stores the outcome of messages, for clients that send a message again. The content is opaque.
+type Answers struct {
+	// Immutable.
+	bucket *bucket
+}
+
+// Load returns a message's outcome by any name, with its revision for Save. The errors are ErrUnknown, with revision
+// zero.
+func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, error) {
+	h, err := a.bucket.get(ctx, keyOf(name))
+	if err != nil {
+		return nil, 0, err
+	}
+	return h.data, Revision(h.revision), nil
+}
+
+// Save stores a message's outcome for life over revision rev, zero for a new record, and returns the new revision. It is
+// durable when Save returns. Only the SHA-256 of the name is stored. ErrChanged means that it was saved since or has
+// expired. The other errors wrap ErrUnavailable or ErrTooBig.
+func (a *Answers) Save(ctx context.Context, name string, data []byte, rev Revision, life time.Duration) (Revision, error) {
+	key := keyOf(name)
+	if rev == 0 {
+		h, err := a.bucket.create(ctx, key, data, life)
+		if errors.Is(err, errConflict) {
+			return 0, ErrChanged
+		}
+		return Revision(h.revision), err
+	}
+	next, err := a.bucket.replace(ctx, key, data, uint64(rev), life)
+	return Revision(next), err
 }

@@ -245,22 +245,12 @@ func (d *Directory) find(ctx context.Context, key string) (SessionRecord, held, 
 
 // List returns the running sessions of all nodes by start time. A dead node's sessions are listed until their records
 // expire; see [Nodes.List]. Unreadable records are logged and left out. In a NATS cluster the newest writes may be
-// missing. The error wraps ErrUnavailable.
+// missing.
 func (d *Directory) List(ctx context.Context) ([]SessionRecord, error) {
-	var all []SessionRecord
-	err := d.bucket.each(ctx, "reading the sessions", func(_ string, data []byte) {
-		switch r, err := decodeSession(data); {
-		case err != nil:
-			d.bucket.store.log.Warn("store_session_unreadable", "error", err)
-		case r.State != SessionOver:
-			all = append(all, r)
-		}
-	})
+	all, err := records(ctx, d.bucket, "reading the sessions", "store_session_unreadable", decodeSession)
+	all = slices.DeleteFunc(all, func(r SessionRecord) bool { return r.State == SessionOver })
 	slices.SortFunc(all, func(a, b SessionRecord) int {
-		if by := a.StartedAt.Compare(b.StartedAt); by != 0 {
-			return by
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.ID, b.ID))
 	})
 	return all, err
 }
@@ -363,7 +353,7 @@ func (d *Directory) check(ctx context.Context, absences uint64) {
 	}
 }
 
-// Owned is a session of this node. Its methods may be used concurrently.
+// Owned is a session of this node.
 type Owned struct {
 	// Immutable.
 	directory *Directory

@@ -38,15 +38,10 @@ type follower struct {
 }
 
 type message struct {
+	held
 	subject string
-	header  nats.Header
-	data    []byte
-	seq     uint64
-	at      time.Time // when it was stored
-	pending uint64    // the number of messages after it
+	pending uint64 // the number of messages after it
 }
-
-func (m message) end() time.Time { return m.at.Add(lifeOf(m.header)) }
 
 // follow starts reading a stream in order, as config says. The caller must call close.
 func (s *Store) follow(ctx context.Context, stream string, config jetstream.ConsumerConfig) (*follower, error) {
@@ -94,8 +89,8 @@ func (f *follower) next(ctx context.Context) (message, error) {
 		if f.seen++; meta.Sequence.Consumer != f.seen {
 			return message{}, fmt.Errorf("%w: got message %d as number %d", errBroken, meta.Sequence.Consumer, f.seen)
 		}
-		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, at: meta.Timestamp,
-			pending: meta.NumPending}, nil
+		h := heldOf(m.Header, m.Data, meta.Sequence.Stream, meta.Timestamp)
+		return message{held: h, subject: m.Subject, pending: meta.NumPending}, nil
 	}
 }
 

@@ -1,19 +1,23 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"voicegw/store/witness"
 )
@@ -43,7 +47,6 @@ type DamageError struct {
 	Code string
 }
 
-// Error describes the damage and its consequence.
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("%v: %s: %s. Side effects may have been forgotten and could be repeated", ErrDamaged, e.Where, e.Verdict)
 }
@@ -226,38 +229,32 @@ func (s *Store) writeID() error {
 
 // holdings reads the streams' contents and determines the required claims.
 func (s *Store) holdings(ctx context.Context, claimed []witness.Claim) (map[witness.Bucket]witness.Held, []witness.Claim, error) {
+	guarded := map[witness.Bucket]*bucket{}
+	for _, b := range s.guarded() {
+		guarded[b.part] = b
+	}
 	all := map[witness.Bucket]witness.Held{}
+	var claims []witness.Claim
 	for part, stream := range s.parts {
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		all[part] = heldOf(info)
-	}
-	var claims []witness.Claim
-	for _, b := range s.guarded() {
-		info, err := b.stream.Info(ctx)
-		if err != nil {
-			return nil, nil, err
+		h := witness.Held{Created: info.Created, Last: info.State.LastSeq}
+		if info.State.Lost != nil {
+			h.Lost = len(info.State.Lost.Msgs)
 		}
-		h := heldOf(info)
-		scan := &scan{bucket: b, records: map[witness.Key]witness.Record{}}
-		if err := scan.all(ctx, info.State, claimed); err != nil {
-			return nil, nil, err
+		if b := guarded[part]; b != nil {
+			scan := &scan{bucket: b, records: map[witness.Key]witness.Record{}}
+			if err := scan.all(ctx, info.State, claimed); err != nil {
+				return nil, nil, err
+			}
+			h.Records = scan.records
+			claims = append(claims, scan.claims...)
 		}
-		h.Records = scan.records
-		all[b.part] = h
-		claims = append(claims, scan.claims...)
+		all[part] = h
 	}
 	return all, claims, nil
-}
-
-func heldOf(info *jetstream.StreamInfo) witness.Held {
-	h := witness.Held{Created: info.Created, Last: info.State.LastSeq}
-	if info.State.Lost != nil {
-		h.Lost = len(info.State.Lost.Msgs)
-	}
-	return h
 }
 
 type scan struct {
@@ -269,7 +266,6 @@ type scan struct {
 	records map[witness.Key]witness.Record
 	claims  []witness.Claim
 	kept    []salvaged // only with keep
-	err     error
 }
 
 // all reads the stream's records in several ranges concurrently. Claimed records not found are then requested by key,
@@ -277,10 +273,13 @@ type scan struct {
 func (s *scan) all(ctx context.Context, state jetstream.StreamState, claims []witness.Claim) error {
 	if state.Msgs > 0 {
 		part := (state.LastSeq-state.FirstSeq)/scanners + 1
-		s.each(scanners, func(i int) error {
+		err := each(scanners, func(i int) error {
 			from := state.FirstSeq + uint64(i)*part
 			return s.span(ctx, from, min(from+part-1, state.LastSeq))
 		})
+		if err != nil {
+			return err
+		}
 	}
 	var missing []witness.Claim
 	for _, c := range claims {
@@ -288,7 +287,7 @@ func (s *scan) all(ctx context.Context, state jetstream.StreamState, claims []wi
 			missing = append(missing, c)
 		}
 	}
-	s.each(scanners, func(i int) error {
+	return each(scanners, func(i int) error {
 		for ; i < len(missing); i += scanners {
 			m, err := s.bucket.stream.GetLastMsgForSubject(ctx, s.bucket.before+hex.EncodeToString(missing[i].Key[:]))
 			if err == nil {
@@ -299,21 +298,14 @@ func (s *scan) all(ctx context.Context, state jetstream.StreamState, claims []wi
 		}
 		return nil
 	})
-	return s.err
 }
 
-func (s *scan) each(n int, f func(i int) error) {
-	var all sync.WaitGroup
+func each(n int, f func(i int) error) error {
+	var all errgroup.Group
 	for i := range n {
-		all.Go(func() {
-			if err := f(i); err != nil {
-				s.mu.Lock()
-				s.err = errors.Join(s.err, err)
-				s.mu.Unlock()
-			}
-		})
+		all.Go(func() error { return f(i) })
 	}
-	all.Wait()
+	return all.Wait()
 }
 
 func (s *scan) span(ctx context.Context, from, to uint64) error {
@@ -343,7 +335,7 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	if !ok {
 		return
 	}
-	h := heldFrom(m)
+	h := heldOf(m.Header, m.Data, m.Sequence, m.Time)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.records[key] = witness.Record{Revision: h.revision, Sum: sumOf(h.data)}
@@ -356,18 +348,153 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	}
 }
 
-func heldFrom(m *jetstream.RawStreamMsg) held {
-	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader),
-		note: m.Header.Get(noteHeader)}
-	life := lifeOf(m.Header)
-	h.until, h.end = until(m.Time, life), m.Time.Add(life)
-	return h
+// heldOf converts a message to a bucket's value.
+func heldOf(header nats.Header, data []byte, revision uint64, at time.Time) held {
+	life, err := time.ParseDuration(header.Get(ttlHeader))
+	if err != nil {
+		life = longestTTL // unreadable TTL
+	}
+	return held{data: data, revision: revision, removed: header.Get(opHeader) != "", mark: header.Get(markHeader),
+		note: header.Get(noteHeader), until: until(at, life), end: at.Add(life)}
 }
 
-func lifeOf(h nats.Header) time.Duration {
-	life, err := time.ParseDuration(h.Get(ttlHeader))
-	if err != nil {
-		return longestTTL // unreadable TTL
+// accept continues with damaged data at the operator's request: lost ledger entries count as started and unfinished, and
+// the loss gives no user access. It changes only the streams and may be repeated after an interruption.
+//   - ledger: lost entries are recorded as in doubt until they expire. If the lost entries are unknown, every missing
+//     key is in doubt for one ledger life.
+//   - confirmations, tickets: lost and outdated records are removed, so users are asked again. If they are unknown, all are removed.
+//   - blocks: a lost user stays blocked until the block's end, by the hash of the name. If unknown, only the log warns
+//     that a block may be missing.
+func (s *Store) accept(ctx context.Context, v witness.Verdict, now time.Time) (*Damage, error) {
+	d := &Damage{Verdict: v, All: v.Blind()}
+	for _, b := range s.guarded() {
+		lost := v.Doubtful(b.part)
+		asks := b.part == witness.Confirmations || b.part == witness.Tickets
+		switch {
+		case d.All && asks:
+			if err := b.remake(ctx, nil); err != nil {
+				return nil, err
+			}
+			continue
+		case !v.Refuses(b.part):
+			continue
+		}
+		whole, err := b.salvage(ctx, lost)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range lost {
+			record, err := lostRecord(c, now)
+			if err != nil {
+				return nil, err
+			}
+			if record.data == nil {
+				continue
+			}
+			whole = append(whole, record)
+			if b.part == witness.Ledger {
+				d.InDoubt++
+				d.Until = latest(d.Until, record.end)
+			}
+		}
+		if err := b.remake(ctx, whole); err != nil {
+			return nil, err
+		}
 	}
-	return life
+	if d.All {
+		d.Until = latest(d.Until, now.Add(s.o.LedgerLife))
+	}
+	s.log.Warn("store_damage_accepted", "found", v.String(), "in_doubt", d.InDoubt, "all_in_doubt", d.All, "until", d.Until)
+	return d, nil
 }
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+type salvaged struct {
+	key, mark string
+	data      []byte
+	end       time.Time
+}
+
+func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged, error) {
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scan := &scan{bucket: b, records: map[witness.Key]witness.Record{}, keep: true}
+	if err := scan.all(ctx, info.State, nil); err != nil {
+		return nil, err
+	}
+	skip := map[string]bool{}
+	for _, c := range lost {
+		skip[hex.EncodeToString(c.Key[:])] = true
+	}
+	return slices.DeleteFunc(scan.kept, func(r salvaged) bool { return skip[r.key] }), nil
+}
+
+// remake rebuilds the bucket's stream with these records, because the server refuses to overwrite unreadable messages.
+func (b *bucket) remake(ctx context.Context, records []salvaged) error {
+	js := b.store.js
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := js.DeleteStream(ctx, info.Config.Name); err != nil {
+		return fmt.Errorf("removing the stream %s: %w", info.Config.Name, err)
+	}
+	if b.stream, err = js.CreateStream(ctx, info.Config); err != nil {
+		return fmt.Errorf("recreating the stream %s: %w", info.Config.Name, err)
+	}
+	for _, r := range records {
+		left := time.Until(r.end)
+		if left <= 0 {
+			continue
+		}
+		m := &nats.Msg{Subject: b.before + r.key, Data: r.data, Header: nats.Header{markHeader: {cmp.Or(r.mark, newMark())}}}
+		one, cancel := context.WithTimeout(ctx, openWait)
+		_, err := js.PublishMsg(one, m, jetstream.WithMsgTTL(wholeSeconds(left)))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("writing a record of %s again: %w", b.name, err)
+		}
+	}
+	return nil
+}
+
+// lostRecord returns the replacement of a lost record; nil data removes it.
+func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
+	r := salvaged{key: hex.EncodeToString(c.Key[:]), end: c.Until.Add(earlier)}
+	var err error
+	switch c.Bucket {
+	case witness.Ledger:
+		r.data, err = encode(Entry{State: Pending, At: now.UTC(), LeaseUntil: now.UTC()})
+	case witness.Blocks:
+		r.data, err = encode(block{Lost: true, Until: r.end.UTC()})
+	}
+	return r, err
+}
+
+// restate rewrites a stream's configuration file: the server recovers the stream from a damaged file but doesn't repair
+// the file.
+func (s *Store) restate(ctx context.Context, stream jetstream.Stream) error {
+	info, err := stream.Info(ctx)
+	if err != nil {
+		return err
+	}
+	config := info.Config
+	config.Metadata = maps.Clone(config.Metadata)
+	if config.Metadata == nil {
+		config.Metadata = map[string]string{}
+	}
+	config.Metadata["voicegw_remade"] = info.Created.UTC().Format(time.RFC3339Nano)
+	_, err = s.js.UpdateStream(ctx, config)
+	return err
+}
+
+// Accepted returns the damage that Open accepted, or nil.
+func (s *Store) Accepted() *Damage { return s.accepted }

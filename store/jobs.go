@@ -95,13 +95,10 @@ type Job struct {
 func (j Job) Owed() bool { return (j.State == JobDone || j.State == JobFailed) && j.ToldAt.IsZero() }
 
 // Jobs stores the jobs of all nodes. List reads an in-memory copy, without payloads and results, that follows other
-// nodes' writes within milliseconds; this node's writes are visible at once. Its methods may be used concurrently.
+// nodes' writes within milliseconds; this node's writes are visible at once.
 type Jobs struct {
 	copies[Job]                // by key, without payloads and results
 	talks       *Conversations // immutable
-
-	// news is closed at the next change of the copy. mu guards it.
-	news chan struct{}
 }
 
 var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
@@ -110,22 +107,18 @@ var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
 func ValidJobID(text string) bool { return jobID.MatchString(text) }
 
 func newJobs(b *bucket, talks *Conversations) *Jobs {
-	j := &Jobs{talks: talks, news: make(chan struct{})}
+	j := &Jobs{talks: talks}
 	j.decode, j.unreadable = decodeSlimJob, "store_job_unreadable"
-	j.changed = func(string, copied[Job]) {
-		close(j.news)
-		j.news = make(chan struct{})
-	}
 	j.open(mirror{bucket: b, what: "jobs"})
 	return j
 }
 
-func decodeSlimJob(key string, m message) (Job, error) {
+func decodeSlimJob(key string, m held) (Job, error) {
 	job, err := decodeJob(m.data)
 	if err == nil && keyOf(job.Deed) != key {
 		err = fmt.Errorf("%w: the record belongs to another job", ErrCorrupt)
 	}
-	job.Revision = m.seq
+	job.Revision = m.revision
 	return job.slim(), err
 }
 
@@ -268,7 +261,7 @@ func (j *Jobs) List() ([]Job, <-chan struct{}) {
 		}
 		list = append(list, is.value)
 	}
-	changed := j.news
+	changed := j.moved
 	j.mu.Unlock()
 	slices.SortFunc(list, func(x, y Job) int { return cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.ID, y.ID)) })
 	return list, changed

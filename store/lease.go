@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 )
-
-// errLost means that another holder has the lease. It doesn't leave the package.
-var errLost = errors.New("store: another holder has the lease")
 
 const (
 	// renewals is the number of renewals in a lease's life.
@@ -31,7 +27,7 @@ type leaseKeys interface {
 
 // Lease is a key that only its holder keeps alive, until Release. A holder that can't renew it is notified before the
 // key expires, by its own monotonic clock, so no other holder can exist yet. (That clock stops while a machine sleeps;
-// then the next renewal shows whether the key was taken.) Its methods may be used concurrently.
+// then the next renewal shows whether the key was taken.)
 type Lease struct {
 	// Immutable after begin.
 	keys     leaseKeys
@@ -115,7 +111,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 			next.Reset(l.life / renewals)
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errLost):
+		case errors.Is(err, ErrFenced):
 			l.lose("another holder has it")
 			return
 		default:
@@ -128,7 +124,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// renew writes the lease again and moves the fence; errLost if another holder has it.
+// renew writes the lease again and moves the fence; ErrFenced if another holder has it.
 func (l *Lease) renew(ctx context.Context) error {
 	asked := time.Now()
 	revision, err := l.write(ctx)
@@ -142,33 +138,21 @@ func (l *Lease) renew(ctx context.Context) error {
 	return nil
 }
 
-// write replaces the lease's last value, which may be a renewal whose acknowledgement was lost. If the key has no value,
-// it reacquires the lease.
+// write replaces the lease's last value, which may be a renewal whose acknowledgement was lost.
 func (l *Lease) write(ctx context.Context) (uint64, error) {
 	for expected := l.revision; ; {
 		revision, err := l.keys.replace(ctx, l.key, l.data, expected, l.life)
 		if !errors.Is(err, ErrChanged) {
 			return revision, err
 		}
-		h, err := l.keys.get(ctx, l.key)
-		if errors.Is(err, errNone) {
-			if h, err = l.keys.create(ctx, l.key, l.data, l.life); err == nil {
-				return h.revision, nil
-			}
+		if expected, err = l.own(ctx); err != nil {
+			return 0, err
 		}
-		switch {
-		case err != nil && !errors.Is(err, errConflict):
-			return 0, fmt.Errorf("store: taking a lease again: %w", err)
-		case !bytes.Equal(h.data, l.data):
-			return 0, errLost
-		}
-		expected = h.revision
 	}
 }
 
-// Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
-// holder has it, or an error wrapping ErrUnavailable. A reacquired lease is not renewed.
-func (l *Lease) Check(ctx context.Context) error {
+// own returns the lease's revision, and reacquires the lease if the key has no value; ErrFenced if another holder has it.
+func (l *Lease) own(ctx context.Context) (uint64, error) {
 	h, err := l.keys.get(ctx, l.key)
 	if errors.Is(err, errNone) {
 		if h, err = l.keys.create(ctx, l.key, l.data, l.life); errors.Is(err, errConflict) {
@@ -176,8 +160,15 @@ func (l *Lease) Check(ctx context.Context) error {
 		}
 	}
 	if err == nil && !bytes.Equal(h.data, l.data) {
-		return ErrFenced
+		return 0, ErrFenced
 	}
+	return h.revision, err
+}
+
+// Check asks the store whether the caller still has the lease, and reacquires it if it is free: ErrFenced if another
+// holder has it, or an error wrapping ErrUnavailable. A reacquired lease is not renewed.
+func (l *Lease) Check(ctx context.Context) error {
+	_, err := l.own(ctx)
 	return err
 }
 

@@ -47,7 +47,6 @@ type Entry struct {
 }
 
 // Ledger prevents repeated side effects: callers reserve a key before the side effect and record the result afterwards.
-// Its methods may be used concurrently.
 type Ledger struct {
 	// Immutable.
 	bucket *bucket
@@ -123,8 +122,7 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 }
 
 // Release removes a reservation whose side effect was not done, so that it can be made again. It may be repeated after
-// an error. ErrUsed means that the entry is done, ErrChanged that another caller changed it. The other errors wrap
-// ErrUnavailable.
+// an error. ErrUsed means that the entry is done, ErrChanged that another caller changed it.
 func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	switch {
 	case e.State == Done:

@@ -1,14 +1,14 @@
 package store
 
 import (
-	"container/list"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -48,35 +48,28 @@ type Page struct {
 	Incomplete bool
 }
 
-// listing is a copy of the last saved conversations' digests. It follows the bucket once it was requested.
+// listing is a copy of the last saved conversations' digests, without the oldest beyond most. It follows the bucket once
+// it was requested.
 type listing struct {
-	// Immutable.
-	talks  *Conversations
-	mirror *mirror
-	most   int
+	copies[listed] // by key
+	talks          *Conversations
+	most           int // immutable
 
-	mu    sync.Mutex // guards the following fields
+	// mu guards the following fields.
 	first chan struct{}
-	// order has *listed by revision, newest at the back: the oldest expires next.
-	order *list.List
-	byKey map[string]*list.Element
 	over  uint64 // the newest revision that had no room
 }
 
 type listed struct {
-	key      string
-	revision uint64
-	end      time.Time
-	user     string
-	digest   string // JSON, decoded only when shown
+	end    time.Time
+	user   string
+	digest string // JSON, decoded only when shown
 }
 
 func newListing(c *Conversations, most int) *listing {
-	l := &listing{talks: c, most: most, order: list.New(), byKey: make(map[string]*list.Element)}
-	l.mirror = c.bucket.store.newMirror(mirror{
-		bucket: c.bucket, what: "conversations", take: l.take, dropUnseen: l.dropUnseen, headersOnly: true, newest: uint64(most),
-		skipped: l.skipped,
-	})
+	l := &listing{talks: c, most: most}
+	l.decode, l.unreadable, l.changed = l.read, "store_conversation_unreadable", l.bound
+	l.open(mirror{bucket: c.bucket, what: "conversations", headersOnly: true, newest: uint64(most), skipped: l.skipped})
 	return l
 }
 
@@ -129,114 +122,72 @@ func (l *listing) whole(ctx context.Context) error {
 	l.mu.Unlock()
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	select {
-	case <-first:
-		return nil
-	case <-s.done:
-		return errClosed
-	case <-ctx.Done():
-		return fmt.Errorf("store: listing the conversations: %w: they are still being read: %w", ErrUnavailable, ctx.Err())
-	}
+	return await(ctx, s, first, "listing the conversations: they are still being read")
 }
 
 func (l *listing) page(q Query, after, oldest uint64, now time.Time) (Page, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forget(oldest, now)
-	most := min(max(q.Most, 1), MostPage)
+	var all []copied[listed]
+	for key, is := range l.all {
+		switch {
+		case is.revision < oldest || !now.Before(is.value.end):
+			delete(l.all, key) // no longer stored
+		case (after == 0 || is.revision < after) && (q.User == "" || is.value.user == q.User):
+			all = append(all, is)
+		}
+	}
+	slices.SortFunc(all, func(x, y copied[listed]) int { return cmp.Compare(y.revision, x.revision) })
 	p := Page{Lines: []conversation.Digest{}, Incomplete: l.over > 0 && l.over >= oldest}
-	last := uint64(0)
-	for at := l.order.Back(); at != nil; at = at.Prev() {
-		is := at.Value.(*listed)
-		if after != 0 && is.revision >= after || q.User != "" && is.user != q.User || !now.Before(is.end) {
-			continue
-		}
-		if len(p.Lines) == most {
-			p.Next, p.Incomplete = strconv.FormatUint(last, 36), false
-			break
-		}
+	if most := min(max(q.Most, 1), MostPage); len(all) > most {
+		all = all[:most]
+		p.Next, p.Incomplete = strconv.FormatUint(all[most-1].revision, 36), false
+	}
+	for _, is := range all {
 		var d conversation.Digest
-		if err := decode([]byte(is.digest), &d); err != nil {
+		if err := decode([]byte(is.value.digest), &d); err != nil {
 			return Page{}, err // already validated
 		}
-		p.Lines, last = append(p.Lines, d), is.revision
+		p.Lines = append(p.Lines, d)
 	}
 	return p, nil
 }
 
-// forget removes conversations that are no longer stored. mu is held.
-func (l *listing) forget(oldest uint64, now time.Time) {
-	for at := l.order.Front(); at != nil; at = l.order.Front() {
-		if is := at.Value.(*listed); is.revision >= oldest && now.Before(is.end) {
-			return
-		}
-		l.drop(at)
-	}
-}
-
-func (l *listing) drop(at *list.Element) {
-	delete(l.byKey, at.Value.(*listed).key)
-	l.order.Remove(at)
-}
-
-func (l *listing) take(key string, m message) {
-	is := &listed{key: key, revision: m.seq, end: m.end()}
-	removed := m.header.Get(opHeader) != ""
-	if !removed && !l.read(is, m.header.Get(noteHeader)) {
-		removed = true
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if before := l.byKey[key]; before != nil {
-		if before.Value.(*listed).revision > m.seq {
-			return
-		}
-		l.drop(before)
-	}
-	if removed {
+// bound drops the oldest conversation if there are too many. mu is held.
+func (l *listing) bound(oldest string, is copied[listed]) {
+	if len(l.all) <= l.most {
 		return
 	}
-	l.byKey[key] = l.order.PushBack(is)
-	for l.order.Len() > l.most {
-		oldest := l.order.Front()
-		l.over = max(l.over, oldest.Value.(*listed).revision)
-		l.drop(oldest)
+	revision := is.revision
+	for key, is := range l.all {
+		if is.revision < revision {
+			oldest, revision = key, is.revision
+		}
 	}
+	l.over = max(l.over, revision)
+	delete(l.all, oldest)
 }
 
-// read fills in the digest; false if the conversation is gone or unreadable. One saved by an older version has no note
-// and is read itself.
-func (l *listing) read(is *listed, note string) bool {
+// read returns a message's digest. A conversation saved by an older version has no note and is read itself.
+func (l *listing) read(key string, m held) (listed, error) {
+	note := m.note
 	var d conversation.Digest
-	if decode([]byte(note), &d) != nil || keyOf(d.ID) != is.key {
-		h, err := l.talks.bucket.get(context.Background(), is.key)
+	if decode([]byte(note), &d) != nil || keyOf(d.ID) != key {
+		h, err := l.talks.bucket.get(context.Background(), key)
 		if err != nil {
-			return false
+			return listed{}, err
 		}
 		var talk conversation.Conversation
-		if decode(h.data, &talk) != nil || keyOf(talk.ID) != is.key {
-			l.talks.bucket.store.log.Warn("store_conversation_unreadable", "key", is.key)
-			return false
+		if err := decode(h.data, &talk); err != nil {
+			return listed{}, err
 		}
-		d = talk.Digest()
-		note = noteOf(&talk)
+		if keyOf(talk.ID) != key {
+			return listed{}, fmt.Errorf("%w: the record belongs to another conversation", ErrCorrupt)
+		}
+		d, note = talk.Digest(), noteOf(&talk)
 	}
 	// Copies, because the message and the conversation are larger.
-	is.user, is.digest = strings.Clone(d.User), strings.Clone(note)
-	return true
-}
-
-// dropUnseen removes conversations missing from a full read, except newer ones.
-func (l *listing) dropUnseen(seen map[string]bool, last uint64, _ time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for at := l.order.Front(); at != nil; {
-		next := at.Next()
-		if is := at.Value.(*listed); !seen[is.key] && is.revision <= last {
-			l.drop(at)
-		}
-		at = next
-	}
+	return listed{end: m.end, user: strings.Clone(d.User), digest: strings.Clone(note)}, nil
 }
 
 // skipped records that a read leaves out messages up to a revision for lack of room.

@@ -46,7 +46,7 @@ type Node struct {
 	Answers bool `json:"answers,omitempty"`
 }
 
-// Nodes lists the gateways that share the store. Its methods may be used concurrently.
+// Nodes lists the gateways that share the store.
 type Nodes struct {
 	// Immutable.
 	bucket *bucket
@@ -79,22 +79,15 @@ func (n *Nodes) Join(ctx context.Context, is Node, running func() int) (*Members
 
 func (n *Nodes) own() string {
 	if m := n.bucket.store.member.Load(); m != nil {
-		return m.id()
+		return m.Node().ID
 	}
 	return ""
 }
 
-// List returns the nodes alive now or a moment ago, by start time. Unreadable records are logged and left out. In a NATS
-// cluster the newest writes may be missing. The error wraps ErrUnavailable.
+// List returns the nodes alive now or a moment ago, by start time. Unreadable records are logged and left out. In a
+// NATS cluster the newest writes may be missing.
 func (n *Nodes) List(ctx context.Context) ([]Node, error) {
-	var all []Node
-	err := n.bucket.each(ctx, "reading the nodes", func(_ string, data []byte) {
-		if is, err := decodeNode(data); err == nil {
-			all = append(all, is)
-		} else {
-			n.bucket.store.log.Warn("store_node_unreadable", "error", err)
-		}
-	})
+	all, err := records(ctx, n.bucket, "reading the nodes", "store_node_unreadable", decodeNode)
 	slices.SortFunc(all, func(a, b Node) int { return a.Started.Compare(b.Started) })
 	return all, err
 }
@@ -111,8 +104,7 @@ func (n *Nodes) Find(ctx context.Context, id string) (Node, error) {
 // Gone reports whether a node has ended. It pings the node, so that it notices a process's death at once; a node that
 // it can't ping, or whose machine is gone, counts as alive for its 6 s. A live node wrongly reported as gone, because
 // it lost its connection, learns of its losses from the fences. An empty ID is never gone. For 6 s after this process
-// itself could not reach the store, no node is gone, because others may not have reached it either. The error wraps
-// ErrUnavailable.
+// itself could not reach the store, no node is gone, because others may not have reached it either.
 func (n *Nodes) Gone(ctx context.Context, id string) (bool, error) {
 	if id == "" || id == n.own() {
 		return false, nil
@@ -172,7 +164,7 @@ func decodeNode(data []byte) (Node, error) {
 	return decodeAs(data, decodeVersioned, "a node without an id", func(n Node) bool { return n.ID != "" })
 }
 
-// Membership is this process's registration as a node. Its methods may be used concurrently.
+// Membership is this process's registration as a node.
 type Membership struct {
 	// Immutable after Join.
 	nodes   *Nodes
@@ -194,12 +186,6 @@ type Membership struct {
 
 	// revision is owned by begin and then by keep.
 	revision uint64
-}
-
-func (m *Membership) id() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.is.ID
 }
 
 // Node returns this node's record.
@@ -354,7 +340,7 @@ func (m *Membership) Leave() {
 		_ = m.sub.Unsubscribe() // fails only on a closed connection
 		ctx, cancel := context.WithTimeout(context.Background(), s.o.Wait)
 		defer cancel()
-		if _, err := m.nodes.bucket.remove(ctx, keyOf(m.id()), m.revision); err != nil && !errors.Is(err, errClosed) {
+		if _, err := m.nodes.bucket.remove(ctx, keyOf(m.Node().ID), m.revision); err != nil && !errors.Is(err, errClosed) {
 			s.log.Warn("store_node_not_removed", "error", err)
 		}
 	})

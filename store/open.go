@@ -1,3 +1,17 @@
+// Package store keeps the data that outlives a process and is shared by all nodes: the ledger of side effects,
+// confirmations, approvals, blocks, the audit stream, conversations, answers to repeatable messages, tickets, voice
+// sessions, nodes, the session directory, checkpoints, usage, edited agents, jobs and webhook events. Its engine is NATS
+// JetStream: a server inside this process without a listening port, or an external cluster.
+//
+// Four rules hold. An acknowledged write is on disk (unless Options.Sync or the external cluster's configuration says
+// otherwise). Where exactly one caller must win, compare-and-set decides, never an earlier read. Every record expires.
+// Every operation takes at most Options.Wait, whatever its context; a temporary error wraps ErrUnavailable. All types
+// may be used concurrently.
+//
+// In an external cluster the streams and buckets are voicegw_audit, voicegw_webhooks and KV_voicegw_ followed by
+// ledger, confirmations, approvals, blocks, conversations, answers, leases, tickets, voice, nodes, sessions and
+// checkpoints; nodes ping each other on the subjects voicegw.node.<id>. NATS's own tools can read them. Keys are the
+// hexadecimal SHA-256 of names.
 package store
 
 import (
@@ -387,7 +401,6 @@ func (s *Store) Close() error {
 // final is an error that another attempt can't fix.
 type final struct{ error }
 
-// Unwrap returns the wrapped error.
 func (f final) Unwrap() error { return f.error }
 
 // start runs f on a goroutine that Close waits for; f must end when s.done is closed. It returns false if the Store is
@@ -476,13 +489,18 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 // pause waits after a conflict: a leader waiting for its followers refuses a write because of one that can't be read
 // yet, possibly the caller's own.
 func (s *Store) pause(ctx context.Context) error {
+	return await(ctx, s, time.After(conflictPause), "conflict with another write")
+}
+
+// await waits until a channel has a value or is closed.
+func await[T any](ctx context.Context, s *Store, on <-chan T, what string) error {
 	select {
-	case <-time.After(conflictPause):
+	case <-on:
 		return nil
 	case <-s.done:
 		return errClosed
 	case <-ctx.Done():
-		return classed(ctx, fmt.Errorf("store: conflict with another write: %w", ctx.Err()))
+		return classed(ctx, fmt.Errorf("store: %s: %w", what, ctx.Err()))
 	}
 }
 

@@ -42,8 +42,7 @@ type Options struct {
 	Sync Sync
 	// Memory keeps everything in an embedded server's memory, for tests and one-off commands, and ignores Dir.
 	Memory bool
-	// LedgerLife is how long the ledger keeps a reservation, and again after its finish; at least one second. Zero means
-	// 24 hours.
+	// LedgerLife is how long the ledger keeps a reservation, and again after its finish. Zero means 24 hours.
 	LedgerLife time.Duration
 	// AuditAge is how long audit lines are kept. Zero means 30 days.
 	AuditAge time.Duration
@@ -83,19 +82,16 @@ func (m most) of(o Options) int64 {
 }
 
 func (o Options) complete() (Options, error) {
-	setDefault(&o.Replicas, setting.Replicas)
-	setDefault(&o.LedgerLife, 24*time.Hour)
-	setDefault(&o.AuditAge, setting.AuditAge)
-	setDefault(&o.MostBlocks, 100_000)
-	setDefault(&o.ConversationLife, 30*24*time.Hour)
-	setDefault(&o.ConversationBytes, 1<<30)
-	setDefault(&o.TicketLife, time.Minute)
-	setDefault(&o.Wait, 5*time.Second)
+	o.Replicas = cmp.Or(o.Replicas, setting.Replicas)
+	o.LedgerLife = cmp.Or(o.LedgerLife, 24*time.Hour)
+	o.AuditAge = cmp.Or(o.AuditAge, setting.AuditAge)
+	o.MostBlocks = cmp.Or(o.MostBlocks, 100_000)
+	o.ConversationLife = cmp.Or(o.ConversationLife, 30*24*time.Hour)
+	o.ConversationBytes = cmp.Or(o.ConversationBytes, 1<<30)
+	o.TicketLife = cmp.Or(o.TicketLife, time.Minute)
+	o.Wait = cmp.Or(o.Wait, 5*time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	if err := o.checkPlace(); err != nil {
-		return o, err
-	}
-	return o, o.checkBounds()
+	return o, o.checkPlace()
 }
 
 func (o Options) checkPlace() error {
@@ -112,28 +108,6 @@ func (o Options) checkPlace() error {
 		return fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
 	}
 	return nil
-}
-
-func (o Options) checkBounds() error {
-	switch {
-	case o.LedgerLife < time.Second:
-		return fmt.Errorf("store: LedgerLife is %v: use a second or more", o.LedgerLife)
-	case o.AuditAge < time.Second:
-		return fmt.Errorf("store: an audit of %v: use a second or more", o.AuditAge)
-	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
-		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife,
-			o.ConversationBytes)
-	case o.TicketLife < 0 || o.MostBlocks < 0 || o.Wait < 0:
-		return errors.New("store: TicketLife, MostBlocks and Wait cannot be negative")
-	}
-	return nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // CheckCredentials reports whether a file for [Options.Credentials] is readable and has a user's credentials; nil for an

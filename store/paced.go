@@ -120,61 +120,45 @@ func (p *paced) flush(ctx context.Context, id string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	newest, err := p.newest(ctx, id, s)
-	if newest != nil && errors.Is(err, ErrUnavailable) {
-		p.again(id, newest)
+	if newest == nil || !errors.Is(err, ErrUnavailable) {
+		return err
 	}
-	return err
-}
-
-// again schedules a checkpoint whose write failed, unless there is a newer one.
-func (p *paced) again(id string, of *Checkpoint) {
 	p.mu.Lock()
 	waits := p.session(id).waits
 	p.mu.Unlock()
-	if !waits {
-		p.note(id, of)
+	if !waits { // otherwise there is a newer one
+		p.note(id, newest)
 	}
+	return err
 }
 
 // newest writes and returns the pending checkpoint. Without one, another goroutine has written it, and newest returns
 // that result. The caller must hold s.writing.
 func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkpoint, error) {
 	p.mu.Lock()
-	waits, of := s.waits, s.pending
+	waits, of, known := s.waits, s.pending, s.revision
 	s.waits, s.pending = false, nil
-	p.mu.Unlock()
-	if waits {
-		s.result = p.carryOut(ctx, id, s, of)
-	}
-	return of, s.result
-}
-
-// carryOut writes a checkpoint and updates the session's state. The caller must hold s.writing.
-func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Checkpoint) error {
-	p.mu.Lock()
-	known := s.revision
-	if of != nil && of.Epoch != s.epoch {
+	if waits && of != nil && of.Epoch != s.epoch {
 		known, s.epoch = 0, of.Epoch // that revision may be another owner's
 	}
 	p.mu.Unlock()
+	if !waits {
+		return nil, s.result
+	}
 	revision, err := p.write(ctx, id, of, known)
+	s.result = err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.revision = revision; errors.Is(err, ErrFenced) {
 		s.revision = 0 // it belongs to the next owner and must not be overwritten
 	}
+	// Immediate writes delay the next paced one by no more than a paced one would.
 	now := time.Now()
-	if s.next.Before(now) {
-		s.next = now
-	}
-	s.next = s.next.Add(checkpointEvery)
-	if latest := now.Add((1 + checkpointBurst) * checkpointEvery); s.next.After(latest) {
-		s.next = latest // immediate writes delay the next paced one by no more than a paced one would
-	}
+	s.next = now.Add(min(max(s.next.Sub(now), 0), checkpointBurst*checkpointEvery) + checkpointEvery)
 	if of == nil && err == nil && !s.waits && p.sessions[id] == s { // any other result may be asked for
 		delete(p.sessions, id)
 	}
-	return err
+	return of, err
 }
 
 // run writes until nothing is pending, or nothing is due and another goroutine is waiting.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,7 +39,7 @@ func openTest(t testing.TB, o Options) *Store {
 // tests of outages end.
 func patient(o Options) Options {
 	if o.Dir != "" {
-		setDefault(&o.Wait, testutil.WaitLimit)
+		o.Wait = cmp.Or(o.Wait, testutil.WaitLimit)
 	}
 	return o
 }

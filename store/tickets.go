@@ -53,7 +53,7 @@ type Ticket struct {
 }
 
 // Tickets admit clients to voice sessions. They are kept for an hour after they expire, so that a late client gets the
-// right error. Its methods may be used concurrently.
+// right error.
 type Tickets struct {
 	// Immutable.
 	bucket *bucket

@@ -31,7 +31,7 @@ type UsageRecord struct {
 	cost.Sum
 }
 
-// Usage stores usage by day. Its methods may be used concurrently.
+// Usage stores usage by day.
 type Usage struct {
 	// Immutable.
 	bucket *bucket
@@ -70,7 +70,7 @@ func (u *Usage) Days(ctx context.Context, first, last time.Time, f func(UsageRec
 		return 0, fmt.Errorf("store: usage of %d days: ask for 1 to %d", days, mostUsageDays)
 	}
 	for day := first; !day.After(last); day = day.AddDate(0, 0, 1) {
-		err := u.bucket.eachUnder(ctx, "reading the usage", day.Format(time.DateOnly)+".", func(_ string, data []byte) {
+		err := u.bucket.each(ctx, "reading the usage", day.Format(time.DateOnly)+".", func(_ string, data []byte) {
 			r, err := decodeUsage(data)
 			if err != nil {
 				unreadable++

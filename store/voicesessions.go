@@ -13,8 +13,7 @@ import (
 // earlier.
 const voiceLife = 30 * time.Second
 
-// VoiceSessions records which conversations are in a voice session, at most one each, for all nodes. Its methods may be
-// used concurrently.
+// VoiceSessions records which conversations are in a voice session, at most one each, for all nodes.
 type VoiceSessions struct {
 	// Immutable.
 	bucket  *bucket
@@ -106,12 +105,11 @@ func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation s
 	return v.begin(ctx, voiceState{SessionID: session}, user, conversation, idle)
 }
 
-// Adopt continues another node's session here, at the given epoch of the [Directory], which begins at 1, without waiting
-// for the previous lease, whose holder is notified of the loss. Among all nodes the highest epoch holds the lease. The
-// conversation's revision changes, so that the previous holder can't save its copy.
+// Adopt continues another node's session here, at the given epoch of the [Directory], which begins at 1, without
+// waiting for the previous lease, whose holder is notified of the loss. Among all nodes the highest epoch holds the
+// lease. The conversation's revision changes, so that the previous holder can't save its copy.
 //
 // ErrFenced: the session runs at this epoch or a later one. ErrVoiceActive: another session of the conversation runs.
-// The other errors wrap ErrUnavailable.
 func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64, user, conversation string) (*Lease, error) {
 	l, err := v.begin(ctx, voiceState{SessionID: session, Epoch: epoch}, user, conversation, func(old *voiceState) error {
 		switch {
@@ -134,8 +132,8 @@ func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64,
 	return l, nil
 }
 
-// Fenced returns ErrFenced if another node continues a session at a higher epoch than the caller's; then the caller must
-// write nothing of it any more. The other errors wrap ErrUnavailable.
+// Fenced returns ErrFenced if another node continues a session at a higher epoch than the caller's; then the caller
+// must write nothing of it any more.
 func (v *VoiceSessions) Fenced(ctx context.Context, session string, epoch uint64, user, conversation string) error {
 	h, err := v.bucket.get(ctx, voiceKey(user, conversation))
 	if errors.Is(err, errNone) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -30,7 +31,7 @@ type mirror struct {
 	// back is signalled when a lost connection is restored; capacity 1, never closed.
 	back chan struct{}
 	// take adds one message to the copy.
-	take func(key string, m message)
+	take func(key string, m held)
 	// dropUnseen removes keys missing from a full read that began at revision last, except those written later or
 	// changed after since.
 	dropUnseen func(seen map[string]bool, last uint64, since time.Time)
@@ -138,15 +139,119 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 			return err
 		}
 		if seen != nil && r.newest > 0 && m.pending >= r.newest {
-			r.skipped(m.seq)
+			r.skipped(m.revision)
 			left = min(left-1, m.pending)
 			continue
 		}
 		key := strings.TrimPrefix(m.subject, r.bucket.before)
-		r.take(key, m)
+		r.take(key, m.held)
 		if seen != nil {
 			seen[key] = true
 			left = min(left-1, m.pending)
+		}
+	}
+}
+
+// copied is a record in memory, or a tombstone that stops an older message that arrives late from restoring the record.
+type copied[T any] struct {
+	value    T
+	revision uint64
+	none     bool
+	at       time.Time // when this was learned
+}
+
+// copies is an in-memory copy of a bucket: a mirror adds other nodes' writes, and this node's own are added at once.
+type copies[T any] struct {
+	// Immutable after open.
+	bucket *bucket
+	mirror *mirror
+	// decode decodes a message. Unreadable records count as missing and are logged.
+	decode     func(key string, m held) (T, error)
+	unreadable string
+	// changed is called on each change, under mu. It may be nil.
+	changed func(key string, is copied[T])
+
+	mu  sync.Mutex // guards the following fields
+	all map[string]copied[T]
+	// followed is the last revision the mirror has copied, and changes counts the changes of all. moved is closed when
+	// either rises.
+	followed, changes uint64
+	moved             chan struct{}
+}
+
+func (c *copies[T]) open(m mirror) {
+	m.take, m.dropUnseen = c.take, c.dropUnseen
+	c.bucket, c.mirror = m.bucket, m.bucket.store.newMirror(m)
+	c.all, c.moved = map[string]copied[T]{}, make(chan struct{})
+}
+
+func (c *copies[T]) put(key string, is copied[T]) {
+	is.at = time.Now()
+	c.all[key] = is
+	c.stir(key, is)
+}
+
+func (c *copies[T]) drop(key string) {
+	delete(c.all, key)
+	c.stir(key, copied[T]{none: true})
+}
+
+func (c *copies[T]) stir(key string, is copied[T]) {
+	c.changes++
+	c.move()
+	if c.changed != nil {
+		c.changed(key, is)
+	}
+}
+
+func (c *copies[T]) move() {
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// see adds a value that this node wrote or read, unless the copy is newer.
+func (c *copies[T]) see(key string, is copied[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is.revision > c.followed && is.revision >= c.all[key].revision {
+		c.put(key, is)
+	}
+}
+
+func (c *copies[T]) take(key string, m held) {
+	is := copied[T]{revision: m.revision, none: m.removed}
+	if !is.none {
+		var err error
+		if is.value, err = c.decode(key, m); err != nil {
+			c.bucket.store.log.Warn(c.unreadable, "key", strings.TrimPrefix(key, c.mirror.under), "error", err)
+			is.none = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.revision > c.followed {
+		c.followed = m.revision
+		c.move()
+	}
+	was, known := c.all[key]
+	switch {
+	case is.revision < was.revision:
+	case is.none:
+		if known {
+			c.drop(key)
+		}
+	case is.revision == was.revision && !was.none: // already copied
+	default:
+		c.put(key, is)
+	}
+}
+
+func (c *copies[T]) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, is := range c.all {
+		if !seen[key] && is.revision <= last && is.at.Before(since) {
+			c.drop(key)
 		}
 	}
 }

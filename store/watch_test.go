@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"voicegw/internal/testutil"
 )
 
@@ -14,7 +12,7 @@ import (
 func TestLateWriter(t *testing.T) {
 	b := openTest(t, Options{Memory: true}).Blocks()
 	is := block{User: "ada", Until: time.Now().Add(time.Hour)}
-	b.take(keyOf("ada"), message{seq: 11, header: nats.Header{opHeader: {opPurge}}})
+	b.take(keyOf("ada"), held{revision: 11, removed: true})
 	b.see(keyOf("ada"), copied[block]{value: is, revision: 10})
 	if _, ok := b.Blocked("ada"); ok {
 		t.Error("a block that was ended is back")
@@ -24,7 +22,7 @@ func TestLateWriter(t *testing.T) {
 		t.Error("a new block is not seen")
 	}
 	b.see(keyOf("ada"), copied[block]{revision: 13, none: true})
-	b.take(keyOf("ada"), message{seq: 12, data: mustEncode(t, is)})
+	b.take(keyOf("ada"), held{revision: 12, data: mustEncode(t, is)})
 	if _, ok := b.Blocked("ada"); ok {
 		t.Error("the watch, being late, has brought a block back")
 	}

@@ -38,8 +38,7 @@ type Webhook struct {
 	Body []byte `json:"body"`
 }
 
-// Webhooks stores events until they are delivered, in order; each is reserved for one taker at a time, of all nodes. Its
-// methods may be used concurrently.
+// Webhooks stores events until they are delivered, in order; each is reserved for one taker at a time, of all nodes.
 type Webhooks struct {
 	// Immutable.
 	store   *Store

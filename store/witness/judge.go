@@ -147,7 +147,6 @@ type Finding struct {
 	Refused bool
 }
 
-// String describes the finding.
 func (f Finding) String() string {
 	switch f.Kind {
 	case Broken:
@@ -199,7 +198,6 @@ func (v Verdict) Doubtful(b Bucket) []Claim {
 	return all
 }
 
-// String describes the findings on one line.
 func (v Verdict) String() string {
 	var words []string
 	for _, f := range v.Findings {
