@@ -107,7 +107,7 @@ func (p *place) awaited() bool {
 // store.ErrUnavailable; others have been handled.
 func (p *place) write(ctx context.Context) (more bool, err error) {
 	p.mu.Lock()
-	what, next, owned, done := p.job(), p.next, p.owned, make(chan struct{})
+	what, next, owned, doubt, done := p.job(), p.next, p.owned, p.doubt, make(chan struct{})
 	p.writing = done
 	if what == jobEnter || what == jobUpdate {
 		p.changes.begin()
@@ -122,7 +122,7 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	case jobEnd:
 		err = p.writeEnd(ctx, owned)
 	case jobSettle:
-		return p.settleDoubt(ctx)
+		more, err = p.n.settle(ctx, doubt)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,6 +132,11 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 		p.changes.end(errors.Is(err, store.ErrUnavailable))
 	}
 	switch {
+	case what == jobSettle:
+		if !more {
+			p.n.doubtful.Delete(doubt.id)
+			p.doubt = nil
+		}
 	case what == jobEnd:
 		p.ending = false // an unwritten end is harmless: the record expires
 	case errors.Is(err, store.ErrUnavailable):
@@ -147,21 +152,6 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	}
 	p.queued = p.job() != jobNothing
 	return p.queued, err
-}
-
-func (p *place) settleDoubt(ctx context.Context) (more bool, err error) {
-	d := p.doubt
-	more, err = p.n.settle(ctx, d)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	close(p.writing)
-	p.writing = nil
-	if !more {
-		p.doubt = nil
-		p.n.doubtful.Delete(d.id)
-	}
-	p.queued = more
-	return more, err
 }
 
 // entered handles the result of the first write. The caller must hold mu.
