@@ -20,13 +20,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 	if err != nil {
 		return nil, err
 	}
-	under, stream := nonblock.Under(h.conn), io.ReadWriteCloser(h.conn)
-	if under == nil {
-		under = nonblock.Wrap(h.conn)
-		stream = under
-	}
-	c := newConn(stream, under, false, opts)
-	c.in.put(h.early)
+	c := Adopt(h.conn, h.early, opts)
 	_ = library.CloseNow() // frees the library's buffers; the connection is uncloseable
 	return c, nil
 }
