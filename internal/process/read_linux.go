@@ -24,7 +24,8 @@ func Read(pid int) (Usage, error) {
 		return Usage{}, fmt.Errorf("read process %d: %w", pid, err)
 	}
 	u := Usage{
-		CPU: time.Duration(stat.CPUTime() * float64(time.Second)), RSS: int64(stat.ResidentMemory()), Threads: stat.NumThreads, FDs: -1,
+		CPU: time.Duration(stat.CPUTime() * float64(time.Second)), RSS: int64(stat.ResidentMemory()),
+		Threads: stat.NumThreads, FDs: -1,
 	}
 	if entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd"); err == nil {
 		u.FDs = len(entries)
