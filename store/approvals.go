@@ -177,7 +177,8 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		a.bucket.store.log.Warn("store_approval_unreadable", "key", key, "error", err)
 		return Approval{}, false, nil
 	}
-	question, err := related(ctx, a.questions, note.Question, func(h held) (Confirmation, error) { return decodeConfirmation(h.data) })
+	question, err := related(ctx, a.questions, note.Question,
+		func(h held) (Confirmation, error) { return decodeConfirmation(h.data) })
 	if err != nil {
 		return Approval{}, false, err
 	}
@@ -236,7 +237,8 @@ func (n approvalNote) open(question *Confirmation, entry *Entry, process string,
 }
 
 func decodeApproval(data []byte) (approvalNote, error) {
-	return decodeAs(data, decode, "an approval without a reference, a session, a tool or a question", func(n approvalNote) bool {
+	wrong := "an approval without a reference, a session, a tool or a question"
+	return decodeAs(data, decode, wrong, func(n approvalNote) bool {
 		return n.Reference != "" && n.Session != "" && n.Tool != "" && n.Question != ""
 	})
 }

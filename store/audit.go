@@ -42,7 +42,10 @@ type appended struct {
 }
 
 func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
-	a := &AuditStream{store: s, subject: prefix + ".audit", queue: make(chan appended, waitingAppends), ended: make(chan struct{})}
+	a := &AuditStream{
+		store: s, subject: prefix + ".audit",
+		queue: make(chan appended, waitingAppends), ended: make(chan struct{}),
+	}
 	var err error
 	a.stream, err = s.openStream(ctx, witness.Audit, jetstream.StreamConfig{
 		Name:        streamName(witness.Audit),

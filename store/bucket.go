@@ -149,7 +149,8 @@ type write struct {
 // set writes over revision expected, 0 for none. If the key has another revision, again decides with its value, which
 // may not exist: it returns the next write, nil to leave the value, or set's error. set returns the key's value when
 // that is stored and claimed, or the value that again left.
-func (b *bucket) set(ctx context.Context, key string, w *write, expected uint64, again func(held) (*write, error)) (held, error) {
+func (b *bucket) set(ctx context.Context, key string, w *write, expected uint64,
+	again func(held) (*write, error)) (held, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
 	mark := newMark()
@@ -328,7 +329,8 @@ func (b *bucket) each(ctx context.Context, what, under string, f func(key string
 }
 
 // records returns a bucket's records. Unreadable ones are logged and left out.
-func records[T any](ctx context.Context, b *bucket, what, unreadable string, decode func([]byte) (T, error)) (all []T, err error) {
+func records[T any](ctx context.Context, b *bucket, what, unreadable string,
+	decode func([]byte) (T, error)) (all []T, err error) {
 	err = b.each(ctx, what, "", func(_ string, data []byte) {
 		if record, err := decode(data); err == nil {
 			all = append(all, record)

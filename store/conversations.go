@@ -54,7 +54,8 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 	if err != nil {
 		return 0, err
 	}
-	next, err := c.bucket.overwrite(ctx, keyOf(talk.ID), &write{data: data, note: noteOf(talk), ttl: c.life}, uint64(rev), ErrChanged)
+	w := &write{data: data, note: noteOf(talk), ttl: c.life}
+	next, err := c.bucket.overwrite(ctx, keyOf(talk.ID), w, uint64(rev), ErrChanged)
 	return Revision(next), err
 }
 

@@ -317,7 +317,7 @@ func (d *Directory) doubt(key string) {
 	d.mu.Unlock()
 	if o != nil {
 		o.doubt()
-		d.bucket.store.member.Load().poke()
+		poke(d.bucket.store.member.Load().wake)
 	}
 }
 

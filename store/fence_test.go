@@ -189,7 +189,7 @@ func TestANodeThatIsNotHeard(t *testing.T) {
 	m.mu.Lock()
 	m.is.Answers = false
 	m.mu.Unlock()
-	m.poke()
+	poke(m.wake)
 	testutil.WaitUntil(t, "the others know that it cannot be asked", func() bool {
 		is, err := b.Nodes().Find(t.Context(), a.nodes.own())
 		return err == nil && !is.Answers

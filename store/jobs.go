@@ -128,7 +128,8 @@ func (j Job) slim() Job {
 }
 
 func decodeJob(data []byte) (Job, error) {
-	return decodeAs(data, decodeVersioned, "a job without an id, a deed, a tool, a conversation, a key or a state", func(j Job) bool {
+	wrong := "a job without an id, a deed, a tool, a conversation, a key or a state"
+	return decodeAs(data, decodeVersioned, wrong, func(j Job) bool {
 		return ValidJobID(j.ID) && j.Deed != "" && j.Tool != "" && j.Conversation != "" && j.Key != "" && j.State != ""
 	})
 }

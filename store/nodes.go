@@ -200,7 +200,7 @@ func (m *Membership) Drain() {
 	m.mu.Lock()
 	m.is.Draining = true
 	m.mu.Unlock()
-	m.poke()
+	poke(m.wake)
 }
 
 // fenced reports whether other nodes may consider this one gone and take its sessions, because it lost its connection to
@@ -249,13 +249,6 @@ func (m *Membership) heard(msg *nats.Msg) {
 	m.nodes.bucket.store.directory.doubt(string(msg.Data))
 }
 
-func (m *Membership) poke() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (m *Membership) lost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,7 +260,7 @@ func (m *Membership) found() {
 	m.absences++
 	m.connected, m.back = true, time.Now()
 	m.mu.Unlock()
-	m.poke()
+	poke(m.wake)
 }
 
 func (m *Membership) sign(ctx context.Context) error {

@@ -492,6 +492,14 @@ func (s *Store) pause(ctx context.Context) error {
 	return await(ctx, s, time.After(conflictPause), "conflict with another write")
 }
 
+// poke sends to a channel of capacity 1, unless it is full.
+func poke(wake chan<- struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
 // await waits until a channel has a value or is closed.
 func await[T any](ctx context.Context, s *Store, on <-chan T, what string) error {
 	select {

@@ -97,10 +97,7 @@ func (p *paced) note(id string, of *Checkpoint) {
 	if begin && p.start(p.run) {
 		return
 	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	poke(p.wake)
 }
 
 // now writes a checkpoint at once, or a newer one noted in between, instead of a pending one.

@@ -50,10 +50,7 @@ func (s *Store) connected() {
 	s.mirroring.Lock()
 	defer s.mirroring.Unlock()
 	for _, m := range s.mirrors {
-		select {
-		case m.back <- struct{}{}:
-		default:
-		}
+		poke(m.back)
 	}
 }
 

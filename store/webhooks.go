@@ -44,15 +44,14 @@ type Webhooks struct {
 	store   *Store
 	stream  jetstream.Stream
 	subject string // ends in a dot
-
-	mu        sync.Mutex // guards the following field
-	consumers map[string]jetstream.Consumer
+	// consumers has each receiver's jetstream.Consumer.
+	consumers sync.Map
 }
 
 var validReceiver = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
-	w := &Webhooks{store: s, subject: prefix + ".webhooks.", consumers: map[string]jetstream.Consumer{}}
+	w := &Webhooks{store: s, subject: prefix + ".webhooks."}
 	var err error
 	w.stream, err = s.openStream(ctx, witness.Webhooks, jetstream.StreamConfig{
 		Name:                 streamName(witness.Webhooks),
@@ -143,33 +142,21 @@ func (w *Webhooks) consumer(ctx context.Context, receiver string) (jetstream.Con
 	if !validReceiver.MatchString(receiver) {
 		return nil, fmt.Errorf("store: %.80q is not a valid webhook name", receiver)
 	}
-	w.mu.Lock()
-	known := w.consumers[receiver]
-	w.mu.Unlock()
-	if known != nil {
-		return known, nil
+	if known, ok := w.consumers.Load(receiver); ok {
+		return known.(jetstream.Consumer), nil
 	}
+	var made jetstream.Consumer
 	err := w.store.within(ctx, w.store.o.Wait, "asking for events", func(ctx context.Context) (err error) {
-		known, err = w.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		made, err = w.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 			Durable: receiver, FilterSubject: w.subject + receiver, AckPolicy: jetstream.AckExplicitPolicy, AckWait: webhookLease,
 			MaxAckPending: mostWebhooks, InactiveThreshold: webhookIdle, Replicas: w.store.o.Replicas, MemoryStorage: w.store.o.Memory,
 		})
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		w.consumers.Store(receiver, made)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.consumers[receiver] = known
-	return known, nil
-}
-
-// forget drops the cached consumer, which the server may have removed.
-func (w *Webhooks) forget(receiver string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.consumers, receiver)
+	return made, err
 }
 
 // Take waits for a receiver's next event until ctx ends, and then returns ctx's error. An unreadable event is removed,
@@ -188,7 +175,7 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 		case m == nil && ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			w.forget(receiver)
+			w.consumers.Delete(receiver) // the server may have removed it
 			if failing.IsZero() {
 				failing = time.Now()
 			}
@@ -250,7 +237,7 @@ func (w *Webhooks) Waiting(ctx context.Context, receiver string) (int, error) {
 		return err
 	})
 	if err != nil {
-		w.forget(receiver)
+		w.consumers.Delete(receiver)
 	}
 	return n, err
 }
