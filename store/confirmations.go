@@ -41,8 +41,7 @@ type Confirmation struct {
 	ToolVersion     string   `json:"tool_version,omitempty"`
 	RegistryVersion string   `json:"registry_version,omitempty"`
 	Turn            int      `json:"turn,omitempty"`
-	// Args are the arguments shown to the user, in their own bytes without white space between values. Exactly these
-	// run.
+	// Args are the arguments shown to the user, in their own bytes without white space between values. Exactly these run.
 	Args           json.RawMessage `json:"args,omitempty"`
 	Preview        string          `json:"preview,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`

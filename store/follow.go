@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// heartbeat is the server's heartbeat interval on a silent stream; after two and a half missed ones it counts as
-	// gone.
+	// heartbeat is the server's heartbeat interval on a silent stream; after two and a half missed ones it counts as gone.
 	heartbeat = 4 * time.Second
 	silence   = heartbeat * 5 / 2
 	// consumerLife is how long the server keeps the state of a follower that vanished.

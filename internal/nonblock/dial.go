@@ -6,9 +6,8 @@ import (
 	"net/http"
 )
 
-// Client returns a copy of c (of http.DefaultClient if nil) whose connections are Conns that
-// loops may watch; loops may be nil. A client whose transport is not an http.Transport keeps
-// its connections as they are.
+// Client returns a copy of c (of http.DefaultClient if nil) whose connections are Conns that loops may watch; loops may
+// be nil. A client whose transport is not an http.Transport keeps its connections as they are.
 func Client(c *http.Client, loops *Loops) *http.Client {
 	own := http.Client{}
 	if c != nil {

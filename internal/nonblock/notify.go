@@ -31,24 +31,21 @@ type ear interface {
 	close() error
 }
 
-// Notify sets the function f to call when there may be something to read. Each call is a
-// turn. Notify may be called once for a connection, of any kind.
+// Notify sets the function f to call when there may be something to read. Each call is a turn. Notify may be called once
+// for a connection, of any kind.
 //
-//   - Caller: one of the connection's Loops calls f, if it has Loops and is a socket that
-//     epoll(7) can watch; otherwise its own goroutine does. A connection never has two turns
-//     at once, and each turn sees the effects of the previous one.
-//   - Duties of f: within a turn Read and TryReadInto do not wait but return ErrWouldBlock;
-//     outside of a turn, reading and changing deadlines are not allowed. Writes are always
-//     allowed. f must not wait, because a turn may delay other connections, and it must end
-//     its turn after a bounded amount of work.
-//   - Unread data: if f leaves data unread, it gets another turn after the loop's other
-//     connections. If it has read data without processing it, it asks for a turn with Nudge.
-//   - Backpressure: unread data stays in the kernel, except for one block of a connection with
-//     its own goroutine. So a slow reader slows its peer down.
-//   - End: Read returns the error that ends the connection, and f should then call Close. One
-//     last turn follows Close by any goroutine; in it Read returns net.ErrClosed.
-//   - Guarantees of Close: it does not wait for a turn. After the last turn, no descriptor and
-//     no goroutine of the connection is left, except the one that ends with that turn.
+//   - Caller: one of the connection's Loops calls f, if it has Loops and is a socket that epoll(7) can watch; otherwise
+//     its own goroutine does. A connection never has two turns at once, and each turn sees the effects of the previous.
+//   - Duties of f: within a turn Read and TryReadInto do not wait but return ErrWouldBlock; outside of a turn, reading
+//     and changing deadlines are not allowed. Writes are always allowed. f must not wait, because a turn may delay other
+//     connections, and it must end its turn after a bounded amount of work.
+//   - Unread data: if f leaves data unread, it gets another turn after the loop's other connections. If it has read data
+//     without processing it, it asks for a turn with Nudge.
+//   - Backpressure: unread data stays in the kernel, except for one block of a connection with its own goroutine.
+//   - End: Read returns the error that ends the connection, and f should then call Close. One last turn follows Close by
+//     any goroutine; in it Read returns net.ErrClosed.
+//   - Close does not wait for a turn. After the last turn, no descriptor and no goroutine of the connection is left,
+//     except the one that ends with that turn.
 func (c *Conn) Notify(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

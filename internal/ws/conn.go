@@ -22,8 +22,7 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Conn is a WebSocket connection. Only one goroutine may read at a time; all other methods may
-// be called concurrently.
+// Conn is a WebSocket connection. Only one goroutine may read at a time; all other methods may be called concurrently.
 type Conn struct {
 	// Fixed after the handshake.
 	stream io.ReadWriteCloser
@@ -46,8 +45,7 @@ type Conn struct {
 	writing   sync.Mutex // guards the field below, and keeps frames whole
 	closeSent bool
 
-	// owed is an answer for the next writer, because the reading goroutine must not wait for a
-	// writing one. See answer.
+	// owed is an answer for the next writer, because the reading goroutine must not wait for a writing one. See answer.
 	owed atomic.Pointer[Message]
 
 	heard   atomic.Bool // Notify was called
@@ -59,8 +57,8 @@ type Conn struct {
 
 // Options are common to both sides.
 type Options struct {
-	// Limit is the length of the longest message to read, in bytes; a longer one ends the
-	// connection with 1009. Zero means 32 KiB.
+	// Limit is the length of the longest message to read, in bytes; a longer one ends the connection with 1009. Zero
+	// means 32 KiB.
 	Limit int64
 	// The reading goroutine calls OnPong for each pong. It may be nil.
 	OnPong func()

@@ -130,8 +130,7 @@ func (c *Conn) put(opcode byte, frame []byte) error {
 	return err
 }
 
-// seal puts the header before the payload of m, masks it if this side is the client, and
-// returns the frame.
+// seal puts the header before the payload of m, masks it if this side is the client, and returns the frame.
 func (c *Conn) seal(opcode byte, m *Message) []byte {
 	payload := m.Payload()
 	var h [headroom]byte
@@ -225,8 +224,7 @@ func parseClose(p []byte) (e websocket.CloseError, err error) {
 	return e, nil
 }
 
-// mayBeSent reports whether a close code may appear on the wire (RFC 6455, section 7.4, and
-// IANA's registry).
+// mayBeSent reports whether a close code may appear on the wire (RFC 6455, section 7.4, and IANA's registry).
 func mayBeSent(code websocket.StatusCode) bool {
 	switch code {
 	case 1004, websocket.StatusNoStatusRcvd, websocket.StatusAbnormalClosure, websocket.StatusTLSHandshake:

@@ -17,7 +17,6 @@ func (w *watch) spoke() { note(&w.sent) }
 func (w *watch) heard() { note(&w.came) }
 
 // note runs for each frame, and a load is cheaper than a store.
-
 func note(b *atomic.Bool) {
 	if !b.Load() {
 		b.Store(true)

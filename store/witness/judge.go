@@ -88,8 +88,7 @@ type Stream struct {
 
 // Known is the content of a witness.
 type Known struct {
-	// Broken describes damage to the witness; empty if intact. After damage, the other fields are correct but
-	// incomplete.
+	// Broken describes damage to the witness; empty if intact. After damage, the other fields are correct but incomplete.
 	Broken string
 	// Claims has the newest claim for each bucket and key.
 	Claims  []Claim
@@ -115,8 +114,7 @@ type Held struct {
 // Kind is the kind of a finding.
 type Kind string
 
-// The kinds of findings.
-// The kinds of findings.
+// The kinds of findings. The kinds of findings.
 const (
 	// Missing: required records don't exist.
 	Missing Kind = "missing"
