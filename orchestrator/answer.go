@@ -8,7 +8,8 @@ import (
 	"voicegw/transport"
 )
 
-func (m *speechControl) audioBegan(in AudioBegan) {
+func (in AudioBegan) take(m *machine) {
+	m.resulted(time.Time{})
 	if !m.line.meet(in.Item) || m.response.held() || m.lastWordSaid() {
 		return
 	}
@@ -41,14 +42,14 @@ func (m *speechControl) preamble() bool {
 	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
 }
 
-func (m *speechControl) audioEnded(in AudioEnded) {
+func (in AudioEnded) take(m *machine) {
 	m.link.changed()
 	if it, ok := m.line.end(in.Item, in.AudioMS); ok {
 		m.do(EndItem{Item: it.id, Turn: it.turn, AudioMS: it.audioMS})
 	}
 }
 
-func (m *speechControl) audioSent(in AudioSent) {
+func (in AudioSent) take(m *machine) {
 	it, ok := m.line.send(in)
 	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
@@ -56,7 +57,7 @@ func (m *speechControl) audioSent(in AudioSent) {
 	}
 }
 
-func (m *speechControl) played(in Played) {
+func (in Played) take(m *machine) {
 	if m.line.report(in, m.at) {
 		return
 	}

@@ -24,9 +24,6 @@ type Again struct {
 	Has time.Duration
 }
 
-func (ClientLost) input() {}
-func (ClientBack) input() {}
-
 // absence records when the client was lost and when it resumed.
 type absence struct {
 	since time.Time // when the client was lost; zero while it is connected
@@ -59,17 +56,7 @@ func (s State) releasedAt() time.Time {
 	return s.absence.since.Add(releaseWait)
 }
 
-// ofClient handles inputs about the client's connection.
-func (m *machine) ofClient(in Input) {
-	switch in := in.(type) {
-	case ClientLost:
-		m.clientLost()
-	case ClientBack:
-		m.clientBack(in)
-	}
-}
-
-func (m *machine) clientLost() {
+func (ClientLost) take(m *machine) {
 	if m.away() {
 		return
 	}
@@ -79,7 +66,7 @@ func (m *machine) clientLost() {
 	}
 }
 
-func (m *machine) clientBack(in ClientBack) {
+func (in ClientBack) take(m *machine) {
 	if !m.away() {
 		return
 	}
@@ -92,15 +79,5 @@ func (m *machine) clientBack(in ClientBack) {
 	lost := func(it item) bool { return slices.Contains(in.Gone, it.id) }
 	if m.flushThose(FlushConnectionLost, lost) {
 		m.turn.lost = true
-	}
-}
-
-// watchAway ends a session whose client does not return, and speech whose end a lost client cannot report.
-func (m *machine) watchAway() {
-	if at := m.releasedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.released(m.user.earMS, false) // how long it was held is not known
-	}
-	if at := m.goneAt(); !at.IsZero() && !m.at.Before(at) {
-		m.end(EndGone)
 	}
 }

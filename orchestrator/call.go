@@ -58,9 +58,8 @@ func (m *callControl) carryOut(do []calls.Action) {
 	}
 }
 
-// ofCall handles the result of a running call or of a confirmation.
-func (m *callControl) ofCall(in calls.Input) {
-	switch in := in.(type) {
+func (of OfCall) take(m *machine) {
+	switch in := of.In.(type) {
 	case calls.Finished:
 		if do, ok := m.calls.Finished(in); ok {
 			m.lastActive = m.at
@@ -77,8 +76,7 @@ func (m *callControl) ofCall(in calls.Input) {
 	}
 }
 
-// confirmationAnswer handles the user's answer from the client.
-func (m *callControl) confirmationAnswer(in ConfirmationAnswer) {
+func (in ConfirmationAnswer) take(m *machine) {
 	if m.calls.Waits(in.Token) {
 		if m.ending() {
 			m.do(Failed{Turn: m.Turn(), Failure: FailureEnding})
@@ -339,9 +337,9 @@ func (m *callControl) nothingMore() {
 	m.carryOut(m.calls.Over())
 }
 
-// jobEnded reports the end of a job to the model at the next quiet moment. An ending session leaves it to the next
+// take reports the end of a job to the model at the next quiet moment. An ending session leaves it to the next
 // session of the conversation.
-func (m *callControl) jobEnded(in JobEnded) {
+func (in JobEnded) take(m *machine) {
 	if m.phase != PhaseActive || m.TellsOf(in.Job) || len(m.notices) >= maxNotices {
 		return
 	}
@@ -354,9 +352,9 @@ func (s State) TellsOf(job string) bool {
 }
 
 // afterwards handles inputs after the session's end: running calls are recorded, and approved calls still run.
-func (m *callControl) afterwards(in Input) {
+func (m *machine) afterwards(in Input) {
 	if in, ok := in.(OfCall); ok {
-		m.ofCall(in.In)
+		in.take(m)
 	}
 	m.actions = slices.DeleteFunc(m.actions, func(a Action) bool {
 		if c, ok := a.(AboutCall); ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // Input is one event of a session. The set is closed.
-type Input interface{ input() }
+type Input interface{ take(m *machine) }
 
 // OfCall carries the result of a running tool call or of a confirmation.
 type OfCall struct{ In calls.Input }
@@ -149,11 +149,7 @@ type Over struct{}
 type LinkExpiring struct{ From, By time.Time }
 
 // LinkLost reports that the connection to the model has ended. No model event may follow before LinkBack.
-type LinkLost struct {
-	// Kind is the cause, and After the wait that the provider asks for; zero if unknown.
-	Kind  transport.Kind
-	After time.Duration
-}
+type LinkLost Loss
 
 // LinkBack reports a new connection, to a model with these capabilities. Kept reports that the user's unanswered speech
 // is available for SayAgain.
@@ -164,11 +160,7 @@ type LinkBack struct {
 }
 
 // LinkFailed reports a failed attempt to open a connection.
-type LinkFailed struct {
-	// Kind is the cause, and After the wait that the provider asks for; zero if unknown.
-	Kind  transport.Kind
-	After time.Duration
-}
+type LinkFailed Loss
 
 // NextAgent is an agent that can take over the session.
 type NextAgent struct {
@@ -209,32 +201,3 @@ type JobEnded struct {
 	// Result is its envelope.
 	Result json.RawMessage
 }
-
-func (OfCall) input()             {}
-func (Began) input()              {}
-func (Used) input()               {}
-func (FromModel) input()          {}
-func (UserSpeechStarted) input()  {}
-func (UserSpeechStopped) input()  {}
-func (UserHeard) input()          {}
-func (UserQuiet) input()          {}
-func (AudioBegan) input()         {}
-func (AudioEnded) input()         {}
-func (AudioSent) input()          {}
-func (UserText) input()           {}
-func (UserImage) input()          {}
-func (UserContext) input()        {}
-func (UserInterrupt) input()      {}
-func (UserActivity) input()       {}
-func (Played) input()             {}
-func (ConfirmationAnswer) input() {}
-func (HungUp) input()             {}
-func (Over) input()               {}
-func (LinkExpiring) input()       {}
-func (LinkLost) input()           {}
-func (LinkBack) input()           {}
-func (LinkFailed) input()         {}
-func (AgentFound) input()         {}
-func (SwitchAgent) input()        {}
-func (JobEnded) input()           {}
-func (Tick) input()               {}

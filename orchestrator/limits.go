@@ -9,29 +9,42 @@ import (
 	"voicegw/registry"
 )
 
-func (m *machine) watchLimits() {
-	if p := m.policy; p.MaxLength > 0 {
-		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
-		if left <= 0 {
-			m.breakOff(EndLength)
-			return
-		}
-		if left <= p.warning() && !m.warned {
-			m.warned = true
-			m.do(Ending{Reason: EndLength, After: left})
-		}
+// lengthAt returns when MaxLength ends the session or, before that, the client is warned; zero without a limit.
+func (s State) lengthAt() (at time.Time) {
+	switch p := s.policy; {
+	case p.MaxLength == 0:
+		return at
+	case s.warned:
+		return s.startedAt.Add(p.MaxLength)
+	default:
+		return s.startedAt.Add(p.MaxLength - p.warning())
 	}
-	m.watchLapse()
-	if m.phase == PhaseEnded {
+}
+
+func (m *machine) watchLength() {
+	left := m.startedAt.Add(m.policy.MaxLength).Sub(m.at)
+	if left <= 0 {
+		m.breakOff(EndLength)
 		return
 	}
-	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
-		if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() {
-			m.lastActive = m.at
-			return
-		}
-		m.end(EndIdle)
+	m.warned = true
+	m.do(Ending{Reason: EndLength, After: left})
+}
+
+// idleAt returns when the session ends for lack of activity; zero without a limit.
+func (s State) idleAt() (at time.Time) {
+	if s.policy.MaxIdle == 0 {
+		return at
 	}
+	return s.lastActive.Add(s.policy.MaxIdle)
+}
+
+func (m *machine) idled() {
+	if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() {
+		m.lastActive = m.at
+		return
+	}
+	m.end(EndIdle)
 }
 
 // Lapse sets when the session must end because the client's credentials expire. It replaces an earlier Lapse.
@@ -39,8 +52,6 @@ type Lapse struct {
 	// At is the expiry; zero means never.
 	At time.Time
 }
-
-func (Lapse) input() {}
 
 // lapse is the expiry of the client's credentials. It is immutable.
 type lapse struct {
@@ -51,41 +62,38 @@ type lapse struct {
 // lapseWarning is how long before the expiry the client is warned.
 const lapseWarning = time.Minute
 
-func (m *machine) lapses(in Lapse) {
+func (in Lapse) take(m *machine) {
 	switch {
 	case in.At.IsZero():
 		m.lapse = nil
 	case m.lapse == nil || !in.At.Equal(m.lapse.at):
 		m.lapse = &lapse{at: in.At}
 	}
-	m.watchLapse()
+	if m.overdue(m.lapseAt()) {
+		m.watchLapse()
+	}
 }
 
-// watchLapse warns the client before its credentials expire, and then ends the session.
-func (m *machine) watchLapse() {
-	if m.lapse == nil || m.phase == PhaseEnded {
-		return
+// lapseAt returns when the client's credentials expire or, before that, it is warned; zero if they do not.
+func (s State) lapseAt() (at time.Time) {
+	switch l := s.lapse; {
+	case l == nil:
+		return at
+	case l.warned:
+		return l.at
+	default:
+		return l.at.Add(-lapseWarning)
 	}
+}
+
+func (m *machine) watchLapse() {
 	left := m.lapse.at.Sub(m.at)
 	if left <= 0 {
 		m.breakOff(EndLapsed)
 		return
 	}
-	if left <= lapseWarning && !m.lapse.warned {
-		m.lapse = &lapse{at: m.lapse.at, warned: true}
-		m.do(Ending{Reason: EndLapsed, After: left})
-	}
-}
-
-// lapseDue calls sooner with the times at which watchLapse must run.
-func (s State) lapseDue(sooner func(time.Time)) {
-	if s.lapse == nil {
-		return
-	}
-	if !s.lapse.warned {
-		sooner(s.lapse.at.Add(-lapseWarning))
-	}
-	sooner(s.lapse.at)
+	m.lapse = &lapse{at: m.lapse.at, warned: true}
+	m.do(Ending{Reason: EndLapsed, After: left})
 }
 
 // Spending reports the use of the limits that the session's user and key share with their other sessions. It comes when
@@ -95,13 +103,13 @@ type Spending struct {
 	Near, Over bool
 }
 
-func (Spending) input() {}
+func (in Spending) take(m *machine) { m.spending.others = in }
 
 // Guessed reports the estimated cost of a finished turn, for a model that reports nothing. It counts for the session,
 // not for a turn.
 type Guessed struct{ Cost cost.Amount }
 
-func (Guessed) input() {}
+func (in Guessed) take(m *machine) { m.spending.amount = m.spending.amount.Plus(in.Cost) }
 
 // spending is the state of the session's cost.
 type spending struct {
@@ -115,18 +123,6 @@ type spending struct {
 
 // Spent returns the cost of the session so far.
 func (s State) Spent() cost.Amount { return s.spending.amount }
-
-// ofMoney handles inputs about usage and cost.
-func (m *machine) ofMoney(in Input) {
-	switch in := in.(type) {
-	case Used:
-		m.used(in)
-	case Spending:
-		m.spending.others = in
-	case Guessed:
-		m.spending.amount = m.spending.amount.Plus(in.Cost)
-	}
-}
 
 // near reports whether the session, its user or its key have used 80 % of a limit; overspent, all of it.
 func (s State) near() bool {

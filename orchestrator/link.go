@@ -88,6 +88,12 @@ func (m *linkControl) goAway(left time.Duration) {
 	m.link.expiring(from, by)
 }
 
+func (in LinkExpiring) take(m *machine) {
+	if m.replaceable() && !m.down() {
+		m.link.expiring(in.From, in.By)
+	}
+}
+
 // changed records that the resume handle is out of date.
 func (l *link) changed() { l.fresh = false }
 
@@ -253,16 +259,7 @@ func (s State) linkDue(sooner func(time.Time)) {
 	if active {
 		sooner(s.move.by)
 	}
-	switch {
-	case s.down():
-		if !l.told && !s.ending() {
-			sooner(l.lostAt.Add(linkSilent))
-		}
-		return
-	case l.proof == asked && !s.ending() && !s.user.speaks():
-		sooner(l.proofBy)
-	}
-	if !active || l.by.IsZero() && !s.moves() && s.switching.next == nil {
+	if !active || s.down() || l.by.IsZero() && !s.moves() && s.switching.next == nil {
 		return
 	}
 	ready := l.tries.due(l.seen)
@@ -295,7 +292,6 @@ type Move struct{ By time.Time }
 // connection is opened and LinkBack or LinkFailed reports the result.
 type Moving struct{ Handle string }
 
-func (Move) input()    {}
 func (Moving) action() {}
 
 // move is the state of a Move.
@@ -309,10 +305,9 @@ func (s State) moves() bool { return !s.move.by.IsZero() }
 // leaving reports whether the session was handed off and may be gone.
 func (s State) leaving() bool { return s.down() && s.link.reason == LinkMoving }
 
-// moveBy plans the move.
-func (m *linkControl) moveBy(by time.Time) {
+func (in Move) take(m *machine) {
 	if m.replaceable() {
-		m.move.by = by
+		m.move.by = in.By
 	}
 }
 

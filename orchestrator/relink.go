@@ -7,6 +7,8 @@ import (
 	"voicegw/transport"
 )
 
+func (in LinkLost) take(m *machine) { m.linkLost(LinkBroken, Loss(in)) }
+
 // linkLost handles the loss of the connection. If the connection had not proved itself, this is a failed attempt.
 func (m *speechControl) linkLost(why LinkReason, f Loss) {
 	if m.down() || m.phase == PhaseEnded {
@@ -26,8 +28,8 @@ func (m *speechControl) linkLost(why LinkReason, f Loss) {
 	m.unlink(why, try)
 }
 
-// linkFailed handles a failed attempt to open a connection.
-func (m *machine) linkFailed(f Loss) {
+func (in LinkFailed) take(m *machine) {
+	f := Loss(in)
 	if !m.down() || m.phase == PhaseEnded {
 		return
 	}
@@ -40,8 +42,8 @@ func (m *machine) linkFailed(f Loss) {
 	}
 }
 
-// linkBack continues on a new connection. The commands of this step precede everything said during the loss.
-func (m *machine) linkBack(in LinkBack) {
+// take continues on a new connection. The commands of this step precede everything said during the loss.
+func (in LinkBack) take(m *machine) {
 	l := &m.link
 	if !m.down() || m.phase == PhaseEnded {
 		return
@@ -133,15 +135,18 @@ func (m *speechControl) proves() bool {
 	return true
 }
 
-// watchLink reports a long loss to the client, and closes a resumed conversation that does not answer.
-func (m *machine) watchLink() {
-	l := &m.link
-	switch {
-	case m.down():
-		if !l.told && !m.ending() && !m.at.Before(l.lostAt.Add(linkSilent)) {
-			m.tellAway()
-		}
-	case l.proof == asked && !m.ending() && !m.user.speaks() && !m.at.Before(l.proofBy):
-		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})
+// tellAwayAt returns when the client learns of a lost connection; zero if it need not.
+func (s State) tellAwayAt() (at time.Time) {
+	if !s.down() || s.link.told || s.ending() {
+		return at
 	}
+	return s.link.lostAt.Add(linkSilent)
+}
+
+// unprovenAt returns when a resumed conversation that does not answer is closed; zero if none is awaited.
+func (s State) unprovenAt() (at time.Time) {
+	if s.down() || s.link.proof != asked || s.ending() || s.user.speaks() {
+		return at
+	}
+	return s.link.proofBy
 }

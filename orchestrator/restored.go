@@ -148,16 +148,14 @@ type Restored struct {
 	SaidAgain bool
 }
 
-func (Restored) input() {}
-
 // LinkTaken is the reason after a takeover.
 const LinkTaken LinkReason = "taken_over"
 
 // turnsLeftOut is how many turn numbers are skipped after the death of a process.
 const turnsLeftOut = 100
 
-// restored continues the session of another process.
-func (m *machine) restored(in Restored) {
+// take continues the session of another process.
+func (in Restored) take(m *machine) {
 	was := in.Memory
 	m.startedAt, m.phase, m.warned, m.signAt = in.StartedAt, PhaseActive, was.Warned, m.at
 	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}

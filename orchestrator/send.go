@@ -105,8 +105,8 @@ func (m *sender) settleCut(c cut) {
 	}
 }
 
-// userImage sends an image to the model. It is not repeated on another connection.
-func (m *sender) userImage(in UserImage) {
+// take sends an image to the model. It is not repeated on another connection.
+func (in UserImage) take(m *machine) {
 	switch {
 	case m.ending():
 		m.do(Failed{Failure: FailureEnding})
@@ -211,8 +211,8 @@ func (m *sender) resulted(at time.Time) {
 	}
 }
 
-// userContext handles text from the page. It changes nothing of the user's: a page cannot speak for its user.
-func (m *sender) userContext(in UserContext) {
+// take handles text from the page. It changes nothing of the user's: a page cannot speak for its user.
+func (in UserContext) take(m *machine) {
 	switch {
 	case m.ending():
 		m.do(Failed{Failure: FailureEnding, Ref: OfContext})
@@ -271,13 +271,10 @@ func (s State) entryAt() (until time.Time) {
 	if s.user.unanswered && !s.user.speaks() {
 		until = s.user.since.Add(s.policy.NudgeAfter)
 	}
-	if at := s.resultAt.Add(s.policy.NudgeAfter); !s.resultAt.IsZero() && at.After(until) {
-		until = at
+	if !s.resultAt.IsZero() {
+		until = latest(until, s.resultAt.Add(s.policy.NudgeAfter))
 	}
-	if at := s.workedUntil(); at.After(until) {
-		until = at
-	}
-	return until
+	return latest(until, s.workedUntil())
 }
 
 // giveContext sends the waiting texts to a listening model.
@@ -344,15 +341,12 @@ func (s State) newsAt() (at time.Time) {
 	if at = s.calls.ProgressAt(); at.IsZero() {
 		return at
 	}
-	if until := s.entryAt(); until.After(at) {
-		return until
-	}
-	return at
+	return latest(at, s.entryAt())
 }
 
 // giveNews sends the progress of calls to a listening model.
 func (m *sender) giveNews() {
-	if at := m.newsAt(); !at.IsZero() && !m.at.Before(at) {
+	if m.overdue(m.newsAt()) {
 		m.takeNews()
 	}
 }

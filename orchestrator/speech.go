@@ -24,32 +24,26 @@ const speechSilence = 15 * time.Second
 // quietTime is how long a notice waits after the user's speech, because the turn of that speech comes first.
 const quietTime = 1500 * time.Millisecond
 
-// speech handles the inputs about the user's speech.
-func (m *speechControl) speech(in Input) {
-	switch in := in.(type) {
-	case UserSpeechStarted:
-		m.speechStarted(in)
-	case UserSpeechStopped:
-		m.speechStopped(in)
-	case UserHeard:
-		m.user.earAt, m.user.earMS = m.at, in.AudioMS
-		if in.Sustained && m.user.voice == speaking {
-			m.user.certain = true
-			m.talkedOver()
-		}
-	case UserQuiet:
-		m.user.quiet = in.EndAt
-		if t := m.turn; t != nil && t.unheard && m.user.heardEnd() && in.EndAt.Before(t.startedAt) {
-			// The model has answered before it reported the end of the speech.
-			t.inputEnd, t.unheard = in.EndAt, false
-		}
+func (in UserHeard) take(m *machine) {
+	m.user.earAt, m.user.earMS = m.at, in.AudioMS
+	if in.Sustained && m.user.voice == speaking {
+		m.user.certain = true
+		m.talkedOver()
+	}
+}
+
+func (in UserQuiet) take(m *machine) {
+	m.user.quiet = in.EndAt
+	if t := m.turn; t != nil && t.unheard && m.user.heardEnd() && in.EndAt.Before(t.startedAt) {
+		// The model has answered before it reported the end of the speech.
+		t.inputEnd, t.unheard = in.EndAt, false
 	}
 }
 
 // heardEnd reports whether the gateway's detector has heard an end of the latest speech.
 func (u user) heardEnd() bool { return !u.quiet.Before(u.spokenAt) && !u.quiet.IsZero() }
 
-func (m *speechControl) speechStarted(in UserSpeechStarted) {
+func (in UserSpeechStarted) take(m *machine) {
 	if m.user.voice == muted {
 		return
 	}
@@ -67,7 +61,7 @@ func (m *speechControl) speechStarted(in UserSpeechStarted) {
 	}
 }
 
-func (m *speechControl) speechStopped(in UserSpeechStopped) {
+func (in UserSpeechStopped) take(m *machine) {
 	if m.user.voice == muted {
 		return
 	}
@@ -114,12 +108,9 @@ func (s State) speechLostAt() time.Time {
 	return s.user.earAt.Add(speechSilence)
 }
 
-// watchSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an
+// giveUpSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an
 // open turn it also reports to the user that no answer comes.
-func (m *speechControl) watchSpeech() {
-	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
-		return
-	}
+func (m *machine) giveUpSpeech() {
 	m.speechOver(m.user.earAt, true)
 	m.link.midway = false // it is given up
 	m.lastActive, m.user.quietAt = m.at, m.at
@@ -131,8 +122,8 @@ func (m *speechControl) watchSpeech() {
 	}
 }
 
-// userActivity handles push-to-talk. Pressing the button interrupts at once.
-func (m *speechControl) userActivity(in UserActivity) {
+// take handles push-to-talk. Pressing the button interrupts at once.
+func (in UserActivity) take(m *machine) {
 	if m.user.voice == muted {
 		return
 	}
@@ -179,8 +170,7 @@ func (m *speechControl) released(audioMS int64, tap bool) {
 	}
 }
 
-// userInterrupt handles the stop button.
-func (m *speechControl) userInterrupt() {
+func (UserInterrupt) take(m *machine) {
 	if m.ending() {
 		m.flush(FlushUserStop)
 		m.end(m.endReason())
@@ -246,7 +236,7 @@ func textID(id string, turn int) string {
 
 // watchOverlooked opens a turn for overlooked speech and asks for its answer.
 func (m *speechControl) watchOverlooked() {
-	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
+	if m.overdue(m.overlookedAt()) {
 		m.openSpokenTurn()
 		m.turn.owedFrom = m.at
 		m.nudge(m.turn)
@@ -279,7 +269,7 @@ func (m *speechControl) inputCommitted(ev transport.InputCommitted) {
 	m.openUserTurn(m.at)
 }
 
-func (m *speechControl) userText(in UserText) {
+func (in UserText) take(m *machine) {
 	if m.ending() {
 		m.do(Failed{Failure: FailureEnding})
 		return
@@ -300,9 +290,9 @@ func (m *speechControl) typed(id, text string) {
 	m.say(id, text)
 }
 
-// began opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
+// take opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
 // silently.
-func (m *speechControl) began(in Began) {
+func (in Began) take(m *machine) {
 	m.phase = PhaseActive
 	switch {
 	case !textutil.IsBlank(in.PendingRequest):

@@ -322,64 +322,31 @@ func (s State) clone() State {
 
 // WakeAt returns when the next Tick is due; zero if none is due.
 func (s State) WakeAt() time.Time {
-	var at time.Time
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
+	var first time.Time
+	next := func(t time.Time) { first = sooner(first, t) }
 	if s.phase == PhaseEnded {
-		return at
+		return first
+	}
+	for _, w := range waits {
+		if w.at != nil {
+			next(w.at(s))
+		}
 	}
 	for _, c := range s.cuts {
-		sooner(c.deadline)
+		next(c.deadline)
 	}
-	s.calls.Due(sooner)
-	sooner(s.goneAt())
-	sooner(s.releasedAt())
-	sooner(s.endsAt())
-	sooner(s.abandonedAt())
-	sooner(s.unendedAt())
-	sooner(s.unfinishedAt())
-	sooner(s.speechLostAt())
-	sooner(s.overlookedAt())
-	sooner(s.contextAt())
-	sooner(s.newsAt())
+	s.calls.Due(next)
+	next(s.overlookedAt())
+	next(s.contextAt())
+	next(s.newsAt())
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
-		sooner(s.line.lastAt(s.ending()))
+		next(s.line.lastAt(s.ending()))
 	}
 	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() {
-		sooner(latest(s.user.quietAt, s.workedUntil()))
+		next(latest(s.user.quietAt, s.workedUntil()))
 	}
-	if since := s.owedSince(); !since.IsZero() {
-		if s.mayNudge() {
-			if s.turn.nudge == nudgeSoon {
-				sooner(s.afterWork(s.turn.nudgeAt))
-			}
-			sooner(since.Add(s.policy.NudgeAfter))
-		}
-		sooner(since.Add(s.policy.NoAnswerAfter))
-		sooner(s.turnFailsAt())
-	}
-	sooner(s.retryDue())
-	s.limitsDue(sooner)
-	s.linkDue(sooner)
-	sooner(s.switching.confirmBy)
-	return at
-}
-
-// limitsDue calls sooner with each time at which an operator's limit falls due.
-func (s State) limitsDue(sooner func(time.Time)) {
-	if s.policy.MaxIdle > 0 {
-		sooner(s.lastActive.Add(s.policy.MaxIdle))
-	}
-	if s.policy.MaxLength > 0 {
-		if !s.warned {
-			sooner(s.startedAt.Add(s.policy.MaxLength - s.policy.warning()))
-		}
-		sooner(s.startedAt.Add(s.policy.MaxLength))
-	}
-	s.lapseDue(sooner)
+	s.linkDue(next)
+	return first
 }
 
 // warning returns how long before the end of a session the client is warned.
@@ -391,17 +358,11 @@ func (s State) owedSince() time.Time {
 	if s.down() || s.away() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
-	since := s.afterWork(t.inputEnd)
-	if t.owedFrom.After(since) {
-		since = t.owedFrom
-	}
-	if s.absence.back.After(since) {
-		since = s.absence.back
-	}
-	if s.user.speaks() && s.user.earAt.After(since) {
+	since := latest(s.afterWork(t.inputEnd), t.owedFrom, s.absence.back)
+	if s.user.speaks() {
 		// A user who is speaking is not waiting yet. But the model's report that the speech is over
 		// may be lost, so the wait begins when speech was last heard.
-		since = s.user.earAt
+		since = latest(since, s.user.earAt)
 	}
 	return since
 }

@@ -52,54 +52,13 @@ func (m *step) do(actions ...Action) { m.actions = append(m.actions, actions...)
 // machine is the top layer of a step.
 type machine struct{ speechControl }
 
+// take handles an input that counts. Inputs from a closed connection do not, except the end of an item, which still
+// plays.
 func (m *machine) take(in Input) {
-	if !m.counts(in) {
-		return
-	}
-	switch in := in.(type) {
-	case Began:
-		m.began(in)
-	case Restored:
-		m.restored(in)
-	case FromModel:
-		m.fromModel(in.Event)
-	case UserSpeechStarted, UserSpeechStopped, UserHeard, UserQuiet:
-		m.speech(in)
-	case AudioBegan, AudioEnded, AudioSent:
-		m.ofAudio(in)
-	case UserText, UserImage, UserContext, UserInterrupt, UserActivity:
-		m.ofUser(in)
-	case Played:
-		m.played(in)
-	case LinkExpiring, LinkLost, LinkBack, LinkFailed, Move:
-		m.ofLink(in)
-	case OfCall:
-		m.ofCall(in.In)
-	case ConfirmationAnswer:
-		m.confirmationAnswer(in)
-	case ClientLost, ClientBack:
-		m.ofClient(in)
-	case Used, Spending, Guessed:
-		m.ofMoney(in)
-	case Lapse, AgentFound, SwitchAgent, JobEnded:
-		m.ofOthers(in)
-	case Over:
-		m.phase = PhaseEnded
-		m.nothingMore()
-	case HungUp:
-		m.end(EndHungUp)
-	case Tick:
-		m.tick()
-	}
-}
-
-// counts reports whether an input counts. Inputs from a closed connection do not, except the end of an item, which
-// still plays.
-func (m *machine) counts(in Input) bool {
 	switch in.(type) {
 	case FromModel, AudioBegan:
 		if m.down() {
-			return false
+			return
 		}
 		m.signAt = m.at
 	case AudioEnded:
@@ -109,11 +68,11 @@ func (m *machine) counts(in Input) bool {
 			m.signAt = m.at
 		}
 	}
-	return true
+	in.take(m)
 }
 
-func (m *machine) fromModel(ev transport.Event) {
-	switch ev := ev.(type) {
+func (in FromModel) take(m *machine) {
+	switch ev := in.Event.(type) {
 	case transport.ResponseStarted:
 		m.resulted(time.Time{})
 		m.responseStarted(ev)
@@ -152,125 +111,50 @@ func (m *machine) fromModel(ev transport.Event) {
 	// Truncated changes nothing here. Audio, speech and usage have their own inputs.
 }
 
-// ofUser handles client inputs other than speech.
-func (m *machine) ofUser(in Input) {
-	switch in := in.(type) {
-	case UserText:
-		m.userText(in)
-	case UserImage:
-		m.userImage(in)
-	case UserContext:
-		m.userContext(in)
-	case UserInterrupt:
-		m.userInterrupt()
-	case UserActivity:
-		m.userActivity(in)
-	}
+// wait is what happens at a deadline. A session that waits for the model, the client or a tool always has one.
+type wait struct {
+	at  func(State) time.Time // zero if nothing waits; nil for what happens at every Tick
+	due func(*machine)
 }
 
-// ofAudio handles inputs about the model's audio.
-func (m *machine) ofAudio(in Input) {
-	switch in := in.(type) {
-	case AudioBegan:
-		m.resulted(time.Time{})
-		m.audioBegan(in)
-	case AudioEnded:
-		m.audioEnded(in)
-	case AudioSent:
-		m.audioSent(in)
-	}
+// waits are the deadlines that a Tick checks, in this order. Not among them: cuts and WakeAt's quiet moments, which
+// every step checks; tools, which have deadlines of their own; and new connections, which the session and [Attempts]
+// bound. A response of an earlier turn delays nothing. Every wait for the model begins once it is no longer at work
+// ([transport.Interaction]).
+var waits = []wait{
+	{State.endsAt, func(m *machine) { m.breakOff(m.endReason()) }}, // the farewell did not end
+	{nil, func(m *machine) { m.carryOut(m.calls.Tick(m.at)) }},     // questions expire
+	{State.releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},
+	{State.goneAt, func(m *machine) { m.end(EndGone) }},
+	{State.abandonedAt, func(m *machine) { m.endTurn() }},
+	{State.unendedAt, (*machine).endItems},
+	{State.unfinishedAt, func(m *machine) { m.turn.stage = done }},
+	{State.speechLostAt, (*machine).giveUpSpeech},
+	{func(s State) time.Time { return s.switching.confirmBy }, func(m *machine) { m.goOnAs() }},
+	{State.retryDue, (*machine).retry},
+	{State.speechOwedAt, (*machine).speechOwed},
+	{nil, func(m *machine) { m.line.settle(m.at) }},
+	{State.unendedAt, (*machine).endItems}, // an item may have just become free to end
+	{State.tellAwayAt, func(m *machine) { m.tellAway() }},
+	{State.unprovenAt, func(m *machine) { m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry}) }},
+	{State.lengthAt, (*machine).watchLength},
+	{State.lapseAt, (*machine).watchLapse},
+	{State.idleAt, (*machine).idled},
 }
 
-// ofOthers handles inputs that neither the client nor the model caused.
-func (m *machine) ofOthers(in Input) {
-	switch in := in.(type) {
-	case Lapse:
-		m.lapses(in)
-	case AgentFound:
-		m.switching.found = in.Agent
-	case JobEnded:
-		m.jobEnded(in)
-	case SwitchAgent:
-		if m.phase == PhaseActive {
-			m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""
+func (Tick) take(m *machine) {
+	for _, w := range waits {
+		if w.at == nil || m.overdue(w.at(m.State)) {
+			w.due(m)
+		}
+		if m.phase == PhaseEnded {
+			return
 		}
 	}
 }
 
-// tick does everything that has become due. Each wait for the model, the client or a tool has a
-// deadline, which WakeAt also knows:
-//
-//	what waits                  | for                           | and at the deadline
-//	speech that is owed         | audio or words of the answer  | after NudgeAfter the model is asked
-//	                            |                               | again, after NoAnswerAfter the turn
-//	                            |                               | fails
-//	an answer without either    | another response              | after nudgeGrace the model is asked
-//	                            |                               | again
-//	a turn that was interrupted | the end of its response       | after NoAnswerAfter the turn ends
-//	a turn that has been heard  | the end of its response       | NoAnswerAfter after the model last
-//	                            |                               | sent anything, the turn ends
-//	the end of an item          | its end, or another item      | NoAnswerAfter after the sent part was
-//	                            |                               | played, the item counts as complete
-//	the user's speech           | the model's report of its end | after speechSilence without speech
-//	                            |                               | in the gateway's ear, it is over
-//	speech that has ended       | the report that the model has | NudgeAfter after the end, its turn
-//	                            | taken it, or an answer        | begins, and the model is asked
-//	push-to-talk                | the release of the button     | only MaxLength ends the session; a
-//	                            |                               | client that is away holds it for
-//	                            |                               | releaseWait
-//	the answer to tool results  | the end of the response that  | NudgeAfter after the results, the
-//	                            | made the calls                | model is asked for it
-//	a truncation                | the client's report           | after reportWait it is sent anyway
-//	the end of the session      | the end of the farewell       | after farewellWait it ends
-//	the client's credentials    | newer ones                    | at Lapse.At the session ends
-//	a client that is away       | its return                    | after ResumeGrace the session ends;
-//	                            |                               | meanwhile nobody waits for speech
-//	a question to the user      | the answer                    | the question expires
-//	a tool                      | its result                    | the tool's deadline returns one
-//	a planned replacement       | a quiet moment, and then the  | lateTime before LinkExpiring.By the
-//	                            | provider's handle             | connection is replaced once the model
-//	                            |                               | is idle, at By in any case
-//	a session that is to move   | the same, or no client and no | at Move.By it is given up
-//	                            | running call                  |
-//	a resumed conversation      | an answer to the user's first | after proofPatience the model is told
-//	                            | words                         | the conversation on another connection
-//	another agent's answer      | Reconfigured                  | confirmPatience after Reconfigure the
-//	                            |                               | model is asked for it
-//	a switch that no call waits | a moment at which the model   | rotations wait for the same moment;
-//	for                         | owes nothing                  | with another connection it comes too
-//	what a page tells a model   | the end of the answer and its | the model is told NudgeAfter after
-//	that it would interrupt     | calls, or the next question   | speech or a result without an answer
-//	how far a call is           | the same, and a few seconds   | the model is told
-//	a new connection            | LinkBack or LinkFailed        | the session bounds each attempt, and
-//	                            |                               | Attempts the number of them
-//	a failed answer             | the pause of its Attempt      | the model is asked for it again
-//	a turn that a lost          | its answer                    | linkPatience after the loss it fails
-//	connection has cut off      |                               |
-//
-// A response that belongs to an earlier turn delays nothing. Every wait for the model begins once it is
-// no longer at work ([transport.Interaction]); it counts as at work for workPatience at most.
-func (m *machine) tick() {
-	if m.ending() && !m.at.Before(m.endsAt()) {
-		m.breakOff(m.endReason())
-		return
-	}
-	m.carryOut(m.calls.Tick(m.at))
-	m.watchAway()
-	if m.phase == PhaseEnded {
-		return
-	}
-	m.watchInterrupted()
-	m.watchUnended()
-	m.watchUnfinished()
-	m.watchSpeech()
-	m.watchSwitch()
-	m.watchFailed()
-	m.watchSpeechOwed()
-	m.line.settle(m.at)
-	m.watchUnended() // an item may have just become free to end
-	m.watchLink()
-	m.watchLimits()
-}
+// overdue reports whether a deadline has come; zero is none.
+func (m *step) overdue(at time.Time) bool { return !at.IsZero() && !m.at.Before(at) }
 
 // settle ends a turn whose answer is complete and heard, and removes items that are over.
 func (m *machine) settle() {
@@ -311,20 +195,17 @@ func (m *machine) betweenTurns() {
 	}
 }
 
-// ofLink handles inputs about the connection to the model.
-func (m *machine) ofLink(in Input) {
-	switch in := in.(type) {
-	case LinkExpiring:
-		if m.replaceable() && !m.down() {
-			m.link.expiring(in.From, in.By)
-		}
-	case Move:
-		m.moveBy(in.By)
-	case LinkLost:
-		m.linkLost(LinkBroken, Loss{Kind: in.Kind, After: in.After})
-	case LinkBack:
-		m.linkBack(in)
-	case LinkFailed:
-		m.linkFailed(Loss{Kind: in.Kind, After: in.After})
+func (in AgentFound) take(m *machine) { m.switching.found = in.Agent }
+
+func (in SwitchAgent) take(m *machine) {
+	if m.phase == PhaseActive {
+		m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""
 	}
+}
+
+func (HungUp) take(m *machine) { m.end(EndHungUp) }
+
+func (Over) take(m *machine) {
+	m.phase = PhaseEnded
+	m.nothingMore()
 }

@@ -140,13 +140,6 @@ func (m *callControl) reconfigured(ev transport.Reconfigured) {
 	m.goOnAs()
 }
 
-// watchSwitch stops waiting for an overdue confirmation.
-func (m *callControl) watchSwitch() {
-	if by := m.switching.confirmBy; !by.IsZero() && !m.at.Before(by) {
-		m.goOnAs()
-	}
-}
-
 // goOnAs asks for the answer that waited for the next agent.
 func (m *callControl) goOnAs() {
 	m.switching.confirmBy = time.Time{}

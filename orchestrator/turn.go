@@ -101,13 +101,6 @@ func (s State) abandonedAt() time.Time {
 	return t.cutAt.Add(s.policy.NoAnswerAfter)
 }
 
-// watchInterrupted ends an interrupted turn whose end the model never reports.
-func (m *turnControl) watchInterrupted() {
-	if at := m.abandonedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.endTurn()
-	}
-}
-
 // unfinishedAt returns when a fully heard turn ends without the model's report; zero without one.
 func (s State) unfinishedAt() time.Time {
 	t := s.turn
@@ -120,18 +113,9 @@ func (s State) unfinishedAt() time.Time {
 		if heard.IsZero() {
 			return heard
 		}
-		if heard.After(since) {
-			since = heard
-		}
+		since = latest(since, heard)
 	}
 	return since.Add(s.policy.NoAnswerAfter)
-}
-
-// watchUnfinished ends a turn after a long silence, because the report of its end may be lost.
-func (m *turnControl) watchUnfinished() {
-	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.turn.stage = done
-	}
 }
 
 // unendedAt returns when an unfinished item counts as complete; zero without one. While a tool runs, the model may
@@ -141,19 +125,11 @@ func (s State) unendedAt() time.Time {
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
 		return time.Time{}
 	}
-	for _, t := range []time.Time{s.signAt, s.link.awayAt, s.workedUntil()} {
-		if t.After(since) {
-			since = t
-		}
-	}
-	return since.Add(s.policy.NoAnswerAfter)
+	return latest(since, s.signAt, s.link.awayAt, s.workedUntil()).Add(s.policy.NoAnswerAfter)
 }
 
-// watchUnended completes an item after a long silence, because the report of its end may be lost.
-func (m *turnControl) watchUnended() {
-	if at := m.unendedAt(); at.IsZero() || m.at.Before(at) {
-		return
-	}
+// endItems completes items after a long silence, because the reports of their ends may be lost.
+func (m *machine) endItems() {
 	for _, it := range m.line.items {
 		if ended, ok := m.line.end(it.id, it.sent.Milliseconds()); ok {
 			m.do(EndItem{Item: ended.id, Turn: ended.turn, AudioMS: ended.audioMS})
@@ -251,7 +227,7 @@ func (m *turnControl) nudge(t *turn) {
 	}
 }
 
-func (m *turnControl) used(in Used) {
+func (in Used) take(m *machine) {
 	m.spending.amount = m.spending.amount.Plus(in.Cost).Minus(in.Estimate)
 	if in.Late {
 		return
@@ -267,18 +243,29 @@ func (m *turnControl) used(in Used) {
 	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)
 }
 
-// watchSpeechOwed guarantees that every turn ends in speech or in an error.
-func (m *turnControl) watchSpeechOwed() {
-	since := m.owedSince()
+// speechOwedAt returns when a silent model is asked again, or its turn fails; zero if it owes no speech.
+func (s State) speechOwedAt() (at time.Time) {
+	since := s.owedSince()
 	if since.IsZero() {
-		return
+		return at
 	}
-	mayNudge := m.mayNudge()
+	if at = since.Add(s.policy.NoAnswerAfter); s.mayNudge() {
+		at = sooner(at, since.Add(s.policy.NudgeAfter))
+		if s.turn.nudge == nudgeSoon {
+			at = sooner(at, s.afterWork(s.turn.nudgeAt))
+		}
+	}
+	return sooner(at, s.turnFailsAt())
+}
+
+// speechOwed guarantees that every turn ends in speech or in an error.
+func (m *machine) speechOwed() {
+	since, mayNudge := m.owedSince(), m.mayNudge()
 	if m.turn.nudge == nudgeSoon && !m.at.Before(m.afterWork(m.turn.nudgeAt)) && mayNudge {
 		m.nudge(m.turn)
 	}
 	waited := m.at.Sub(since)
-	if by := m.turnFailsAt(); waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
+	if waited >= m.policy.NoAnswerAfter || m.overdue(m.turnFailsAt()) {
 		m.failTurn(FailureNoAnswer, true)
 		return
 	}
@@ -380,12 +367,8 @@ func (s State) mayNudge() bool {
 	return s.turn.nudge != nudged && !s.user.speaks() && s.turn.retryAt.IsZero()
 }
 
-// watchFailed retries a failed answer when it is due.
-func (m *turnControl) watchFailed() {
-	at := m.retryDue()
-	if at.IsZero() || m.at.Before(at) {
-		return
-	}
+// retry asks again for a failed answer.
+func (m *machine) retry() {
 	t := m.turn
 	t.retryAt = time.Time{}
 	if t.spoke {
@@ -424,9 +407,19 @@ func (s State) afterWork(at time.Time) time.Time {
 	return latest(at, s.workedUntil())
 }
 
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
+// latest returns the latest of some times.
+func latest(a time.Time, more ...time.Time) time.Time {
+	for _, b := range more {
+		if b.After(a) {
+			a = b
+		}
+	}
+	return a
+}
+
+// sooner returns the sooner of two times; zero is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
