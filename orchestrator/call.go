@@ -24,7 +24,7 @@ func (m *callControl) toolCall(ev transport.ToolCall) {
 	}
 	in := calls.Called{Turn: m.turns.last, Model: ev.Call, Provider: ev.ID, Tool: ev.Name, Args: ev.Args, SpokenAt: m.user.spokenAt}
 	if late {
-		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorPermanent, prompts.SessionEnding())))
+		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorPermanent, prompts.SessionEnding)))
 		return
 	}
 	m.turn.calls++

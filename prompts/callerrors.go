@@ -1,6 +1,9 @@
 package prompts
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Words are the texts of an error.
 type Words struct {
@@ -17,6 +20,40 @@ const DoesNotWork = "Tell the user that it does not work at the moment."
 const (
 	takesTooLong  = "Tell the user that it takes too long at the moment."
 	answerWithout = "Answer the user without it."
+)
+
+// Errors whose words need no details. Do not change them.
+var (
+	ToolHangs           = Words{"Earlier calls of this tool hang, so no new one is started.", answerWithout}
+	CancelledBefore     = Words{Message: "The call was cancelled before it began."}
+	CancelledMidway     = Words{Message: "The call was cancelled before it was finished."}
+	ClientAnswerTooLong = Words{"The tool has run, and its answer is too long to be read.",
+		"Tell the user that it was done, and that the result is not known. Do not call it again by yourself."}
+	Unnamed        = Words{Message: "The tool failed."}
+	NotWritten     = Words{Message: "The answer of the tool could not be written."}
+	SwitchUnderWay = Words{"The user is being handed over to an agent already.", "Wait for that."}
+	NoLedger       = Words{"Tools that change something cannot run here: there is no ledger.", DoesNotWork}
+	NotRecorded    = Words{"This could not be recorded, so nothing was done.",
+		"Tell the user that it does not work at the moment; it may be tried again later."}
+	OutcomeUnknown = Words{"This was started before, and its outcome is unknown. It was not started again.",
+		"Tell the user that it may have been done already, and that it has to be looked up before it is tried again."}
+	MayStillRun = Words{"This was started before and may still be running. It was not started again.",
+		"Tell the user that it may have been done already. Calling it again in a moment gives its result, if it has one by then."}
+	ShuttingDown           = Words{Message: "The gateway is shutting down; nothing was done."}
+	CouldNotAskForApproval = Words{"The user could not be asked to approve it; nothing was done.", DoesNotWork}
+	TooManyQuestions       = Words{"Too many questions wait for the user's answer already.", "Ask the user to answer them first."}
+	ConfirmActionArguments = Words{"confirm_action takes reference, a string, and approved, true or false.",
+		"Give the reference that CONFIRMATION_REQUIRED came with, and what the user said."}
+	NoSuchQuestion = Words{"No question with that reference waits for an answer.",
+		"It was answered, has expired, or never was. If the user still wants it, call the tool again."}
+	UserHasNotSpoken = Words{"The user has not spoken since the question was put, so nobody has agreed.",
+		"Ask the user, wait for the answer, and call confirm_action then."}
+	AnswerNotRecorded = Words{"The answer could not be recorded; nothing was done.", DoesNotWork}
+	OvertakenApproved = Words{"The user went on before what was approved had finished. It is still running.",
+		"Answer what the user says now. Do not call it again: its result comes by itself."}
+	TooManyCalls  = Words{"Too many tool calls are running.", "Wait for their results first."}
+	SessionEnding = Words{"The session is ending, and the farewell has been said.", "Say nothing more and call no tool."}
+	JobUnread     = Words{"This was requested before. Its progress is not available now.", "Tell the user to ask again in a moment."}
 )
 
 // NoSuchTool answers a call of an unknown tool.
@@ -36,28 +73,19 @@ func NoGuide(tool, names string) Words {
 
 // WrongMode answers a call of a tool for other modes. allowed names them, such as "text and voice".
 func WrongMode(tool, mode, allowed string) Words {
-	return Words{
-		fmt.Sprintf("The tool %s cannot be used in %s mode.", tool, mode),
-		"Answer the user without it, or tell them where it can be used: in " + allowed + " mode.",
-	}
+	return Words{fmt.Sprintf("The tool %s cannot be used in %s mode.", tool, mode),
+		"Answer the user without it, or tell them where it can be used: in " + allowed + " mode."}
 }
 
 // InvalidArguments reports problems with a call's arguments.
 func InvalidArguments(tool, problems string) Words {
-	return Words{
-		fmt.Sprintf("The arguments of %s are not valid: %s.", tool, problems),
-		fmt.Sprintf("Correct what details.errors names and call %s again.", tool),
-	}
+	return Words{fmt.Sprintf("The arguments of %s are not valid: %s.", tool, problems),
+		fmt.Sprintf("Correct what details.errors names and call %s again.", tool)}
 }
 
 // NotAnObject reports that the arguments of a client's tool are not a JSON object.
 func NotAnObject(tool string) Words {
 	return Words{"The arguments of " + tool + " are not a JSON object.", "Call it again with a JSON object."}
-}
-
-// ToolHangs refuses a call of a tool with too many hanging calls.
-func ToolHangs() Words {
-	return Words{"Earlier calls of this tool hang, so no new one is started.", answerWithout}
 }
 
 // AskedTooLong reports a timeout of a service that the tool depends on.
@@ -79,21 +107,9 @@ func OutOfTime(tool string, limitMS int) Words {
 	return Words{fmt.Sprintf("The tool %s did not finish %s and was stopped.", tool, within), takesTooLong}
 }
 
-// CancelledBefore reports a call that was cancelled before the tool began.
-func CancelledBefore() Words { return Words{Message: "The call was cancelled before it began."} }
-
-// CancelledMidway reports a call that was cancelled while the tool ran.
-func CancelledMidway() Words { return Words{Message: "The call was cancelled before it was finished."} }
-
 // BrokenOutput reports an answer with the wrong form.
 func BrokenOutput(tool string) Words {
 	return Words{fmt.Sprintf("The tool %s has finished, but its answer has the wrong form and cannot be used.", tool), DoesNotWork}
-}
-
-// ClientAnswerTooLong reports that a client's tool has run and its answer is too long.
-func ClientAnswerTooLong() Words {
-	return Words{"The tool has run, and its answer is too long to be read.",
-		"Tell the user that it was done, and that the result is not known. Do not call it again by yourself."}
 }
 
 // FailedUnexpectedly reports a failure without a message for the model.
@@ -103,12 +119,6 @@ func FailedUnexpectedly(tool string) Words {
 
 // Failed replaces the missing message of a tool's error.
 func Failed(tool string) string { return fmt.Sprintf("The tool %s failed.", tool) }
-
-// Unnamed replaces an unknown error.
-func Unnamed() Words { return Words{Message: "The tool failed."} }
-
-// NotWritten reports an answer that cannot be encoded as JSON.
-func NotWritten() Words { return Words{Message: "The answer of the tool could not be written."} }
 
 // NotWrittenAtAll goes into JSON if even NotWritten could not be encoded. It contains no quotation marks.
 const NotWrittenAtAll = "The answer could not be written."
@@ -156,63 +166,156 @@ func SwitchedTooOften(most int, within string) Words {
 	return Words{fmt.Sprintf("The agent has changed %d times in %s, which is the limit.", most, within), goOnYourself}
 }
 
-// SwitchUnderWay refuses a second switch at the same time.
-func SwitchUnderWay() Words {
-	return Words{"The user is being handed over to an agent already.", "Wait for that."}
-}
-
 // SwitchNotPossible refuses a switch that this conversation cannot make. why ends the sentence.
 func SwitchNotPossible(agent, why string) Words {
 	return Words{fmt.Sprintf("The agent %s cannot go on with this conversation: %s.", agent, why), goOnYourself}
 }
 
-// NoLedger refuses a writing tool without a ledger.
-func NoLedger() Words {
-	return Words{"Tools that change something cannot run here: there is no ledger.", DoesNotWork}
-}
-
-// NotRecorded reports that the call could not be recorded and did not run.
-func NotRecorded() Words {
-	return Words{
-		"This could not be recorded, so nothing was done.",
-		"Tell the user that it does not work at the moment; it may be tried again later.",
-	}
-}
-
-// OutcomeUnknown reports that the same action was started earlier and may have been done.
-func OutcomeUnknown() Words {
-	return Words{
-		"This was started before, and its outcome is unknown. It was not started again.",
-		"Tell the user that it may have been done already, and that it has to be looked up before it is tried again.",
-	}
-}
-
-// MayStillRun reports that the same action was started earlier and may still be running.
-func MayStillRun() Words {
-	return Words{
-		"This was started before and may still be running. It was not started again.",
-		"Tell the user that it may have been done already. Calling it again in a moment gives its result, if it has one by then.",
-	}
-}
-
-// ShuttingDown reports that the gateway starts no more calls.
-func ShuttingDown() Words {
-	return Words{Message: "The gateway is shutting down; nothing was done."}
-}
-
 // LostWrite answers a call with side effects that was running when its process died.
 func LostWrite(tool string) Words {
-	return Words{
-		"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
+	return Words{"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
 		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its " +
-			"result comes back and nothing is done twice.",
-	}
+			"result comes back and nothing is done twice."}
 }
 
 // LostRead answers a call without side effects that was running when its process died.
 func LostRead(tool string) Words {
+	return Words{"The connection to " + tool + " was lost before it had answered.",
+		"Call it again if its answer is still needed."}
+}
+
+// ApprovalNeeded says that the user is asked on the screen.
+func ApprovalNeeded(tool string) Words {
+	return Words{tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
+		"Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the " +
+			"outcome comes by itself."}
+}
+
+// ApprovalNeededAloud says that the user may agree aloud. confirm is the tool that reports the answer.
+func ApprovalNeededAloud(tool, confirm, reference string) Words {
+	return Words{tool + " needs the user's approval. Nothing has been done yet.",
+		fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, "+
+			"call %s with reference %q and approved true or false. The user may also press the button; then the outcome "+
+			"comes by itself.", confirm, reference)}
+}
+
+// ApprovalNeededWithin refuses a nested call that needs approval, because the call of caller has none.
+func ApprovalNeededWithin(tool, caller string) Words {
+	return Words{fmt.Sprintf("%s was not run: it needs approval, and %s, which calls it, has none.", tool, caller),
+		fmt.Sprintf("Tell the user that it was not done. If there is a tool %s, call it yourself, so that "+
+			"the user is asked.", tool)}
+}
+
+// ApprovalAskedTooOften refuses a call that needs approval for the rest of the conversation, after that many
+// questions without an approval.
+func ApprovalAskedTooOften(times int, tool string) Words {
 	return Words{
-		"The connection to " + tool + " was lost before it had answered.",
-		"Call it again if its answer is still needed.",
+		Message: fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; "+
+			"which is the limit. They are not asked again, and %s was not run.", times, tool),
+		Suggestion: "Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask " +
+			"for it in a new conversation.",
 	}
+}
+
+// ApprovalAskedTooOftenAbout refuses a call of one tool until the user speaks, after that many questions about it
+// without an approval.
+func ApprovalAskedTooOftenAbout(times int, tool string) Words {
+	return Words{
+		Message: fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, "+
+			"and it was not run.", times, tool),
+		Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only " +
+			"if they ask for it again in their own words, call it once more.",
+	}
+}
+
+// ApprovalNotGiven answers a confirm_action whose question ran nothing. notice reports the outcome, such as
+// DeclinedNotice.
+func ApprovalNotGiven(notice string) Words {
+	return Words{Message: notice, Suggestion: "Nothing was done. Go on with the conversation."}
+}
+
+// ToolChanged reports that an approved tool has changed since the question.
+func ToolChanged(tool, from, to string) Words {
+	return Words{
+		Message: "The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to +
+			"); nothing was done.",
+		Suggestion: "Ask again with the tool as it is now.",
+	}
+}
+
+// OvertakenQuestion is [Overtaken] for a call whose approval request is pending.
+func OvertakenQuestion(tool string) Words {
+	return Words{"The user went on before they could be asked to approve " + tool + ". Nothing has been done yet.",
+		"Answer what the user says now. Do not call it again: the user is being asked, and the outcome comes by itself."}
+}
+
+// Overtaken answers a call that still runs at the user's next turn.
+func Overtaken(tool string) Words {
+	return Words{"The user went on before " + tool + " had finished. It is still running, and its result will not be sent.",
+		"Answer what the user says now. Call it again only if the user still wants it."}
+}
+
+// CalledTooOften refuses a call above the tool's rate limit: calls per user within window, such as "1h". wait is the
+// time until the next one.
+func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
+	return Words{
+		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be "+
+			"called again in %s.", tool, calls, window, wait),
+		"Do not call it before then. Tell the user when it can be tried again.",
+	}
+}
+
+// NotAvailableNow refuses a call of a tool outside its hours; when is the next time.
+func NotAvailableNow(tool, when string) Words {
+	return Words{fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
+		"Do not call it before then. Tell the user that it cannot be done now, and when it can."}
+}
+
+// NotAvailable refuses a call of a tool that the conversation has lost.
+func NotAvailable(tool string) Words {
+	return Words{fmt.Sprintf("%s is not available in this conversation any more, and it was not run.", tool),
+		"Do not call it again. Tell the user that it cannot be done here now."}
+}
+
+// TooManyJobs refuses a job while the user has the maximum number of them. name is the job's.
+func TooManyJobs(name string) Words {
+	return Words{fmt.Sprintf("%q was not started: this user has the maximum number of these jobs.", name),
+		"Tell the user that it can be started when one of those has ended."}
+}
+
+// NoJobs refuses a job whose end could not be reported.
+func NoJobs(name string) Words {
+	return Words{
+		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not "+
+			"keep this conversation.", name),
+		"Tell the user that it cannot be done in this conversation.",
+	}
+}
+
+// JobOfAnotherVersion ends a job whose tool has changed since its start.
+func JobOfAnotherVersion(tool string) Words {
+	return Words{fmt.Sprintf("The work of %s was started by another version of the tool, and this one cannot continue it.",
+		tool), "Tell the user that it has failed and must be started again."}
+}
+
+// JobOutOfTime ends a job that exceeds its tool's limit, such as "30m".
+func JobOutOfTime(tool, longest string) Words {
+	return Words{fmt.Sprintf("The work of %s did not end within %s and was stopped.", tool, longest), "Tell the user that it has failed."}
+}
+
+// JobInterrupted ends a job whose gateway has died too many times.
+func JobInterrupted(tool string, attempts int) Words {
+	return Words{
+		fmt.Sprintf("The work of %s was started %d times and interrupted each time, so it was given up. It may have "+
+			"been done in part.", tool, attempts),
+		"Tell the user that it has failed, and that its progress is unknown.",
+	}
+}
+
+// BudgetUsedUp refuses a call beyond the turn's budget. kind is "tool calls" or "retrieval calls", allowed is the
+// limit.
+func BudgetUsedUp(kind string, allowed int, tool string) Words {
+	return Words{fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", kind, allowed, tool),
+		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go " +
+			"on if they ask again."}
 }

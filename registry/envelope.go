@@ -151,7 +151,7 @@ func (e Envelope) Encode() json.RawMessage {
 	}
 	meta := e.Meta
 	meta.Budget, meta.Clamped = nil, nil
-	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, prompts.NotWritten()), Meta: meta})
+	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, prompts.NotWritten), Meta: meta})
 	if err != nil { // only strings and numbers are left
 		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + prompts.NotWrittenAtAll +
 			`","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
@@ -164,7 +164,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
 		told := e.Error
 		if told == nil {
-			told = NewError(ErrorInternal, prompts.Unnamed())
+			told = NewError(ErrorInternal, prompts.Unnamed)
 		}
 		return document.Marshal(struct {
 			OK    bool   `json:"ok"`

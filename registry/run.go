@@ -122,7 +122,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	}
 	r := s.stats.begin(p.tool.counted())
 	if r == nil {
-		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, prompts.ToolHangs())}, false
+		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, prompts.ToolHangs)}, false
 	}
 	session.Mode, session.ToolsVersion = p.mode, s.version
 	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key,
@@ -183,7 +183,7 @@ func (t *Tool) notBegun(ctx context.Context) outcome {
 		o.late, o.told = true, NewError(ErrorTransient, prompts.NoTimeLeft(t.ToolID))
 		return o
 	}
-	o.cancelled, o.told = true, NewError(ErrorInternal, prompts.CancelledBefore())
+	o.cancelled, o.told = true, NewError(ErrorInternal, prompts.CancelledBefore)
 	return o
 }
 
@@ -199,7 +199,7 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 		told.Retryable = t.mayRepeat()
 		return outcome{err: cause, late: true, told: told}
 	}
-	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, prompts.CancelledMidway())}
+	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, prompts.CancelledMidway)}
 }
 
 // call runs part of the handler and converts its result, on the handler's goroutine, because encoding the result also

@@ -128,7 +128,7 @@ func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
 		return nil, &registry.ToolError{Type: kind, Message: r.Error.Message, Retryable: r.Error.Retryable,
 			PartialSideEffects: r.Error.Partial}
 	case len(r.Result) > registry.MaxClientData:
-		words := prompts.ClientAnswerTooLong()
+		words := prompts.ClientAnswerTooLong
 		return nil, &registry.ToolError{Type: registry.ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion,
 			PartialSideEffects: true}
 	}

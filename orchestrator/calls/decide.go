@@ -35,7 +35,7 @@ func (c *Calls) Called(at time.Time, in Called) []Action {
 	case c.rules.Spoken && in.Tool == ConfirmAction:
 		return append(do, c.confirmAction(k, in.SpokenAt)...)
 	case c.rules.MaxOpen > 0 && c.UnderWay() >= c.rules.MaxOpen:
-		return append(do, c.refuse(k, registry.NewError(registry.ErrorRateLimit, prompts.TooManyCalls()))...)
+		return append(do, c.refuse(k, registry.NewError(registry.ErrorRateLimit, prompts.TooManyCalls))...)
 	default:
 		return append(do, c.decide(at, k)...)
 	}
@@ -100,7 +100,7 @@ func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
 		return nil
 	}
 	if c.first(func(o *call) bool { return o.runs == spec.AgentSwitch }) != nil {
-		return registry.NewError(registry.ErrorConflict, prompts.SwitchUnderWay())
+		return registry.NewError(registry.ErrorConflict, prompts.SwitchUnderWay)
 	}
 	var args struct{ Agent string }
 	if err := json.Unmarshal(p.Args(), &args); err != nil {

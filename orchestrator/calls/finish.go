@@ -100,7 +100,7 @@ func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 
 // cancelled answers a queued call that must not start.
 func (c *Calls) cancelled(k *call) []Action {
-	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, prompts.CancelledBefore())))
+	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, prompts.CancelledBefore)))
 }
 
 // stop stops a stoppable call, or prevents its start.
@@ -187,7 +187,7 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 	case k.state == asking:
 		words = prompts.OvertakenQuestion(k.tool)
 	case k.approval != nil || first != nil && first.wasAsked():
-		words = prompts.OvertakenApproved()
+		words = prompts.OvertakenApproved
 	}
 	e := registry.NewError(registry.ErrorConflict, words)
 	e.PartialSideEffects = k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites

@@ -52,7 +52,7 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	k.setPrepared(p)
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
-		full := registry.NewError(registry.ErrorRateLimit, prompts.TooManyQuestions())
+		full := registry.NewError(registry.ErrorRateLimit, prompts.TooManyQuestions)
 		full.Retryable = false
 		return c.finish(k.id, c.book.Refuse(k.tool, full))
 	}
@@ -170,7 +170,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		do := []Action{Refused{Why: RefusedStore, Known: true}}
 		if spoken != nil {
-			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, prompts.AnswerNotRecorded()))...)
+			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, prompts.AnswerNotRecorded))...)
 		}
 		return do
 	}
@@ -288,14 +288,14 @@ func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	reference, _ := args.Value("reference").(string)
 	approved, answered := args.Value("approved").(bool)
 	if reference == "" || !answered {
-		return refuse(registry.ErrorValidation, prompts.ConfirmActionArguments())
+		return refuse(registry.ErrorValidation, prompts.ConfirmActionArguments)
 	}
 	q := c.first(func(o *call) bool { return o.wasAsked() && o.question.reference == reference })
 	switch {
 	case q == nil || q.state == resolving:
-		return refuse(registry.ErrorNotFound, prompts.NoSuchQuestion())
+		return refuse(registry.ErrorNotFound, prompts.NoSuchQuestion)
 	case approved && !q.question.putAt.Before(spokenAt):
-		return refuse(registry.ErrorConfirmationRequired, prompts.UserHasNotSpoken())
+		return refuse(registry.ErrorConfirmationRequired, prompts.UserHasNotSpoken)
 	}
 	c.setState(q, resolving)
 	c.setState(&k, joined)
@@ -339,5 +339,5 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 
 // NotAsked answers a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
-	return p.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval()))
+	return p.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval))
 }

@@ -226,7 +226,7 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
-		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, prompts.ShuttingDown())}, nil
+		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, prompts.ShuttingDown)}, nil
 	}
 	p, refused := tools.Permitted(c.Scopes).Prepare(c.Tool, spec.Mode(c.Mode), c.Args)
 	if refused != nil {

@@ -84,7 +84,7 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action s
 		env.Fail(registry.NewError(registry.ErrorRateLimit, prompts.TooManyJobs(tool.Job.Name)))
 	default:
 		e.opts.Logger.Error("job not started", "tool", tool.ToolID, "session_id", session.ID, "call_id", r.Call, "error", err)
-		why := registry.NewError(registry.ErrorTransient, prompts.NotRecorded())
+		why := registry.NewError(registry.ErrorTransient, prompts.NotRecorded)
 		why.PartialSideEffects = errors.Is(err, store.ErrUnavailable) // it may have been written
 		env.Fail(why)
 	}
@@ -106,7 +106,7 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: prompts.JobForgotten})
 	default:
 		e.opts.Logger.Warn("job not read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
-		stored.Fail(registry.NewError(registry.ErrorTransient, prompts.JobUnread()))
+		stored.Fail(registry.NewError(registry.ErrorTransient, prompts.JobUnread))
 	}
 	return stored
 }

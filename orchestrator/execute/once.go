@@ -47,7 +47,7 @@ func (e *Executor) unrecorded(j calls.Run, session registry.Session, where strin
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID,
 		"call_id", j.Call, "error", err)
-	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded))
 }
 
 // notOwned refuses a call of a conversation that another process may own.
@@ -55,7 +55,7 @@ func (e *Executor) notOwned(j calls.Run, session registry.Session) registry.Enve
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool,
 		"session_id", session.ID, "call_id", j.Call)
-	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded()))
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded))
 }
 
 // reserve makes an entry or finds the existing one. Cancelling the call does not interrupt it.
@@ -80,9 +80,9 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 		}
 		e.opts.Logger.Error("answer in the ledger is not readable", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
 	}
-	words, running := prompts.OutcomeUnknown(), time.Now().Before(entry.LeaseUntil)
+	words, running := prompts.OutcomeUnknown, time.Now().Before(entry.LeaseUntil)
 	if running {
-		words = prompts.MayStillRun()
+		words = prompts.MayStillRun
 	}
 	told := registry.NewError(registry.ErrorConflict, words)
 	told.PartialSideEffects, told.Retryable = true, running

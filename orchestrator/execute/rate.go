@@ -44,7 +44,7 @@ func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *re
 	}
 	why := e.noRoom(p, s, c, actionKey(j, s))
 	if p.Tool().SideEffects == spec.SideEffectsWrites && e.opts.Ledger == nil {
-		why = registry.NewError(registry.ErrorPermanent, prompts.NoLedger())
+		why = registry.NewError(registry.ErrorPermanent, prompts.NoLedger)
 	}
 	if why == nil {
 		return nil

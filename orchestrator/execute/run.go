@@ -85,7 +85,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return e.begunJob(ctx, env, actionKey(j, session), j, session, c), begunAt
 	}
 	if e.opts.Ledger == nil {
-		return p.Refuse(registry.NewError(registry.ErrorPermanent, prompts.NoLedger())), time.Time{}
+		return p.Refuse(registry.NewError(registry.ErrorPermanent, prompts.NoLedger)), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return e.try(ctx, p, session, with) // returns the answer for a call that has not begun
