@@ -57,40 +57,32 @@ func (a *Agent) Sees() bool { return a.opts.Vision }
 
 // Request is one message from a user.
 type Request struct {
-	// ConversationID continues a conversation; empty starts one. It must satisfy conversation.ValidID.
-	ConversationID string
-	// User sent the message; required.
-	User user.User
+	ConversationID string    // continues a conversation; empty starts one. It must satisfy conversation.ValidID.
+	User           user.User // sent the message; required
 	// Agent names the persona that answers from now on. Empty means the conversation's own persona or, if that no
 	// longer exists, the default.
-	Agent string
-	// TimeZone is an IANA name; empty if unknown.
-	TimeZone string
+	Agent    string
+	TimeZone string // an IANA name; empty if unknown
 	// Key is the ID of the authenticated principal; may be empty. KeyMark and KeyExpires are its Mark and expiry
 	// (auth.Principal), for voice sessions that this turn opens. Inspect lets the client see the turn's cost, Inside
 	// the details of each tool call (protocol.InspectCall).
 	Key, KeyMark    string
 	KeyExpires      time.Time
 	Inspect, Inside bool
-	// Parent is the client's trace span; zero without one.
-	Parent protocol.TraceParent
+	Parent          protocol.TraceParent // the client's trace span; zero without one
 	// Vouched means that a trusted caller named the user. Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string
-	// Origin is the origin of the user's page, or empty. A voice session offered in this turn works only from there.
-	Origin string
-	// Message is the user's text; empty with a Confirmation.
-	Message string
-	// Parts are the pieces of a message with images, otherwise nil. They require Agent.Sees.
-	Parts []Part
+	Origin  string // the origin of the user's page, or empty. A voice session offered in this turn works only from there.
+	Message string // the user's text; empty with a Confirmation
+	Parts   []Part // the pieces of a message with images, otherwise nil. They require Agent.Sees.
 	// History holds the earlier messages of a client that keeps the conversation itself; nothing is then loaded or
 	// stored. Nil means that the conversation is stored here.
 	History []Message
 	// ID identifies the message when the client repeats it: at most MaxMessageID bytes of UTF-8 without control
 	// characters. If empty, the text, conversation and user identify the message for two minutes.
-	ID string
-	// Confirmation answers an approval request; Message must be empty.
-	Confirmation *Confirmation
+	ID           string
+	Confirmation *Confirmation // answers an approval request; Message must be empty
 	// Settings are model settings from the client: fields of Chat Completions such as temperature, in JSON. May be
 	// nil.
 	Settings map[string]json.RawMessage
@@ -102,20 +94,16 @@ type Request struct {
 	// model's first answer, except that "none" applies to all.
 	ToolChoice json.RawMessage
 	Parallel   *bool
-	// MaxOutput limits the tokens of each model answer, below the model's own limit; zero means that limit.
-	MaxOutput int
+	MaxOutput  int // limits the tokens of each model answer, below the model's own limit; zero means that limit
 }
 
-// says reports whether the user sends text or images in this turn.
 func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
-// hasContent reports whether the message has an image or text that isn't blank.
 func (r Request) hasContent() bool {
 	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts,
 		func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
 }
 
-// hasImages reports whether the request or its history contains an image.
 func (r Request) hasImages() bool {
 	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m Message) bool { return len(m.Parts) > 0 })
 }
@@ -169,8 +157,7 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	return m.follow(ctx, shownTo(req, emit))
 }
 
-// shownTo drops the messages for clients that inspect calls unless this client does: clients of one answer may
-// differ.
+// shownTo drops the messages for clients that inspect calls unless this client does.
 func shownTo(req Request, emit Emit) Emit {
 	if req.Inside {
 		return emit
@@ -182,8 +169,8 @@ func shownTo(req Request, emit Emit) Emit {
 	}
 }
 
-// keep saves a turn to its conversation, even if the client has left, and replaces the entries of earlier attempts.
-// It saves nothing if another node has taken over the conversation or answered the message.
+// keep saves a turn, even if the client has left, in place of earlier attempts. It saves nothing if another node has
+// taken over the conversation or answered the message.
 func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn, c *conversation.Conversation,
 	rev store.Revision, entries []conversation.Entry) error {
 	message, calls := t.rec.Name, t.calls.Book().Carry()
@@ -232,7 +219,6 @@ func (a *Agent) answeredElsewhere(ctx context.Context, t *turn) error {
 
 var errTurnTime = errors.New("the turn took too long")
 
-// check validates a request.
 func (a *Agent) check(req Request) error {
 	n := utf8.RuneCountInString(req.Message)
 	switch {
@@ -263,7 +249,6 @@ func (a *Agent) check(req Request) error {
 	return a.checkTools(req)
 }
 
-// load loads the conversation of a request, or creates it.
 func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversation, store.Revision, error) {
 	c, rev, err := a.opts.Conversations.Load(ctx, req.ConversationID)
 	switch {
@@ -277,7 +262,6 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 	return c, rev, nil
 }
 
-// safeEmit returns an emit that the turn and its tools may call concurrently.
 func safeEmit(emit Emit, turn int) Emit {
 	var mu sync.Mutex
 	return func(m protocol.ServerMessage) {
@@ -291,15 +275,11 @@ func safeEmit(emit Emit, turn int) Emit {
 // Errors that Respond returns before it emits a message. The gateway turns them into texts.
 var (
 	// ErrBusy: another message of the conversation is being answered.
-	ErrBusy = errors.New("chat: the conversation is being answered already")
-	// ErrUnknown: the user has no such conversation.
-	ErrUnknown = errors.New("chat: no such conversation")
-	// ErrMessage: the request is invalid.
-	ErrMessage = errors.New("chat: invalid request")
+	ErrBusy    = errors.New("chat: the conversation is being answered already")
+	ErrUnknown = errors.New("chat: no such conversation") // the user has no such conversation
+	ErrMessage = errors.New("chat: invalid request")      // the request is invalid
 	// ErrReused: the message's id was already used for another message.
-	ErrReused = errors.New("chat: the message id was used for another message")
-	// ErrStore: the conversation cannot be loaded or saved.
-	ErrStore = errors.New("chat: the store is unavailable")
-	// ErrDraining: the process is shutting down.
-	ErrDraining = errors.New("chat: the gateway is shutting down")
+	ErrReused   = errors.New("chat: the message id was used for another message")
+	ErrStore    = errors.New("chat: the store is unavailable")     // the conversation cannot be loaded or saved
+	ErrDraining = errors.New("chat: the gateway is shutting down") // the process is shutting down
 )

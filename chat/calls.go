@@ -14,8 +14,7 @@ import (
 	"voicegw/store"
 )
 
-// runCalls decides the calls of a round in order, runs them in parallel and returns when each has an answer. Calls
-// answered in an earlier attempt keep their answers.
+// runCalls decides the calls of a round in order, runs them in parallel and returns when each has an answer.
 func (t *turn) runCalls(ctx context.Context, r *round) {
 	asked, first := r.asked(), t.calls.Count()
 	t.asked = asked
@@ -59,7 +58,6 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 	}
 }
 
-// callName returns the gateway's name for the turn's n-th call, from 1.
 func (t *turn) callName(n int) string { return t.callPrefix() + strconv.Itoa(n) }
 
 func (t *turn) callPrefix() string { return "call_" + strconv.Itoa(t.number) + "_" }
@@ -96,7 +94,6 @@ func (t *turn) writes(tool string) bool {
 	return ok && called.SideEffects == spec.SideEffectsWrites
 }
 
-// take handles the result of a running call or of an approval request.
 func (t *turn) take(in calls.Input) {
 	t.report(Step{Got: in})
 	switch in := in.(type) {
@@ -138,7 +135,6 @@ func (t *turn) do(all []calls.Action) {
 	}
 }
 
-// audit adds the conversation to a record and writes it to the audit log.
 func (t *turn) audit(r audit.Record) {
 	if t.a.opts.Audit != nil {
 		t.unwritten.Add(&r)
@@ -165,7 +161,6 @@ func (t *turn) ours(r audit.Record) audit.Record {
 	return r
 }
 
-// show sends the details of a finished call to a client that may inspect it.
 func (t *turn) show(a calls.Answer, r audit.Record) {
 	if !t.req.Inside {
 		return
@@ -208,8 +203,7 @@ const maxKept = 8 << 10
 // maxKeptExtra limits the stored extras (Message.Extra) of an answer, in bytes.
 const maxKeptExtra = 64 << 10
 
-// keptWhole reports whether all extras of an answer can be stored. Otherwise later turns get the calls as text, which
-// needs no extras.
+// keptWhole reports whether all extras of an answer can be stored. Otherwise later turns get the calls as text.
 func keptWhole(reply Reply) bool {
 	n := len(reply.Extra)
 	for _, c := range reply.Calls {
@@ -233,7 +227,6 @@ func (r *Request) mostKept() int {
 	return maxKept
 }
 
-// objectOr returns args, or {} if args is empty.
 func objectOr(args json.RawMessage) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")
@@ -241,7 +234,6 @@ func objectOr(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// noteCalls adds a round's calls and answers to the messages for the model and to the conversation.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
 	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text,

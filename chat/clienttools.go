@@ -21,8 +21,7 @@ import (
 
 // FieldError is an ErrMessage about one field of the request.
 type FieldError struct {
-	// Field is a path in a Chat Completions request, such as tools[0].function.name.
-	Field   string
+	Field   string // a path in a Chat Completions request, such as tools[0].function.name
 	Message string
 }
 
@@ -32,8 +31,7 @@ func (e *FieldError) Error() string { return e.Message }
 // Unwrap returns ErrMessage.
 func (e *FieldError) Unwrap() error { return ErrMessage }
 
-// checkTools rejects client tools named like gateway tools, and calls of gateway tools in a client's history, because
-// only the gateway knows their answers.
+// checkTools rejects client tools named like gateway tools, and calls of these in a client's history.
 func (a *Agent) checkTools(req Request) error {
 	var own *registry.Snapshot
 	if a.opts.Tools != nil {
@@ -80,15 +78,13 @@ func (t *turn) hand(in calls.Called) {
 	t.byClient = append(t.byClient, record)
 }
 
-// heldName is the store's name of a turn that waits for the client's tools. heldCall is the ID of a call in it, which
-// the client returns with the result.
+// heldName is the store's name of a turn that waits for the client's tools, heldCall the ID of a call in it.
 func heldName(key string) string        { return "held-" + key }
 func heldCall(key string, n int) string { return "call_" + key + "_" + strconv.Itoa(n) }
 
 var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 
-// handOver ends the turn with the calls that the client must run. It stores the turn, because the model later needs
-// the gateway's own calls and answers, which the client doesn't get.
+// handOver ends the turn with the calls that the client must run. It stores the gateway's own calls for the model.
 func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	t.waitForAudit()
 	key := rand.Text()
@@ -118,8 +114,8 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 
 const maxHeldLoads = 32
 
-// restore turns the client's history into the model's: it adds the gateway's own calls and answers where the client
-// has run tools, if they are still stored. Calls after the user's last message count against the turn's budget.
+// restore adds the gateway's own calls to the client's history. Those after the user's last message count in the
+// budget.
 func (t *turn) restore(ctx context.Context) {
 	loads := 0
 	history := t.req.History
@@ -157,7 +153,6 @@ func (t *turn) restore(ctx context.Context) {
 	}
 }
 
-// heldMessages returns the rounds of a turn that waited for the client's tools.
 func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []Message {
 	var out []Message
 	for n, e := range entries {

@@ -14,8 +14,7 @@ import (
 	"voicegw/store"
 )
 
-// confirm records the user's answer to an approval request and runs the call if approved. The error is about
-// recording the answer.
+// confirm records the user's answer to an approval request and runs an approved call. The error is the recording's.
 func (t *turn) confirm(ctx context.Context) error {
 	answer := t.req.Confirmation
 	again := t.resumed
@@ -57,8 +56,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// askedBy returns the persona and tools that made an approval request, since the user approved that persona's call of
-// that tool version. If the persona is gone, the current one replaces it.
+// askedBy returns the persona and tools that made an approval request, or the current ones if the persona is gone.
 func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
 	version := map[string]string{c.Tool: c.ToolVersion}
 	if p := t.a.named(c.Agent); c.Agent != "" && p != nil && p.Name != t.persona.Name {

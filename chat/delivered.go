@@ -11,8 +11,7 @@ import (
 	"voicegw/internal/cost"
 )
 
-// undelivered holds the audit records of answers that the model hasn't received. A record is written when the request
-// with the answer is sent, or when no such request will follow. It is safe for concurrent use.
+// undelivered holds the audit records of answers that the model hasn't received. It is safe for concurrent use.
 type undelivered struct {
 	mu      sync.Mutex // guards records
 	records []audit.Record
@@ -32,14 +31,12 @@ func (u *undelivered) take() []audit.Record {
 	return all
 }
 
-// delivered audits the answers that a request has just delivered.
 func (t *turn) delivered() {
 	for _, r := range t.fresh.take() {
 		t.audit(r)
 	}
 }
 
-// undeliver audits the answers that no request will deliver.
 func (t *turn) undeliver(ctx context.Context) {
 	why := "not_sent"
 	if t.waits {
@@ -54,8 +51,7 @@ func (t *turn) undeliver(ctx context.Context) {
 	}
 }
 
-// complete asks the model. Answers to its calls count as delivered once the request is written, or, for a model
-// without HTTP, once the reply begins.
+// complete asks the model. Answers to its calls count as delivered once the request is written, or the reply begins.
 func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err // no client is left
@@ -83,8 +79,7 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 	return replied.Reply, replied.Err
 }
 
-// spend counts an answer's usage. Without a usage report, as in a broken answer, it estimates; said is the length of
-// the text received, in bytes.
+// spend counts an answer's usage, estimated without a report; said is the length of the received text in bytes.
 func (t *turn) spend(p Prompt, r Reply, said int) {
 	used := r.Usage
 	if used == (Usage{}) {

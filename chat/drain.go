@@ -17,10 +17,8 @@ func (e *LeftError) Error() string {
 	return fmt.Sprintf("%d text messages are still being answered", e.Messages)
 }
 
-// Drain refuses new messages with ErrDraining, lets running turns continue until ctx ends, and then stops the rest:
-// each ends with an error and a Done and keeps its progress in the conversation, so that it continues when the
-// message is sent again. Drain doesn't wait for the stopped turns. Wait does, once the Executor is closed, which ends
-// their tools.
+// Drain refuses new messages with ErrDraining, waits for running turns until ctx ends, and then stops the rest, which
+// continue when their messages are sent again. Wait waits for the stopped turns, once the Executor is closed.
 func (a *Agent) Drain(ctx context.Context) {
 	a.mu.Lock()
 	a.draining = true
@@ -61,8 +59,7 @@ func (a *Agent) Answering() int {
 	return a.responding
 }
 
-// respond counts a call of Respond, which must call over at its end. It returns ErrDraining if the call must not
-// begin.
+// respond counts a call of Respond, which must call over at its end, or returns ErrDraining.
 func (a *Agent) respond() (over func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,25 +14,20 @@ type Opening struct {
 	ConversationID, Agent string
 	Turn                  int
 	At                    time.Time
-	// Parent is the client's trace span; zero without one.
-	Parent protocol.TraceParent
-	// Said is the user's text; may be empty.
-	Said string
+	Parent                protocol.TraceParent // the client's trace span; zero without one
+	Said                  string               // the user's text; may be empty
 }
 
 // Followed receives the steps of one attempt at a turn.
 type Followed struct {
-	// Take receives the steps in order, from one goroutine. It must not block. It may be nil.
-	Take func(Step)
-	// Span is the parent span for whatever happens in the turn.
-	Span protocol.TraceParent
+	Take func(Step)           // receives the steps in order, from one goroutine. It must not block. It may be nil.
+	Span protocol.TraceParent // the parent span for whatever happens in the turn
 }
 
 // Step is an event in a turn. One field is set in addition to At.
 type Step struct {
-	At time.Time
-	// Replied is an answer of the model, complete or not.
-	Replied *Replied
+	At      time.Time
+	Replied *Replied // an answer of the model, complete or not
 	// Did are decisions about calls. Got is the result of a call.
 	Did []calls.Action
 	Got calls.Input
@@ -43,11 +38,9 @@ type Step struct {
 
 // Replied is the model's answer to a prompt.
 type Replied struct {
-	// Began is the time of the request and First that of the first text; zero without text.
-	Began, First time.Time
+	Began, First time.Time // Began is the time of the request and First that of the first text; zero without text
 	Reply        Reply
-	// Err explains an incomplete Reply: a *ModelError, or the context's error.
-	Err error
+	Err          error // explains an incomplete Reply: a *ModelError, or the context's error
 }
 
 func (t *turn) follow() {
@@ -60,7 +53,6 @@ func (t *turn) follow() {
 	})
 }
 
-// report sends the follower a step that happened now.
 func (t *turn) report(s Step) {
 	if t.follower.Take != nil {
 		s.At = time.Now()

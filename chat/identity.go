@@ -13,33 +13,26 @@ import (
 
 // How long a repeated message is recognised.
 const (
-	// hashedLife is for a message without an id.
-	hashedLife = 2 * time.Minute
-	// namedLife is for a message with an id. The ledger remembers side effects equally long.
-	namedLife = 24 * time.Hour
+	hashedLife = 2 * time.Minute // for a message without an id
+	namedLife  = 24 * time.Hour  // for a message with an id. The ledger remembers side effects equally long.
 )
 
 // MaxMessageID limits a message's id, in bytes.
 const MaxMessageID = 256
 
-// identity identifies a request's message.
 type identity struct {
-	// key is a hash, equal for each attempt at a message.
-	key string
-	// content is a hash of the text. The same key with other content is an error.
-	content      string
+	key          string // a hash, equal for each attempt at a message
+	content      string // a hash of the text. The same key with other content is an error.
 	conversation string // as requested; may be empty
 	// named means that key comes from the client's id or from a whole conversation that the client keeps. Equal keys
 	// are then the same message, regardless of later messages.
-	named bool
-	// single means that the message can be sent only once, because it answers an approval request.
-	single bool
+	named  bool
+	single bool // the message can be sent only once, because it answers an approval request
 	life   time.Duration
 }
 
-// identify returns the identity of a request's message: from its id or, without one, from its conversation and
-// content. A history kept by the client is part of the content. An error wraps ErrMessage: part of the request is
-// invalid JSON.
+// identify identifies a message by its id or, without one, by its conversation and content, which includes a client's
+// history. An error wraps ErrMessage: part of the request is invalid JSON.
 func identify(req Request) (identity, error) {
 	said := struct {
 		Message  string
@@ -71,13 +64,12 @@ func identify(req Request) (identity, error) {
 	return id, err
 }
 
-// other reports whether a message with the same key is a different message.
 func (i identity) other(than identity) bool {
 	return i.content != than.content || i.conversation != "" && than.conversation != "" && i.conversation != than.conversation
 }
 
-// scope is the user within whom messages are identified. An anonymous user is identified only by a secret, as in
-// conversation.May: the message's id, or else its conversation. Without a secret, each request counts as a new user.
+// scope is the user within whom messages are identified. An anonymous user is identified by a secret: the message's id
+// or its conversation. Without a secret, each request counts as a new user.
 func (r Request) scope() string {
 	switch {
 	case !r.User.Anonymous():
@@ -109,7 +101,6 @@ func quoted(history []Message) []Message {
 	return out
 }
 
-// hashed returns the SHA-256 of v's JSON, in hex.
 func hashed(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -38,7 +38,6 @@ type message struct {
 	until time.Time
 }
 
-// add adds a message to the answer. It is safe for concurrent use.
 func (m *message) add(s protocol.ServerMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +68,6 @@ func (m *message) soFar() []protocol.ServerMessage {
 	return slices.Clip(m.log)
 }
 
-// watched reports whether a client waits for the answer.
 func (m *message) watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,8 +98,7 @@ func (m *message) leave() (last bool) {
 	return false
 }
 
-// follow sends a client that has joined the whole answer and returns at its end. A client that leaves returns early,
-// except the last one, which waits for running calls.
+// follow sends a client that has joined the whole answer. Only the last client to leave waits for running calls.
 func (m *message) follow(ctx context.Context, emit Emit) error {
 	gone := ctx.Done()
 	for told := 0; ; {
@@ -128,7 +125,6 @@ func (m *message) follow(ctx context.Context, emit Emit) error {
 	}
 }
 
-// finish records that a client got the whole answer.
 func (m *message) finish(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,34 +23,27 @@ const (
 
 // Message is one message of a prompt.
 type Message struct {
-	Role Role
-	Text string
-	// Parts are the pieces of a user's message with images, in order; nil without images. Text holds their texts.
-	Parts []Part
-	// Calls are the tool calls in an assistant's message.
-	Calls []ToolCall
-	// CallID is the call that a message of RoleTool answers.
-	CallID string
+	Role   Role
+	Text   string
+	Parts  []Part     // the pieces of a user's message with images, in order; nil without images. Text holds their texts.
+	Calls  []ToolCall // the tool calls in an assistant's message
+	CallID string     // the call that a message of RoleTool answers
 	// Extra is provider-specific JSON of an assistant's message, such as signatures. It goes back to the Model with
 	// the message.
-	Extra json.RawMessage
-	// notice marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
-	notice bool
+	Extra  json.RawMessage
+	notice bool // marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
 }
 
 // Part is a text or an image.
 type Part struct {
-	Text string
-	// Image is a data: or https: URL of at most a few MiB; empty for a text. The model's provider loads it.
-	Image string
-	// Detail is the image's detail level as in Chat Completions; empty means the model's default.
-	Detail string
+	Text   string
+	Image  string // a data: or https: URL of at most a few MiB; empty for a text. The model's provider loads it.
+	Detail string // the image's detail level as in Chat Completions; empty means the model's default
 }
 
 // imageWord replaces images wherever a message is stored.
 const imageWord = "[image]"
 
-// inWords joins the texts of parts, with imageWord for each image.
 func inWords(text string, parts []Part) string {
 	if len(parts) == 0 {
 		return text
@@ -69,32 +62,26 @@ func inWords(text string, parts []Part) string {
 
 // ToolCall is a tool call as the model made it.
 type ToolCall struct {
-	ID   string
-	Name string
-	// Args is unvalidated model output. In a Prompt it is always a JSON object.
-	Args json.RawMessage
-	// Extra is provider-specific, as in Message.
-	Extra json.RawMessage
+	ID    string
+	Name  string
+	Args  json.RawMessage // unvalidated model output. In a Prompt it is always a JSON object.
+	Extra json.RawMessage // provider-specific, as in Message
 }
 
 // Tool declares a tool to a model.
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is a JSON Schema as Chat Completions define it.
-	Parameters json.RawMessage
-	// Strict asks for arguments that match the schema exactly; nil means the provider's default.
-	Strict *bool
+	Parameters  json.RawMessage // a JSON Schema as Chat Completions define it
+	Strict      *bool           // asks for arguments that match the schema exactly; nil means the provider's default
 }
 
 // Prompt is the input for one answer.
 type Prompt struct {
 	Messages []Message
 	Tools    []Tool
-	// ToolsOff asks for an answer without tool calls.
-	ToolsOff bool
-	// User is a hash that identifies the user to the provider; may be empty.
-	User string
+	ToolsOff bool   // asks for an answer without tool calls
+	User     string // a hash that identifies the user to the provider; may be empty
 	// ToolChoice and Parallel are from the Request; nil leaves them out.
 	ToolChoice json.RawMessage
 	Parallel   *bool
@@ -105,15 +92,12 @@ type Prompt struct {
 
 // Reply is a model's complete answer.
 type Reply struct {
-	Text  string
-	Calls []ToolCall
-	// Extra goes into the Message made from the answer.
-	Extra json.RawMessage
-	Usage Usage
-	// Cut means that the answer reached the length limit.
-	Cut bool
-	// Refused means that the model or its filter refused; Text may say why.
-	Refused bool
+	Text    string
+	Calls   []ToolCall
+	Extra   json.RawMessage // goes into the Message made from the answer
+	Usage   Usage
+	Cut     bool // the answer reached the length limit
+	Refused bool // the model or its filter refused; Text may say why
 }
 
 // Usage counts tokens. Cached is part of Input.
@@ -138,16 +122,12 @@ type Model interface {
 
 // ModelError is a failure of a model. It contains no key.
 type ModelError struct {
-	Kind transport.Kind
-	// Status is the HTTP status, or 0.
-	Status int
-	// RetryAfter is the wait that the provider asks for, or 0.
-	RetryAfter time.Duration
-	// Begun means that part of the answer had arrived.
-	Begun bool
-	// Param is the rejected field of the request for KindInvalid, if the provider names it.
-	Param string
-	Err   error
+	Kind       transport.Kind
+	Status     int           // the HTTP status, or 0
+	RetryAfter time.Duration // the wait that the provider asks for, or 0
+	Begun      bool          // part of the answer had arrived
+	Param      string        // the rejected field of the request for KindInvalid, if the provider names it
+	Err        error
 }
 
 // Error returns the kind, the status and the cause.

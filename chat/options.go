@@ -43,30 +43,22 @@ type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
-	// Answers lets clients repeat a message to another process. Nil keeps the state in this process only.
-	Answers Answers
-	// Approvals are reported to their conversations, once each. Nil if the store has none.
-	Approvals Approvals
-	// Jobs reports finished background jobs. Nil disables jobs.
-	Jobs Jobs
-	// Vision means that Model accepts images.
-	Vision bool
-	// Persona answers requests that name no other. An empty name means "default".
-	Persona Persona
+	Answers       Answers   // lets clients repeat a message to another process. Nil keeps the state in this process only.
+	Approvals     Approvals // reported to their conversations, once each; nil if the store has none
+	Jobs          Jobs      // reports finished background jobs; nil disables jobs
+	Vision        bool      // Model accepts images
+	Persona       Persona   // answers requests that name no other. An empty name means "default".
 	// Personas returns the current persona of that name, or nil. It must not block. Nil means only Persona exists.
 	Personas func(name string) *Persona
-	// Tools returns the current snapshot of tools. Nil means no tools.
-	Tools func() *registry.Snapshot
+	Tools    func() *registry.Snapshot // returns the current snapshot of tools; nil means no tools
 	// Live provides the values of dynamic tools; see registry.Snapshot.Fill. It must not block and must be safe for
 	// concurrent use. May be nil.
 	Live registry.LiveValues
 	// Instructions makes the system text. It must explain the mark, which precedes the gateway's own messages.
 	// timeZone is an IANA name or empty. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
-	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
-	Rules calls.Policy
-	// Audit receives the records of tool calls. It must not block. Nil discards them.
-	Audit func(audit.Record)
+	Rules        calls.Policy       // the rules for tool calls. Rules.Mode is ignored: it is always text.
+	Audit        func(audit.Record) // receives the records of tool calls. It must not block. Nil discards them.
 	// Observe is called at the end of each attempt at a turn. It must not block and must be safe for concurrent use.
 	// May be nil.
 	Observe func(TurnOver)
@@ -74,39 +66,30 @@ type Options struct {
 	// block and must be safe for concurrent use. May be nil.
 	Follow func(Opening) Followed
 	// Bill counts the usage of an attempt and returns its cost. It must not block. May be nil.
-	Bill func(Bill) cost.Amount
-	// MaxMessage limits a message, in characters. Zero means 16,000.
-	MaxMessage int
-	// MaxHistory limits the history sent to the model, in characters. Zero means 48,000.
-	MaxHistory int
-	// TurnTime limits a turn. Zero means 5 minutes.
-	TurnTime time.Duration
-	// Logger gets a line for each turn. Nil disables logging.
-	Logger *slog.Logger
+	Bill       func(Bill) cost.Amount
+	MaxMessage int           // limits a message, in characters; zero means 16,000
+	MaxHistory int           // limits the history sent to the model, in characters; zero means 48,000
+	TurnTime   time.Duration // limits a turn; zero means 5 minutes
+	Logger     *slog.Logger  // gets a line for each turn; nil disables logging
 }
 
 // TurnOver is the outcome of an attempt at a turn.
 type TurnOver struct {
-	// Status is protocol.DoneCompleted or protocol.DoneFailed.
-	Status string
-	// Code is the error code that the client received; empty without an error.
-	Code string
-	// Took is the attempt's duration and First the time to the first text; zero without text.
-	Took, First time.Duration
+	Status      string        // protocol.DoneCompleted or protocol.DoneFailed
+	Code        string        // the error code that the client received; empty without an error
+	Took, First time.Duration // Took is the attempt's duration and First the time to the first text; zero without text
 	Usage       Usage
 }
 
 // Bill is the usage of an attempt at a turn.
 type Bill struct {
-	ConversationID string
-	Turn           int
-	User           user.User
-	Key            string // Request.Key
-	// Agent and AgentVersion identify the persona that answered.
-	Agent, AgentVersion string
+	ConversationID      string
+	Turn                int
+	User                user.User
+	Key                 string // Request.Key
+	Agent, AgentVersion string // Agent and AgentVersion identify the persona that answered
 	Usage               Usage
-	// Estimated counts model answers without a usage report; Usage then contains an estimate.
-	Estimated int64
+	Estimated           int64 // counts model answers without a usage report; Usage then contains an estimate
 }
 
 func (o Options) withDefaults() Options {

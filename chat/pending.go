@@ -19,8 +19,7 @@ type Jobs interface {
 	Told(ctx context.Context, id string) (first bool, err error)
 }
 
-// owedJobs returns the finished jobs to report in this turn. begin compares them with the conversation's notices, so
-// that a job is reported once even if the process dies before calling Told.
+// owedJobs returns the finished jobs to report in this turn. begin skips those in the conversation's notices.
 func (t *turn) owedJobs(ctx context.Context) []store.Job {
 	if t.a.opts.Jobs == nil || t.save == nil {
 		return nil
@@ -37,7 +36,6 @@ func jobNotice(mark prompts.Mark, j store.Job) string {
 	return prompts.JobNotice(j.Name, j.Tool, j.ID, mark.JSON(j.Result))
 }
 
-// markJobs marks jobs as reported, even if the client has left.
 func (t *turn) markJobs(ctx context.Context, owed []store.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
@@ -49,8 +47,7 @@ func (t *turn) markJobs(ctx context.Context, owed []store.Job) {
 	}
 }
 
-// openApprovals returns the conversation's approved actions with outcomes not yet reported to its model, for example
-// after a crash.
+// openApprovals returns the approved actions with unreported outcomes, for example after a crash.
 func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	if t.a.opts.Approvals == nil {
 		return nil
@@ -72,7 +69,6 @@ func approvalNotice(mark prompts.Mark, a store.Approval) string {
 	return prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 }
 
-// markApprovals marks approvals as reported, even if the client has left.
 func (t *turn) markApprovals(ctx context.Context, open []store.Approval) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()

@@ -12,14 +12,10 @@ import (
 type Persona struct {
 	// Version is the version of the persona's document; empty for a configured persona.
 	Name, Version string
-	// Instructions describe the persona's character and task.
-	Instructions string
-	// Tools are the ids of the tools it may use; nil means all.
-	Tools []string
-	// SwitchTo are the personas that it may hand the user over to.
-	SwitchTo []registry.SwitchTarget
-	// Budget limits the tool calls of a turn. Zero fields use Options.Rules.
-	Budget calls.Budget
+	Instructions  string                  // describe the persona's character and task
+	Tools         []string                // the ids of the tools it may use; nil means all
+	SwitchTo      []registry.SwitchTarget // the personas that it may hand the user over to
+	Budget        calls.Budget            // limits the tool calls of a turn. Zero fields use Options.Rules.
 }
 
 // Name returns the name of the default persona.
@@ -28,7 +24,6 @@ func (a *Agent) Name() string { return a.opts.Persona.Name }
 // Has reports whether a persona exists; an empty name means the default persona.
 func (a *Agent) Has(name string) bool { return name == "" || a.named(name) != nil }
 
-// named returns the current persona of that name, or nil.
 func (a *Agent) named(name string) *Persona {
 	if a.opts.Personas != nil {
 		if p := a.opts.Personas(name); p != nil {
@@ -54,7 +49,6 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-// toolsOf returns the persona's tools, including the one that switches agents, or nil.
 func (t *turn) toolsOf(p *Persona) *registry.Snapshot { return t.toolsWith(p, nil) }
 
 // toolsWith is toolsOf with fixed tool versions, by tool id, instead of the user's drawn versions.

@@ -70,11 +70,10 @@ func marked(mark prompts.Mark, m Message) Message {
 	return m
 }
 
-// maxNameInHistory is the limit of Chat Completions for tool names.
 const maxNameInHistory = 64
 
-// nameInHistory replaces characters that providers reject in a history (^[a-zA-Z0-9_-]{1,64}$), since a model may
-// call any name. The call's error says that there is no such tool.
+// nameInHistory replaces characters that providers reject in a history (^[a-zA-Z0-9_-]{1,64}$), for a model's own
+// names.
 func nameInHistory(name string) string {
 	valid := func(r rune) rune {
 		if r == '_' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -86,7 +85,6 @@ func nameInHistory(name string) string {
 	return cmp.Or(name[:min(len(name), maxNameInHistory)], "_")
 }
 
-// userName returns a pseudonym of the user for the provider.
 func userName(user string) string {
 	sum := sha256.Sum256([]byte("voicegw user " + user))
 	return hex.EncodeToString(sum[:12])
@@ -118,7 +116,6 @@ func (t *turn) history() []Message {
 	return out
 }
 
-// before summarises the entries that history leaves out.
 func (t *turn) before(first int) string {
 	if t.conv.Dropped == 0 && first == 0 {
 		return ""

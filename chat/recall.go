@@ -12,9 +12,8 @@ import (
 	"voicegw/store"
 )
 
-// recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again.
-// The conversation keeps them as the answers that the model got, without their secret tokens; the store finds them by
-// name.
+// recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again. The
+// conversation has them without their secret tokens.
 func (t *turn) recall(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		for _, c := range e.Calls {
@@ -34,8 +33,7 @@ func (t *turn) recall(ctx context.Context) {
 	}
 }
 
-// tellUnapproved reports to the model, once, the approval requests of earlier turns that expired or were declined
-// over the API.
+// tellUnapproved reports, once, the approval requests of earlier turns that expired or were declined over the API.
 func (t *turn) tellUnapproved(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		if e.Side != conversation.SideText {
@@ -60,7 +58,6 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 	}
 }
 
-// confirms reports whether the message answers the approval request with that name.
 func (r *Request) confirms(name string) bool {
 	return r.Confirmation != nil && store.QuestionName(r.Confirmation.Token) == name
 }
@@ -86,8 +83,7 @@ func question(c conversation.Call) (reference string, ends time.Time) {
 	return details.Reference, ends
 }
 
-// resume restores the book of earlier turns. A new message of the user gets a new budget. An approval continues the
-// previous turn's budget; otherwise a model could keep asking.
+// resume restores the book of earlier turns. An approval continues their budget, or a model could keep asking.
 func (t *turn) resume() {
 	if err := t.calls.Book().Resume(t.conv.Policy); err != nil {
 		t.a.opts.Logger.Warn("restoring the approval requests of earlier turns failed", "conversation_id", t.conv.ID, "error", err)

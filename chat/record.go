@@ -14,35 +14,28 @@ import (
 	"voicegw/store"
 )
 
-// record is the state of a message: its answer, or the progress of an aborted turn. It is stored before a call with
-// side effects, and at the end.
+// record is the state of a message, stored before a call with side effects, and at the end.
 type record struct {
-	// Name is random. It identifies the message in the ledger and in its conversation.
-	Name         string `json:"name"`
+	Name         string `json:"name"` // random. It identifies the message in the ledger and in its conversation.
 	Content      string `json:"content"`
 	Conversation string `json:"conversation"`
 	Turn         int    `json:"turn"`
-	// Done means that the message was answered. Otherwise it can be continued.
-	Done bool `json:"done"`
+	Done         bool   `json:"done"` // the message was answered. Otherwise it can be continued.
 	// Heard means that a client got the whole answer, Wrote that a tool with side effects was called.
 	Heard bool `json:"heard,omitempty"`
 	Wrote bool `json:"wrote,omitempty"`
 	// Begun means that Lead is set: the notices that precede the user's message.
-	Begun bool                 `json:"begun,omitempty"`
-	Lead  []conversation.Entry `json:"lead,omitempty"`
-	// Refused means that the turn did not begin, because its confirmation was invalid.
-	Refused bool `json:"refused,omitempty"`
-	// Rounds are the model's answers so far.
-	Rounds []round   `json:"rounds,omitempty"`
-	Usage  Usage     `json:"usage"`
-	At     time.Time `json:"at"`
+	Begun   bool                 `json:"begun,omitempty"`
+	Lead    []conversation.Entry `json:"lead,omitempty"`
+	Refused bool                 `json:"refused,omitempty"` // the turn did not begin, because its confirmation was invalid
+	Rounds  []round              `json:"rounds,omitempty"`  // the model's answers so far
+	Usage   Usage                `json:"usage"`
+	At      time.Time            `json:"at"`
 
-	// events are the messages sent to the client. Their secrets exist only in this process.
-	events []protocol.ServerMessage
+	events []protocol.ServerMessage // the messages sent to the client. Their secrets exist only in this process.
 	rev    store.Revision
 }
 
-// round is one answer of the model.
 type round struct {
 	At    time.Time       `json:"at"`
 	Text  string          `json:"text,omitempty"`
@@ -58,7 +51,6 @@ func (r *record) add(at time.Time, reply Reply) {
 	r.Rounds = append(slices.Clip(r.Rounds), next)
 }
 
-// asked returns the calls as the model made them.
 func (r round) asked() []ToolCall {
 	var out []ToolCall
 	for _, c := range r.Calls {
@@ -76,8 +68,7 @@ type calledOnce struct {
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// in reports whether a request's conversation matches the record. A client that started a conversation may have
-// learned its id since.
+// in reports whether a request's conversation matches the record. A client may have learned its id since.
 func (r *record) in(req Request) bool {
 	return r == nil || r.Name == "" || req.ConversationID == "" || req.History != nil || req.ConversationID == r.Conversation
 }
@@ -90,9 +81,8 @@ func (r *record) left(err error) *record {
 	return r
 }
 
-// again reports whether a message without an id repeats the record's message in conversation c. It doesn't if other
-// messages followed, or if the answer was delivered whole and changed nothing, since a user may say the same thing
-// twice. A message that can be sent only once (single) is then refused, even if it made changes.
+// again reports whether a message without an id repeats the record's message: no other message followed, and the answer
+// changed something or was not delivered whole. A message that can be sent only once is then refused (single).
 func (r *record) again(c *conversation.Conversation, single bool) bool {
 	at := r.Turn - 1
 	if kept := r.keptIn(c); kept > 0 {
@@ -101,7 +91,6 @@ func (r *record) again(c *conversation.Conversation, single bool) bool {
 	return c.Turns <= at && (!r.Done || r.Wrote && !single || !r.Heard)
 }
 
-// keptIn returns the turn in which a conversation has stored the message, or 0.
 func (r *record) keptIn(c *conversation.Conversation) int {
 	for _, e := range c.Entries {
 		if e.Message == r.Name {
@@ -117,7 +106,6 @@ func (r *record) replay(m *message, req Request) {
 	}
 }
 
-// messages returns the sent messages, with the request's token.
 func (r *record) messages(req Request) []protocol.ServerMessage {
 	out := slices.Clone(r.events)
 	for i, s := range out {
@@ -130,8 +118,8 @@ func (r *record) messages(req Request) []protocol.ServerMessage {
 	return out
 }
 
-// keepEvents stores the sent messages: all of them if the message is answered, otherwise those that remain valid when
-// the turn continues, without those of the calls in rerun. Pieces of text are joined.
+// keepEvents stores the sent messages: all if the message is answered, otherwise those that remain valid when the turn
+// continues without the calls in rerun.
 func (r *record) keepEvents(all []protocol.ServerMessage, rerun map[string]bool) {
 	whole := map[string]bool{}
 	for _, s := range all {
@@ -276,7 +264,6 @@ func (r *record) encode() ([]byte, error) {
 	return logging.Tokens(data), err
 }
 
-// decodeRecord parses the result of encode.
 func decodeRecord(data []byte) (*record, error) {
 	var in stored
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -290,7 +277,6 @@ func decodeRecord(data []byte) (*record, error) {
 	return &in.record, nil
 }
 
-// mostRecord limits a stored record, in bytes.
 const mostRecord = 512 << 10
 
 // Limits on the answers kept in memory.

@@ -68,7 +68,6 @@ func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *mess
 	return m
 }
 
-// serve answers a message and keeps its record.
 func (a *Agent) serve(m *message, req Request) {
 	var rec *record
 	var last protocol.ServerMessage
@@ -91,8 +90,7 @@ func (a *Agent) serve(m *message, req Request) {
 	}
 }
 
-// attempt makes one attempt at a message, or repeats its answer. The caller must send last, the final message, after
-// the conversation's lease is released.
+// attempt makes one attempt at a message, or repeats its answer. last must be sent after the lease is released.
 func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last protocol.ServerMessage, err error) {
 	rec, held, err := a.take(ctx, m, req)
 	if held != nil {
@@ -136,7 +134,6 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	return rec.left(err), last, err
 }
 
-// same returns the record to continue from: an earlier attempt's, or a new one.
 func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) (*record, error) {
 	if rec != nil && rec.Name != "" {
 		if m.id.named {
@@ -164,9 +161,8 @@ func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) 
 
 const busyPause = 200 * time.Millisecond
 
-// take reserves the request's conversation, or the message itself if it names none. It waits for another node that is
-// answering the same message. It returns the record of earlier attempts, or nil. held is nil after an error, and if
-// the message was already answered.
+// take reserves the request's conversation, or the message itself, and waits for another node that answers the same
+// message. held is nil after an error, and if the message was already answered.
 func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, held store.Held, err error) {
 	what, own := req.ConversationID, false
 	if what == "" || req.History != nil {

@@ -11,14 +11,12 @@ import (
 	"voicegw/registry/spec"
 )
 
-// successor is the persona that takes over from the current one.
 type successor struct {
 	persona  *Persona
 	reason   string
 	reported bool // an earlier attempt has reported the switch to the client and the audit log
 }
 
-// knowsAgent returns the answer of a call, or an error if it switches to a persona that no longer exists.
 func (t *turn) knowsAgent(env registry.Envelope) registry.Envelope {
 	for _, i := range env.Intents {
 		if i.Type != registry.IntentSwitchAgent || i.Agent != t.persona.Name && t.a.named(i.Agent) != nil {
@@ -30,7 +28,6 @@ func (t *turn) knowsAgent(env registry.Envelope) registry.Envelope {
 	return env
 }
 
-// accept accepts a SWITCH_AGENT intent, or returns the reason for refusing it.
 func (t *turn) accept(i registry.Intent) (refusal string) {
 	p := t.a.named(i.Agent)
 	switch {

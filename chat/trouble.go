@@ -42,8 +42,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	return &failure
 }
 
-// settingOf returns the client's setting that the model rejected, or an empty string. If the provider names no field,
-// it searches the error message.
+// settingOf returns the client's setting that the model rejected, or an empty string.
 func (r *Request) settingOf(failed *ModelError) string {
 	if failed.Kind != transport.KindInvalid {
 		return ""
@@ -57,7 +56,6 @@ func (r *Request) settingOf(failed *ModelError) string {
 	return ""
 }
 
-// refused returns what the client is told if the model refused to answer without a word.
 func refused() *protocol.Error {
 	return &protocol.Error{Code: protocol.CodeRefused, Message: "The model refused to answer. Rephrase the message."}
 }

@@ -72,7 +72,6 @@ type turn struct {
 // maxResults exceeds the results of all calls that a turn can run at once, including nested calls.
 const maxResults = 256
 
-// newTurn returns the turn of a message, or continues the one in rec.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
 	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: prompts.MarkFor(a.markKey[:], c.ID),
 		results: make(chan calls.Input, maxResults),
@@ -100,8 +99,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	return t
 }
 
-// used bills this attempt and returns the usage of the turn. Only clients that may inspect get the cost, which is
-// that of this attempt.
+// used bills this attempt and returns the turn's usage. Only clients that may inspect get the attempt's cost.
 func (t *turn) used() protocol.Usage {
 	u := protocol.Usage{
 		InputTokens: t.usage.Input, OutputTokens: t.usage.Output, Estimated: t.guesses > 0,
@@ -126,7 +124,6 @@ func (t *turn) session() registry.Session {
 	}
 }
 
-// answer runs the turn to its end and returns the last message of the answer.
 func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	// Calls that outlive the client are recorded before answer returns.
 	defer t.runs.Wait()
@@ -176,13 +173,11 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	return done, nil
 }
 
-// pending holds results of earlier turns that this turn reports to the model.
 type pending struct {
 	approvals []store.Approval
 	jobs      []store.Job
 }
 
-// begin collects the input before the model answers: pending results, and the user's message or approval.
 func (t *turn) begin(ctx context.Context) (open pending, err error) {
 	open = pending{t.openApprovals(ctx), t.owedJobs(ctx)}
 	if t.rec.Begun {
@@ -230,7 +225,6 @@ func (t *turn) reportPending(open pending) {
 	}
 }
 
-// over notifies the observer and the follower that the attempt has ended.
 func (t *turn) over(status string, failure *protocol.Error) {
 	e := TurnOver{Status: status, Took: time.Since(t.began), First: t.first, Usage: t.usage.Minus(t.billed)}
 	if failure != nil {
@@ -252,14 +246,12 @@ func (t *turn) said(text string, parts []Part) {
 		Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
 }
 
-// noted adds a notice of the gateway to the model.
 func (t *turn) noted(text string) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,
 		Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
-// keep stores the turn and its cost in the conversation.
 func (t *turn) keep() error {
 	t.waitForAudit()
 	if t.save == nil {
@@ -276,8 +268,7 @@ func (t *turn) keep() error {
 	return t.save(t.entries)
 }
 
-// rounds lets the model answer and call tools until it makes no more calls. It returns the client's error; nil on
-// success.
+// rounds lets the model answer and call tools until it makes no more calls.
 func (t *turn) rounds(ctx context.Context) *protocol.Error {
 	most := t.calls.Book().Budget().Total + 2 // one for each call, an answer, and a nudge
 	before := len(t.rec.Rounds)
@@ -329,8 +320,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 	return noAnswer()
 }
 
-// announce stores the calls that are about to run if any has side effects. After a crash, the next attempt repeats
-// these calls and doesn't ask the model for others.
+// announce stores calls that are about to run, if any has side effects, so that an attempt after a crash repeats them.
 func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
 		return nil
@@ -346,8 +336,7 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 		Message: "The planned actions could not be recorded, so none was taken. Try again soon.", Retryable: true}
 }
 
-// finishRound makes the calls of a round that have no answer and adds the round to the turn. done reports whether the
-// turn is over.
+// finishRound makes the open calls of a round and adds it to the turn. done: the turn is over.
 func (t *turn) finishRound(ctx context.Context, n int) (done bool, failure *protocol.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)

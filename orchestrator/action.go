@@ -19,8 +19,7 @@ type AboutCall struct{ Do calls.Action }
 // Command sends a command to the model.
 type Command struct{ Command transport.Command }
 
-// OpenItem lets an item's audio through to the client. Audio of an item that was not opened, or was flushed, is
-// dropped.
+// OpenItem lets an item's audio through to the client. Without it, or after a flush, audio is dropped.
 type OpenItem struct {
 	Item string
 	Turn int
@@ -53,8 +52,7 @@ const (
 	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
 	FlushSessionEnd FlushReason = "session_end" // the session ends now
 
-	// FlushConnectionLost: the client has resumed without the item.
-	FlushConnectionLost FlushReason = "connection_lost"
+	FlushConnectionLost FlushReason = "connection_lost" // the client has resumed without the item
 )
 
 // TurnStarted announces a turn to the client.
@@ -62,13 +60,11 @@ type TurnStarted struct{ Turn int }
 
 // TurnEnded reports the end of a turn to the client.
 type TurnEnded struct {
-	Turn   int
-	Status TurnStatus
-	Usage  transport.Tokens
-	// Cost is the cost of Usage.
-	Cost cost.Amount
-	// Latency is nil if the turn had no audio answer, or if the end of the user's input is unknown.
-	Latency *Latency
+	Turn    int
+	Status  TurnStatus
+	Usage   transport.Tokens
+	Cost    cost.Amount // the cost of Usage
+	Latency *Latency    // nil if the turn had no audio answer, or if the end of the user's input is unknown
 }
 
 // TurnStatus is how a turn ended.
@@ -102,8 +98,7 @@ type SpeechStarted struct {
 type SpeechStopped struct {
 	Turn    int
 	AudioMS int64
-	// EndMS is the position of the last sound, or -1 if it is unknown.
-	EndMS int64
+	EndMS   int64 // the position of the last sound, or -1 if it is unknown
 }
 
 // Transcript is the text of an utterance so far.
@@ -123,18 +118,15 @@ type MuteUser struct{}
 type IntentDecided struct {
 	Turn   int
 	Intent registry.Intent
-	Phase  Phase // the time of the decision
-	// Why is the reason for a refusal; empty if the intent was applied.
-	Why string
+	Phase  Phase  // the time of the decision
+	Why    string // the reason for a refusal; empty if the intent was applied
 }
 
 // ToolEnded reports the end of a call to the client and the inspector.
 type ToolEnded struct {
 	calls.Answer
-	// Delivered is true if the model got the answer, or will get it with the next turn.
-	Delivered bool
-	// Record is the same record as in Audit.
-	Record audit.Record
+	Delivered bool         // true if the model got the answer, or will get it with the next turn
+	Record    audit.Record // the same record as in Audit
 }
 
 // Audit writes an audit record; the session adds the owner. With Told, the next Command of this step carries the
@@ -152,8 +144,7 @@ type Failed struct {
 	// Kind is the cause if the model failed, and After the wait its provider asks for; otherwise zero.
 	Kind  transport.Kind
 	After time.Duration
-	// Ref is the type of the refused client message, if several types share a Failure; otherwise empty.
-	Ref string
+	Ref   string // the type of the refused client message, if several types share a Failure; otherwise empty
 }
 
 // Failure is the error code for the client; a calls.Refusal is also one. The session adds the text.
@@ -161,34 +152,27 @@ type Failure string
 
 // Failures that do not end a session.
 const (
-	// FailureNoAnswer: the model did not answer a turn.
-	FailureNoAnswer Failure = "no_answer"
-	// FailureProvider: the model reported an error.
-	FailureProvider Failure = "provider_error"
+	FailureNoAnswer Failure = "no_answer"      // the model did not answer a turn
+	FailureProvider Failure = "provider_error" // the model reported an error
 	// FailureTranscription: the provider could not transcribe the user's words. The model heard them.
 	FailureTranscription Failure = "transcription_failed"
-	// FailureNotAvailable: the model takes no images or, with Ref OfContext, no context.
-	FailureNotAvailable Failure = "not_available"
+	FailureNotAvailable  Failure = "not_available" // the model takes no images or, with Ref OfContext, no context
 	// FailureUnsent: the message cannot be sent or kept, because there is no connection to the model or, with Ref
 	// OfContext, because too much context is waiting.
-	FailureUnsent Failure = "unsent"
-	// FailureNoSpeech: the user tapped the push-to-talk button without speaking. No turn begins.
-	FailureNoSpeech Failure = "no_speech"
-	// FailureEnding: the session is ending.
-	FailureEnding Failure = "session_ending"
+	FailureUnsent   Failure = "unsent"
+	FailureNoSpeech Failure = "no_speech"      // the user tapped the push-to-talk button without speaking. No turn begins.
+	FailureEnding   Failure = "session_ending" // the session is ending
 )
 
 // OfContext is the Ref of a Failed about a UserContext.
 const OfContext = "input.context"
 
-// ContextGiven reports that the text of a UserContext now belongs to the conversation: the next Command of this step
-// sends it, or the session ends with it unsent.
+// ContextGiven reports that the text of a UserContext belongs to the conversation now, sent by the next Command or not.
 type ContextGiven struct{ Text string }
 
-// SwitchLink closes the connection to the model and opens another. LinkBack or LinkFailed reports the result; until
-// then, commands are queued. Handle resumes the conversation at the provider; if it is empty or refused, the history is
-// replayed. Calls counts the tool calls that lose their connection. Deferred reports that a planned replacement waited
-// for a call.
+// SwitchLink closes the connection to the model and opens another; LinkBack or LinkFailed reports the result. Until
+// then, commands are queued. Without a valid Handle of the provider, the history is replayed. Calls is how many calls
+// lose their connection; Deferred means that a planned replacement waited for one.
 type SwitchLink struct {
 	Reason   LinkReason
 	Handle   string
@@ -206,21 +190,19 @@ type Redial struct {
 	Other bool
 }
 
-// AgentSwitched hands the conversation to the agent of an AgentFound or SwitchAgent. Everything after it, such as a
-// SwitchLink, belongs to that agent.
+// AgentSwitched hands the conversation to another agent. All later actions belong to that agent.
 type AgentSwitched struct {
 	Turn     int
 	From, To string
 	Reason   string
-	// Source is the agent's Source.
-	Source any
+	Source   any // the agent's Source
 }
 
 // JobTold reports that the model knows of the end of a job.
 type JobTold struct{ Job string }
 
-// SayAgain replays the user's unanswered speech to the new connection: after the commands of this step and before newer
-// speech. Over reports that the speech is complete, for a client that marks speech itself.
+// SayAgain replays the user's unanswered speech to the new connection, after the commands of this step. Over means that
+// the speech is complete, for a client that marks speech itself.
 type SayAgain struct{ Over bool }
 
 // Reconnecting informs the client that the connection to the model is being replaced.
@@ -257,9 +239,8 @@ const (
 	EndTool     EndReason = "tool_ended"
 	EndLost     EndReason = "provider_lost"
 	EndGone     EndReason = "client_gone"
-	EndBudget   EndReason = "budget" // of the session, its user or its key
-	// EndLapsed: the client's credentials have expired.
-	EndLapsed EndReason = "credentials_expired"
+	EndBudget   EndReason = "budget"              // of the session, its user or its key
+	EndLapsed   EndReason = "credentials_expired" // the client's credentials have expired
 )
 
 func (AboutCall) action()     {}

@@ -36,8 +36,7 @@ func (in AudioBegan) take(m *machine) {
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
 }
 
-// preamble reports whether the current response began before the result of the tool that ends the session, and so
-// cannot contain the farewell.
+// preamble reports whether the current response cannot contain the farewell, because it began before the tool's result.
 func (m *speechControl) preamble() bool {
 	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
 }
@@ -118,7 +117,6 @@ func (m *speechControl) transcript(ev transport.Transcript) {
 	}
 }
 
-// unwanted reports whether a transcript must not reach the client.
 func (m *speechControl) unwanted(ev transport.Transcript) bool {
 	// The farewell may be text only, or its text may come before its audio.
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
@@ -135,7 +133,6 @@ func (m *speechControl) unwanted(ev transport.Transcript) bool {
 	}
 }
 
-// utteranceStart estimates when an utterance that is known only by its transcript began.
 func (m *speechControl) utteranceStart(role transport.Role) time.Time {
 	if role == transport.RoleUser && !m.user.since.IsZero() {
 		return m.user.since
@@ -182,8 +179,7 @@ func (m *speechControl) responseStarted(ev transport.ResponseStarted) {
 	}
 }
 
-// answersBeside reports whether the new response answers words said while a background call ran: the turn has already
-// had its own answer.
+// answersBeside reports whether the new response answers words said while a background call of an answered turn ran.
 func (m *speechControl) answersBeside(t *turn) bool {
 	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
 }
@@ -223,7 +219,6 @@ func (m *speechControl) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
-// failed handles a failed answer to the open turn. It reports whether the answer failed.
 func (m *speechControl) failed(t *turn, ev transport.ResponseDone) bool {
 	switch {
 	case ev.Status == transport.ResponseFailed:
@@ -236,8 +231,7 @@ func (m *speechControl) failed(t *turn, ev transport.ResponseDone) bool {
 	return false
 }
 
-// answerFailed retries a failed answer, or fails over, within the budget of attempts; otherwise the turn fails with an
-// error that names the cause.
+// answerFailed retries a failed answer, fails over, or fails the turn, within the budget of attempts.
 func (m *speechControl) answerFailed(t *turn, err *transport.Error) {
 	l := Loss{Kind: transport.KindServer, Other: m.policy.Failover && m.replaceable()}
 	if err != nil {

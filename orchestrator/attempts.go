@@ -14,36 +14,27 @@ const (
 	// that sessions do not reconnect all at once.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 4 * time.Second
-	// provenAfter is the age at which a connection counts as working even without an answer.
-	provenAfter = 10 * time.Second
-	// patientTries is the number of attempts with one provider before the other is tried.
-	patientTries = 2
-	// longestWish is the longest wait that a provider may ask for if there is another provider.
-	longestWish = time.Second
+	provenAfter  = 10 * time.Second // the age at which a connection counts as working even without an answer
+	patientTries = 2                // the number of attempts with one provider before the other is tried
+	longestWish  = time.Second      // the longest wait that a provider may ask for if there is another provider
 )
 
 // Loss describes a failed connection or answer.
 type Loss struct {
-	Kind transport.Kind
-	// After is the wait that the provider asks for; zero if none.
-	After time.Duration
-	// Other means that another provider is available.
-	Other bool
+	Kind  transport.Kind
+	After time.Duration // the wait that the provider asks for; zero if none
+	Other bool          // another provider is available
 }
 
 // Attempt is the reaction to a failure.
 type Attempt struct {
-	// After is the pause before the attempt.
-	After time.Duration
-	// Other selects the other provider from now on.
-	Other bool
-	// Over means that no further attempt is made.
-	Over bool
+	After time.Duration // the pause before the attempt
+	Other bool          // selects the other provider from now on
+	Over  bool          // no further attempt is made
 }
 
-// Attempts is the budget of a session's connections to its model. Every new connection and every failed answer draws on
-// it; a connection that proves itself, by a completed turn or by its age, refills it. It is a small value without
-// pointers and without a clock.
+// Attempts is the budget of a session's connections to its model. New connections and failed answers draw on it; a
+// connection that completes a turn, or is old enough, refills it. It is a small value without pointers.
 type Attempts struct {
 	seed    uint16  // makes the pauses of sessions different
 	seconds uint8   // limit of a row of failures
@@ -57,25 +48,20 @@ type Attempts struct {
 	opened int64 // when the connection was opened; zero without one
 }
 
-// within returns the time limit of a row.
 func (a Attempts) within() time.Duration { return time.Duration(a.seconds) * time.Second }
 
-// NewAttempts returns a full budget. A row of failed attempts ends within the given time, in whole seconds up to 255.
-// The seed should differ between sessions.
+// NewAttempts returns a full budget. A row of failures ends within the given whole seconds, up to 255. Seeds should
+// differ.
 func NewAttempts(within time.Duration, seed uint16) Attempts {
 	return Attempts{seconds: uint8(min((within+time.Second-1)/time.Second, 255)), seed: seed}
 }
 
-// open records a new connection.
 func (a *Attempts) open(at time.Time) { a.opened, a.made = at.UnixNano(), max(a.made, 1) }
 
-// closed records that there is no connection.
 func (a *Attempts) closed() { a.opened = 0 }
 
-// lasted returns the age of the row.
 func (a Attempts) lasted(at time.Time) time.Duration { return time.Duration(at.UnixNano() - a.since) }
 
-// proved records that the model has answered.
 func (a *Attempts) proved() {
 	a.since, a.made, a.failed, a.moved, a.refuses = 0, 0, 0, false, [2]bool{}
 }
@@ -93,8 +79,8 @@ func (a *Attempts) settle(at time.Time) {
 	}
 }
 
-// due returns the earliest time of a planned replacement: after a pause since the last connection and, after too many
-// attempts, once the connection has proved itself.
+// due returns the earliest time of a planned replacement: after a pause or, after too many attempts, the connection's
+// proof.
 func (a Attempts) due(at time.Time) time.Time {
 	a.settle(at)
 	opened := at.Add(-time.Duration(at.UnixNano() - a.opened))
@@ -115,13 +101,11 @@ func (a *Attempts) Planned(at time.Time) {
 	a.closed()
 }
 
-// turn swaps the two providers.
 func (a *Attempts) turn() {
 	a.failed, a.moved, a.refuses = 0, true, [2]bool{a.refuses[1], a.refuses[0]}
 }
 
-// replace takes an attempt for a connection that is about to expire. If connections of this provider keep expiring
-// before they have proved themselves, the other provider is tried.
+// replace takes an attempt for an expiring connection. If connections expire unproved, the other provider is tried.
 func (a *Attempts) replace(at time.Time, other bool) Attempt {
 	a.settle(at)
 	if a.since != 0 {
@@ -136,7 +120,6 @@ func (a *Attempts) replace(at time.Time, other bool) Attempt {
 	return Attempt{Other: move}
 }
 
-// begin counts an attempt.
 func (a *Attempts) begin(at time.Time) {
 	if a.since == 0 {
 		a.since = at.UnixNano()
@@ -167,7 +150,6 @@ func (a *Attempts) Unanswered(at time.Time, f Loss) Attempt {
 	return try
 }
 
-// next decides how to continue after a failure.
 func (a *Attempts) next(at time.Time, f Loss, anew bool) Attempt {
 	f.Kind = cmp.Or(f.Kind, transport.KindRetry)
 	if a.since == 0 {

@@ -5,32 +5,26 @@ import (
 	"time"
 )
 
-// ClientLost reports that the client's connection is lost. The session continues without a client for
-// Policy.ResumeGrace.
+// ClientLost reports the loss of the client's connection. The session continues for Policy.ResumeGrace.
 type ClientLost struct{}
 
 // ClientBack reports that the client has resumed.
 type ClientBack struct {
-	// Again are the items whose sent audio is sent again because the client did not receive it.
-	Again []Again
-	// Gone are the items that the client knows but lacks, and that cannot be sent again. They are flushed.
-	Gone []string
+	Again []Again  // the items whose sent audio is sent again because the client did not receive it
+	Gone  []string // the items that the client knows but lacks, and that cannot be sent again. They are flushed.
 }
 
 // Again is an item that is sent again in part.
 type Again struct {
 	Item string
-	// Has is the part of the item that the client has.
-	Has time.Duration
+	Has  time.Duration // the part of the item that the client has
 }
 
-// absence records when the client was lost and when it resumed.
 type absence struct {
 	since time.Time // when the client was lost; zero while it is connected
 	back  time.Time // when it last resumed; zero if it never left
 }
 
-// away reports whether the session has no client.
 func (s State) away() bool { return !s.absence.since.IsZero() }
 
 // AwaySince returns when the client was lost; zero if it is connected.
@@ -39,7 +33,6 @@ func (s State) AwaySince() time.Time { return s.absence.since }
 // releaseWait is how long a lost client may hold its push-to-talk button: as long as a gap in other speech may be.
 const releaseWait = 2 * time.Second
 
-// goneAt returns when the resume grace ends; zero if the client is connected.
 func (s State) goneAt() time.Time {
 	if !s.away() {
 		return time.Time{}
@@ -47,8 +40,7 @@ func (s State) goneAt() time.Time {
 	return s.absence.since.Add(s.policy.ResumeGrace)
 }
 
-// releasedAt returns when the push-to-talk button of a lost client counts as released; zero if it is not held or the
-// client is connected.
+// releasedAt returns when the push-to-talk button of a lost client counts as released.
 func (s State) releasedAt() time.Time {
 	if !s.away() || s.user.voice != pressing {
 		return time.Time{}

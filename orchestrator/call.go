@@ -15,7 +15,6 @@ import (
 // callControl handles tool calls and their results.
 type callControl struct{ linkControl }
 
-// toolCall handles a call of the model, which belongs to the open turn or begins one.
 func (m *callControl) toolCall(ev transport.ToolCall) {
 	m.link.changed()
 	late := m.lastWordSaid() // no turn follows in which the answer could be used
@@ -87,7 +86,6 @@ func (in ConfirmationAnswer) take(m *machine) {
 	m.carryOut(m.calls.Answered(in.Token, in.Approved))
 }
 
-// approved begins a turn for an approved call and runs it.
 func (m *callControl) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
@@ -99,7 +97,6 @@ func (m *callControl) approved(a calls.Approved) {
 	m.carryOut(m.calls.Approve(m.at, m.turns.last, a))
 }
 
-// conclude ends a call: it applies intents, writes the audit, and informs the model and the client.
 func (m *callControl) conclude(a calls.Answer) {
 	if a.OverBudget {
 		m.turn.toolsOff = true
@@ -121,8 +118,7 @@ func (m *callControl) conclude(a calls.Answer) {
 	}
 }
 
-// deliver sends the answer of a call to the model, now, later or not at all, and audits it. It returns the record,
-// whether the model gets the answer, and whether as a notice.
+// deliver sends the answer of a call to the model, now, later (byNotice) or not at all, and audits it.
 func (m *callControl) deliver(a calls.Answer, effect calls.Effect, wanted bool) (record audit.Record, delivered, byNotice bool) {
 	record, byNotice = a.Record(m.at, effect), a.ByNotice()
 	switch {
@@ -161,11 +157,9 @@ func (m *callControl) deliver(a calls.Answer, effect calls.Effect, wanted bool) 
 	return record, true, false
 }
 
-// sessionOver is the audit's reason for an answer after the session's end.
 const sessionOver = "session_over"
 
-// answered continues a turn after another result. A call that ran gives the model new time to answer. A refused call
-// does not, or the model could continue without limit.
+// answered continues a turn after another result. A refused call gives no new time, or the model could go on for ever.
 func (m *callControl) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
@@ -177,7 +171,6 @@ func (m *callControl) answered(t *turn, a calls.Answer) {
 	m.settleCalls(t, a.Owed)
 }
 
-// settleCalls asks for the turn's answer once the response is over and no other result is awaited.
 func (m *callControl) settleCalls(t *turn, owed bool) {
 	if t.stage != owing || owed {
 		return
@@ -200,7 +193,6 @@ func (m *callControl) settleCalls(t *turn, owed bool) {
 	}
 }
 
-// toolCancelled handles the model's withdrawal of calls.
 func (m *callControl) toolCancelled(ev transport.ToolCancelled) {
 	m.carryOut(m.calls.Withdrawn(ev.Calls))
 	if t := m.turn; t != nil {
@@ -227,22 +219,19 @@ func (s State) beside(p *registry.Prepared) bool {
 	}
 }
 
-// openSpokenTurn begins the turn of the user's latest speech.
 func (m *callControl) openSpokenTurn() {
 	m.openUserTurn(m.user.since)
 	m.turn.knownAt, m.turn.unheard = m.user.known, m.user.unsure
 }
 
-// openUserTurn begins a turn that the user asked for: its calls get a new budget, and calls of earlier turns are
-// answered first.
+// openUserTurn begins a turn that the user asked for, with a new budget for calls.
 func (m *callControl) openUserTurn(inputEnd time.Time) {
 	m.openTurn(inputEnd)
 	m.supersede()
 	m.calls.Book().BeginTurn()
 }
 
-// openCausedTurn begins a turn caused by an answered or expired confirmation, a late result or a tool's message. It
-// keeps the previous budget, because otherwise each answer would let the model ask again without limit.
+// openCausedTurn begins a turn that the user did not ask for. It keeps the budget, or a model could ask without limit.
 func (m *callControl) openCausedTurn() {
 	acted := m.user.acted
 	m.user.acted = false
@@ -252,7 +241,6 @@ func (m *callControl) openCausedTurn() {
 	m.user.acted = acted
 }
 
-// interrupt stops the answer: it drops unplayed audio and holds back the rest of the response.
 func (m *callControl) interrupt(reason FlushReason) {
 	if m.user.voice == muted {
 		return // the user hears the farewell to its end
@@ -278,20 +266,18 @@ func (m *callControl) interrupt(reason FlushReason) {
 	}
 }
 
-// notice is text that the model gets as a user's turn although the user has not typed it: the result of an approved
-// action, the outcome of a confirmation, or a tool's message.
+// notice is text that the model gets as a user's turn although the user has not typed it, such as an approved call's
+// result.
 type notice struct {
-	turn  int    // number of its turn, used while that is open
-	text  string // for the model
-	shown bool   // a tool wrote the text: the client shows it as the user's
-	now   bool   // does not wait for the end of a turn
-	// record is the audit record of the call that this notice answers; may be nil. It is immutable.
-	record *audit.Record
-	job    string // id of the job whose end this reports; may be empty
+	turn   int           // number of its turn, used while that is open
+	text   string        // for the model
+	shown  bool          // a tool wrote the text: the client shows it as the user's
+	now    bool          // does not wait for the end of a turn
+	record *audit.Record // the audit record of the call that this notice answers; may be nil. It is immutable.
+	job    string        // id of the job whose end this reports; may be empty
 }
 
-// notify sends a notice at once if its turn waits for it or if it may interrupt, otherwise with the next turn. It
-// returns false if the session is ending and the model will never get it.
+// notify sends a notice now or with the next turn. It returns false if the session ends and the model never gets it.
 func (m *callControl) notify(n notice) bool {
 	t := m.turn
 	switch {
@@ -313,7 +299,6 @@ func (m *callControl) notify(n notice) bool {
 	return true
 }
 
-// tell opens a turn with a notice.
 func (m *callControl) tell(n notice) {
 	m.openCausedTurn()
 	if n.shown {
@@ -323,8 +308,7 @@ func (m *callControl) tell(n notice) {
 	m.sendAnswer(n)
 }
 
-// nothingMore audits, at the end of a session, the answers of turns that will never come and the calls that have not
-// begun.
+// nothingMore audits the answers and calls that the end of the session leaves out.
 func (m *callControl) nothingMore() {
 	for _, n := range m.notices {
 		if n.record != nil {
@@ -368,7 +352,6 @@ func (m *machine) afterwards(in Input) {
 
 // Limits on the calls of a session.
 const (
-	maxCalls = 64
-	// maxConfirmations limits the open confirmations.
-	maxConfirmations = 8
+	maxCalls         = 64
+	maxConfirmations = 8 // limits the open confirmations
 )

@@ -18,13 +18,11 @@ type OfCall struct{ In calls.Input }
 
 // Began is the first input of a session.
 type Began struct {
-	// PendingRequest is the user's request from before the session, answered first. It may be empty.
-	PendingRequest string
+	PendingRequest string // the user's request from before the session, answered first. It may be empty.
 	// Context is the earlier conversation, in lines. The model gets it with its first turn; the client does not see it.
 	// With a Context or a PendingRequest, the model does not greet.
-	Context string
-	// Greeting asks the model to open the conversation. If empty, the model waits.
-	Greeting string
+	Context  string
+	Greeting string // asks the model to open the conversation. If empty, the model waits.
 }
 
 // FromModel is an event of the model, except speech, audio and usage, which have their own inputs.
@@ -42,11 +40,9 @@ type Used struct {
 
 // UserSpeechStarted reports that the user began to speak, as detected by the model or the gateway.
 type UserSpeechStarted struct {
-	Item string
-	// AudioMS is the position on the client's audio clock.
-	AudioMS int64
-	// At is when that sample reached the gateway.
-	At time.Time
+	Item    string
+	AudioMS int64     // the position on the client's audio clock
+	At      time.Time // when that sample reached the gateway
 }
 
 // UserSpeechStopped reports that the user stopped speaking.
@@ -56,30 +52,25 @@ type UserSpeechStopped struct {
 	// EndMS is the position of the last sound on the client's audio clock, and EndAt is when that sample reached the
 	// gateway. If Unsure, both are the position of the model's report, because neither the model nor the detector knows
 	// better.
-	EndMS  int64
-	EndAt  time.Time
-	Unsure bool
-	// SpeechMS is the duration of the speech.
-	SpeechMS int64
+	EndMS    int64
+	EndAt    time.Time
+	Unsure   bool
+	SpeechMS int64 // the duration of the speech
 }
 
-// UserHeard reports that the gateway's detector still hears the user. The session repeats it at least every
-// [HeardEvery].
+// UserHeard reports, at least every [HeardEvery], that the gateway's detector still hears the user.
 type UserHeard struct {
-	// AudioMS is the position on the client's audio clock.
-	AudioMS int64
-	// Sustained is true once the detector has heard [SustainedSpeech], which is more than a cough.
-	Sustained bool
+	AudioMS   int64 // the position on the client's audio clock
+	Sustained bool  // true once the detector has heard [SustainedSpeech], which is more than a cough
 }
 
 // SustainedSpeech is the amount of sound needed to stop an answer that is complete but still playing.
 const SustainedSpeech = minSpeech
 
-// UserQuiet reports that the gateway's detector has heard the end of speech, for a model that reports speech itself:
-// its report may be late or missing.
+// UserQuiet is the end of speech by the gateway's detector, for a model that reports speech itself, perhaps late or
+// never.
 type UserQuiet struct {
-	// EndAt is when the last sound reached the gateway.
-	EndAt time.Time
+	EndAt time.Time // when the last sound reached the gateway
 }
 
 // HeardEvery is the interval of UserHeard during speech.
@@ -109,8 +100,7 @@ type UserImage struct {
 	Data []byte
 }
 
-// UserContext is text from the user's page for the model, such as the visible page. It asks for no answer, renews no
-// budget and approves nothing.
+// UserContext is text from the user's page for the model. It asks for no answer, renews no budget and approves nothing.
 type UserContext struct{ Text string }
 
 // UserText is text that the user typed; it begins a turn.
@@ -144,15 +134,13 @@ type HungUp struct{}
 // Over reports that the session has ended. After it, only running calls are recorded.
 type Over struct{}
 
-// LinkExpiring reports that the connection to the model will end: replace it at the first quiet moment after From, at
-// the latest at By.
+// LinkExpiring asks for a new connection to the model: at the first quiet moment after From, at the latest at By.
 type LinkExpiring struct{ From, By time.Time }
 
 // LinkLost reports that the connection to the model has ended. No model event may follow before LinkBack.
 type LinkLost Loss
 
-// LinkBack reports a new connection, to a model with these capabilities. Kept reports that the user's unanswered speech
-// is available for SayAgain.
+// LinkBack reports a new connection to such a model. Kept: the user's unanswered speech is available for SayAgain.
 type LinkBack struct {
 	Caps transport.Capabilities
 	How  LinkHow
@@ -164,28 +152,22 @@ type LinkFailed Loss
 
 // NextAgent is an agent that can take over the session.
 type NextAgent struct {
-	// From is the current agent, Name the next one.
-	From, Name string
-	// Version is the version of its document; empty without one.
-	Version string
+	From, Name string // From is the current agent, Name the next one
+	Version    string // the version of its document; empty without one
 	// Tools are its tools; may be nil. Budget is the budget of its turns.
 	Tools  *registry.Snapshot
 	Budget calls.Budget
 	// Instructions and Declared are for a model that accepts new ones during a call.
 	Instructions string
 	Declared     []transport.Tool
-	// Elsewhere means that it uses another provider or model.
-	Elsewhere bool
-	// Source is opaque; the session gets it back in AgentSwitched.
-	Source any
+	Elsewhere    bool // it uses another provider or model
+	Source       any  // opaque; the session gets it back in AgentSwitched
 }
 
-// AgentFound brings the agent that a tool asks for, immediately before the tool's result. Without it, SWITCH_AGENT is
-// refused. Agent must not change.
+// AgentFound brings the agent that a tool asks for, just before the tool's result. It must not change.
 type AgentFound struct{ Agent *NextAgent }
 
-// SwitchAgent hands the conversation to another agent as soon as the model owes nothing. It does not come from the
-// model. Agent must not change.
+// SwitchAgent hands the conversation to another agent, which must not change, as soon as the model owes nothing.
 type SwitchAgent struct {
 	Agent  *NextAgent
 	Reason string
@@ -196,8 +178,6 @@ type Tick struct{}
 
 // JobEnded reports the end of a job that a call of this conversation started. The session repeats it until JobTold.
 type JobEnded struct {
-	// Job is its id, Tool the tool that started it, Name its title.
-	Job, Tool, Name string
-	// Result is its envelope.
-	Result json.RawMessage
+	Job, Tool, Name string          // Job is its id, Tool the tool that started it, Name its title
+	Result          json.RawMessage // its envelope
 }

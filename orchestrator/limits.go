@@ -31,7 +31,6 @@ func (m *machine) watchLength() {
 	m.do(Ending{Reason: EndLength, After: left})
 }
 
-// idleAt returns when the session ends for lack of activity; zero without a limit.
 func (s State) idleAt() (at time.Time) {
 	if s.policy.MaxIdle == 0 {
 		return at
@@ -49,11 +48,9 @@ func (m *machine) idled() {
 
 // Lapse sets when the session must end because the client's credentials expire. It replaces an earlier Lapse.
 type Lapse struct {
-	// At is the expiry; zero means never.
-	At time.Time
+	At time.Time // the expiry; zero means never
 }
 
-// lapse is the expiry of the client's credentials. It is immutable.
 type lapse struct {
 	at     time.Time
 	warned bool // the client knows
@@ -96,22 +93,20 @@ func (m *machine) watchLapse() {
 	m.do(Ending{Reason: EndLapsed, After: left})
 }
 
-// Spending reports the use of the limits that the session's user and key share with their other sessions. It comes when
-// that changes.
+// Spending reports the use of limits that the session's user and key share with other sessions. It comes with each
+// change.
 type Spending struct {
-	// Near means that a limit will be reached soon, Over that one is reached.
-	Near, Over bool
+	Near, Over bool // Near means that a limit will be reached soon, Over that one is reached
 }
 
 func (in Spending) take(m *machine) { m.spending.others = in }
 
-// Guessed reports the estimated cost of a finished turn, for a model that reports nothing. It counts for the session,
-// not for a turn.
+// Guessed is the estimated cost of a finished turn of a model that reports nothing. It counts for the session, not a
+// turn.
 type Guessed struct{ Cost cost.Amount }
 
 func (in Guessed) take(m *machine) { m.spending.amount = m.spending.amount.Plus(in.Cost) }
 
-// spending is the state of the session's cost.
 type spending struct {
 	amount cost.Amount // of the session so far
 	others Spending    // of its user and key
@@ -135,8 +130,7 @@ func (s State) overspent() bool {
 	return s.spending.others.Over || most > 0 && s.spending.amount.Micros >= most
 }
 
-// mindSpending warns the model when a limit is near and ends the conversation with a farewell once it is reached. The
-// open turn is still answered. Without a client there is no farewell.
+// mindSpending warns the model near a limit, and says goodbye at it. The open turn is still answered.
 func (m *callControl) mindSpending() {
 	if m.phase != PhaseActive {
 		return
@@ -160,7 +154,6 @@ func (m *callControl) mindSpending() {
 	}
 }
 
-// sayFarewell makes the model say goodbye; the session ends once the user has heard it.
 func (m *callControl) sayFarewell() {
 	if m.turn != nil {
 		m.interrupt(FlushSessionEnd)
@@ -171,5 +164,4 @@ func (m *callControl) sayFarewell() {
 	m.sendNotice(prompts.BudgetNotice)
 }
 
-// endReason returns why the session ends after the farewell.
 func (s State) endReason() EndReason { return cmp.Or(s.farewell.why, EndTool) }

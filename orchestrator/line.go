@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// PlayClock estimates the playback of a client that plays audio as soon as it arrives. The zero value is ready. It is
-// not safe for concurrent use.
+// PlayClock estimates the playback of a client that plays audio as soon as it arrives. It is not safe for concurrent
+// use.
 type PlayClock struct{ until time.Time }
 
 // Add records audio of length d sent at the time at, and returns when the client has played it.
@@ -25,13 +25,11 @@ func (c *PlayClock) Cut(at time.Time) {
 	}
 }
 
-// Hold records that playback stood still for the duration still, and that audio of length less was lost and is sent
-// again.
+// Hold records that playback stood still for that long, and that audio of length less was lost and is sent again.
 func (c *PlayClock) Hold(still, less time.Duration) { c.until = c.until.Add(still - less) }
 
-// line is the sequence of spoken items that the user hears, one after another, in the order of their first byte. It
-// keeps the items that may still play. A client's report outranks the clock. Only the line knows which items were
-// spoken.
+// line is the sequence of spoken items that the user hears, in the order of their first byte. It keeps those that may
+// still play. A client's reports outrank the clock.
 type line struct {
 	items   []item
 	begun   []string  // ids of the latest items that the model began, oldest first; never changed in place
@@ -58,10 +56,8 @@ type item struct {
 	done       bool      // the client reported its end
 }
 
-// complete reports whether the whole item has been sent to the client.
 func (it item) complete() bool { return it.ended && it.sent.Milliseconds() >= it.audioMS }
 
-// unsent returns how much of the item waits in the gateway.
 func (it item) unsent() time.Duration {
 	return max(time.Duration(it.audioMS)*time.Millisecond-it.sent, 0)
 }
@@ -70,7 +66,6 @@ func (l line) index(id string) int {
 	return slices.IndexFunc(l.items, func(it item) bool { return it.id == id })
 }
 
-// spoken reports whether the model has begun the item before. Each item is spoken once.
 func (l line) spoken(id string) bool { return l.index(id) >= 0 || slices.Contains(l.begun, id) }
 
 // meet records that the model has begun an item. It returns false if the item was spoken before.
@@ -87,8 +82,7 @@ func newest[T any](all []T, one T, most int) []T {
 	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
 }
 
-// report applies the client's report on an item, limited to the sent audio and not less than its earlier report. If the
-// client has heard any of an item, it has heard all earlier ones.
+// report applies the client's report on an item. Whoever has heard any of an item has heard all earlier ones.
 func (l *line) report(in Played, at time.Time) (known bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -138,8 +132,7 @@ func (l line) heard(i int, now time.Time) int64 {
 	return min(max(it.sent-max(left, 0), 0), it.sent).Milliseconds()
 }
 
-// playedBy returns when the client has played everything sent up to the item at index i, by the clock and its last
-// report.
+// playedBy returns when the client has played everything up to the item at index i, by the clock and its last report.
 func (l line) playedBy(i int) time.Time {
 	var until, by time.Time // by the clock, and by the client's reports
 	if l.reports {
@@ -165,7 +158,6 @@ func (l line) playedBy(i int) time.Time {
 	return by
 }
 
-// patience returns the wait for a client's report after that.
 func (l line) patience() time.Duration {
 	if l.reports {
 		return reportPatience
@@ -173,7 +165,6 @@ func (l line) patience() time.Duration {
 	return cushion
 }
 
-// overAt returns when the item at index i is over without a report; zero if more of it is to be sent.
 func (l line) overAt(i int) time.Time {
 	if !l.items[i].complete() {
 		return time.Time{}
@@ -181,7 +172,6 @@ func (l line) overAt(i int) time.Time {
 	return l.playedBy(i).Add(l.patience())
 }
 
-// over reports whether no more of the item at index i will play.
 func (l line) over(i int, now time.Time) bool {
 	it, now := l.items[i], l.now(now)
 	switch {
@@ -193,8 +183,7 @@ func (l line) over(i int, now time.Time) bool {
 	return !now.Before(l.overAt(i))
 }
 
-// heardAt returns when the item at index i counts as heard without a report; zero if more of it is to be sent. A client
-// without reports may still be playing it.
+// heardAt returns when the item at index i counts as heard without a report; zero if more of it is to be sent.
 func (l line) heardAt(i int) time.Time {
 	if l.reports || !l.items[i].complete() {
 		return l.overAt(i)
@@ -202,8 +191,7 @@ func (l line) heardAt(i int) time.Time {
 	return l.playedBy(i).Add(playGrace)
 }
 
-// lastAt returns when all items count as heard or, with over, are over. It is zero if more is to be sent, or if the
-// line is empty or paused.
+// lastAt returns when all items count as heard or, with over, are over; zero if more is to be sent or nothing plays.
 func (l line) lastAt(over bool) (last time.Time) {
 	if !l.stopped.IsZero() {
 		return last
@@ -223,7 +211,6 @@ func (l line) lastAt(over bool) (last time.Time) {
 	return last
 }
 
-// audible reports whether the user still has something to hear.
 func (l line) audible(now time.Time) bool {
 	for i := range l.items {
 		if l.unheard(i, now) {
@@ -233,15 +220,13 @@ func (l line) audible(now time.Time) bool {
 	return false
 }
 
-// unheard reports whether some of the item at index i is still to be heard.
 func (l line) unheard(i int, now time.Time) bool {
 	now = l.now(now)
 	at := l.heardAt(i)
 	return at.IsZero() || now.Before(at) && !l.over(i, now)
 }
 
-// openUntil returns when the sent audio of unfinished items has been played; ok is false if all items have ended or the
-// line is paused.
+// openUntil returns when the sent audio of unfinished items has been played; ok is false without such items.
 func (l line) openUntil() (until time.Time, ok bool) {
 	if !l.stopped.IsZero() {
 		return until, false
@@ -276,7 +261,6 @@ func (l line) now(at time.Time) time.Time {
 	return at
 }
 
-// goOn resumes the line after a pause.
 func (l *line) goOn(still time.Duration) {
 	l.stopped = time.Time{}
 	later := func(t *time.Time) {
@@ -310,10 +294,8 @@ type SpokenItem struct {
 	// MS is its length so far; the whole length with Ended.
 	MS    int64 `json:"ms,omitempty"`
 	Ended bool  `json:"ended,omitempty"`
-	// Cut means that it was flushed, or that the transcript has only the received part.
-	Cut bool `json:"cut,omitempty"`
-	// Seq is the seq of its announcement to the client; zero if not sent.
-	Seq int64 `json:"seq,omitempty"`
+	Cut   bool  `json:"cut,omitempty"` // it was flushed, or that the transcript has only the received part
+	Seq   int64 `json:"seq,omitempty"` // the seq of its announcement to the client; zero if not sent
 }
 
 // Received describes the state of a returning client.
@@ -321,8 +303,7 @@ type Received struct {
 	// Item is its newest item with audio, and MS the received part; may be empty.
 	Item string
 	MS   int64
-	// Seq is the highest seq received.
-	Seq int64
+	Seq  int64 // the highest seq received
 }
 
 // Unheard is an item. The client has only the first HasMS of its MS.
@@ -335,27 +316,22 @@ type Unheard struct {
 const (
 	// cushion is for a client that sends no playback reports: browsers buffer up to 400 ms, and network and loudspeaker
 	// may add more than a second. Until then an item can be flushed and keeps the session open.
-	cushion = 2 * time.Second
-	// playGrace is when the turn of such a client ends.
-	playGrace = 300 * time.Millisecond
-	// reportPatience is the wait for a client that has sent reports before.
-	reportPatience = 12 * time.Second
+	cushion        = 2 * time.Second
+	playGrace      = 300 * time.Millisecond // when the turn of such a client ends
+	reportPatience = 12 * time.Second       // the wait for a client that has sent reports before
 )
 
 const (
-	// maxSpoken is how many items are remembered for a client that returns to another process.
-	maxSpoken = 8
+	maxSpoken = 8 // how many items are remembered for a client that returns to another process
 	// leastUnheard is how much of an answer must be missing to be repeated, in ms. Answers end in silence, and a model
 	// asked for half a syllable says a sentence.
 	leastUnheard = 250
 )
 
-// note adds an item to the latest ones.
 func (l *line) note(id string, turn int) {
 	l.recent = newest(l.recent, SpokenItem{Item: id, Turn: turn}, maxSpoken)
 }
 
-// renote changes the memory of a recent item.
 func (l *line) renote(id string, change func(*SpokenItem)) {
 	if i := slices.IndexFunc(l.recent, func(it SpokenItem) bool { return it.Item == id }); i >= 0 {
 		l.recent = slices.Clone(l.recent)
@@ -363,8 +339,7 @@ func (l *line) renote(id string, change func(*SpokenItem)) {
 	}
 }
 
-// received returns how much of the item at index i the client has, if its newest item is at index newest; negative if
-// it has none.
+// received returns how much of the item at index i the client has, if its newest item is at index newest (or negative).
 func (has Received) received(all []SpokenItem, i, newest int) int64 {
 	it := all[i]
 	switch {
@@ -397,9 +372,8 @@ func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
 	return s.line.heard(i, now), true
 }
 
-// Heard returns the memory adjusted to the audio that the client has received. If a part of the last answer is missing,
-// its turn counts as open: the model must answer again or continue from there. unheard are the items that the client
-// has only in part. If nothing is missing, the turn counts as answered.
+// Heard returns the memory adjusted to the audio that the client has received. If a part of the last answer is missing
+// (unheard), its turn counts as open; otherwise it counts as answered.
 func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
 	t := m.Open
 	if t == nil {
@@ -439,7 +413,6 @@ func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
 	return m, unheard
 }
 
-// send records the amount sent of an item. It returns false for an unknown item.
 func (l *line) send(in AudioSent) (it item, ok bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -451,7 +424,6 @@ func (l *line) send(in AudioSent) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// begin adds an item at the end. It returns false if there is no room.
 func (l *line) begin(id string, turn int, at time.Time) bool {
 	if len(l.items) >= maxItems {
 		return false
@@ -461,7 +433,6 @@ func (l *line) begin(id string, turn int, at time.Time) bool {
 	return true
 }
 
-// end records that the model has sent the whole item. It returns false for an item that is unknown or has ended.
 func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	i := l.index(id)
 	if i < 0 || l.items[i].ended {
@@ -472,7 +443,6 @@ func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// settle removes the items that are over.
 func (l *line) settle(now time.Time) {
 	first := 0
 	for first < len(l.items) && !l.over(first, now) {
@@ -490,7 +460,6 @@ func (l *line) settle(now time.Time) {
 	l.items = kept
 }
 
-// clone returns a copy that shares nothing that is changed in place.
 func (l line) clone() line {
 	l.items = slices.Clone(l.items)
 	return l

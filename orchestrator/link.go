@@ -15,7 +15,6 @@ type LinkReason string
 // LinkHow is the model's knowledge on its new connection.
 type LinkHow string
 
-// link is the state of the connection to the model.
 type link struct {
 	lostAt time.Time // when the connection was lost; zero while it is open
 	awayAt time.Time // when the previous connection was closed; zero for the first
@@ -31,8 +30,7 @@ type link struct {
 	deferred bool // a call was open when the replacement was due
 	fresh    bool // handle is up to date
 
-	// draft is the model's utterance as last sent to the client; without an ID if it is complete.
-	draft Transcript
+	draft Transcript // the model's utterance as last sent to the client; without an ID if it is complete
 
 	tries Attempts
 	kind  transport.Kind // of the last failure
@@ -49,27 +47,22 @@ type link struct {
 // proof says whether a resumed conversation has shown that it continues.
 type proof uint8
 
-// down reports whether there is no connection to the model.
 func (s State) down() bool { return !s.link.lostAt.IsZero() }
 
-// replaceable reports whether the session may replace its connection.
 func (s State) replaceable() bool { return s.policy.Relink && Replaceable(s.caps) }
 
-// Replaceable reports whether a session with such a model can replace its connection. With other models the session
-// ends with its connection.
+// Replaceable reports whether a session with such a model can replace its connection instead of ending with it.
 func Replaceable(caps transport.Capabilities) bool {
 	return caps.Resume || caps.History != transport.HistoryNone
 }
 
-// expiring plans a replacement unless an earlier one is planned.
 func (l *link) expiring(from, by time.Time) {
 	if l.by.IsZero() || by.Before(l.by) {
 		l.from, l.by = from, by
 	}
 }
 
-// goAway plans a replacement after the provider's notice. Some providers give no time and some close early, so it is
-// planned a third of the time before, at least 4 s and at most 15 s.
+// goAway plans a replacement after the provider's notice: some time before the end, because some providers close early.
 func (m *linkControl) goAway(left time.Duration) {
 	if !m.replaceable() {
 		m.do(Ending{Reason: EndProvider, After: left})
@@ -94,16 +87,14 @@ func (in LinkExpiring) take(m *machine) {
 	}
 }
 
-// changed records that the resume handle is out of date.
 func (l *link) changed() { l.fresh = false }
 
-// lateAt returns from when a planned replacement waits only until the model is idle.
 func (l link) lateAt() time.Time {
 	return l.by.Add(-min(lateTime, max(l.by.Sub(l.from)/4, 0)))
 }
 
-// rotate hands off the session, or replaces an expiring connection: at the first quiet moment, later as soon as the
-// model is idle, and at the deadline in any case.
+// rotate moves the session, or replaces an expiring connection: at a quiet moment, when the model is idle, or at the
+// deadline.
 func (m *linkControl) rotate() {
 	l := &m.link
 	l.seen = m.at
@@ -153,13 +144,11 @@ func (m *linkControl) awaitsHandle() bool {
 	return m.at.Before(l.quietAt.Add(handlePatience))
 }
 
-// quiet reports whether a replacement of the connection would go unnoticed.
 func (m *linkControl) quiet() bool {
 	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
 }
 
-// idle reports whether the model owes nothing and is sent nothing. A replacement then loses only the report of how much
-// of the answer was heard.
+// idle reports whether the model owes nothing. A replacement then loses only the report of how much was heard.
 func (m *linkControl) idle() bool {
 	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
@@ -171,8 +160,8 @@ func (s State) LastAttempt(at time.Time, f Loss) bool {
 	return s.link.tries.Lost(at, f).Over // a copy: s does not change
 }
 
-// unlink closes the connection and asks for another one according to try. Its words so far still play; the rest
-// is asked for on the next connection.
+// unlink closes the connection and asks for another one. Its words so far still play; the next one is asked for the
+// rest.
 func (m *linkControl) unlink(why LinkReason, try Attempt) {
 	l := &m.link
 	calls, deferred := m.calls.UnderWay(), l.deferred
@@ -213,7 +202,6 @@ func (m *linkControl) unlink(why LinkReason, try Attempt) {
 	m.settleTurn()
 }
 
-// noMoreWords completes the transcript of the model's utterance. On another connection it continues as another item.
 func (m *linkControl) noMoreWords() {
 	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
 		d.Final = true
@@ -221,14 +209,12 @@ func (m *linkControl) noMoreWords() {
 	}
 }
 
-// tellAway informs the client that the connection is lost.
 func (m *linkControl) tellAway() {
 	m.link.told = true
 	m.do(Reconnecting{Reason: m.link.reason})
 }
 
-// goOnSpeaking replays speech that was cut off by the loss. If it was not kept, the model has heard nothing and the
-// user must start again.
+// goOnSpeaking replays speech that was cut off by the loss. If it was not kept, the user must start again.
 func (m *linkControl) goOnSpeaking(kept bool) {
 	switch {
 	case kept:
@@ -241,13 +227,11 @@ func (m *linkControl) goOnSpeaking(kept bool) {
 	}
 }
 
-// sayAgain replays the user's speech to the new connection.
 func (m *linkControl) sayAgain() {
 	m.asked()
 	m.do(SayAgain{Over: !m.link.midway})
 }
 
-// linkDue calls sooner with each time at which the connection needs attention.
 func (s State) linkDue(sooner func(time.Time)) {
 	l := s.link
 	later := func(t time.Time) {
@@ -282,19 +266,16 @@ func (s State) linkDue(sooner func(time.Time)) {
 	}
 }
 
-// Move asks the session to leave this process for another: at the first moment at which the move goes unnoticed, and at
-// By in any case. Without a client the session leaves at once, unless a call runs. The newest Move counts. A session
-// that is ending stays, and so does one whose model's connection cannot be replaced; see [Replaceable].
+// Move asks the session to leave this process: when that goes unnoticed, and at By in any case. Without a client it
+// leaves at once, unless a call runs. A session stays if it is ending or cannot replace its connection.
 type Move struct{ By time.Time }
 
-// Moving hands the session off. The connection to the model is closed as by SwitchLink; Handle is the provider's resume
-// handle, or empty if the history must be replayed. If another process takes the session, it ends here; otherwise a new
-// connection is opened and LinkBack or LinkFailed reports the result.
+// Moving hands the session off. The connection is closed as by SwitchLink. If another process takes the session, it
+// ends here; otherwise LinkBack or LinkFailed reports the result of a new connection.
 type Moving struct{ Handle string }
 
 func (Moving) action() {}
 
-// move is the state of a Move.
 type move struct {
 	by time.Time // when the session leaves in any case; zero if it stays
 }
@@ -311,7 +292,6 @@ func (in Move) take(m *machine) {
 	}
 }
 
-// leaves reports whether the session should leave now.
 func (m *linkControl) leaves() bool {
 	switch {
 	case !m.moves():
@@ -327,7 +307,6 @@ func (m *linkControl) leaves() bool {
 	return !m.awaitsHandle()
 }
 
-// leave hands the session off.
 func (m *linkControl) leave() {
 	m.move = move{}
 	if m.down() {
@@ -337,9 +316,8 @@ func (m *linkControl) leave() {
 	m.unlink(LinkMoving, Attempt{})
 }
 
-// speechOver records the end of the user's speech, at endAt, which the gateway learns now. Every way in which speech
-// ends comes here, because a turn's latency uses both times. unsure means that the last sound came some time before
-// endAt.
+// speechOver records the end of the user's speech, whatever ended it: a turn's latency uses both times. unsure means
+// that the last sound came some time before endAt.
 func (m *linkControl) speechOver(endAt time.Time, unsure bool) {
 	if unsure && m.user.heardEnd() {
 		endAt, unsure = m.user.quiet, false
@@ -369,11 +347,9 @@ const (
 const (
 	// linkPatience limits a row of attempts, and the wait of a turn that a lost connection has interrupted. Then the
 	// session, or the turn, ends with an error.
-	linkPatience = 30 * time.Second
-	// linkSilent is how long a connection may be lost without the client's knowledge.
-	linkSilent = 500 * time.Millisecond
-	// handlePatience is how long a planned replacement waits for an up-to-date resume handle.
-	handlePatience = 5 * time.Second
+	linkPatience   = 30 * time.Second
+	linkSilent     = 500 * time.Millisecond // how long a connection may be lost without the client's knowledge
+	handlePatience = 5 * time.Second        // how long a planned replacement waits for an up-to-date resume handle
 	// lateTime before the deadline of a planned replacement, it no longer waits until the user has heard the answer,
 	// only until the model has finished. For a provider that gives little notice, a quarter of the notice counts
 	// instead.

@@ -13,8 +13,7 @@ type Phase string
 // Phase returns the session's phase.
 func (s State) Phase() Phase { return s.phase }
 
-// applyAll applies a tool's intents in order, for a call of that turn, and returns the refused ones with reasons.
-// wanted means that the model waits for the call's answer.
+// applyAll applies a tool's intents in order. wanted means that the model waits for the call's answer.
 func (m *callControl) applyAll(turn int, intents []registry.Intent, wanted bool) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
@@ -29,7 +28,6 @@ func (m *callControl) applyAll(turn int, intents []registry.Intent, wanted bool)
 	return e
 }
 
-// apply applies one intent, or returns the reason for its refusal.
 func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string) {
 	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
 		return "the session is " + string(m.phase)
@@ -57,7 +55,6 @@ func (m *callControl) apply(intent registry.Intent, wanted bool) (refusal string
 	return ""
 }
 
-// endAfter ends the session now, with the turn, or after the farewell.
 func (m *callControl) endAfter(after registry.EndAfter) (refusal string) {
 	if after == registry.EndNow {
 		m.endNow = true
@@ -87,11 +84,9 @@ const (
 	// farewellWait is how long an ending session waits for the farewell, after the user has heard everything before
 	// it. A farewell that was sent is heard in full.
 	farewellWait = 12 * time.Second
-	// maxFarewell is how much longer a session lasts if the model keeps speaking or the client keeps playing.
-	maxFarewell = time.Minute
+	maxFarewell  = time.Minute // how much longer a session lasts if the model keeps speaking or the client keeps playing
 )
 
-// endsAt returns when an ending session stops waiting for the farewell; zero if it is not ending.
 func (s State) endsAt() time.Time {
 	if !s.ending() {
 		return time.Time{}
@@ -113,7 +108,6 @@ func (s State) lastWordSaid() bool {
 	return s.ending() && (s.turn == nil || s.turn.stage == done)
 }
 
-// ending reports whether the session ends after its farewell.
 func (s State) ending() bool { return s.phase == PhaseEnding }
 
 // breakOff ends the session during playback: an answer that was not heard in full counts as interrupted.

@@ -70,7 +70,6 @@ func (in LinkBack) take(m *machine) {
 	l.pressed, l.midway, l.speech = false, false, false
 }
 
-// askAgain asks for the answer that the user is waiting for.
 func (m *machine) askAgain(in LinkBack) {
 	t, how := m.turn, in.How
 	switch {
@@ -99,8 +98,7 @@ func (m *machine) askAgain(in LinkBack) {
 	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
 }
 
-// askForSpeech asks for the answer to speech without a turn. If neither its words nor its audio are known, the user
-// must repeat it.
+// askForSpeech asks for the answer to speech without a turn. If it is not known, the user must repeat it.
 func (m *machine) askForSpeech(in LinkBack) {
 	kept, how := in.Kept, in.How
 	switch {
@@ -123,8 +121,8 @@ func (m *machine) askForSpeech(in LinkBack) {
 	}
 }
 
-// proves handles a sign that the model answers, and reports whether the step continues with it. A resumed conversation
-// that speaks unasked has lost its memory and greets.
+// proves handles a sign that the model answers. A resumed conversation that speaks unasked has lost its memory and
+// greets.
 func (m *speechControl) proves() bool {
 	l := &m.link
 	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
@@ -135,7 +133,6 @@ func (m *speechControl) proves() bool {
 	return true
 }
 
-// tellAwayAt returns when the client learns of a lost connection; zero if it need not.
 func (s State) tellAwayAt() (at time.Time) {
 	if !s.down() || s.link.told || s.ending() {
 		return at

@@ -11,13 +11,10 @@ import (
 	"voicegw/transport"
 )
 
-// Memory is what another process needs, beyond the transcript, to continue a session. Checkpoints contain its JSON
-// form, so fields are only ever added.
+// Memory is what another process needs, beyond the transcript, to continue a session. Fields of its JSON are only added.
 type Memory struct {
-	// Turn is the number of the last turn.
-	Turn int `json:"turn,omitempty"`
-	// Gaps is how many numbers up to Turn were skipped.
-	Gaps int       `json:"gaps,omitempty"`
+	Turn int       `json:"turn,omitempty"` // the number of the last turn
+	Gaps int       `json:"gaps,omitempty"` // how many numbers up to Turn were skipped
 	Open *OpenTurn `json:"open,omitempty"` // nil between turns
 	// Answered is the last turn if its answer is complete, even if the client lacks a part; nil if it is open, failed
 	// or was interrupted. Spoken are the latest items, oldest first. Heard needs both.
@@ -28,10 +25,9 @@ type Memory struct {
 	Spoken  []SpokenItem `json:"spoken,omitempty"`
 	Phase   Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user has spoken and no turn has begun; Worded that the words are known.
-	Unanswered bool `json:"unanswered,omitempty"`
-	Worded     bool `json:"worded,omitempty"`
-	// Request has the user's words in the last turn or, with Worded, after it.
-	Request       string   `json:"request,omitempty"`
+	Unanswered    bool     `json:"unanswered,omitempty"`
+	Worded        bool     `json:"worded,omitempty"`
+	Request       string   `json:"request,omitempty"` // has the user's words in the last turn or, with Worded, after it
 	AudioOff      bool     `json:"audio_off,omitempty"`
 	TranscriptOff bool     `json:"transcript_off,omitempty"`
 	Warned        bool     `json:"warned,omitempty"` // the client knows that the session ends soon
@@ -51,18 +47,15 @@ type OpenTurn struct {
 	Number int `json:"number"`
 	// Worded means that the user's words are known, or that the turn has none. Told is the gateway's text that
 	// opened the turn. Without either, the question is unknown.
-	Worded bool   `json:"worded,omitempty"`
-	Told   string `json:"told,omitempty"`
-	// Spoke means that the user has heard the beginning of the answer.
-	Spoke    bool `json:"spoke,omitempty"`
-	ToolsOff bool `json:"tools_off,omitempty"`
-	// Given means that the model has a tool's result and has not spoken since.
-	Given bool `json:"given,omitempty"`
+	Worded   bool   `json:"worded,omitempty"`
+	Told     string `json:"told,omitempty"`
+	Spoke    bool   `json:"spoke,omitempty"` // the user has heard the beginning of the answer
+	ToolsOff bool   `json:"tools_off,omitempty"`
+	Given    bool   `json:"given,omitempty"` // the model has a tool's result and has not spoken since
 	// AgainMS is the position on the client's audio clock from which the client can resend the unanswered speech; nil
 	// if the words are known or nothing answers them yet.
 	AgainMS *int64 `json:"again_ms,omitempty"`
-	// Untold means that the answer is complete and the client has not received the turn's end.
-	Untold bool `json:"untold,omitempty"`
+	Untold  bool   `json:"untold,omitempty"` // the answer is complete and the client has not received the turn's end
 	// Usage and Cost are the model's reports for the turn so far. Latency is the wait for the first audio; nil if
 	// unknown.
 	Usage   transport.Tokens `json:"usage,omitzero"`
@@ -72,11 +65,10 @@ type OpenTurn struct {
 
 // Notice is text that waits for the model.
 type Notice struct {
-	Text  string `json:"text"`
-	Shown bool   `json:"shown,omitempty"` // the client shows it
-	// Record is the audit record of the call that the text answers; may be nil.
-	Record *audit.Record `json:"record,omitempty"`
-	Job    string        `json:"job,omitempty"` // id of the job whose end the text reports
+	Text   string        `json:"text"`
+	Shown  bool          `json:"shown,omitempty"`  // the client shows it
+	Record *audit.Record `json:"record,omitempty"` // the audit record of the call that the text answers; may be nil
+	Job    string        `json:"job,omitempty"`    // id of the job whose end the text reports
 }
 
 // Memory returns what another process needs to continue the session. It shares nothing that Step changes.
@@ -107,7 +99,6 @@ func (s State) Memory() Memory {
 	return m
 }
 
-// remembered returns what another process needs of a turn.
 func (s State) remembered(t *turn) *OpenTurn {
 	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Given: t.given, Usage: t.usage,
 		Cost: t.cost, Latency: t.latency()}
@@ -127,21 +118,17 @@ func (s State) Questions() int { return s.calls.Questions() }
 // Asks reports whether the confirmation with that token is open.
 func (s State) Asks(token string) bool { return s.calls.Knows(token) }
 
-// Restored is the first input of a session that another process has run. There is no connection to the model; the step
-// asks for one.
+// Restored is the first input of a session that another process has run. The step asks for a connection to the model.
 type Restored struct {
-	Memory Memory
-	// StartedAt is when the session began.
-	StartedAt time.Time
+	Memory    Memory
+	StartedAt time.Time // when the session began
 	// Epoch counts the processes that have run the session, from 1. It is part of new names, so that none repeats.
 	Epoch uint64
 	// Given means that the previous process handed the session off and records the results of its calls. Otherwise it
 	// died, and Memory may lack the last turns: their numbers are skipped.
-	Given bool
-	// Handle resumes the conversation at the provider; may be empty.
-	Handle string
-	// Unheard means that the client lacks a part of the last answer; see [Memory.Heard].
-	Unheard bool
+	Given   bool
+	Handle  string // resumes the conversation at the provider; may be empty
+	Unheard bool   // the client lacks a part of the last answer; see [Memory.Heard]
 	// SettledMS is the position up to which the user's speech is settled; see [State.Settled]. SaidAgain means that the
 	// client resends the speech after it; LinkBack does not wait for that.
 	SettledMS int64
@@ -244,8 +231,7 @@ func (m *machine) neverSent(in Restored) {
 	}
 }
 
-// endedBefore sends the end of a turn that was over before the previous process could send it. If that process died
-// after sending it, the client gets it twice.
+// endedBefore sends the end of a turn that the previous process may not have sent. The client may get it twice.
 func (m *machine) endedBefore(in Restored) {
 	if t := in.Memory.Stopped; t != nil {
 		m.do(TurnEnded{Turn: t.Number, Status: TurnInterrupted, Usage: t.Usage, Cost: t.Cost, Latency: t.Latency})
@@ -260,7 +246,6 @@ func (m *machine) endedBefore(in Restored) {
 	m.turns.answered = &told
 }
 
-// saidAgain expects the client to resend speech without known words, which brings the answer.
 func (m *machine) saidAgain() {
 	m.user.settled.owed, m.user.settled.from = true, m.user.settled.upTo
 	if m.user.worded <= m.turns.last {

@@ -9,11 +9,10 @@ import (
 	"voicegw/transport"
 )
 
-// sender sends text and commands to the model.
 type sender struct{ step }
 
-// send sends a command to the model. Its text comes from outside (the user, a tool, a web page), so the gateway's mark
-// is removed from it. Without a connection, only what opens a turn is kept for the next one.
+// send sends a command without the gateway's mark, because its text comes from outside. Without a connection, only the
+// beginnings of turns are kept for the next one.
 func (m *sender) send(cmd transport.Command) {
 	switch c := cmd.(type) {
 	case transport.UserText:
@@ -36,7 +35,6 @@ func (m *sender) send(cmd transport.Command) {
 	}
 }
 
-// sendText sends text that the model answers.
 func (m *sender) sendText(text string) {
 	m.giveBefore()
 	m.link.changed()
@@ -47,8 +45,7 @@ func (m *sender) sendText(text string) {
 	m.do(Command{transport.UserText{Text: text}})
 }
 
-// sendNotice sends the gateway's own words to the model, each with the mark. If they open a turn, or are its latest
-// news, they are repeated on a new connection.
+// sendNotice sends the gateway's own words with its mark. If they open a turn, a new connection gets them again.
 func (m *sender) sendNotice(words ...string) {
 	text := m.marked(words)
 	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
@@ -57,7 +54,6 @@ func (m *sender) sendNotice(words ...string) {
 	m.sendText(text)
 }
 
-// marked returns the gateway's own words, each with the mark.
 func (m *sender) marked(words []string) string {
 	var all []string
 	for _, w := range words {
@@ -74,7 +70,6 @@ func (m *sender) problem(ev transport.Problem) {
 	}
 }
 
-// settleCuts stops waiting for overdue client reports.
 func (m *sender) settleCuts() {
 	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
 		due := !m.at.Before(c.deadline)
@@ -85,13 +80,11 @@ func (m *sender) settleCuts() {
 	})
 }
 
-// respond requests the answer of a turn.
 func (m *sender) respond(t *turn) {
 	m.giveBefore()
 	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
 }
 
-// cancel asks the model to stop, if it can.
 func (m *sender) cancel() {
 	if m.caps.Cancel {
 		m.send(transport.Interrupt{})
@@ -119,20 +112,17 @@ func (in UserImage) take(m *machine) {
 	}
 }
 
-// say sends text on the user's behalf to the model and shows it to the client.
 func (m *sender) say(id, text string) {
 	m.show(id, text)
 	m.send(transport.UserText{Text: text})
 }
 
-// show shows text on the user's behalf to the client.
 func (m *sender) show(id, text string) {
 	m.user.worded, m.user.final = m.turns.last, m.turns.last
 	m.user.wording = m.user.wording.with(m.turns.last, textID(id, m.turns.last), text)
 	m.do(Transcript{Turn: m.turns.last, ID: textID(id, m.turns.last), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }
 
-// sendAnswer sends a notice to the model and audits its record.
 func (m *sender) sendAnswer(n notice) {
 	if n.record != nil {
 		m.do(Audit{Record: *n.record, Told: true})
@@ -143,8 +133,7 @@ func (m *sender) sendAnswer(n notice) {
 	m.sendNotice(n.text)
 }
 
-// ask requests the answer of a turn on a new connection by repeating the user's request. A model that answers only on
-// request finds it in the replayed history.
+// ask repeats the user's request on a new connection. A model that answers on request finds it in the history.
 func (m *sender) ask(t *turn, how LinkHow) {
 	m.asked()
 	words := m.user.wording.of(t.number)
@@ -158,7 +147,6 @@ func (m *sender) ask(t *turn, how LinkHow) {
 	}
 }
 
-// repeats returns the request whose answer is not complete, for a new connection.
 func (m *sender) repeats(t *turn, request string) string {
 	var before []string
 	if t.given {
@@ -170,8 +158,7 @@ func (m *sender) repeats(t *turn, request string) string {
 	return m.marked(before) + "\n" + request
 }
 
-// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model does
-// not know.
+// mayCall tells a model that does not know it that the turn's budget is used up.
 func (m *sender) mayCall(t *turn, words ...string) []string {
 	if t.toolsOff && !m.caps.ToolsOff {
 		words = append(words, prompts.WithoutTools)
@@ -179,7 +166,6 @@ func (m *sender) mayCall(t *turn, words ...string) []string {
 	return words
 }
 
-// asked records that a resumed conversation has something to answer.
 func (m *sender) asked() {
 	if l := &m.link; l.proof != proven && !m.down() {
 		l.proof, l.proofBy = asked, m.at.Add(proofPatience)
@@ -198,13 +184,11 @@ func (m *sender) mute() {
 // it takes an entry at any time. If an entry ends the answer that is being generated, it waits until the model is
 // silent, but not longer than until something else asks for the next answer: that ends the answer, too.
 
-// page is the state of the user's page. It is immutable; most sessions have none.
 type page struct {
 	contexts []string  // texts that the model lacks, oldest first
 	resultAt time.Time // when the model got a result that it has not answered yet; zero without one
 }
 
-// resulted records when the model got a result; zero once it has answered.
 func (m *sender) resulted(at time.Time) {
 	if !m.resultAt.Equal(at) {
 		m.page = &page{m.contexts, at}
@@ -226,8 +210,8 @@ func (in UserContext) take(m *machine) {
 	}
 }
 
-// listens reports whether text would interrupt nothing. It does not wait for a user who is speaking: the model would
-// answer without the text.
+// listens reports whether text would interrupt nothing. It does not wait for a speaking user, or the answer would lack
+// it.
 func (s State) listens() bool {
 	switch s.caps.AddItem {
 	case transport.AddItemLive:
@@ -239,7 +223,6 @@ func (s State) listens() bool {
 	}
 }
 
-// deafInCall reports whether the model accepts no text until it has the result of a call.
 func (s State) deafInCall() bool {
 	if s.caps.AddItemBeside {
 		return s.calls.Holds(s.beside)
@@ -247,13 +230,11 @@ func (s State) deafInCall() bool {
 	return s.calls.Awaited() > 0
 }
 
-// hasAnswered reports whether the only expected answers are those to background calls.
 func (s State) hasAnswered() bool {
 	t := s.turn
 	return t == nil || t.stage == done || t.cut != uncut || t.stage == owing && s.calls.Awaited() > 0
 }
 
-// contextAt returns until when the page's texts wait for an answer that may be about to begin; zero if they do not.
 func (s State) contextAt() (until time.Time) {
 	if len(s.contexts) == 0 {
 		return until
@@ -261,9 +242,8 @@ func (s State) contextAt() (until time.Time) {
 	return s.entryAt()
 }
 
-// entryAt returns until when texts for a silent model also wait for an answer that may be about to begin: to speech
-// that has just ended or to the result of a call. It is zero if nothing is expected. Noise and some results are never
-// answered.
+// entryAt returns until when texts for a silent model wait for an answer that may be about to begin. Noise and some
+// results are never answered.
 func (s State) entryAt() (until time.Time) {
 	if s.caps.AddItem == transport.AddItemLive || !s.listens() {
 		return until
@@ -277,15 +257,14 @@ func (s State) entryAt() (until time.Time) {
 	return latest(until, s.workedUntil())
 }
 
-// giveContext sends the waiting texts to a listening model.
 func (m *sender) giveContext() {
 	if m.listens() && !m.at.Before(m.contextAt()) {
 		m.give()
 	}
 }
 
-// giveBefore sends the waiting texts before a request for the next answer. They stay while a call is open, because some
-// models then close the connection.
+// giveBefore sends the waiting texts before a request for an answer. During a call, some models then close the
+// connection.
 func (m *sender) giveBefore() {
 	if !m.down() && m.caps.AddItem != transport.AddItemNone && !m.deafInCall() {
 		m.give()
@@ -332,8 +311,7 @@ func (s State) Ungiven() (all []Action) {
 // A tool's progress reaches the model as text without a turn, like a page's context, and waits for the same moments. Only
 // the newest progress of a running call is sent. A model that accepts no text during a call gets none.
 
-// newsAt returns when the model gets the progress of calls; zero if there is no news, or if another event must
-// come first.
+// newsAt returns when the model gets the progress of calls; zero without any.
 func (s State) newsAt() (at time.Time) {
 	if s.phase != PhaseActive || !s.listens() {
 		return at
@@ -344,15 +322,13 @@ func (s State) newsAt() (at time.Time) {
 	return latest(at, s.entryAt())
 }
 
-// giveNews sends the progress of calls to a listening model.
 func (m *sender) giveNews() {
 	if m.overdue(m.newsAt()) {
 		m.takeNews()
 	}
 }
 
-// takeNews sends the progress of calls that the model has not heard about for a while. A resume handle need not include
-// it.
+// takeNews sends the progress of calls. A resume handle need not include it.
 func (m *sender) takeNews() {
 	if m.phase != PhaseActive {
 		return

@@ -17,8 +17,7 @@ type speechControl struct{ callControl }
 // minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
 const minSpeech = 400 * time.Millisecond
 
-// speechSilence ends speech whose end the model does not report, once the gateway's detector has heard nothing for this
-// long.
+// speechSilence ends speech whose end the model does not report, after the gateway has heard nothing for this long.
 const speechSilence = 15 * time.Second
 
 // quietTime is how long a notice waits after the user's speech, because the turn of that speech comes first.
@@ -40,7 +39,6 @@ func (in UserQuiet) take(m *machine) {
 	}
 }
 
-// heardEnd reports whether the gateway's detector has heard an end of the latest speech.
 func (u user) heardEnd() bool { return !u.quiet.Before(u.spokenAt) && !u.quiet.IsZero() }
 
 func (in UserSpeechStarted) take(m *machine) {
@@ -108,8 +106,7 @@ func (s State) speechLostAt() time.Time {
 	return s.user.earAt.Add(speechSilence)
 }
 
-// giveUpSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an
-// open turn it also reports to the user that no answer comes.
+// giveUpSpeech ends speech that the gateway has not heard for long. Without a turn, it reports that no answer comes.
 func (m *machine) giveUpSpeech() {
 	m.speechOver(m.user.earAt, true)
 	m.link.midway = false // it is given up
@@ -149,8 +146,7 @@ func (in UserActivity) take(m *machine) {
 // minPress is the least audio that a press must bring. A tap has less, and no word.
 const minPress = 200 * time.Millisecond
 
-// released handles the end of a press at audioMS on the client's audio clock. A tap begins no turn, and an answer that
-// it has not stopped is asked for again.
+// released handles the end of a press. A tap begins no turn, and an answer that it has not stopped is asked for again.
 func (m *speechControl) released(audioMS int64, tap bool) {
 	m.speechOver(m.at, false)
 	m.user.settled.stops(audioMS)
@@ -189,9 +185,7 @@ func (UserInterrupt) take(m *machine) {
 	}
 }
 
-// talkedOver flushes an answer that the user speaks over while the client still plays it, for a model that reports no
-// interruption once it has finished. An answer that began after the user did is kept, because it may already answer
-// them.
+// talkedOver flushes a complete answer that the user speaks over. One that began after the user did may answer them.
 func (m *speechControl) talkedOver() {
 	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay() || m.ending() || m.away() {
 		return
@@ -205,10 +199,8 @@ func (m *speechControl) talkedOver() {
 	}
 }
 
-// whole reports whether the item was heard in full before it was flushed.
 func (c cut) whole() bool { return c.heardMS == c.audioMS }
 
-// remember returns where an utterance began, and records a new one.
 func (u *user) remember(item string, turn int, since time.Time) utterance {
 	for _, o := range u.utterances {
 		if o.item == item && item != "" {
@@ -226,7 +218,6 @@ func (u *user) knows(item string) bool {
 	return slices.ContainsFunc(u.utterances, func(o utterance) bool { return o.item == item })
 }
 
-// textID returns the transcript's ID of typed text: the client's own, if it gave one.
 func textID(id string, turn int) string {
 	if id != "" {
 		return id
@@ -234,7 +225,6 @@ func textID(id string, turn int) string {
 	return "text_" + strconv.Itoa(turn)
 }
 
-// watchOverlooked opens a turn for overlooked speech and asks for its answer.
 func (m *speechControl) watchOverlooked() {
 	if m.overdue(m.overlookedAt()) {
 		m.openSpokenTurn()
@@ -284,7 +274,6 @@ func (in UserText) take(m *machine) {
 	m.typed(in.ID, in.Text)
 }
 
-// typed opens a turn with typed text.
 func (m *speechControl) typed(id, text string) {
 	m.openUserTurn(m.at)
 	m.say(id, text)
@@ -313,8 +302,7 @@ func (in Began) take(m *machine) {
 	}
 }
 
-// settled is the position up to which the user's speech needs no replay, in ms on the client's audio clock: its words
-// are known, it was answered, or the user was asked to repeat it.
+// settled is the position up to which the user's speech needs no replay, in ms on the client's audio clock.
 type settled struct {
 	upTo   int64 // everything before it is settled
 	owed   bool  // speech that began at from is not settled
@@ -326,8 +314,7 @@ type settled struct {
 	answered answeredSpeech
 }
 
-// answeredSpeech is speech from fromMS on that the model began to answer before its words were known. If the answer
-// does not reach the client, the speech is replayed.
+// answeredSpeech is speech whose answer began before its words were known. If the answer is lost, it is replayed.
 type answeredSpeech struct {
 	turn   int
 	fromMS int64
@@ -336,7 +323,6 @@ type answeredSpeech struct {
 // leadTime is how long before its report speech may have begun, in ms.
 const leadTime = 1000
 
-// begins records the beginning of speech.
 func (s *settled) begins(ms int64) {
 	s.start, s.before = ms, s.end
 	if !s.owed {
@@ -344,7 +330,6 @@ func (s *settled) begins(ms int64) {
 	}
 }
 
-// stops records the end of speech.
 func (s *settled) stops(ms int64) { s.end = max(ms, s.start) }
 
 // settle records that all speech is settled or, if more was said since, all before the latest.
@@ -359,14 +344,13 @@ func (s *settled) settle(all bool) {
 	}
 }
 
-// words records that the transcript of an utterance is complete.
 func (u *user) words(item string, turn int) {
 	u.final = max(u.final, turn)
 	u.settled.settle(!u.speaks() && (item == u.item || u.item == ""))
 }
 
 // Settled returns the position up to which the user's speech is settled, in ms on the client's audio clock, which is at
-// now. Speech may be beginning unreported in the last second.
+// now.
 func (s State) Settled(now int64) int64 {
 	u := s.user.settled
 	if u.owed {
@@ -384,14 +368,12 @@ type wording struct {
 	parts []utteredText // in the order of their beginning
 }
 
-// utteredText is the text of one item.
 type utteredText struct{ item, text string }
 
 // maxWording limits the words, in bytes. A longer request is not repeated; the model is asked to continue with it.
 const maxWording = 32 << 10
 
-// with returns the words including all of an item so far. Words of an older turn are ignored, and those of a newer one
-// replace the others. w may be nil.
+// with returns the words including all of an item so far; w may be nil. Only the newest turn's words are kept.
 func (w *wording) with(turn int, item, text string) *wording {
 	if strings.TrimSpace(text) == "" || w != nil && turn < w.turn {
 		return w
@@ -409,7 +391,6 @@ func (w *wording) with(turn int, item, text string) *wording {
 	return next
 }
 
-// of returns the words of a turn; empty if unknown.
 func (w *wording) of(turn int) string {
 	if w == nil || turn != w.turn {
 		return ""

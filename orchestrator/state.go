@@ -15,24 +15,18 @@ import (
 
 // Policy is the operator's settings for a session. Zero fields have the default given here.
 type Policy struct {
-	// MaxLength is the maximum duration of a session. Zero means no limit.
-	MaxLength time.Duration
-	// MaxIdle is the maximum time without speech or typing. Zero means no limit.
-	MaxIdle time.Duration
-	// MaxCost is the maximum cost of a session. Zero means no limit.
-	MaxCost cost.Micros
+	MaxLength time.Duration // the maximum duration of a session; zero means no limit
+	MaxIdle   time.Duration // the maximum time without speech or typing; zero means no limit
+	MaxCost   cost.Micros   // the maximum cost of a session; zero means no limit
 	// NudgeAfter is when a silent model is asked again; NoAnswerAfter is when the turn fails. Zero means 10 s and 15 s.
 	NudgeAfter    time.Duration
 	NoAnswerAfter time.Duration
 	// Relink lets the session replace its connection to the model; see [Replaceable]. Otherwise the session ends with
 	// the connection.
-	Relink bool
-	// Failover means that another provider is available to an Attempt.
-	Failover bool
-	// Tools are the rules for tool calls. Tools.Mode is ignored; it is always voice.
-	Tools calls.Policy
-	// ResumeGrace is how long a session continues without a client. Zero means that it ends at once.
-	ResumeGrace time.Duration
+	Relink      bool
+	Failover    bool          // another provider is available to an Attempt
+	Tools       calls.Policy  // the rules for tool calls. Tools.Mode is ignored; it is always voice.
+	ResumeGrace time.Duration // how long a session continues without a client; zero means that it ends at once
 	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
 	// button approves.
 	SpokenConfirmation bool
@@ -65,8 +59,7 @@ func NewRules(p Policy) *Rules {
 	}}
 }
 
-// State is everything that the orchestrator knows about a session. It is a value: Step returns a new State and leaves
-// the old one unchanged.
+// State is everything that the orchestrator knows about a session. It is a value: Step leaves the old one unchanged.
 type State struct {
 	caps transport.Capabilities // capabilities of the current connection's model
 	link link
@@ -104,25 +97,21 @@ type State struct {
 	lapse      *lapse // nil if the credentials do not expire
 }
 
-// turns is the state of all turns so far.
 type turns struct {
-	last   int
-	skip   int       // how many numbers the next turn skips
-	gaps   int       // how many numbers were skipped
-	nudges int       // how often this process asked a silent model to answer
-	began  time.Time // when the last turn began
-	// answered is what another process needs of the last turn, if it is over and was answered.
-	answered *OpenTurn
-	carry    *carried // usage between turns, counted for the next turn; may be nil. Immutable
+	last     int
+	skip     int       // how many numbers the next turn skips
+	gaps     int       // how many numbers were skipped
+	nudges   int       // how often this process asked a silent model to answer
+	began    time.Time // when the last turn began
+	answered *OpenTurn // what another process needs of the last turn, if it is over and was answered
+	carry    *carried  // usage between turns, counted for the next turn; may be nil. Immutable
 }
 
-// carried is usage and its cost.
 type carried struct {
 	usage transport.Tokens
 	cost  cost.Amount
 }
 
-// response is the model's latest response.
 type response struct {
 	id    string
 	state responseState
@@ -130,7 +119,6 @@ type response struct {
 
 type responseState uint8
 
-// held reports whether nothing more of the response may reach the client.
 func (r response) held() bool { return r.state == dropped || r.state == stray }
 
 // begin records that a response is under way. A dropped response stays dropped.
@@ -143,7 +131,6 @@ func (r *response) begin(id string) {
 	r.id = id
 }
 
-// hold keeps the rest of the response from the client.
 func (r *response) hold() {
 	if r.underWay() {
 		r.state = dropped
@@ -158,7 +145,6 @@ type stop struct {
 	at      time.Time
 }
 
-// user is the state of the user's speech and actions.
 type user struct {
 	voice      voice
 	unanswered bool        // speech has ended and no turn has begun for it
@@ -180,13 +166,10 @@ type user struct {
 	utterances []utterance // starts of recent utterances, oldest first; never changed in place
 }
 
-// voice is the state of the user's voice.
 type voice uint8
 
-// speaks reports whether the user is speaking.
 func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
 
-// farewell is the state of PhaseEnding.
 type farewell struct {
 	why      EndReason // empty if a tool ends the session
 	by       time.Time // when the session ends if nothing plays
@@ -196,7 +179,6 @@ type farewell struct {
 	response string    // the response under way when the phase began
 }
 
-// turn is a user's turn and the answer so far.
 type turn struct {
 	number    int
 	startedAt time.Time
@@ -231,10 +213,8 @@ type turn struct {
 	lost    bool      // a part of the answer was lost with the client's connection
 }
 
-// stage is the progress of a turn's answer.
 type stage uint8
 
-// nudging says whether a silent model has been asked again.
 type nudging uint8
 
 // cutting says whether and how an answer was cut off.
@@ -243,7 +223,6 @@ type cutting uint8
 // reportWait is how long a truncation waits for the client's playback report.
 const reportWait = 250 * time.Millisecond
 
-// cut is a flushed item that waits for the client's playback report.
 type cut struct {
 	item     string
 	heardMS  int64
@@ -253,19 +232,16 @@ type cut struct {
 	deadline time.Time
 }
 
-// utterance is the turn and the beginning of one transcript.
 type utterance struct {
 	item  string
 	turn  int
 	since time.Time
 }
 
-// suppressed is the state of capabilities that a tool has switched off.
 type suppressed struct{ audio, transcript bool }
 
-// NewState returns the state of a session that starts now with these tools, which may be nil. own is the mark that the
-// model's prompt declares as the gateway's: Step puts it before its own words to the model and removes it from all
-// other text.
+// NewState returns the state of a session that starts now. tools may be nil. own is the mark that the model's prompt
+// declares: Step puts it before the gateway's own words and removes it from all other text.
 func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own prompts.Mark, now time.Time) State {
 	l := link{tries: NewAttempts(linkPatience, uint16(now.UnixNano()/int64(time.Microsecond)))}
 	l.tries.open(now)
@@ -307,7 +283,6 @@ func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
 // Spoken reports whether the model has begun to speak an item. An item that is over is forgotten after 64 newer ones.
 func (s State) Spoken(item string) bool { return s.line.spoken(item) }
 
-// clone returns a copy that shares nothing that Step changes.
 func (s State) clone() State {
 	if s.turn != nil {
 		t := *s.turn
@@ -367,7 +342,6 @@ func (s State) owedSince() time.Time {
 	return since
 }
 
-// turnFailsAt returns when a turn that a lost connection has cut off fails; otherwise zero.
 func (s State) turnFailsAt() time.Time {
 	by := s.turn.owedBy
 	if until := s.workedUntil(); !by.IsZero() && !until.IsZero() && until.Add(s.policy.NoAnswerAfter).After(by) {
@@ -378,20 +352,15 @@ func (s State) turnFailsAt() time.Time {
 
 // View is a summary of a session's state for the inspector. Views are comparable.
 type View struct {
-	// Turn is the number of the open turn; 0 between turns.
-	Turn  int
-	Phase Phase
-	// Speaking: the user is speaking. Responding: a response of the model is under way.
-	Speaking, Responding bool
-	// Muted: the gateway ignores the user.
-	Muted bool
+	Turn                 int // the number of the open turn; 0 between turns
+	Phase                Phase
+	Speaking, Responding bool // Speaking: the user is speaking. Responding: a response of the model is under way.
+	Muted                bool // the gateway ignores the user
 	// Awaiting counts the calls the model waits for, Questions the open confirmations, Notices the texts for the next
 	// turn.
 	Awaiting, Questions, Notices int
-	// AudioOff and TranscriptOff: a tool has switched these off.
-	AudioOff, TranscriptOff bool
-	// Spent is the cost of the session so far.
-	Spent cost.Amount
+	AudioOff, TranscriptOff      bool        // AudioOff and TranscriptOff: a tool has switched these off
+	Spent                        cost.Amount // the cost of the session so far
 
 	// used and limit are the open turn's use and budget; zero between turns.
 	used   calls.Account
@@ -460,13 +429,10 @@ const (
 // Limits of what State remembers.
 const (
 	maxUtterances = 32
-	// maxItems limits the spoken items that wait to be heard.
-	maxItems   = 256
-	maxBegun   = 64
-	maxNotices = 8
-	// maxContexts limits the page texts that wait for the model.
-	maxContexts = 8
+	maxItems      = 256 // limits the spoken items that wait to be heard
+	maxBegun      = 64
+	maxNotices    = 8
+	maxContexts   = 8 // limits the page texts that wait for the model
 )
 
-// underWay reports whether a response of the model is under way.
 func (r response) underWay() bool { return r.state == open || r.state == dropped }

@@ -49,7 +49,6 @@ type step struct {
 
 func (m *step) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
-// machine is the top layer of a step.
 type machine struct{ speechControl }
 
 // take handles an input that counts. Inputs from a closed connection do not, except the end of an item, which still
@@ -153,10 +152,8 @@ func (Tick) take(m *machine) {
 	}
 }
 
-// overdue reports whether a deadline has come; zero is none.
 func (m *step) overdue(at time.Time) bool { return !at.IsZero() && !m.at.Before(at) }
 
-// settle ends a turn whose answer is complete and heard, and removes items that are over.
 func (m *machine) settle() {
 	if m.phase == PhaseEnded {
 		return
@@ -177,7 +174,6 @@ func (m *machine) settle() {
 	}
 }
 
-// betweenTurns does everything that waited for the end of a turn.
 func (m *machine) betweenTurns() {
 	if m.ending() {
 		// A failed turn ends before it is heard, and no other turn follows.

@@ -11,8 +11,7 @@ import (
 	"voicegw/transport"
 )
 
-// confirmPatience is how long the next agent's answer waits for the model to confirm the agent's instructions. A model
-// handles its input in order, so asking without the confirmation does no harm.
+// confirmPatience is how long the next agent's answer waits for the confirmation. A model handles its input in order.
 const confirmPatience = 2 * time.Second
 
 // switching is the state of a change of agent.
@@ -30,7 +29,6 @@ type switching struct {
 	confirmBy time.Time // deadline of the confirmation; zero if none is awaited
 }
 
-// toolSwitches accepts a tool's SWITCH_AGENT, or returns the reason for its refusal.
 func (m *linkControl) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
 	found := m.switching.found
 	m.switching.found = nil
@@ -51,7 +49,6 @@ func (m *linkControl) toolSwitches(intent registry.Intent, wanted bool) (refusal
 	return ""
 }
 
-// switchDue reports whether an accepted switch can take place now.
 func (m *linkControl) switchDue() bool {
 	return m.switching.next != nil && m.phase == PhaseActive && m.calls.Awaited() == 0
 }
@@ -61,7 +58,6 @@ func (m *linkControl) switchRelinks() bool {
 	return m.down() || m.switching.next.Elsewhere || m.caps.Reconfigure != transport.ReconfigureLive
 }
 
-// becomes makes the next agent the current one.
 func (m *linkControl) becomes() (next *NextAgent, words string) {
 	s := m.switching
 	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
@@ -70,7 +66,6 @@ func (m *linkControl) becomes() (next *NextAgent, words string) {
 	return s.next, s.words
 }
 
-// reconfigure sends the next agent's instructions and tools on the current connection.
 func (m *linkControl) reconfigure() {
 	next, _ := m.becomes()
 	m.link.changed()
@@ -78,8 +73,7 @@ func (m *linkControl) reconfigure() {
 	m.switching.confirmBy = m.at.Add(confirmPatience)
 }
 
-// relinkAs replaces the connection by one that begins as the next agent, and returns the notice for that agent. If the
-// connection is lost already, the next one begins so anyway.
+// relinkAs replaces the connection by one that begins as the next agent, and returns the notice for that agent.
 func (m *linkControl) relinkAs() (notice string) {
 	next, words := m.becomes()
 	if !m.down() {
@@ -91,8 +85,8 @@ func (m *linkControl) relinkAs() (notice string) {
 	return prompts.SwitchedNotice(next.Name, words)
 }
 
-// answerElsewhere lets the next agent answer on a new connection. The call's result is part of the history, unless the
-// call was the switch.
+// answerElsewhere lets the next agent answer on a new connection, with the call's result unless the call was the
+// switch.
 func (m *callControl) answerElsewhere(a calls.Answer, record audit.Record) {
 	words := []string{m.relinkAs()}
 	if a.Tool != spec.AgentSwitch {
@@ -123,7 +117,6 @@ func (m *linkControl) switchLater() {
 	}
 }
 
-// awaitsAgent reports whether the open turn's answer waits for the model's confirmation.
 func (m *linkControl) awaitsAgent() bool {
 	return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero()
 }
@@ -140,7 +133,6 @@ func (m *callControl) reconfigured(ev transport.Reconfigured) {
 	m.goOnAs()
 }
 
-// goOnAs asks for the answer that waited for the next agent.
 func (m *callControl) goOnAs() {
 	m.switching.confirmBy = time.Time{}
 	if t := m.turn; t != nil {

@@ -7,7 +7,6 @@ import (
 	"voicegw/transport"
 )
 
-// turnControl opens and ends turns.
 type turnControl struct{ sender }
 
 // openTurn begins the next turn and ends an open one. A turn that the model begins unasked keeps the previous budget.
@@ -50,8 +49,7 @@ func (m *turnControl) openModelTurn() {
 	}
 }
 
-// openTurnMidway begins a turn when the model acts outside of one. The rest of the current response belongs to the new
-// turn.
+// openTurnMidway begins a turn when the model acts outside of one, with the rest of the current response.
 func (m *turnControl) openTurnMidway() {
 	m.openModelTurn()
 	if m.response.underWay() {
@@ -59,7 +57,6 @@ func (m *turnControl) openTurnMidway() {
 	}
 }
 
-// endTurn closes the open turn.
 func (m *turnControl) endTurn() {
 	t := m.turn
 	m.turn = nil
@@ -85,14 +82,12 @@ func (m *turnControl) failTurn(f Failure, retryable bool) {
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
-// interrupt records that the user has stopped the answer.
 func (t *turn) interrupt(at time.Time) {
 	if t.cut == uncut {
 		t.cut, t.cutAt = cutByUser, at
 	}
 }
 
-// abandonedAt returns when an interrupted turn ends without the model's report; zero without one.
 func (s State) abandonedAt() time.Time {
 	t := s.turn
 	if t == nil || t.cut != cutByUser || t.stage == done {
@@ -118,8 +113,7 @@ func (s State) unfinishedAt() time.Time {
 	return since.Add(s.policy.NoAnswerAfter)
 }
 
-// unendedAt returns when an unfinished item counts as complete; zero without one. While a tool runs, the model may
-// continue the item.
+// unendedAt returns when an unfinished item counts as complete. While a tool runs, the model may continue it.
 func (s State) unendedAt() time.Time {
 	since, ok := s.line.openUntil()
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
@@ -138,8 +132,7 @@ func (m *machine) endItems() {
 	m.line.settle(m.at)
 }
 
-// overlookedAt returns the deadline for speech that the model ended but never answered; zero without such speech. Sound
-// during an answer may be the loudspeaker and gets no turn.
+// overlookedAt is the deadline for ended, unanswered speech. Sound during an answer may be the loudspeaker.
 func (s State) overlookedAt() time.Time {
 	if !s.user.unanswered || s.user.speaks() || !s.caps.SpeechEvents || s.turn != nil || s.ending() || s.away() {
 		return time.Time{}
@@ -147,8 +140,7 @@ func (s State) overlookedAt() time.Time {
 	return s.afterWork(s.user.known).Add(s.policy.NudgeAfter)
 }
 
-// underWay reports whether the open turn's own response is under way. Responses of earlier turns may never report their
-// end, so nothing waits for them.
+// underWay reports whether the turn's own response is under way. Earlier ones may never report their end.
 func (s State) underWay() bool {
 	return s.response.underWay() && s.turn != nil && s.turn.response == s.response.id
 }
@@ -171,8 +163,7 @@ func (t *turn) latency() *Latency {
 	}
 }
 
-// nothingSaid handles a model turn without an answer. If the user waits for one, it is requested as after an empty
-// answer.
+// nothingSaid handles a model turn without an answer like an empty answer.
 func (m *turnControl) nothingSaid() {
 	t := m.turn
 	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() ||
@@ -182,8 +173,7 @@ func (m *turnControl) nothingSaid() {
 	m.missesSpeech(t)
 }
 
-// stopped reports whether the user can have stopped an answer that the model broke off: it has spoken or called a tool,
-// or the user spoke after the turn began. Otherwise the model is expected to continue.
+// stopped reports whether the user can have stopped a broken answer. Otherwise the model is expected to continue.
 func (m *turnControl) stopped(t *turn) bool {
 	return t.spoke || t.calls > 0 || m.user.speaks() && m.user.spokenAt.After(t.startedAt)
 }
@@ -209,11 +199,9 @@ func (t *turn) waitOn(at time.Time) {
 	}
 }
 
-// nudgeGrace is how long a model may take to continue after an answer without speech. Some end one before they speak
-// about a tool's result.
+// nudgeGrace is how long a model may take to continue after an answer without speech, as some do after a tool's result.
 const nudgeGrace = time.Second
 
-// nudge asks a silent model once more for its answer.
 func (m *turnControl) nudge(t *turn) {
 	t.nudge = nudged
 	switch {
@@ -243,7 +231,6 @@ func (in Used) take(m *machine) {
 	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)
 }
 
-// speechOwedAt returns when a silent model is asked again, or its turn fails; zero if it owes no speech.
 func (s State) speechOwedAt() (at time.Time) {
 	since := s.owedSince()
 	if since.IsZero() {
@@ -285,12 +272,10 @@ func (m *turnControl) settleTurn() {
 	}
 }
 
-// flush drops every item that the user may not have heard in full. It reports whether the open turn loses audio.
 func (m *turnControl) flush(reason FlushReason) (cutOff bool) {
 	return m.flushThose(reason, func(item) bool { return true })
 }
 
-// flushThose is flush for some of the items.
 func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cutOff bool) {
 	m.line.settle(m.at)
 	var kept []item
@@ -313,8 +298,7 @@ func (m *turnControl) flushThose(reason FlushReason, which func(item) bool) (cut
 	return cutOff
 }
 
-// userTurn returns the turn of an utterance that is known only by its transcript: the open turn, unless the user has
-// spoken again since.
+// userTurn returns the turn of an utterance known only by its transcript.
 func (m *turnControl) userTurn() int {
 	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
 		return m.turn.number
@@ -322,8 +306,7 @@ func (m *turnControl) userTurn() int {
 	return m.nextTurn()
 }
 
-// nextTurn returns the turn of the user's current words: the open turn until the model begins to answer it, then the
-// next.
+// nextTurn returns the turn of the user's current words: the open one until the model begins to answer it.
 func (m *turnControl) nextTurn() int {
 	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
 		return t.number
@@ -334,7 +317,6 @@ func (m *turnControl) nextTurn() int {
 // LinkFailing means that the model's answers fail, and the other provider takes over.
 const LinkFailing LinkReason = "failing"
 
-// failTurnBy ends the open turn with the error of the cause.
 func (m *turnControl) failTurnBy(l Loss) {
 	told := failedBy(m.turn.number, l)
 	m.failTurn(told.Failure, told.Retryable)
@@ -345,7 +327,6 @@ func (m *turnControl) failTurnBy(l Loss) {
 	}
 }
 
-// failedBy returns the client's error for a failure.
 func failedBy(turn int, l Loss) Failed {
 	row := l.Kind.Failure()
 	return Failed{Turn: turn, Failure: Failure(row.Code), Retryable: row.Later, Kind: l.Kind, After: l.After}
@@ -361,13 +342,11 @@ func (s State) retryDue() time.Time {
 	return t.retryAt
 }
 
-// mayNudge reports whether the model may be asked again for the answer to the open turn: not while the user speaks or a
-// retry is pending.
+// mayNudge reports whether the model may be asked again for the answer to the open turn.
 func (s State) mayNudge() bool {
 	return s.turn.nudge != nudged && !s.user.speaks() && s.turn.retryAt.IsZero()
 }
 
-// retry asks again for a failed answer.
 func (m *machine) retry() {
 	t := m.turn
 	t.retryAt = time.Time{}
@@ -379,16 +358,13 @@ func (m *machine) retry() {
 	m.ask(t, LinkResumed)
 }
 
-// workPatience is how long a model counts as working after its last report. A provider that never reports the end
-// delays timeouts by no more than this.
+// workPatience is how long a model counts as working after its last report, if it never reports the end.
 const workPatience = 2 * time.Minute
 
-// work is until when the model works, or worked, without sending an answer: in the future while it works, in the past
-// afterwards. It is immutable.
+// work is until when the model works, or worked, without sending an answer. It is immutable.
 type work struct{ until time.Time }
 
-// workedUntil returns that time; zero if the current connection's model never worked. Every wait for the model begins
-// then at the earliest.
+// workedUntil returns that time; zero without any. Waits for the model begin then at the earliest.
 func (s State) workedUntil() (at time.Time) {
 	if s.work != nil {
 		return s.work.until
@@ -396,10 +372,8 @@ func (s State) workedUntil() (at time.Time) {
 	return at
 }
 
-// atWork reports whether the model works without sending an answer.
 func (m *step) atWork() bool { return m.at.Before(m.workedUntil()) }
 
-// afterWork returns the later of at and the end of the model's work; zero if at is zero.
 func (s State) afterWork(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -407,7 +381,6 @@ func (s State) afterWork(at time.Time) time.Time {
 	return latest(at, s.workedUntil())
 }
 
-// latest returns the latest of some times.
 func latest(a time.Time, more ...time.Time) time.Time {
 	for _, b := range more {
 		if b.After(a) {
@@ -417,7 +390,6 @@ func latest(a time.Time, more ...time.Time) time.Time {
 	return a
 }
 
-// sooner returns the sooner of two times; zero is none.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -7,10 +7,8 @@ import (
 
 // Words are the texts of an error.
 type Words struct {
-	// Message explains what happened; the model may repeat it to the user.
-	Message string
-	// Suggestion is the model's next step; may be empty.
-	Suggestion string
+	Message    string // explains what happened; the model may repeat it to the user
+	Suggestion string // the model's next step; may be empty
 }
 
 // DoesNotWork is the suggestion for errors that the call did not cause.
@@ -153,7 +151,6 @@ func NotByTools(tool string) Words {
 	return Words{fmt.Sprintf("%s was not run: tools cannot call it.", tool), ""}
 }
 
-// goOnYourself is the suggestion after a refused switch.
 const goOnYourself = "Go on with the user yourself, and say what you cannot do."
 
 // SwitchBack refuses a switch back before the user has spoken.
@@ -206,8 +203,7 @@ func ApprovalNeededWithin(tool, caller string) Words {
 			"the user is asked.", tool)}
 }
 
-// ApprovalAskedTooOften refuses a call that needs approval for the rest of the conversation, after that many
-// questions without an approval.
+// ApprovalAskedTooOften refuses a call that needs approval for the rest of the conversation.
 func ApprovalAskedTooOften(times int, tool string) Words {
 	return Words{
 		Message: fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; "+
@@ -217,8 +213,7 @@ func ApprovalAskedTooOften(times int, tool string) Words {
 	}
 }
 
-// ApprovalAskedTooOftenAbout refuses a call of one tool until the user speaks, after that many questions about it
-// without an approval.
+// ApprovalAskedTooOftenAbout refuses a call of one tool until the user speaks.
 func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	return Words{
 		Message: fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, "+
@@ -228,8 +223,7 @@ func ApprovalAskedTooOftenAbout(times int, tool string) Words {
 	}
 }
 
-// ApprovalNotGiven answers a confirm_action whose question ran nothing. notice reports the outcome, such as
-// DeclinedNotice.
+// ApprovalNotGiven answers a confirm_action whose question ran nothing. notice reports the outcome.
 func ApprovalNotGiven(notice string) Words {
 	return Words{Message: notice, Suggestion: "Nothing was done. Go on with the conversation."}
 }
@@ -255,8 +249,8 @@ func Overtaken(tool string) Words {
 		"Answer what the user says now. Call it again only if the user still wants it."}
 }
 
-// CalledTooOften refuses a call above the tool's rate limit: calls per user within window, such as "1h". wait is the
-// time until the next one.
+// CalledTooOften refuses a call above the tool's limit per user within window, such as "1h". wait is until the next
+// one.
 func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
 	return Words{
 		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be "+
@@ -312,8 +306,7 @@ func JobInterrupted(tool string, attempts int) Words {
 	}
 }
 
-// BudgetUsedUp refuses a call beyond the turn's budget. kind is "tool calls" or "retrieval calls", allowed is the
-// limit.
+// BudgetUsedUp refuses a call beyond the turn's budget. kind is "tool calls" or "retrieval calls".
 func BudgetUsedUp(kind string, allowed int, tool string) Words {
 	return Words{fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", kind, allowed, tool),
 		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go " +

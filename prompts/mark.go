@@ -30,8 +30,7 @@ func NewMark() Mark {
 	return fromBytes(random[:])
 }
 
-// MarkFor returns the mark of the conversation with that name, which is secret like the key. The key must have at
-// least 16 random bytes.
+// MarkFor returns the mark of the conversation with that name. The key must have at least 16 random bytes.
 func MarkFor(key []byte, name string) Mark {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(name))
@@ -76,8 +75,8 @@ func (m Mark) Notice(text string) string {
 // taken replaces the code. Its vowels keep both sides from forming the code again.
 const taken = "removed"
 
-// Foreign returns a text without the mark's code, in any case, compatibility form (NFKC) of its letters, and with
-// spaces, marks, punctuation or invisible characters inside.
+// Foreign returns a text without the mark's code, in any case or compatibility form (NFKC), and with spaces, marks,
+// punctuation or invisible characters inside.
 func (m Mark) Foreign(text string) string {
 	from, to := m.find(text, false)
 	if from < 0 {
@@ -114,7 +113,6 @@ func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// clean removes the code from the strings of a decoded JSON value.
 func (m Mark) clean(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -185,7 +183,6 @@ func (m Mark) ends(window *[codeLength]byte, n int) bool {
 	return true
 }
 
-// folded returns an ASCII letter in lower case, or a digit; otherwise 0.
 func folded(r rune) byte {
 	switch {
 	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':

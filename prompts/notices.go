@@ -35,8 +35,8 @@ const GoOnAfterBreak = "Your last answer broke off there. Go on from where it st
 const GoOn = "This is the conversation so far; it goes on now. Do not greet and do not introduce yourself. Speak the language " +
 	"that was spoken last. Wait for the user."
 
-// SwitchedNote gives a model its new role, in the answer to its agent_switch. name is the agent's display name,
-// which may be empty; message is the previous agent's.
+// SwitchedNote gives a model its new role, in the answer to its agent_switch. name may be empty; message is the old
+// agent's.
 func SwitchedNote(name, id, message string) string {
 	note := fmt.Sprintf("You are now %s; your instructions and tools have changed. Go on with the user's open request as that "+
 		"agent: no greeting, no introduction, no word about a transfer.", cmp.Or(name, id))
@@ -103,8 +103,7 @@ func AnsweredNotice(tool, reference string) string {
 		"approved any more. Say so briefly.", tool, reference)
 }
 
-// UnknownNotice reports an approved action with an unknown outcome, because the gateway died before it was recorded.
-// begun means that the action may have been done.
+// UnknownNotice reports an approved action with an unknown outcome; begun means that it may have been done.
 func UnknownNotice(tool, reference string, approved time.Time, begun bool) string {
 	what := "It seems that it was not begun"
 	if begun {
@@ -115,8 +114,7 @@ func UnknownNotice(tool, reference string, approved time.Time, begun bool) strin
 		tool, reference, approved.UTC().Format(time.RFC3339), what)
 }
 
-// AskedToApprove records the outcome of a question in a voice session, for a later agent. outcome is one word, such
-// as "approved".
+// AskedToApprove records the outcome of a question in a voice session, in one word, for a later agent.
 func AskedToApprove(tool, outcome string) string {
 	return "The user was asked to approve " + tool + ": " + outcome + "."
 }
@@ -131,8 +129,8 @@ const (
 	JobCancelled = "This was requested before and was cancelled before it ended. It may have been done in part."
 )
 
-// Progress gives a model the progress of a running call, outside of any turn. fraction is the finished part, from 0
-// to 1, or negative if unknown. The caller adds the conversation's mark.
+// Progress gives a model the progress of a running call. fraction is from 0 to 1, or negative. The caller adds the
+// mark.
 func Progress(tool, text string, fraction float64) string {
 	done := ""
 	if fraction >= 0 {

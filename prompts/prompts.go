@@ -39,27 +39,22 @@ type ToolSummary struct {
 
 // Options configure the prompt. The zero value means a voice agent without tools.
 type Options struct {
-	// Mode is Voice or Text; empty means Voice.
-	Mode Mode
+	Mode Mode // Voice or Text; empty means Voice
 	// Core and Behavior replace the built-in texts for all modes and for this mode.
-	Core     string
-	Behavior string
-	// Instructions are the agent's own; they follow the built-in texts. May be empty.
-	Instructions string
+	Core         string
+	Behavior     string
+	Instructions string // the agent's own; they follow the built-in texts. May be empty.
 	// Tools are the model's tools in this mode, in any order. Without tools, the prompt does not mention tools.
-	Tools []ToolSummary
-	// Retrievals limits the retrieval calls of a request, TopK the results of each.
-	Retrievals, TopK int
-	// SpokenConfirmation lets the user approve an action aloud.
-	SpokenConfirmation bool
+	Tools              []ToolSummary
+	Retrievals, TopK   int  // Retrievals limits the retrieval calls of a request, TopK the results of each
+	SpokenConfirmation bool // lets the user approve an action aloud
 	// Now is the time in the user's time zone; zero leaves date and zone out. They follow everything that a provider
 	// can cache for more than a day.
 	Now time.Time
 	// Mark begins the gateway's own messages to the model; empty without them. It comes last, because it differs
 	// between conversations and a provider can cache the text before it.
-	Mark string
-	// RegistryVersion is the version of the tools' registry.
-	RegistryVersion string
+	Mark            string
+	RegistryVersion string // the version of the tools' registry
 }
 
 // The rules for tools. They are the same for every registry, so that a provider

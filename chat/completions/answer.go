@@ -12,12 +12,10 @@ import (
 	"voicegw/chat"
 )
 
-// answer assembles an answer from its chunks.
 type answer struct {
 	delta func(string)
 	from  string // Client.from
-	// last is called when the finish reason arrives; only the usage may follow. May be nil.
-	last func()
+	last  func() // called when the finish reason arrives; only the usage may follow. May be nil.
 
 	begun      bool
 	finished   bool // the finish reason has arrived
@@ -32,7 +30,6 @@ type answer struct {
 	usage      chat.Usage
 }
 
-// partial is a call whose arguments are still arriving.
 type partial struct {
 	id, name string
 	args     strings.Builder
@@ -100,8 +97,7 @@ func legacy(name, args string) (d openai.ChatCompletionChunkChoiceDeltaToolCall)
 	return d
 }
 
-// addCall adds a piece of a call. Some compatible servers give every call the index 0 and a new id, or send whole
-// calls without an index or an id.
+// addCall adds a piece of a call. Some servers give every call the index 0, or send whole calls without index or id.
 func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 	a.begun = true
 	p := a.byIndex[int(d.Index)]
@@ -128,8 +124,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	return a.takeExtra(&p.extra, callExtras, d.RawJSON())
 }
 
-// ends reports whether a piece with p's index begins another call: it has another id, or a name although p is
-// complete.
+// ends reports whether a piece with p's index begins another call: another id, or a name although p is complete.
 func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	if d.ID != "" && p.id != "" {
 		return d.ID != p.id
@@ -137,7 +132,6 @@ func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	return d.ID == "" && p.id == "" && d.Function.Name != "" && p.name != "" && json.Valid([]byte(p.args.String()))
 }
 
-// reply returns the whole answer.
 func (a *answer) reply() chat.Reply {
 	r := chat.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length",
 		Refused: a.finish == "content_filter"}

@@ -29,16 +29,11 @@ import (
 
 // Options configures a Client.
 type Options struct {
-	// BaseURL is the API's root, including /v1. Empty means OpenAI's.
-	BaseURL string
-	// APIKey is the bearer token. Empty sends none, as local servers expect.
-	APIKey string
-	// Model is the model's name; required.
-	Model string
-	// Reasoning is reasoning_effort, with values that depend on the model. Empty leaves it out.
-	Reasoning string
-	// MaxOutput limits the tokens of an answer. Zero means 2048.
-	MaxOutput int
+	BaseURL   string // the API's root, including /v1; empty means OpenAI's
+	APIKey    string // the bearer token; empty sends none, as local servers expect
+	Model     string // the model's name; required
+	Reasoning string // reasoning_effort, with values that depend on the model; empty leaves it out
+	MaxOutput int    // limits the tokens of an answer; zero means 2048
 	// Retries is the number of retries after status 408, 409, 429, 5xx or a broken connection, as long as no byte of
 	// an answer has arrived, with growing pauses or those of Retry-After. Zero means 3; negative means none.
 	Retries int
@@ -63,12 +58,10 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
-// linger is how long to wait for the usage after a complete answer, since some servers send none and leave the
-// connection open.
+// linger is how long to wait for the usage after a complete answer: some servers send none and stay connected.
 const linger = 3 * time.Second
 
-// limits limits an answer. An event holds a few words, or the arguments of a call. Elements are limited too, because
-// the library needs a kilobyte for each.
+// limits limits an answer. Elements are limited too, because the library needs a kilobyte for each.
 var limits = bounded.Limits{
 	Service: "the chat model", Format: bounded.Events, Bytes: 32 << 20, Piece: 1 << 20, Elements: 4000,
 	Idle: 2 * time.Minute, Whole: 15 * time.Minute,
@@ -122,8 +115,7 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	return a.reply(), nil
 }
 
-// normalise rewrites an error response into the form that the library reads, and stops the library from retrying in
-// vain. It is an option.Middleware.
+// normalise rewrites an error response into the form that the library reads, and prevents vain retries.
 func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	resp, err := next(r)
 	if err != nil || resp.StatusCode < http.StatusBadRequest {
@@ -142,7 +134,6 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return resp, nil
 }
 
-// params converts a prompt to a request.
 func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	out := openai.ChatCompletionNewParams{
 		Model:         c.options.Model,
@@ -245,7 +236,6 @@ func parts(pieces []chat.Part) []openai.ChatCompletionContentPartUnionParam {
 	return out
 }
 
-// failure classifies an error of the library.
 func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -317,7 +307,6 @@ func (c *Client) words(said, instead string) error {
 	return errors.New(textutil.Shorten(said, maxSaid))
 }
 
-// maxSaid limits the part of a provider's message in an error, in bytes.
 const maxSaid = 500
 
 // seeing matches the chat models that accept images (developers.openai.com/api/docs/models,

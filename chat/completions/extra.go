@@ -9,19 +9,16 @@ import (
 	"voicegw/chat"
 )
 
-// maxExtra limits the extras of an answer, in bytes.
 const maxExtra = 512 << 10
 
 // carried is an extra field that a provider wants back unchanged in the same message or call.
 type carried struct {
 	name string
-	// join joins two pieces of the field from different chunks.
-	join func(before, next json.RawMessage) json.RawMessage
+	join func(before, next json.RawMessage) json.RawMessage // joins two pieces of the field from different chunks
 	// calling means that only messages of a turn that called tools send the field back; elsewhere it is ignored or
 	// rejected.
 	calling bool
-	// instead names an equivalent field; if it is present, this one is not sent back.
-	instead string
+	instead string // names an equivalent field; if it is present, this one is not sent back
 }
 
 // messageExtras are the extra fields of messages, callExtras those of tool calls. Read 2026-11-23:
@@ -46,10 +43,8 @@ var (
 	}
 )
 
-// fields are extra fields by name, in JSON.
 type fields map[string]json.RawMessage
 
-// take adds the extra fields of a piece and returns their size in bytes.
 func (f *fields) take(known []carried, piece string) int {
 	var came fields
 	if json.Unmarshal([]byte(piece), &came) != nil {
@@ -124,7 +119,6 @@ func joinDetails(before, next json.RawMessage) json.RawMessage {
 	return encode(a)
 }
 
-// joinDetail joins two pieces if they belong to one block.
 func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	var a, b fields
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a["index"] == nil ||
@@ -142,7 +136,6 @@ func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	return encode(a), true
 }
 
-// encode writes JSON without HTML escapes.
 func encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -153,14 +146,12 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// extra is the form in which chat stores fields. It names the model and server, because other servers may reject the
-// fields.
+// extra is the form in which chat stores fields, with the model and server: others may reject the fields.
 type extra struct {
 	From   string `json:"from"`
 	Fields fields `json:"fields"`
 }
 
-// pack encodes fields for chat.Reply; nil without fields.
 func (a *answer) pack(f fields) json.RawMessage {
 	if len(f) == 0 {
 		return nil
@@ -188,7 +179,6 @@ func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[
 	return out
 }
 
-// from identifies the model and its server.
 func (c *Client) from() string {
 	host := ""
 	if at, err := url.Parse(c.options.BaseURL); err == nil {

@@ -45,7 +45,6 @@ func (a *answer) read(body io.Reader) error {
 	return a.readEvents(r)
 }
 
-// firstByte returns the first byte after white space, or zero for an empty answer.
 func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		c, err := r.ReadByte()
@@ -85,7 +84,6 @@ func (a *answer) readEvents(r io.Reader) error {
 	return a.end(false)
 }
 
-// readWhole reads an answer that is not streamed.
 func (a *answer) readWhole(r io.Reader) error {
 	raw, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
 	if err != nil {
@@ -107,9 +105,8 @@ func (a *answer) readWhole(r io.Reader) error {
 	return a.end(true)
 }
 
-// end returns an error if the answer is incomplete. said means that the provider has marked the end; the answer then
-// needs no finish_reason. Otherwise only the finish_reason shows that it is complete, because a dying server closes
-// the stream in the same way.
+// end returns an error if the answer is incomplete. said: the provider has marked the end. Otherwise only a
+// finish_reason shows that it is complete, because a dying server closes the stream, too.
 func (a *answer) end(said bool) error {
 	switch {
 	case a.finished || said && a.begun:
@@ -121,7 +118,6 @@ func (a *answer) end(said bool) error {
 	}
 }
 
-// event handles one JSON object of an answer.
 func (a *answer) event(data []byte) error {
 	var said struct {
 		Error   json.RawMessage `json:"error"`

@@ -12,8 +12,7 @@ import (
 	"voicegw/transport"
 )
 
-// problem is a provider's error. Compatible servers write it as OpenAI does, as a string, in a list, or with a number
-// or a word as code.
+// problem is a provider's error: in OpenAI's form, a string, a list, or with a number or a word as code.
 type problem struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -59,7 +58,6 @@ func readProblem(raw []byte) (p problem, ok bool) {
 	return p, p != problem{}
 }
 
-// normal encodes the error in OpenAI's form, which the library understands.
 func (p problem) normal() []byte {
 	out, _ := json.Marshal(map[string]problem{"error": p}) // strings only: cannot fail
 	return out

@@ -26,16 +26,14 @@ func ValidID(id string) bool {
 	})
 }
 
-// Append adds entries in the given order, truncates long texts and drops the oldest entries beyond the limits.
-// It removes all confirmation tokens.
+// Append adds entries in the given order without confirmation tokens, within the limits.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
 	c.add(entries)
 	c.UpdatedAt = now.UTC()
 	c.bound()
 }
 
-// Join inserts entries from elsewhere, such as a voice session, by time, and numbers their turns after the existing
-// ones.
+// Join inserts entries from elsewhere by time, and numbers their turns after the existing ones.
 func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	entries = slices.Clone(entries)
 	for i := range entries {
@@ -46,8 +44,7 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	c.Merge(now, entries...)
 }
 
-// Retell replaces the entries of a voice session with its current ones, or joins them the first time. It skips entries
-// that were dropped as too old.
+// Retell replaces the entries of a voice session, or joins them the first time. It skips those dropped as too old.
 func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
 	told := func(e Entry) bool { return e.SessionID == session }
 	if session == "" || !slices.ContainsFunc(c.Entries, told) {
@@ -70,8 +67,7 @@ func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
 	c.Merge(now, kept...)
 }
 
-// turnsBefore returns the offset for a session's turn numbers: at least the number of all other turns, so that numbers
-// stay unique.
+// turnsBefore returns the offset for a session's turn numbers, which keeps numbers unique.
 func (c *Conversation) turnsBefore(told func(Entry) bool, entries []Entry) int {
 	before := 0
 	for _, e := range c.Entries {
@@ -88,8 +84,7 @@ func (c *Conversation) turnsBefore(told func(Entry) bool, entries []Entry) int {
 	return before
 }
 
-// Merge inserts by time entries that were created while others were added. It skips outcomes of confirmations already
-// recorded.
+// Merge inserts by time entries that were created while others were added, without outcomes already recorded.
 func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.add(slices.DeleteFunc(slices.Clone(entries), c.repeats))
 	slices.SortStableFunc(c.Entries, func(a, b Entry) int { return a.At.Compare(b.At) })
@@ -97,7 +92,6 @@ func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.bound()
 }
 
-// repeats reports whether an entry is the outcome of a confirmation already recorded.
 func (c *Conversation) repeats(e Entry) bool {
 	about := referenceIn.FindStringSubmatch(e.Text)
 	return e.Role == RoleNotice && e.System && about != nil && c.HasOutcome(about[1])
@@ -151,7 +145,6 @@ const (
 	maxEarlierLine = 120
 )
 
-// note adds a dropped user entry to Earlier, shortened.
 func (c *Conversation) note(e Entry) {
 	if e.Role != RoleUser || e.Text == "" {
 		return

@@ -9,11 +9,9 @@ import (
 	"voicegw/prompts"
 )
 
-// maxLine is the longest line of a brief in characters.
 const maxLine = 400
 
-// Brief returns the conversation as lines, newest last, for an agent that takes over. It leaves out the oldest lines to
-// return at most most characters.
+// Brief returns the newest lines of the conversation, at most most characters, for an agent that takes over.
 func (c *Conversation) Brief(most int) string {
 	var lines []string
 	left := most
@@ -62,8 +60,8 @@ func (e Entry) line() string {
 	return who + ": " + said
 }
 
-// Summary describes part of a conversation in a few sentences without a model: its duration, the user's last question
-// and its answer, and the tools called. Entries have only start times, so the caller passes the duration.
+// Summary describes part of a conversation in a few sentences without a model. Entries have only start times, so the
+// caller passes the duration.
 func Summary(entries []Entry, lasted time.Duration) string {
 	span := lasted.Round(time.Second).String()
 	if lasted < time.Second {

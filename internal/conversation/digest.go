@@ -9,12 +9,9 @@ import (
 
 // The limits of a Digest.
 const (
-	// MaxTitle is the length of the title in characters.
-	MaxTitle = 80
-	// MaxDigestTools is the number of tools named.
-	MaxDigestTools = 12
-	// maxPastTools is the number of tools a Past counts.
-	maxPastTools = 64
+	MaxTitle       = 80 // the length of the title in characters
+	MaxDigestTools = 12 // the number of tools named
+	maxPastTools   = 64 // the number of tools a Past counts
 )
 
 // Digest is the bounded description of a conversation in a list.
@@ -22,11 +19,9 @@ type Digest struct {
 	ID    string `json:"id"`
 	User  string `json:"user,omitempty"`
 	Agent string `json:"agent,omitempty"`
-	// Title is the start of the user's first words, on one line; empty without any.
-	Title string `json:"title,omitempty"`
+	Title string `json:"title,omitempty"` // the start of the user's first words, on one line; empty without any
 	Turns int    `json:"turns"`
-	// Modes are the media used: text, voice or both, in this order.
-	Modes []Side `json:"modes,omitempty"`
+	Modes []Side `json:"modes,omitempty"` // the media used: text, voice or both, in this order
 	// Calls counts tool calls. Tools lists the most called tools first, at most MaxDigestTools.
 	Calls int         `json:"calls,omitempty"`
 	Tools []ToolCalls `json:"tools,omitempty"`
@@ -43,10 +38,8 @@ type ToolCalls struct {
 
 // Spent is the cost of the models.
 type Spent struct {
-	// CostUSDMicros is in millionths of a dollar, without unpriced usage.
-	CostUSDMicros int64 `json:"cost_usd_micros,omitempty"`
-	// Unpriced counts usage reports without a known price.
-	Unpriced int64 `json:"unpriced,omitempty"`
+	CostUSDMicros int64 `json:"cost_usd_micros,omitempty"` // in millionths of a dollar, without unpriced usage
+	Unpriced      int64 `json:"unpriced,omitempty"`        // counts usage reports without a known price
 }
 
 // Past is the digest of removed entries.
@@ -55,8 +48,7 @@ type Past struct {
 	Text  bool           `json:"text,omitempty"`
 	Voice bool           `json:"voice,omitempty"`
 	Calls map[string]int `json:"calls,omitempty"`
-	// More counts calls of tools beyond maxPastTools.
-	More int `json:"more,omitempty"`
+	More  int            `json:"more,omitempty"` // counts calls of tools beyond maxPastTools
 	Spent
 }
 
@@ -87,7 +79,6 @@ func (c *Conversation) Digest() Digest {
 	return d
 }
 
-// clone returns a deep copy; an empty one for nil.
 func (p *Past) clone() *Past {
 	if p == nil {
 		return &Past{Calls: map[string]int{}}

@@ -14,8 +14,7 @@ func NewID() string { return "conv-" + strings.ToLower(rand.Text()) }
 // own IDs have 31 bytes, 26 of them random.
 const MinSecret = 26
 
-// May reports whether knowing an ID gives this user access. Named users are separated by name and loopback users by the
-// machine; for other unnamed users the ID is the only protection, so it must be long enough not to be guessed.
+// May reports whether knowing an ID gives this user access. For unnamed remote users, only a long ID protects it.
 func May(u user.User, id string) bool {
 	return !u.Anonymous() || u.Local() || len(id) >= MinSecret
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// maxProcesses bounds a protocol's processes: a set of them is a word.
 const maxProcesses = 64
 
 // graph is the explored part. States are numbered in breadth-first order, so a lower index is no farther from the start.
@@ -28,11 +27,9 @@ type step struct {
 	by int8
 }
 
-// world is the process of a step that no process takes.
 const world = -1
 
-// Explore visits the states of p breadth-first, and stops at the first broken promise. It returns an error if there are
-// more than most states; then the rest is unknown. It panics if p has more than 64 processes.
+// Explore visits the states of p breadth-first until a broken promise, or more than most states, which is an error.
 func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 	g := &graph[S]{p: p, index: map[S]int32{}}
 	g.add(p.Start, -1)
@@ -69,7 +66,6 @@ func (g *graph[S]) add(s S, from int32) int32 {
 	return i
 }
 
-// expand records a state's steps.
 func (g *graph[S]) expand(i int32) {
 	g.first = append(g.first, int32(len(g.steps)))
 	g.p.Steps(g.states[i], func(by, _ string, to S) {
@@ -95,7 +91,6 @@ func (g *graph[S]) report(v *Violation) Report {
 	return Report{States: len(g.states), Steps: len(g.steps), Depth: int(g.depth[len(g.depth)-1]), Violation: v}
 }
 
-// judge checks the promises of a state.
 func (g *graph[S]) judge(i int32) *Violation {
 	for _, promise := range g.p.Promises {
 		if how := promise.Broken(g.states[i]); how != "" {
@@ -113,7 +108,6 @@ func (g *graph[S]) violation(promise, how string, at int32) *Violation {
 	return v
 }
 
-// trace describes the shortest path to a state.
 func (g *graph[S]) trace(at int32) []string {
 	var lines []string
 	for ; g.from[at] >= 0; at = g.from[at] {
@@ -123,7 +117,6 @@ func (g *graph[S]) trace(at int32) []string {
 	return lines
 }
 
-// tell describes the step between two states.
 func (g *graph[S]) tell(from, to int32) (line string) {
 	target := g.states[to]
 	g.p.Steps(g.states[from], func(by, does string, s S) {
@@ -138,7 +131,6 @@ func (g *graph[S]) tell(from, to int32) (line string) {
 	return line
 }
 
-// edges returns a state's steps.
 func (g *graph[S]) edges(i int32) []step { return g.steps[g.first[i]:g.first[i+1]] }
 
 // deadEnd finds the first state from which no end is reachable.

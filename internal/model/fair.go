@@ -29,13 +29,11 @@ func (g *graph[S]) endless() *Violation {
 	return v
 }
 
-// component is a strongly connected set of states without an end.
 type component struct {
-	states []int32
-	first  int32 // closest to the start
-	inner  int   // steps within the set
-	// moves are the processes with a step within the set, rests those blocked in one of its states.
-	moves, rests uint64
+	states       []int32
+	first        int32  // closest to the start
+	inner        int    // steps within the set
+	moves, rests uint64 // moves are the processes with a step within the set, rests those blocked in one of its states
 }
 
 // components returns the strongly connected sets of states without an end, by Tarjan's algorithm ("Depth-first search
@@ -96,7 +94,6 @@ func (g *graph[S]) components() []component {
 	return parts
 }
 
-// measure computes a component's fields.
 func (g *graph[S]) measure(c *component, part []int32) {
 	for _, i := range c.states {
 		var can uint64

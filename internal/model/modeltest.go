@@ -8,7 +8,6 @@ import (
 
 var deep = flag.Bool("model.deep", false, "explore the models at their full bounds")
 
-// maxStates bounds a model's states and memory.
 const maxStates = 4_000_000
 
 // Deep reports whether to explore models at their full bounds.

@@ -5,16 +5,11 @@ import "fmt"
 // Protocol is a protocol to explore. S is the whole state, a value without pointers. Its functions must be pure: the
 // same state gives the same steps in the same order.
 type Protocol[S comparable] struct {
-	// Start is the first state.
-	Start S
-	// Steps calls can for each possible next step of a state, in any order.
-	Steps func(s S, can Can[S])
-	// Promises must hold in every state.
-	Promises []Promise[S]
-	// End reports whether everything started has ended.
-	End func(s S) bool
-	// Show describes a trace's last state in one line. May be nil.
-	Show func(s S) string
+	Start    S                     // the first state
+	Steps    func(s S, can Can[S]) // calls can for each possible next step of a state, in any order
+	Promises []Promise[S]          // must hold in every state
+	End      func(s S) bool        // reports whether everything started has ended
+	Show     func(s S) string      // describes a trace's last state in one line. May be nil.
 }
 
 // Can reports a step to state to. by is its process, which continues as long as it can. The world, with the empty name,
@@ -23,25 +18,21 @@ type Can[S comparable] func(by, does string, to S)
 
 // Promise must hold in every state.
 type Promise[S comparable] struct {
-	Name string
-	// Broken describes how a state breaks it, or returns "".
-	Broken func(s S) string
+	Name   string
+	Broken func(s S) string // describes how a state breaks it, or returns ""
 }
 
 // The promises of every protocol.
 const (
-	// Reachable: an end is reachable from every state.
-	Reachable = "an end can always be reached"
+	Reachable = "an end can always be reached" // an end is reachable from every state
 	// Reached: an end is reached if every process that can take a step does so eventually.
 	Reached = "an end is always reached"
 )
 
 // Report is the result of an exploration.
 type Report struct {
-	// States and Steps are totals; Depth is the largest distance from the start in steps.
-	States, Steps, Depth int
-	// Violation is nil if every promise holds.
-	Violation *Violation
+	States, Steps, Depth int        // States and Steps are totals; Depth is the largest distance from the start in steps
+	Violation            *Violation // nil if every promise holds
 }
 
 // String returns the statistics on one line.
@@ -51,14 +42,10 @@ func (r Report) String() string {
 
 // Violation is a broken promise with the shortest trace.
 type Violation struct {
-	// Promise is the promise's name; How describes the problem in the last state.
-	Promise, How string
-	// Trace has a line for each step from the start.
-	Trace []string
-	// Loop has the steps that then repeat forever; may be empty.
-	Loop []string
-	// Last describes the last state; empty without Protocol.Show.
-	Last string
+	Promise, How string   // Promise is the promise's name; How describes the problem in the last state
+	Trace        []string // has a line for each step from the start
+	Loop         []string // has the steps that then repeat forever; may be empty
+	Last         string   // describes the last state; empty without Protocol.Show
 }
 
 func (v *Violation) String() string {

@@ -21,8 +21,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of a and b in bytes, or limit if it is not
-// less.
+// distance is the Levenshtein distance of a and b in bytes, or limit if it is not less.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d >= limit || -d >= limit {
 		return limit

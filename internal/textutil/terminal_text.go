@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// Table lays rows out in columns, for the file that they are written to: on a terminal a
-// line is cut at its width.
+// Table lays rows out in columns. If file is a terminal, lines are cut at its width.
 func Table(file any, rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -38,8 +37,7 @@ func Cut(line string, width int) string {
 	return line
 }
 
-// Quote quotes a text that would steer a terminal or break a table: users choose their
-// names themselves.
+// Quote quotes a text that would steer a terminal or break a table, such as a user's own name.
 func Quote(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return strconv.QuoteToGraphic(text)
@@ -73,8 +71,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Status is a line on a terminal that is drawn again and again. One goroutine at a time may
-// use it.
+// Status is a line on a terminal that is drawn again and again. It is not safe for concurrent use.
 type Status struct {
 	// W is the terminal, Width its columns.
 	W     io.Writer
@@ -83,8 +80,7 @@ type Status struct {
 	shown bool
 }
 
-// Show replaces the line. An error of W is ignored: a status that cannot be shown is not
-// missed.
+// Show replaces the line. It ignores an error of W.
 func (s *Status) Show(text string) {
 	s.shown = true
 	line := []rune(text)

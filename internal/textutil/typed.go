@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// OpenTyped opens the terminal of this process to read lines from it; see Typed. It is
-// opened a second time because a pending read of standard input cannot be ended. The error
-// says that the process has no terminal of which a read can be ended.
+// OpenTyped opens the terminal of this process to read lines; see Typed. It is opened a second time because a pending
+// read of standard input cannot be ended.
 func OpenTyped() (lines <-chan string, stop func(), err error) {
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
@@ -22,8 +21,7 @@ func OpenTyped() (lines <-chan string, stop func(), err error) {
 	return lines, stop, nil
 }
 
-// Typed reads lines until the end of tty, or until stop is called; stop closes tty and
-// waits for the goroutine that reads. The channel is closed after the last line.
+// Typed reads lines until the end of tty or stop, which closes tty and waits for the reader. It closes the channel.
 func Typed(tty *os.File) (lines <-chan string, stop func()) {
 	// From the goroutine here to the caller; that goroutine closes it.
 	out := make(chan string)

@@ -14,16 +14,14 @@ type Action interface{ action() }
 
 // Run starts a call's tool. The caller reports Finished exactly once.
 type Run struct {
-	Turn int
-	// Call is the gateway's name for the call, unique in the conversation.
-	Call     string
+	Turn     int
+	Call     string // the gateway's name for the call, unique in the conversation
 	Prepared *registry.Prepared
 	Keys     Keys
 	// Reference is the short name of the question that approved the call; empty if the call needed no approval. An
 	// approved call runs even after the conversation's end.
 	Reference string
-	// Message is the call's Called.Message.
-	Message string
+	Message   string // the call's Called.Message
 	// Repeats is the stored answer of an earlier call for the same action, if that answer started a job: nothing
 	// runs, and the result is the job's result or progress. Otherwise nil.
 	Repeats *registry.Envelope
@@ -65,8 +63,7 @@ type Approved struct {
 	Asked    string
 	Keys     Keys
 	Args     json.RawMessage
-	// Waited is how long the question was open; zero if unknown.
-	Waited time.Duration
+	Waited   time.Duration // how long the question was open; zero if unknown
 }
 
 // Declined reports a question that ended without a run: the caller writes Record to the audit and informs the model.
@@ -74,19 +71,16 @@ type Declined struct {
 	Tool, Reference string
 	Outcome         Outcome
 	Record          audit.Record
-	// ByCall means that the model learns of it from the answer to its own call.
-	ByCall bool
+	ByCall          bool // the model learns of it from the answer to its own call
 }
 
 // Refused reports that the user's answer to a question was not accepted.
 type Refused struct {
-	Why Refusal
-	// Known means that the question belongs to this conversation.
-	Known bool
+	Why   Refusal
+	Known bool // the question belongs to this conversation
 }
 
-// Slow reports that the tools of a turn have exceeded their common time budget. It comes at most once a turn; no call
-// is refused because of it.
+// Slow reports, at most once a turn, that its tools have exceeded their common time budget. No call is refused for it.
 type Slow struct {
 	Turn         int
 	Taken, Limit time.Duration
@@ -100,10 +94,8 @@ const (
 	OutcomeApproved Outcome = "approved"
 	OutcomeDenied   Outcome = "denied"
 	OutcomeExpired  Outcome = "expired"
-	// OutcomeUsed: the question was answered elsewhere.
-	OutcomeUsed Outcome = "used"
-	// OutcomeFailed: the answer could not be recorded; the question stays open.
-	OutcomeFailed Outcome = "failed"
+	OutcomeUsed     Outcome = "used"   // the question was answered elsewhere
+	OutcomeFailed   Outcome = "failed" // the answer could not be recorded; the question stays open
 )
 
 // Refusal is the client's error code for an answer that was not accepted.
@@ -114,8 +106,7 @@ const (
 	RefusedUnknown Refusal = "confirmation_unknown"
 	RefusedUsed    Refusal = "confirmation_used"
 	RefusedExpired Refusal = "confirmation_expired"
-	// RefusedStore: the answer could not be recorded.
-	RefusedStore Refusal = "store_unavailable"
+	RefusedStore   Refusal = "store_unavailable" // the answer could not be recorded
 )
 
 // By is the source of an answer.
@@ -126,8 +117,7 @@ const (
 	ByClient By = "client"
 	ByAPI    By = "api"
 	BySpoken By = "spoken"
-	// ByClock: the question expired.
-	ByClock By = "clock"
+	ByClock  By = "clock" // the question expired
 )
 
 func (Run) action()       {}

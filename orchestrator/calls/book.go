@@ -16,18 +16,15 @@ import (
 
 // Keys identify a call and its action. Calls with equal keys are the same call.
 type Keys struct {
-	// Idempotency is "provider:…", "hash:…" or "confirmation:…".
-	Idempotency string
-	// Business is the tool's own key of the arguments, unique within the tool; may be empty.
-	Business string
+	Idempotency string // "provider:…", "hash:…" or "confirmation:…"
+	Business    string // the tool's own key of the arguments, unique within the tool; may be empty
 }
 
 // Stored is a successful answer, kept for repetitions of the call.
 type Stored struct {
-	Keys Keys
-	Tool string
-	// Asked are the model's arguments in canonical form.
-	Asked    string
+	Keys     Keys
+	Tool     string
+	Asked    string // the model's arguments in canonical form
 	Envelope registry.Envelope
 	Turn     int
 }
@@ -38,8 +35,8 @@ const (
 	maxAnswerBytes = 4 << 20
 )
 
-// Book holds the budget of the turn, the successful answers and the unapproved questions of a conversation. It is a
-// value: copies are independent. It is not safe for concurrent use.
+// Book holds the turn's budget, the successful answers and the unapproved questions of a conversation. Copies are
+// independent. It is not safe for concurrent use.
 type Book struct {
 	rules *Policy // never changes
 	agent Agent   // the current agent
@@ -48,22 +45,19 @@ type Book struct {
 	// budget is the turn's, next the later turns'; nil means the rules' budget, or no change. Immutable.
 	budget, next *Budget
 
-	account Account
-	stored  []Stored // oldest first
-	// unapproved are the questions without an approval, oldest first.
-	unapproved []unapproved
+	account    Account
+	stored     []Stored     // oldest first
+	unapproved []unapproved // the questions without an approval, oldest first
 	switches   switches
 }
 
-// NewBook returns the Book of a conversation with these tools, which may be nil. Conversations may share rules, which
-// must not change.
+// NewBook returns the Book of a conversation. tools may be nil. Conversations may share rules, which must not change.
 func NewBook(tools *registry.Snapshot, rules *Policy) Book { return Book{tools: tools, rules: rules} }
 
 // Agent makes calls. The zero Agent is unnamed.
 type Agent struct {
-	Name string `json:"name,omitempty"`
-	// Version is the version of the agent's document; may be empty.
-	Version string `json:"version,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"` // the version of the agent's document; may be empty
 }
 
 // SetZone sets the user's time zone, for times in previews; nil if unknown.
@@ -99,8 +93,7 @@ func (b *Book) Usage() json.RawMessage { return b.account.Encode(b.Budget()) }
 // Slow reports whether the turn's tools have exceeded their common time budget.
 func (b *Book) Slow() bool { return b.account.slow(b.Budget()) }
 
-// BeginTurn gives later calls a new budget, because the user has spoken or typed. An answer to a question keeps the
-// previous budget.
+// BeginTurn gives later calls a new budget: the user has spoken or typed. An answer to a question keeps the old one.
 func (b *Book) BeginTurn() {
 	b.account = Account{}
 	if b.next != nil {
@@ -113,8 +106,7 @@ func (b *Book) BeginTurn() {
 	}
 }
 
-// Prepare finds the tool, checks the arguments and applies limits. If the call cannot run, it returns the answer
-// instead.
+// Prepare finds the tool, checks the arguments and applies limits, or returns the answer to a call that cannot run.
 func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
 	if b.tools == nil {
 		env := registry.NotFound(tool, "", 0)
@@ -139,8 +131,7 @@ func (b *Book) PrepareOf(tools *registry.Snapshot, tool string, args registry.Ar
 	return other.Prepare(tool, args)
 }
 
-// Confirms reports whether a call needs approval. The operator's list covers every call of a tool, whatever the
-// tool's own conditions.
+// Confirms reports whether a call needs approval. The operator's list covers every call of a tool.
 func (b *Book) Confirms(p *registry.Prepared) bool {
 	return p.NeedsApproval() || slices.Contains(b.rules.Confirm, p.Tool().ToolID)
 }
@@ -156,8 +147,7 @@ func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
 	}
 }
 
-// Exceeded returns the answer to the last charged call if it exceeds the turn's budget; otherwise nil. The answer
-// asks the model to speak.
+// Exceeded returns the answer to the last charged call if it exceeds the turn's budget; otherwise nil.
 func (b *Book) Exceeded(tool string) *registry.Envelope { return b.ExceededOf(b.tools, tool) }
 
 // ExceededOf is Exceeded with another agent's tools, which may be nil.
@@ -300,7 +290,6 @@ const (
 	MaxSwitches     = 12
 )
 
-// switches counts the conversation's changes of agent.
 type switches struct {
 	// Turn counts the changes since the user last spoke or typed, All those of the conversation.
 	Turn int `json:"turn,omitempty"`
@@ -309,7 +298,6 @@ type switches struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// spoken records that the user has spoken or typed.
 func (s *switches) spoken() { s.Turn, s.Left = 0, nil }
 
 // MaySwitch returns why a tool may not switch to an agent now; nil if it may.
@@ -326,8 +314,7 @@ func (b *Book) MaySwitch(to string) *registry.Error {
 	return nil
 }
 
-// Switch continues as another agent, with its tools, which may be nil, and its budget, whose zero fields mean the
-// mode's defaults. The current turn keeps its budget. from is the previous agent.
+// Switch continues as another agent, with its tools, which may be nil, and its budget from the next turn on.
 func (b *Book) Switch(from string, to Agent, tools *registry.Snapshot, budget Budget) {
 	b.agent, b.tools, b.next = to, tools, &budget
 	if b.budget == nil {

@@ -11,7 +11,6 @@ import (
 	"voicegw/registry"
 )
 
-// call is a call that has not ended.
 type call struct {
 	id       string // the gateway's name for the call
 	model    string // the model's name for the call; empty for an approved action
@@ -73,7 +72,6 @@ func (k *call) run() Run {
 	return r
 }
 
-// find returns the open call with that name, or nil.
 func (c *openCalls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
@@ -87,7 +85,6 @@ func (c *openCalls) first(is func(*call) bool) *call {
 	return nil
 }
 
-// remove removes the open call with that name and returns it.
 func (c *openCalls) remove(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
@@ -137,21 +134,15 @@ type Answer struct {
 	Call string
 	Tool string
 	// Model is the model's name for the call. reader says how the model gets the answer, or why not.
-	Model    string
-	reader   reader
-	Envelope registry.Envelope
-	// Ran is true if this call produced the result, false if it repeats another call's.
-	Ran bool
-	// OverBudget means that the model must answer without further tools.
-	OverBudget bool
-	// Owed means that the model waits for other calls of the turn.
-	Owed bool
-	// Prepared is the call that ran or was about to run; nil if there was none.
-	Prepared *registry.Prepared
-	// Approval is nil for a call that needed none.
-	Approval *Approved
-	// Written is the arguments as the model wrote them, possibly invalid JSON.
-	Written json.RawMessage
+	Model      string
+	reader     reader
+	Envelope   registry.Envelope
+	Ran        bool               // true if this call produced the result, false if it repeats another call's
+	OverBudget bool               // the model must answer without further tools
+	Owed       bool               // the model waits for other calls of the turn
+	Prepared   *registry.Prepared // the call that ran or was about to run; nil if there was none
+	Approval   *Approved          // nil for a call that needed none
+	Written    json.RawMessage    // the arguments as the model wrote them, possibly invalid JSON
 	// Queued is the time from the model's call to the start of the handler, Took the handler's time; both are zero if
 	// nothing ran.
 	Queued, Took time.Duration
@@ -188,8 +179,7 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 // Wanted reports whether the model waits for the answer.
 func (a Answer) Wanted() bool { return a.reader.wants() }
 
-// ByNotice reports whether the model gets the answer in a separate turn, because its own call is already answered or
-// never existed.
+// ByNotice reports whether the model gets the answer in a separate turn: its own call is answered or never existed.
 func (a Answer) ByNotice() bool { return a.reader == byNotice }
 
 // Intents returns the tool's intents. A call that did not run has none.
@@ -200,15 +190,13 @@ func (a Answer) Intents() []registry.Intent {
 	return a.Envelope.Intents
 }
 
-// Effect describes the delivery of an answer: the applied intents, the refused ones with the last reason, and why the
-// model did not get the answer (empty if it did).
+// Effect describes the delivery of an answer: the intents, why the last was refused, and why the model did not get it.
 type Effect struct {
 	Applied, Refused  []registry.Intent
 	Why, NotDelivered string
 }
 
-// Record returns the audit record of the call. An answer that the model does not wait for counts as not delivered,
-// whatever e says.
+// Record returns the audit record of the call. An answer that the model does not wait for counts as not delivered.
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	l := a.line
 	l.Queued = a.Queued
@@ -219,8 +207,7 @@ func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	return l.Record()
 }
 
-// Inside returns the inspector's message about the call; it follows Message. r is the complete audit record; its
-// arguments are sent separately. The error means that the record cannot be encoded.
+// Inside returns the inspector's message, which follows Message. r is the complete audit record.
 func (a Answer) Inside(r audit.Record) (*protocol.InspectCall, error) {
 	args := r.Args
 	if args == nil {

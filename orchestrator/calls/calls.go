@@ -18,12 +18,9 @@ import (
 
 // Rules are the settings of a conversation.
 type Rules struct {
-	// Tools are the operator's rules for tools, and the mode.
-	Tools Policy
-	// Prefix starts the name of each call; a number from 1 follows.
-	Prefix string
-	// Spoken lets the model report a spoken approval with [ConfirmAction].
-	Spoken bool
+	Tools  Policy // the operator's rules for tools, and the mode
+	Prefix string // starts the name of each call; a number from 1 follows
+	Spoken bool   // lets the model report a spoken approval with [ConfirmAction]
 	// Live means that the caller calls [Calls.Tick], which expires questions. Otherwise the next message finds them
 	// expired.
 	Live bool
@@ -35,13 +32,11 @@ type Rules struct {
 const ProgressEvery = 5 * time.Second
 
 const (
-	// maxParallel limits the tools of a conversation that run at once; further calls are queued.
-	maxParallel = 4
+	maxParallel = 4 // limits the tools of a conversation that run at once; further calls are queued
 	maxResolved = 32
 )
 
-// Calls holds the calls of one conversation. It is a value: Clone makes an independent copy. It is not safe for
-// concurrent use.
+// Calls holds the calls of one conversation. It is a value; see Clone. It is not safe for concurrent use.
 type Calls struct {
 	rules *Rules // fixed after New
 
@@ -54,7 +49,6 @@ type Calls struct {
 	strayed  bool       // see Strayed
 }
 
-// openCalls has the calls without a final result.
 type openCalls struct {
 	open []call // in the order of the model's calls; questions in the order they were asked
 }
@@ -64,8 +58,7 @@ type resolved struct {
 	outcome Outcome
 }
 
-// New returns the Calls of a conversation with these tools, which may be nil. Conversations may share rules, which
-// must not change.
+// New returns the Calls of a conversation. tools may be nil. Conversations may share rules, which must not change.
 func New(tools *registry.Snapshot, rules *Rules) Calls {
 	return Calls{rules: rules, prefix: rules.Prefix, book: NewBook(tools, &rules.Tools)}
 }
@@ -100,8 +93,7 @@ func (c *Calls) Named(name string) bool {
 
 func (c *Calls) category(tool string) string { return string(c.book.Category(tool)) }
 
-// ClientCall decides about a call of a tool that the client runs: it counts against the turn's budget and is audited. If
-// the call is refused, record is empty and do holds the actions that follow.
+// ClientCall decides about a call of a tool that the client runs. If it is refused, record is empty and do follows.
 func (c *Calls) ClientCall(at time.Time, in Called) (name string, record audit.Record, do []Action) {
 	k, started := c.begin(at, in)
 	c.book.Charge(k.tool)

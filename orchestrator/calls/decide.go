@@ -13,15 +13,11 @@ import (
 
 // Called is a tool call as the model made it.
 type Called struct {
-	// Turn is counted from 1.
-	Turn int
-	// Model is the model's name for the call, Provider the provider's id; Provider may be empty.
-	Model, Provider string
+	Turn            int    // counted from 1
+	Model, Provider string // Model is the model's name for the call, Provider the provider's id; Provider may be empty
 	Tool            string
-	// Args is the model's text, unchecked.
-	Args json.RawMessage
-	// SpokenAt is when the user last began to speak, or typed; for [ConfirmAction].
-	SpokenAt time.Time
+	Args            json.RawMessage // the model's text, unchecked
+	SpokenAt        time.Time       // when the user last began to speak, or typed; for [ConfirmAction]
 	// Message identifies the call within a message that a client may send again. If the tool has no business key,
 	// calls with the same Message are the same action, even if the model writes them differently the second time. It
 	// is empty for other calls.
@@ -47,7 +43,6 @@ func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
 	return append(do, c.refuse(k, why)...)
 }
 
-// begin names a call and reports it to the client.
 func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 	k := call{
 		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool,
@@ -93,8 +88,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	}
 }
 
-// switchRefused returns why a call of agent_switch is refused; nil if it is allowed or calls another tool. p is nil
-// for a call that cannot be prepared.
+// switchRefused returns why a call of agent_switch is refused. p is nil for a call that cannot be prepared.
 func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
 	if p == nil || p.Tool().ToolID != spec.AgentSwitch {
 		return nil
@@ -109,8 +103,7 @@ func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
 	return c.book.MaySwitch(args.Agent)
 }
 
-// repeat gives a call its idempotency key and recognises a repetition under it. If the provider's id already belongs
-// to another call, the key is made from the arguments.
+// repeat gives a call its idempotency key and recognises a repetition under it.
 func (c *Calls) repeat(at time.Time, k *call, args registry.Arguments) (do []Action, settled bool) {
 	if k.keys.Idempotency = ProviderKey(k.provider); k.keys.Idempotency != "" {
 		if do, settled := c.same(at, *k, args, true); settled || !c.taken(k.keys.Idempotency) {
@@ -142,8 +135,8 @@ func (c *Calls) same(at time.Time, k call, args registry.Arguments, named bool) 
 	return nil, false
 }
 
-// again answers a call with the stored answer of an earlier one. If that answer started a job, the Executor looks up
-// the job's progress without another approval. p is nil if the conversation no longer has the tool.
+// again answers a call with the stored answer of an earlier one. If that started a job, the Executor looks up its
+// progress. p is nil if the conversation no longer has the tool.
 func (c *Calls) again(at time.Time, k call, p *registry.Prepared, env registry.Envelope) []Action {
 	if env.Meta.Job == "" || p == nil {
 		return c.decided(k, env)
@@ -156,8 +149,7 @@ func (c *Calls) taken(key string) bool {
 	return c.book.HasKey(key) || slices.ContainsFunc(c.open, func(o call) bool { return o.keys.Idempotency == key && o.joinable() })
 }
 
-// duplicate recognises a call for something under way or already done. An approved call does not wait for a question
-// about the same.
+// duplicate recognises a call for something under way or done. An approved call does not wait for a question.
 func (c *Calls) duplicate(at time.Time, k call, p *registry.Prepared) (do []Action, settled bool) {
 	for i := range c.open {
 		first := &c.open[i]
@@ -176,7 +168,6 @@ func (c *Calls) duplicate(at time.Time, k call, p *registry.Prepared) (do []Acti
 	return nil, false
 }
 
-// join makes k wait for the answer to first, or to the call that first has joined.
 func (c *Calls) join(k call, first *call) {
 	c.setState(&k, joined)
 	if k.into = first.id; first.state == joined {
@@ -218,7 +209,6 @@ func (c *Calls) startQueued() (do []Action) {
 	return do
 }
 
-// decided answers a call without running it.
 func (c *Calls) decided(k call, env registry.Envelope) []Action {
 	if k.budget == nil {
 		k.budget = c.book.Usage()

@@ -10,16 +10,14 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Input is a result of a Run, Ask or Resolve: Finished, Recorded or Resolved; or a running tool's Nested or
-// Progressed. The set is closed.
+// Input is a result of a Run, Ask or Resolve, or a running tool's Nested or Progressed. The set is closed.
 type Input interface{ input() }
 
 // Finished is the result of a Run.
 type Finished struct {
 	Call     string
 	Envelope registry.Envelope
-	// BegunAt is when the handler began; zero if it did not begin.
-	BegunAt time.Time
+	BegunAt  time.Time // when the handler began; zero if it did not begin
 }
 
 func (Finished) input() {}
@@ -98,12 +96,10 @@ func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 	}
 }
 
-// cancelled answers a queued call that must not start.
 func (c *Calls) cancelled(k *call) []Action {
 	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, prompts.CancelledBefore)))
 }
 
-// stop stops a stoppable call, or prevents its start.
 func (c *Calls) stop(id string) []Action {
 	k := c.find(id)
 	if k.state == queued {
@@ -113,8 +109,7 @@ func (c *Calls) stop(id string) []Action {
 	return []Action{Cancel{Call: k.id, Tool: k.tool}}
 }
 
-// Interrupted stops the calls that an interruption ends: the stoppable ones, except approved calls and those that the
-// model does not pause for (beside).
+// Interrupted stops the stoppable calls, except approved ones and those that the model does not pause for (beside).
 func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.stoppable() && k.approval == nil && !beside(k.prepared) {
@@ -124,8 +119,7 @@ func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) 
 	return do
 }
 
-// Withdrawn records that the model no longer wants answers to these calls; models holds its names for them. A tool
-// that cannot be stopped continues, and its result is not sent.
+// Withdrawn records that the model wants no answers to these calls, by its names. Their tools may continue.
 func (c *Calls) Withdrawn(models []string) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.model == "" || k.wasAsked() || !slices.Contains(models, k.model) {
@@ -147,8 +141,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 	return do
 }
 
-// Unlinked records the loss of the model's connection: the model gets the results of its open calls in a separate
-// turn.
+// Unlinked records the loss of the model's connection: it gets the results of open calls in a separate turn.
 func (c *openCalls) Unlinked() {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
@@ -157,8 +150,7 @@ func (c *openCalls) Unlinked() {
 	}
 }
 
-// withdraw records that the model was answered, or wants no answer. The result of an approved call still reaches it,
-// in a separate turn.
+// withdraw records that the model was answered, or wants no answer. An approved call's result still reaches it.
 func (k *call) withdraw(because reader) {
 	switch {
 	case k.approval != nil:
@@ -168,8 +160,7 @@ func (k *call) withdraw(because reader) {
 	}
 }
 
-// Superseded answers the calls of earlier turns, for a model that does not withdraw them itself and begins its next
-// answer only then.
+// Superseded answers the calls of earlier turns, for a model that does not withdraw them and waits for that.
 func (c *Calls) Superseded() (do []Action) {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
@@ -180,7 +171,6 @@ func (c *Calls) Superseded() (do []Action) {
 	return do
 }
 
-// overtaken returns the answer to a call that the user's next turn has overtaken.
 func (c *Calls) overtaken(k *call) registry.Envelope {
 	words := prompts.Overtaken(k.tool)
 	switch first := c.find(k.into); {
@@ -224,7 +214,6 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 	return do
 }
 
-// timed reports whether the client gets progress of the call.
 func (k *call) timed() bool { return k.prepared != nil && (k.state == queued || k.working()) }
 
 // Due calls sooner with each time at which Tick must be called.

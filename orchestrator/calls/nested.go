@@ -10,12 +10,10 @@ import (
 
 // Nested asks whether a running tool may call another one. The Permit that follows answers it.
 type Nested struct {
-	// Call is the model's call that runs; Caller is the tool that asks.
-	Call, Caller string
-	// ID is the gateway's name of the new call.
-	ID   string
-	Tool string
-	Args json.RawMessage
+	Call, Caller string // Call is the model's call that runs; Caller is the tool that asks
+	ID           string // the gateway's name of the new call
+	Tool         string
+	Args         json.RawMessage
 }
 
 func (Nested) input() {}
@@ -25,14 +23,13 @@ type Permit struct {
 	ID       string
 	Prepared *registry.Prepared
 	Refused  *registry.Envelope
-	// Budget is the account of the turn after the call.
-	Budget json.RawMessage
+	Budget   json.RawMessage // the account of the turn after the call
 }
 
 func (Permit) action() {}
 
-// Nested decides about a call by a tool. It uses the tools of the agent that made the model's call, even after a
-// switch, counts against the turn's budget, and has no approval but that of the model's call.
+// Nested decides about a call by a tool: with the tools of the agent that made the model's call, the turn's budget, and
+// no approval but that of the model's call.
 func (c *Calls) Nested(in Nested) []Action {
 	k := c.find(in.Call)
 	if k == nil || !k.working() {

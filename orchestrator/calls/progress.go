@@ -6,8 +6,7 @@ import (
 	"voicegw/registry"
 )
 
-// progressInterval is the minimum time before the model's first progress notice about a call, and between two: short calls
-// cost no words.
+// progressInterval is the minimum time before the model's first progress notice about a call, and between two.
 const progressInterval = 5 * time.Second
 
 // Progressed is a running tool's progress: a text and the finished part, from 0 to 1, or negative if unknown. It may
@@ -19,7 +18,6 @@ type Progressed struct {
 
 func (Progressed) input() {}
 
-// progress is the newest progress of a call.
 type progress struct {
 	text     string
 	fraction float64
@@ -34,8 +32,7 @@ func (c *openCalls) Progressed(in Progressed) {
 	}
 }
 
-// wantsProgress reports whether the model may get the call's progress: it waits for the result on this connection, and the
-// tool runs.
+// wantsProgress reports whether the model waits for the result of a running tool on this connection.
 func (k *call) wantsProgress() bool { return k.state == running && k.reader == byCall && k.model != "" }
 
 // modelProgressAt returns when the model may get the call's progress; zero without any.

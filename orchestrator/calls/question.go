@@ -21,7 +21,6 @@ type question struct {
 	answer    registry.Envelope // the model's CONFIRMATION_REQUIRED answer
 }
 
-// waited returns how long the question was open; zero if unknown.
 func (q *question) waited(at time.Time) time.Duration {
 	if q.putAt.IsZero() {
 		return 0
@@ -29,8 +28,8 @@ func (q *question) waited(at time.Time) time.Duration {
 	return max(at.Sub(q.putAt), 0)
 }
 
-// ask asks the user to approve a call, unless the same question is open or the user was asked often enough. The
-// question must be recorded before the client and the model learn of it.
+// ask asks the user to approve a call, unless the question is open or was asked often enough. It must be recorded
+// first.
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	about := c.first(func(o *call) bool { return o.wasAsked() && o.runs == k.tool && string(o.args) == string(p.Args()) })
 	if about != nil {
@@ -98,8 +97,7 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	return append([]Action{ToClient{request}}, answers...)
 }
 
-// Recall restores an open question of an earlier message. env is the model's CONFIRMATION_REQUIRED as stored, without
-// the token.
+// Recall restores an open question of an earlier message. env is its CONFIRMATION_REQUIRED without the token.
 func (c *openCalls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
@@ -107,7 +105,6 @@ func (c *openCalls) Recall(env registry.Envelope, turn int) {
 	})
 }
 
-// asked returns the open question with that token, or nil.
 func (c *openCalls) asked(token string) *call {
 	return c.first(func(k *call) bool { return k.wasAsked() && k.question.token == token && token != "" })
 }
@@ -229,8 +226,7 @@ func (d Decision) Record() audit.Record {
 	return r
 }
 
-// Approve runs an approved call in a turn that the caller has begun for it. The call counts in that turn, but is
-// refused only if it would repeat an action.
+// Approve runs an approved call in a turn begun for it. It is refused only if it would repeat an action.
 func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
 	k, do := c.begin(at, Called{Turn: turn, Provider: a.Provider, Tool: a.Tool, Args: a.Args})
 	k.reader = byNotice
@@ -276,8 +272,7 @@ func ApprovedKeys(reference, business string) Keys {
 	return Keys{Idempotency: "confirmation:" + reference, Business: business}
 }
 
-// confirmAction handles the model's report of a spoken answer. It counts only for an open question, and an approval
-// only if the user has spoken since the question.
+// confirmAction handles the model's report of a spoken answer. An approval counts only if the user has spoken since.
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	c.book.Charge(ConfirmAction)
 	k.budget = c.book.Usage()
@@ -320,8 +315,7 @@ func OutcomeNotice(tool, reference string, o Outcome) string {
 // ConfirmAction is the tool with which a model reports a spoken approval, if the operator allows that.
 const ConfirmAction = spec.ConfirmAction
 
-// Question returns the CONFIRMATION_REQUIRED answer to a call that needs approval. spoken means that the user may
-// agree aloud.
+// Question returns the CONFIRMATION_REQUIRED answer to a call. spoken means that the user may agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
 	words := prompts.ApprovalNeeded(tool)

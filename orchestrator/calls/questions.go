@@ -17,27 +17,22 @@ type Questions struct {
 	// PerTool limits the questions about one tool that are declined, expire or are answered elsewhere. After that,
 	// each time the user speaks or types allows one more. The default is setting.QuestionsPerTool.
 	PerTool int
-	// Total limits the questions about all tools that are open or ended like that. The default is setting.Questions.
-	Total int
+	Total   int // limits the questions about all tools that are open or ended like that. The default is setting.Questions.
 }
 
 func (q Questions) withDefaults() Questions {
 	return Questions{PerTool: cmp.Or(q.PerTool, setting.QuestionsPerTool), Total: cmp.Or(q.Total, setting.Questions)}
 }
 
-// unapproved is a question without an approval.
 type unapproved struct {
-	Tool string `json:"tool"`
-	Name string `json:"name"` // as given to Asked
-	// Over means that the question is closed.
-	Over bool `json:"over,omitempty"`
-	// Before means that the user has spoken or typed since.
-	Before bool `json:"before,omitempty"`
+	Tool   string `json:"tool"`
+	Name   string `json:"name"`             // as given to Asked
+	Over   bool   `json:"over,omitempty"`   // the question is closed
+	Before bool   `json:"before,omitempty"` // the user has spoken or typed since
 }
 
-// AskedEnough returns the answer to a call that must not be asked about any more; nil if it may. asking lists the
-// tools with questions being recorded: they count, because all calls of a batch are decided before the first question
-// is asked.
+// AskedEnough returns why a call must not be asked about any more; nil if it may. asking lists the tools with questions
+// being recorded, because a batch is decided before its first question is asked.
 func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 	total, over, lately := len(b.unapproved)+len(asking), 0, slices.Contains(asking, tool)
 	for _, q := range b.unapproved {
@@ -73,8 +68,7 @@ func (b *Book) Resolved(name string) {
 	}
 }
 
-// Approved records an approval of the question with that name. The tool's questions up to this one no longer count.
-// An unknown name changes nothing.
+// Approved records an approval of the question with that name. The tool's questions up to it no longer count.
 func (b *Book) Approved(tool, name string) {
 	until := slices.IndexFunc(b.unapproved, func(q unapproved) bool { return q.Tool == tool && q.Name == name })
 	var left []unapproved
@@ -98,7 +92,6 @@ func (b *Book) Forget(name string) {
 	b.unapproved = slices.DeleteFunc(slices.Clone(b.unapproved), func(q unapproved) bool { return q.Name == name })
 }
 
-// carried is the JSON form of Carry.
 type carried struct {
 	Retrieval  int          `json:"retrieval,omitempty"`
 	Total      int          `json:"total,omitempty"`
@@ -107,8 +100,7 @@ type carried struct {
 	Switches   switches     `json:"switches,omitzero"`
 }
 
-// Carry returns the turn's use of its budget and the unapproved questions, for Resume in the conversation's next
-// message.
+// Carry returns the use of the turn's budget and the unapproved questions, for Resume in the next message.
 func (b *Book) Carry() json.RawMessage {
 	raw, _ := json.Marshal(carried{ // only numbers and strings: it cannot fail
 		Retrieval: b.account.Retrieval, Total: b.account.Total, ToolTimeMS: b.account.ToolTime.Milliseconds(),

@@ -13,15 +13,11 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Memory is what another process needs of a conversation's calls. Checkpoints contain its JSON form, so fields are
-// only ever added. It shares nothing with Calls.
+// Memory is what another process needs of a conversation's calls. Fields of its JSON form are only ever added.
 type Memory struct {
-	// Book is the result of [Book.Carry].
-	Book json.RawMessage `json:"book,omitempty"`
-	// Open are the calls under way, in the model's order.
-	Open []OpenCall `json:"open,omitempty"`
-	// Questions are the open questions, oldest first.
-	Questions []OpenQuestion `json:"questions,omitempty"`
+	Book      json.RawMessage `json:"book,omitempty"`      // the result of [Book.Carry]
+	Open      []OpenCall      `json:"open,omitempty"`      // the calls under way, in the model's order
+	Questions []OpenQuestion  `json:"questions,omitempty"` // the open questions, oldest first
 	// Lost are writing calls of a previous process with unknown outcomes; see [Calls.Restore].
 	Lost []OpenCall `json:"lost,omitempty"`
 }
@@ -33,14 +29,13 @@ func (m Memory) UnderWay(turn int) bool {
 
 // OpenCall is a call without a result.
 type OpenCall struct {
-	Call     string `json:"call"`
-	Turn     int    `json:"turn,omitempty"`
-	Tool     string `json:"tool"`               // as the client knows it
-	Runs     string `json:"runs,omitempty"`     // differs from Tool for ConfirmAction
-	Provider string `json:"provider,omitempty"` // the provider's id of the call
-	Agent    Agent  `json:"agent,omitzero"`     // that made the call
-	// Writes means that the tool changes something and may have begun to.
-	Writes    bool            `json:"writes,omitempty"`
+	Call      string          `json:"call"`
+	Turn      int             `json:"turn,omitempty"`
+	Tool      string          `json:"tool"`               // as the client knows it
+	Runs      string          `json:"runs,omitempty"`     // differs from Tool for ConfirmAction
+	Provider  string          `json:"provider,omitempty"` // the provider's id of the call
+	Agent     Agent           `json:"agent,omitzero"`     // that made the call
+	Writes    bool            `json:"writes,omitempty"`   // the tool changes something and may have begun to
 	Args      json.RawMessage `json:"args,omitempty"`
 	Sum       string          `json:"sum,omitempty"` // of left-out arguments; see LeaveOutArgs
 	Key       string          `json:"key,omitempty"`
@@ -51,17 +46,15 @@ type OpenCall struct {
 
 // OpenQuestion is a question that waits for the user.
 type OpenQuestion struct {
-	// Token is the secret that answers the question.
-	Token     string `json:"-"`
-	Name      string `json:"name"`
-	Reference string `json:"reference"`
-	Call      string `json:"call"`
-	Turn      int    `json:"turn,omitempty"`
-	Tool      string `json:"tool"`
-	Runs      string `json:"runs"`
-	Agent     Agent  `json:"agent,omitzero"` // that asked
-	// Tools are those of Agent; nil means the current agent's.
-	Tools     *registry.Snapshot `json:"-"`
+	Token     string             `json:"-"` // the secret that answers the question
+	Name      string             `json:"name"`
+	Reference string             `json:"reference"`
+	Call      string             `json:"call"`
+	Turn      int                `json:"turn,omitempty"`
+	Tool      string             `json:"tool"`
+	Runs      string             `json:"runs"`
+	Agent     Agent              `json:"agent,omitzero"`    // that asked
+	Tools     *registry.Snapshot `json:"-"`                 // those of Agent; nil means the current agent's
 	Version   string             `json:"version,omitempty"` // of the tool
 	Provider  string             `json:"provider,omitempty"`
 	Args      json.RawMessage    `json:"args,omitempty"`
@@ -75,7 +68,7 @@ type OpenQuestion struct {
 // maxLost limits the remembered calls with unknown outcomes.
 const maxLost = 64
 
-// Memory returns what another process needs.
+// Memory returns what another process needs. It shares nothing with c.
 func (c *Calls) Memory() Memory {
 	m := Memory{Book: c.book.Carry(), Lost: slices.Clone(c.lost)}
 	for i := range c.open {
@@ -120,9 +113,9 @@ func (k *call) openQuestion() OpenQuestion {
 	return o
 }
 
-// Restore continues with the calls of another process; it comes before every other method. prefix begins the names of
-// later calls and must be new. The outcomes of the open calls are unknown: each is answered as lost, for the client
-// and the audit. A later call that repeats a writing one gets its key, so that the ledger knows the outcome.
+// Restore continues with the calls of another process, before any other method. prefix begins later names and must be
+// new. Open calls are answered as lost. A later call that repeats a writing one gets its key, so that the ledger knows
+// the outcome.
 func (c *Calls) Restore(m Memory, prefix string) []Action {
 	c.prefix = prefix
 	_ = c.book.Resume(m.Book) // an unreadable account starts again at zero
@@ -162,7 +155,6 @@ func (c *Calls) restoreQuestion(q OpenQuestion) call {
 	return k
 }
 
-// answerLost answers a call with an unknown outcome.
 func (c *Calls) answerLost(o OpenCall) Action {
 	k := call{
 		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider,
@@ -180,7 +172,6 @@ func (c *Calls) answerLost(o OpenCall) Action {
 	return c.answer(&k, c.book.Refuse(o.Tool, why), false)
 }
 
-// adoptLostKey gives a call that repeats a lost one the lost one's key.
 func (c *Calls) adoptLostKey(k *call, p *registry.Prepared) {
 	for _, o := range c.lost {
 		if o.Reference == "" && o.Runs == p.Tool().ToolID && o.hasArgs(p.Args()) {
@@ -192,7 +183,6 @@ func (c *Calls) adoptLostKey(k *call, p *registry.Prepared) {
 // LeaveOutArgs replaces the arguments by their hash, which still identifies a repetition.
 func (o *OpenCall) LeaveOutArgs() { o.Args, o.Sum = nil, sum(o.Args) }
 
-// hasArgs reports whether a call had these arguments.
 func (o *OpenCall) hasArgs(args json.RawMessage) bool {
 	if o.Sum != "" {
 		return o.Sum == sum(args)
@@ -200,7 +190,6 @@ func (o *OpenCall) hasArgs(args json.RawMessage) bool {
 	return string(o.Args) == string(args)
 }
 
-// sum hashes the arguments of a call.
 func sum(args json.RawMessage) string {
 	s := sha256.Sum256(args)
 	return hex.EncodeToString(s[:16])

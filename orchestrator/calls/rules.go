@@ -9,13 +9,10 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Budget limits the tool calls of one user turn, over all answers of the model. A zero field means the default of the
-// mode; see [Budget.Or].
+// Budget limits the tool calls of one user turn. A zero field means the default of the mode; see [Budget.Or].
 type Budget struct {
-	// Retrieval is the maximum number of calls of retrieval tools, Total of all calls.
-	Retrieval, Total int
-	// TopK is the highest top_k of a retrieval tool.
-	TopK int
+	Retrieval, Total int // Retrieval is the maximum number of calls of retrieval tools, Total of all calls
+	TopK             int // the highest top_k of a retrieval tool
 	// ToolTime is a soft limit on the common run time of a turn's tools: the model learns of the excess, but no call
 	// is refused. Negative means no limit.
 	ToolTime time.Duration
@@ -41,12 +38,10 @@ func (b Budget) Or(c Budget) Budget {
 
 // Policy is the operator's configuration for a conversation.
 type Policy struct {
-	Mode   spec.Mode
-	Budget Budget
-	// Confirm lists tools that need approval although their specs do not say so.
-	Confirm []string
-	// Questions limits the questions to a user.
-	Questions Questions
+	Mode      spec.Mode
+	Budget    Budget
+	Confirm   []string  // lists tools that need approval although their specs do not say so
+	Questions Questions // limits the questions to a user
 }
 
 // Account is a turn's use of its budget.
@@ -55,14 +50,13 @@ type Account struct {
 	ToolTime         time.Duration
 }
 
-// used is one entry of an account's JSON.
 type used struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
 }
 
-// Encode returns an account and its budget as JSON: {"retrieval":{"used":1,"limit":2},…}. tool_time_ms is left out if
-// it has no limit.
+// Encode returns the account and its budget as JSON: {"retrieval":{"used":1,"limit":2},…}. tool_time_ms may be left
+// out.
 func (a Account) Encode(b Budget) json.RawMessage {
 	usage := struct {
 		Retrieval used  `json:"retrieval"`

@@ -2,30 +2,20 @@ package calls
 
 import "slices"
 
-// state is the state of a call.
 type state uint8
 
 // Values of state.
 const (
-	// called: not decided yet.
-	called state = iota
-	// joined: waits for the answer to another call.
-	joined
-	// asking: the question to the user is being recorded.
-	asking
-	// waiting: the user was asked. The model's call is answered.
-	waiting
-	// resolving: the user's answer is being recorded.
-	resolving
-	// queued: runs once fewer than maxParallel run.
-	queued
+	called    state = iota // not decided yet
+	joined                 // waits for the answer to another call
+	asking                 // the question to the user is being recorded
+	waiting                // the user was asked. The model's call is answered.
+	resolving              // the user's answer is being recorded
+	queued                 // runs once fewer than maxParallel run
 	running
-	// stopping: the tool is asked to stop and has not ended yet.
-	stopping
-	// answered: over; the model has its answer or will get it soon.
-	answered
-	// withdrawn: over; the model does not get the answer.
-	withdrawn
+	stopping  // the tool is asked to stop and has not ended yet
+	answered  // over; the model has its answer or will get it soon
+	withdrawn // over; the model does not get the answer
 )
 
 // follows lists the states that may follow each state. A call begins as called and ends as answered or withdrawn.
@@ -50,8 +40,7 @@ func (c *Calls) setState(k *call, next state) {
 	k.state = next
 }
 
-// Strayed reports whether a call has ever made a transition outside follows, which is a bug in this package. Tests
-// check it.
+// Strayed reports whether a call has ever made a transition outside follows, which is a bug. Tests check it.
 func (c *Calls) Strayed() bool { return c.strayed }
 
 // reader says how the model gets the answer to a call, or why not.
@@ -59,19 +48,14 @@ type reader uint8
 
 // Values of reader.
 const (
-	// byCall: as the answer to its call.
-	byCall reader = iota
+	byCall reader = iota // as the answer to its call
 	// byNotice: in a separate turn, because a person has approved the call and the model's own call is answered or
 	// never existed.
 	byNotice
-	// repeated: the call repeats another one, which gets the answer.
-	repeated
-	// superseded: the model was answered when the user moved on.
-	superseded
-	// cancelled: the model has withdrawn the call.
-	cancelled
-	// lost: another process ran the call, and its outcome is unknown.
-	lost
+	repeated   // the call repeats another one, which gets the answer
+	superseded // the model was answered when the user moved on
+	cancelled  // the model has withdrawn the call
+	lost       // another process ran the call, and its outcome is unknown
 )
 
 // why returns the audit's reason why the model does not get the answer; empty if it does.

@@ -21,8 +21,7 @@ import (
 // storeTime bounds each store operation for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records a question and reports calls.Recorded. A call that a limit or the tool's own check refuses needs no
-// question.
+// Ask records a question and reports calls.Recorded. A call that would be refused needs no question.
 func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
@@ -50,7 +49,6 @@ var errNotOwner = errors.New("another process may have the session")
 
 var errNoConfirmations = errors.New("no store for confirmations")
 
-// ask records a question and completes q.
 func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error {
 	if e.opts.Confirmations == nil {
 		return errNoConfirmations
@@ -80,13 +78,13 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	return nil
 }
 
-// Settle records that the outcome of an approved call is known; reference is the short name of its question. It does
-// not block. If recording fails, the outcome is reported again after a restart.
+// Settle is [Executor.Settle] without blocking.
 func (c *Runner) Settle(reference string) {
 	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
-// Settle is [Runner.Settle]. It blocks for at most storeTime.
+// Settle records that the outcome of an approved call is known. Otherwise it is reported again after a restart. reference
+// is the short name of its question. It blocks for at most storeTime.
 func (e *Executor) Settle(conversation, session, reference string) {
 	if e.opts.Confirmations == nil {
 		return
@@ -123,9 +121,8 @@ func (c *Runner) Resolve(a calls.Resolve) {
 	})
 }
 
-// resolved returns the result of recording an answer. err is the store's error; if another answer came first, first
-// is its outcome, which counts. An approval runs the call here, because the first answer may be this one, with its
-// acknowledgement lost; the ledger prevents a repetition.
+// resolved returns the result of recording an answer. first is the outcome of an answer that came first, which counts:
+// it may be this one, with its acknowledgement lost.
 func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 	in := calls.Resolved{Token: a.Token, Outcome: calls.OutcomeDenied, By: a.By}
 	switch {
@@ -159,8 +156,7 @@ const (
 	QuestionApproved
 	QuestionDeclined
 	QuestionExpired
-	// QuestionUnknown: the store does not have it.
-	QuestionUnknown
+	QuestionUnknown // the store does not have it
 )
 
 // QuestionState returns the state of the question with that name (see store.QuestionName).
@@ -187,8 +183,8 @@ func (e *Executor) QuestionState(ctx context.Context, name string) QuestionState
 	}
 }
 
-// CheckQuestion returns nil if the question with that token belongs to the user, or if the user is zero. The error is
-// store.ErrUnknown, or says why the store could not be read.
+// CheckQuestion returns nil if the question belongs to the user, or if the user is zero; otherwise store.ErrUnknown or
+// the store's error.
 func (e *Executor) CheckQuestion(ctx context.Context, token string, who user.User) error {
 	if who.IsZero() {
 		return nil
@@ -206,8 +202,7 @@ func (e *Executor) CheckQuestion(ctx context.Context, token string, who user.Use
 }
 
 // Answer records the answer to a question of that session, or of any session if session is empty. The error is
-// store.ErrUnknown, store.ErrUsed or store.ErrExpired, or says why the answer was not recorded. Cancelling ctx does
-// not stop the recording, so the answer counts even if the client leaves.
+// store.ErrUnknown, store.ErrUsed or store.ErrExpired, or the answer was not recorded. It counts even if ctx ends.
 func (e *Executor) Answer(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
@@ -217,10 +212,9 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 	return e.opts.Confirmations.Resolve(ctx, token, session, approved, time.Now())
 }
 
-// RunStored runs an approved call of a conversation that is not on this node, with the arguments of the question. It
-// returns the answer and the call, which is nil if it could not be prepared. The call does not run if the tool has
-// changed since, or requires a scope that the conversation did not have. call names the call in messages and the
-// audit. Of the conversation it uses Capabilities, Ephemeral, Tell, Blocked and Audit.
+// RunStored runs an approved call of a conversation that is not on this node, unless its tool has changed or needs a
+// new scope. call names it. The prepared call may be nil. Of the conversation it uses Capabilities, Ephemeral, Tell,
+// Blocked and Audit.
 func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.Snapshot, c store.Confirmation,
 	of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)

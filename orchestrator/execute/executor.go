@@ -37,9 +37,8 @@ type Executor struct {
 type Running struct {
 	// Session is the ID of its conversation.
 	Session string // the conversation that it belongs to
-	// Tool is empty while an answer is being recorded.
-	Tool  string
-	Since time.Time
+	Tool    string // empty while an answer is being recorded
+	Since   time.Time
 }
 
 var errLeaving = errors.New("the gateway is shutting down")
@@ -65,9 +64,8 @@ func (e *Executor) Running() []Running {
 	return all
 }
 
-// Close waits up to Options.Grace for running activities and for those that start during the wait; then it cancels
-// these and all later ones. A ledger or tool that ignores cancellation blocks Close; Running lists them. Close may be
-// called more than once.
+// Close waits up to Options.Grace for all activities and then cancels them. A ledger or tool that ignores cancellation
+// blocks it; Running lists them. Close may be called more than once.
 func (e *Executor) Close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -83,8 +81,7 @@ func (e *Executor) Close() {
 	e.stop(errLeaving)
 }
 
-// enter counts an activity, unless Close has finished waiting. An activity that starts another one leaves after that
-// one has entered, so that an approval recorded during Close still leads to its call.
+// enter counts an activity, unless Close has finished waiting. One that starts another leaves after that has entered.
 func (e *Executor) enter(session, tool string) (leave func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -109,27 +106,22 @@ func (e *Executor) leave(r *Running) {
 // concurrently and must not block, unless they say otherwise.
 type Conversation struct {
 	// Turn and Now of Session are set for each call.
-	Session registry.Session
-	// Capabilities are passed to each call; see registry.Options.
-	Capabilities []any
+	Session      registry.Session
+	Capabilities []any // passed to each call; see registry.Options
 	// Ephemeral means that the gateway does not store the conversation, so nothing can be reported to it later.
 	Ephemeral bool
-	// Trace is the parent span of the calls; may be zero.
-	Trace protocol.TraceParent
-	// Tell sends the client a message of a running call; nil without a client.
-	Tell func(protocol.ServerMessage)
+	Trace     protocol.TraceParent         // the parent span of the calls; may be zero
+	Tell      func(protocol.ServerMessage) // sends the client a message of a running call; nil without a client
 	// Blocked is called when a tool blocks the user, before the client learns of it; may be nil.
 	Blocked func(until time.Time)
 	// Audit writes an additional record of a call, and adds the conversation's fields. Nil
 	// discards it.
-	Audit func(audit.Record)
-	// Describe updates Session at the start of each call; may be nil.
-	Describe func(*registry.Session)
+	Audit    func(audit.Record)
+	Describe func(*registry.Session) // updates Session at the start of each call; may be nil
 	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call by a
 	// tool. It runs on goroutines of the Executor.
-	Report func(calls.Input)
-	// Progress receives a call's progress, at most twice a second; may be nil.
-	Progress func(calls.Progressed)
+	Report   func(calls.Input)
+	Progress func(calls.Progressed) // receives a call's progress, at most twice a second; may be nil
 	// Owned reports whether this process still owns the conversation. Otherwise no writing call begins and no
 	// question is asked. Nil means always.
 	Owned func() bool
@@ -141,8 +133,7 @@ type Conversation struct {
 	over func() bool // nil means that the conversation is not over
 }
 
-// Runner runs the calls of one conversation, after Begin. Its methods are safe for concurrent use and do not block,
-// except Wait.
+// Runner runs the calls of one conversation. It is safe for concurrent use; only Wait blocks.
 type Runner struct {
 	// Never change after Begin.
 	e *Executor
@@ -171,7 +162,6 @@ func (c *Runner) now() registry.Session {
 	return s
 }
 
-// running is a running call.
 type running struct {
 	cancel      context.CancelCauseFunc
 	cancellable bool
@@ -196,7 +186,6 @@ func (c *Runner) Begin(e *Executor, of Conversation) {
 	c.e, c.c = e, &of
 }
 
-// lasting returns a context that ends with the conversation.
 func (c *Runner) lasting() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,8 +215,7 @@ func (c *Runner) Cancel(call string) {
 	}
 }
 
-// End ends the conversation: it stops the calls that can be stopped and those that have not begun; the others finish.
-// Approved calls run in any case.
+// End stops the calls that can be stopped or have not begun; the others finish. Approved calls run in any case.
 func (c *Runner) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

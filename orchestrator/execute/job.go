@@ -23,12 +23,10 @@ type Jobs interface {
 	Job(ctx context.Context, id string) (store.Job, error)
 }
 
-// jobAnswer is the data of an answer while the job runs.
 type jobAnswer struct {
-	Job   string `json:"job"`
-	State string `json:"state"`
-	// Progress is the job's last report; absent without one.
-	Progress *store.JobProgress `json:"progress,omitempty"`
+	Job      string             `json:"job"`
+	State    string             `json:"state"`
+	Progress *store.JobProgress `json:"progress,omitempty"` // the job's last report; absent without one
 	Message  string             `json:"message"`
 }
 
@@ -51,8 +49,7 @@ func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Con
 	return nil
 }
 
-// begunJob starts the job that a call's result asks for and completes the answer. action is the call's key in the
-// ledger.
+// begunJob starts the job that a call's result asks for. action is the call's key in the ledger.
 func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action string, r calls.Run, session registry.Session,
 	c *Conversation) registry.Envelope {
 	if !env.OK || env.Job == nil {
@@ -91,7 +88,6 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, action s
 	return env
 }
 
-// repeated answers a call whose stored answer started a job, with the job's result or progress.
 func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) registry.Envelope {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -111,7 +107,6 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 	return stored
 }
 
-// jobNow makes a stored answer the job's current one: its result if it has ended.
 func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
 	answer := jobAnswer{Job: j.ID, State: string(j.State), Progress: j.Progress, Message: prompts.JobUnderWay}
 	switch j.State {

@@ -11,8 +11,8 @@ import (
 	"voicegw/registry"
 )
 
-// messenger implements the registry.CallCapabilities of one call: its messages to the client and its audit notes. Its
-// methods are safe for concurrent use. After the call's end they do nothing, even if the handler is still running.
+// messenger implements the registry.CallCapabilities of one call. It is safe for concurrent use. After the call's end
+// its methods do nothing, even if the handler is still running.
 type messenger struct {
 	// Never change.
 	run     calls.Run
@@ -30,8 +30,8 @@ type messenger struct {
 // progressEvery is the minimum interval of progress messages about a call.
 const progressEvery = 500 * time.Millisecond
 
-// newMessenger returns a call's messenger and capabilities. The caller must call end after the handler has ended or
-// timed out.
+// newMessenger returns a call's messenger and capabilities. end must be called after the handler has ended or timed
+// out.
 func newMessenger(run calls.Run, session registry.Session, c *Conversation) (b *messenger, caps []any, end func()) {
 	b = &messenger{run: run, session: session, c: c, begun: time.Now()}
 	return b, append([]any{b}, c.Capabilities...), b.end
@@ -83,7 +83,6 @@ func (b *messenger) progress(m *protocol.ToolProgress) {
 	})
 }
 
-// report passes on the text that the client got. The caller must hold mu.
 func (b *messenger) report(m *protocol.ToolProgress) {
 	if b.c.Progress == nil || m.Text == "" {
 		return
@@ -161,7 +160,7 @@ func (b *messenger) tell(m protocol.ServerMessage) {
 }
 
 // stream implements registry.Stream for one attempt at a call. It is safe for concurrent use, and silent after the
-// attempt, even if its handler is still running.
+// attempt.
 type stream struct {
 	b *messenger // whose mu guards the following fields
 

@@ -34,17 +34,14 @@ type callPath struct {
 	wrote atomic.Bool // a nested call has written
 }
 
-// outermost is the position of a model's call.
 func outermost(j calls.Run, p permit, wait *sync.WaitGroup) *callPath {
 	return &callPath{permit: p, wait: wait, root: j.Call, chain: []string{j.Prepared.Tool().ToolID}, count: new(atomic.Int64)}
 }
 
-// within returns the position of a call of the tool by the call at n.
 func (n *callPath) within(tool string) *callPath {
 	return &callPath{permit: n.permit, wait: n.wait, root: n.root, chain: append(slices.Clip(n.chain), tool), count: n.count}
 }
 
-// callEnv is a call and the environment of its handler.
 type callEnv struct {
 	e         *Executor
 	path      *callPath
@@ -62,8 +59,7 @@ func (w *callEnv) markWrites(env *registry.Envelope) {
 	}
 }
 
-// toolbox implements registry.Tools for one attempt at a call. It is safe for concurrent use, even by a handler that
-// has timed out.
+// toolbox implements registry.Tools for one attempt at a call. It is safe for concurrent use, even after the attempt.
 type toolbox struct {
 	*callEnv
 
@@ -112,7 +108,6 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 	return env
 }
 
-// refuse returns the answer to a call of a tool that may not exist.
 func (t *toolbox) refuse(tool string, why registry.ErrorType, words prompts.Words) registry.Envelope {
 	env := registry.NotFound(tool, t.run.Prepared.RegistryVersion(), 0)
 	env.Error = registry.NewError(why, words)
@@ -126,7 +121,6 @@ func argsOf(args any) (json.RawMessage, error) {
 	return json.Marshal(args)
 }
 
-// permitted asks whether a call may run, and runs it.
 func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw json.RawMessage) (registry.Envelope, json.RawMessage) {
 	caller := t.run.Prepared.Tool()
 	p := t.path.permit(ctx, calls.Nested{Call: t.path.root, Caller: caller.ToolID, ID: j.Call, Tool: tool, Args: raw})
@@ -149,8 +143,7 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 	return env, p.Budget
 }
 
-// setKeys sets a nested call's keys: the caller's action and the count of this attempt's equal calls. A repeated
-// caller thus gives the same keys, and the ledger recognises its calls.
+// setKeys derives a nested call's keys from the caller's, so that the ledger recognises the calls of a repeated caller.
 func (t *toolbox) setKeys(j *calls.Run) {
 	sum := sha256.Sum256(j.Prepared.Args())
 	what := j.Prepared.Tool().ToolID + " " + hex.EncodeToString(sum[:16])
@@ -165,8 +158,7 @@ func (t *toolbox) setKeys(j *calls.Run) {
 	j.Message = actionKey(t.run, t.session) + " > " + what
 }
 
-// inside begins a nested call: its context ends with ctx and with the attempt, and the conversation and the Executor
-// wait for it. The caller must call end, unless over says that the attempt has ended.
+// inside begins a nested call, which ends with ctx and with the attempt. end must be called, unless over.
 func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Context, end func(), over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +184,6 @@ func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Conte
 	}, false
 }
 
-// end cancels the attempt's calls and prevents others.
 func (t *toolbox) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +193,6 @@ func (t *toolbox) end() {
 	}
 }
 
-// audited audits a nested call.
 func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budget json.RawMessage) {
 	if t.c.Audit == nil {
 		return
@@ -261,8 +251,8 @@ func (c *Runner) Permit(p calls.Permit) {
 	}
 }
 
-// storedPermit decides about nested calls of an approved call whose conversation is not on this node: by the tools'
-// scopes, without a budget, and with the call's own approval.
+// storedPermit decides about nested calls of RunStored: by the tools' scopes, without a budget, with the call's
+// approval.
 func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
 	return func(_ context.Context, in calls.Nested) calls.Permit {
 		p, refused := tools.Permitted(s.Scopes).Prepare(in.Tool, s.Mode, in.Args)

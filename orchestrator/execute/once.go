@@ -14,15 +14,13 @@ import (
 	"voicegw/store"
 )
 
-// recordTime bounds each ledger operation. Nothing else interrupts one: an interrupted reservation might remain
-// although nothing ran.
+// recordTime bounds each ledger operation. Nothing else interrupts one, or a reservation might remain for nothing.
 const recordTime = 5 * time.Second
 
 // leaseMargin is how much longer than the tool's timeout a reservation counts as in progress.
 const leaseMargin = 5 * time.Second
 
-// actionKey returns a call's key in the ledger: the tool's business key for this user, else the call of a message
-// that may be sent again, else the call in this session.
+// actionKey returns a call's key in the ledger: its business key for this user, its repeatable message, or itself.
 func actionKey(j calls.Run, session registry.Session) string {
 	parts := []string{"call", session.ID, j.Keys.Idempotency}
 	if j.Message != "" {
@@ -35,14 +33,12 @@ func actionKey(j calls.Run, session registry.Session) string {
 	return string(name)
 }
 
-// handlerKey returns the key for the system that the handler writes to: short, in plain characters, and unique to the
-// action.
+// handlerKey returns the key for the system that the handler writes to: short, plain, and unique to the action.
 func handlerKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// unrecorded refuses a call that could not be recorded.
 func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID,
@@ -50,7 +46,6 @@ func (e *Executor) unrecorded(j calls.Run, session registry.Session, where strin
 	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded))
 }
 
-// notOwned refuses a call of a conversation that another process may own.
 func (e *Executor) notOwned(j calls.Run, session registry.Session) registry.Envelope {
 	tool := j.Prepared.Tool().ToolID
 	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool,
@@ -65,7 +60,6 @@ func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entr
 	return e.opts.Ledger.Reserve(ctx, r)
 }
 
-// found answers a call whose action is already in the ledger.
 func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) registry.Envelope {
 	p := j.Prepared
 	if entry.State == store.Done {
@@ -91,8 +85,8 @@ func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) re
 	return p.Refuse(told)
 }
 
-// record records the outcome of an action: done, with its answer, or not done. An action that may have been done in
-// part stays pending, so that it is never repeated automatically, unless its handler can find out the outcome.
+// record records the outcome of an action. One that may have been done in part stays pending and is never repeated,
+// unless its handler can find out the outcome.
 func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run, session registry.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()

@@ -28,20 +28,15 @@ type Confirmations interface {
 
 // Options configure an Executor. Zero fields are usable.
 type Options struct {
-	// Ledger prevents repeated side effects. If it is nil, writing tools are refused.
-	Ledger Ledger
+	Ledger Ledger // prevents repeated side effects. If it is nil, writing tools are refused.
 	// If Confirmations is nil, no question can be asked.
 	Confirmations Confirmations
 	// If Jobs is nil, calls that start jobs are refused.
-	Jobs Jobs
-	// Life is how long a question can be answered. Zero means setting.QuestionLife.
-	Life time.Duration
-	// Grace is how long Close waits for running tools. Zero means 5 s.
-	Grace time.Duration
-	// RetryAfter is the delay before the retry of a call in text mode. Zero means 250 ms.
-	RetryAfter time.Duration
-	// Logger may be nil.
-	Logger *slog.Logger
+	Jobs       Jobs
+	Life       time.Duration // how long a question can be answered. Zero means setting.QuestionLife.
+	Grace      time.Duration // how long Close waits for running tools; zero means 5 s
+	RetryAfter time.Duration // the delay before the retry of a call in text mode; zero means 250 ms
+	Logger     *slog.Logger  // may be nil
 }
 
 func (o Options) withDefaults() Options {

@@ -12,7 +12,6 @@ import (
 	"voicegw/registry/spec"
 )
 
-// rateKey identifies a counter of calls.
 type rateKey struct{ user, tool string }
 
 func rateKeyOf(t *registry.Tool, s registry.Session) rateKey {
@@ -53,7 +52,6 @@ func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *re
 	return &env
 }
 
-// unavailable returns the answer to a call whose tool is no longer available, or not now.
 func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *registry.Envelope {
 	env := p.Unavailable(s)
 	if env != nil {

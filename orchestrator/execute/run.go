@@ -16,8 +16,7 @@ import (
 // wasApproved reports whether a person has approved the call, so that it runs even after the conversation's end.
 func wasApproved(r calls.Run) bool { return r.Reference != "" }
 
-// mustFinish reports whether a call continues after its client has left: the ledger recognises it when the client
-// sends the message again.
+// mustFinish reports whether a call continues after its client has left, because the client may send it again.
 func mustFinish(r calls.Run) bool {
 	return r.Message != "" && r.Prepared.Tool().SideEffects == spec.SideEffectsWrites
 }
@@ -57,7 +56,6 @@ func (c *Conversation) checkpoint(ctx context.Context) error {
 	return c.Checkpoint(ctx)
 }
 
-// session describes the conversation to a call.
 func (c *Runner) session(turn int, call string) registry.Session {
 	s := c.now()
 	s.Turn, s.Call, s.Now = turn, call, time.Now().UTC()
@@ -67,10 +65,8 @@ func (c *Runner) session(turn int, call string) registry.Session {
 	return s
 }
 
-// run runs a call and returns its answer and the start of its handler. A writing call is first reserved in the
-// ledger. It does not run if its action was or may have been carried out, if another process would not recognise it,
-// or if this process may have lost the conversation; ownership is checked last because the process may have been
-// suspended.
+// run runs a call and returns its answer and the start of its handler. A writing call is first reserved in the ledger.
+// Ownership is checked last because the process may have been suspended.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation,
 	at *callPath) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
@@ -122,9 +118,8 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	return env, begunAt
 }
 
-// try runs a call whose tool is available and within its rate limit. A call that does not begin, because the tool's
-// check refuses it or it was cancelled, does not count against the limit. In text mode, a call without side effects
-// is retried once after a transient error.
+// try runs a call that is available and within its rate limit, which counts only calls that begin. In text mode, a call
+// without side effects is retried once after a transient error.
 func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session,
 	with *callEnv) (env registry.Envelope, begunAt time.Time) {
 	if env := e.unavailable(p, session); env != nil {

@@ -89,7 +89,6 @@ func Play(t *testing.T, play func(t *testing.T, run func(Player))) {
 	}
 }
 
-// hold compares a conversation with its file, or rewrites the file.
 func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
 	t.Helper()
 	if *update {
@@ -104,7 +103,6 @@ func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
 	}
 }
 
-// script is a conversation in progress.
 type script struct {
 	t     *testing.T
 	p     Player
@@ -113,7 +111,6 @@ type script struct {
 	token string         // the token of the latest question
 }
 
-// play plays a script and returns the transcript.
 func (s *script) play(text string) string {
 	s.t.Helper()
 	var batch []Call
@@ -258,7 +255,6 @@ type needs struct{ Tools registry.Tools }
 
 type arguments struct{ raw json.RawMessage }
 
-// UnmarshalJSON accepts anything.
 func (a *arguments) UnmarshalJSON(b []byte) error {
 	a.raw = slices.Clone(b)
 	return nil
