@@ -1,6 +1,17 @@
+// Package model explores every reachable state of a small protocol and checks its promises in each, whether an end is
+// always reachable, and whether it is reached if every process continues. It reports a broken promise with the shortest
+// trace.
+//
+// The models of the gateway's protocols are tests next to the code. They call the gateway's own decisions, so that there
+// is no second description to maintain. docs/models.md describes each model and its output.
 package model
 
-import "fmt"
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+)
 
 // Protocol is a protocol to explore. S is the whole state, a value without pointers. Its functions must be pure: the
 // same state gives the same steps in the same order.
@@ -63,4 +74,45 @@ func (v *Violation) String() string {
 		text += "      the state then: " + v.Last + "\n"
 	}
 	return text
+}
+
+var deep = flag.Bool("model.deep", false, "explore the models at their full bounds")
+
+const maxStates = 4_000_000
+
+// Deep reports whether to explore models at their full bounds.
+func Deep() bool { return *deep }
+
+// Keeps fails the test with a trace if p breaks a promise, and logs the statistics.
+func Keeps[S comparable](t *testing.T, p Protocol[S]) {
+	t.Helper()
+	if v := explore(t, p).Violation; v != nil {
+		t.Error(v)
+	}
+}
+
+// Breaks fails the test unless p, a protocol with a known fault, breaks the named promise; it returns the violation.
+func Breaks[S comparable](t *testing.T, p Protocol[S], promise string) *Violation {
+	t.Helper()
+	v := explore(t, p).Violation
+	switch {
+	case v == nil:
+		t.Fatalf("no promise is broken; %q should be", promise)
+	case v.Promise != promise:
+		t.Fatalf("%q should be broken, but\n%v", promise, v)
+	default:
+		t.Log(v)
+	}
+	return v
+}
+
+func explore[S comparable](t *testing.T, p Protocol[S]) Report {
+	t.Helper()
+	began := time.Now()
+	r, err := Explore(p, maxStates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v, in %v", r, time.Since(began).Round(time.Millisecond))
+	return r
 }

@@ -1,14 +1,17 @@
 package calls
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"voicegw/config/setting"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -326,4 +329,184 @@ func (b *Book) Switch(from string, to Agent, tools *registry.Snapshot, budget Bu
 	if len(s.Left) < MaxTurnSwitches {
 		s.Left = append(slices.Clip(s.Left), from)
 	}
+}
+
+// Budget limits the tool calls of one user turn. A zero field means the default of the mode; see [Budget.Or].
+type Budget struct {
+	Retrieval, Total int // Retrieval is the maximum number of calls of retrieval tools, Total of all calls
+	TopK             int // the highest top_k of a retrieval tool
+	// ToolTime is a soft limit on the common run time of a turn's tools: the model learns of the excess, but no call
+	// is refused. Negative means no limit.
+	ToolTime time.Duration
+}
+
+// DefaultBudget returns the default budget of a mode.
+func DefaultBudget(mode spec.Mode) Budget {
+	if mode == spec.ModeText {
+		return Budget{Retrieval: setting.TextRetrievals, Total: setting.TextCalls, TopK: setting.TextTopK, ToolTime: -1}
+	}
+	return Budget{Retrieval: setting.VoiceRetrievals, Total: setting.VoiceCalls, TopK: setting.VoiceTopK, ToolTime: setting.VoiceToolTime}
+}
+
+// Or returns b with its zero fields taken from c.
+func (b Budget) Or(c Budget) Budget {
+	return Budget{
+		Retrieval: cmp.Or(b.Retrieval, c.Retrieval),
+		Total:     cmp.Or(b.Total, c.Total),
+		TopK:      cmp.Or(b.TopK, c.TopK),
+		ToolTime:  cmp.Or(b.ToolTime, c.ToolTime),
+	}
+}
+
+// Policy is the operator's configuration for a conversation.
+type Policy struct {
+	Mode      spec.Mode
+	Budget    Budget
+	Confirm   []string  // lists tools that need approval although their specs do not say so
+	Questions Questions // limits the questions to a user
+}
+
+// Account is a turn's use of its budget.
+type Account struct {
+	Retrieval, Total int
+	ToolTime         time.Duration
+}
+
+type used struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
+}
+
+// Encode returns the account and its budget as JSON: {"retrieval":{"used":1,"limit":2},…}. tool_time_ms may be left
+// out.
+func (a Account) Encode(b Budget) json.RawMessage {
+	usage := struct {
+		Retrieval used  `json:"retrieval"`
+		Total     used  `json:"total"`
+		ToolTime  *used `json:"tool_time_ms,omitempty"`
+	}{Retrieval: used{int64(a.Retrieval), int64(b.Retrieval)}, Total: used{int64(a.Total), int64(b.Total)}}
+	if b.ToolTime > 0 {
+		usage.ToolTime = &used{a.ToolTime.Milliseconds(), b.ToolTime.Milliseconds()}
+	}
+	raw, _ := json.Marshal(usage) // only whole numbers: it cannot fail
+	return raw
+}
+
+// spent reports whether no further call is allowed or the tools are slow.
+func (a Account) spent(b Budget) bool {
+	return a.Total >= b.Total || a.Retrieval >= b.Retrieval || a.slow(b)
+}
+
+func (a Account) slow(b Budget) bool { return b.ToolTime > 0 && a.ToolTime > b.ToolTime }
+
+// Questions limits the questions that end without an approval. A zero field means the default.
+type Questions struct {
+	// PerTool limits the questions about one tool that are declined, expire or are answered elsewhere. After that,
+	// each time the user speaks or types allows one more. The default is setting.QuestionsPerTool.
+	PerTool int
+	Total   int // limits the questions about all tools that are open or ended like that. The default is setting.Questions.
+}
+
+func (q Questions) withDefaults() Questions {
+	return Questions{PerTool: cmp.Or(q.PerTool, setting.QuestionsPerTool), Total: cmp.Or(q.Total, setting.Questions)}
+}
+
+type unapproved struct {
+	Tool   string `json:"tool"`
+	Name   string `json:"name"`             // as given to Asked
+	Over   bool   `json:"over,omitempty"`   // the question is closed
+	Before bool   `json:"before,omitempty"` // the user has spoken or typed since
+}
+
+// AskedEnough returns why a call must not be asked about any more; nil if it may. asking lists the tools with questions
+// being recorded, because a batch is decided before its first question is asked.
+func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
+	total, over, lately := len(b.unapproved)+len(asking), 0, slices.Contains(asking, tool)
+	for _, q := range b.unapproved {
+		if q.Tool == tool {
+			lately = lately || !q.Before
+			if q.Over {
+				over++
+			}
+		}
+	}
+	most := b.rules.Questions.withDefaults()
+	switch {
+	case total >= most.Total:
+		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOften(total, tool))
+	case over >= most.PerTool && lately:
+		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOftenAbout(over, tool))
+	default:
+		return nil
+	}
+}
+
+// Asked records a question about a tool. name is stored with the conversation, so it must not be the token.
+func (b *Book) Asked(tool, name string) {
+	b.unapproved = append(slices.Clip(b.unapproved), unapproved{Tool: tool, Name: name})
+}
+
+// Resolved records that the question with that name is closed.
+func (b *Book) Resolved(name string) {
+	b.unapproved = slices.Clone(b.unapproved)
+	for i := range b.unapproved {
+		q := &b.unapproved[i]
+		q.Over = q.Over || q.Name == name
+	}
+}
+
+// Approved records an approval of the question with that name. The tool's questions up to it no longer count.
+func (b *Book) Approved(tool, name string) {
+	until := slices.IndexFunc(b.unapproved, func(q unapproved) bool { return q.Tool == tool && q.Name == name })
+	var left []unapproved
+	for i, q := range b.unapproved {
+		if q.Tool != tool || i > until {
+			left = append(left, q)
+		}
+	}
+	b.unapproved = left
+}
+
+// Unapproved calls see with each question that counts, oldest first. see may call Approved, Resolved and Forget.
+func (b *Book) Unapproved(see func(tool, name string)) {
+	for _, q := range slices.Clone(b.unapproved) {
+		see(q.Tool, q.Name)
+	}
+}
+
+// Forget removes the question with that name.
+func (b *Book) Forget(name string) {
+	b.unapproved = slices.DeleteFunc(slices.Clone(b.unapproved), func(q unapproved) bool { return q.Name == name })
+}
+
+type carried struct {
+	Retrieval  int          `json:"retrieval,omitempty"`
+	Total      int          `json:"total,omitempty"`
+	ToolTimeMS int64        `json:"tool_time_ms,omitempty"`
+	Unapproved []unapproved `json:"unapproved,omitempty"`
+	Switches   switches     `json:"switches,omitzero"`
+}
+
+// Carry returns the use of the turn's budget and the unapproved questions, for Resume in the next message.
+func (b *Book) Carry() json.RawMessage {
+	raw, _ := json.Marshal(carried{ // only numbers and strings: it cannot fail
+		Retrieval: b.account.Retrieval, Total: b.account.Total, ToolTimeMS: b.account.ToolTime.Milliseconds(),
+		Unapproved: b.unapproved, Switches: b.switches,
+	})
+	return raw
+}
+
+// Resume restores the result of Carry; an empty raw changes nothing. The turn continues until BeginTurn.
+func (b *Book) Resume(raw json.RawMessage) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	var c carried
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return fmt.Errorf("stored tool call budget of the conversation: %w", err)
+	}
+	b.account = Account{Retrieval: max(c.Retrieval, 0), Total: max(c.Total, 0),
+		ToolTime: time.Duration(max(c.ToolTimeMS, 0)) * time.Millisecond}
+	b.unapproved, b.switches = c.Unapproved, c.Switches
+	return nil
 }

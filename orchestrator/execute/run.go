@@ -1,13 +1,18 @@
 package execute
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
 	"time"
-
-	"voicegw/protocol"
 
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -163,4 +168,160 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 	env.Meta.DurationMS += first
 	env.Unbegun = env.Unbegun && unbegun
 	return env, begunAt
+}
+
+type rateKey struct{ user, tool string }
+
+func rateKeyOf(t *registry.Tool, s registry.Session) rateKey {
+	return rateKey{user: cmp.Or(s.UserID, s.ID), tool: t.ToolID}
+}
+
+// tooOften returns the answer to a call beyond its tool's rate limit; nil within it. It counts nothing.
+func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.Envelope {
+	limit := p.Tool().RateLimit
+	if limit == nil {
+		return nil
+	}
+	wait := e.rates.Wait(rateKeyOf(p.Tool(), s), limit.Calls, limit.Within())
+	if wait <= 0 {
+		return nil
+	}
+	env := e.rateLimited(p, s, *limit, wait)
+	return &env
+}
+
+// refused returns the answer to a call that could not run even with an approval; nil if it could. It counts nothing.
+func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *registry.Envelope {
+	p := j.Prepared
+	if env := e.unavailable(p, s); env != nil {
+		return env
+	}
+	if env := e.tooOften(p, s); env != nil {
+		return env
+	}
+	why := e.noRoom(p, s, c, actionKey(j, s))
+	if p.Tool().SideEffects == spec.SideEffectsWrites && e.opts.Ledger == nil {
+		why = registry.NewError(registry.ErrorPermanent, prompts.NoLedger)
+	}
+	if why == nil {
+		return nil
+	}
+	env := p.Refuse(why)
+	return &env
+}
+
+func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *registry.Envelope {
+	env := p.Unavailable(s)
+	if env != nil {
+		e.opts.Logger.Info("tool not available", "tool", p.Tool().ToolID, "session_id", s.ID, "details", string(env.Error.Details))
+	}
+	return env
+}
+
+func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit spec.RateLimit, wait time.Duration) registry.Envelope {
+	seconds := int64(math.Ceil(wait.Seconds()))
+	told := registry.NewError(registry.ErrorRateLimit, prompts.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window,
+		time.Duration(seconds)*time.Second))
+	told.Details, _ = json.Marshal(struct { // only numbers and strings: it cannot fail
+		Calls       int    `json:"calls"`
+		Window      string `json:"window"`
+		RetryAfterS int64  `json:"retry_after_s"`
+		RetryAt     string `json:"retry_at"`
+	}{limit.Calls, limit.Window, seconds, time.Now().Add(wait).UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)})
+	e.opts.Logger.Info("tool call over its rate limit", "tool", p.Tool().ToolID, "session_id", s.ID, "retry_after_s", seconds)
+	return p.Refuse(told)
+}
+
+// recordTime bounds each ledger operation. Nothing else interrupts one, or a reservation might remain for nothing.
+const recordTime = 5 * time.Second
+
+// leaseMargin is how much longer than the tool's timeout a reservation counts as in progress.
+const leaseMargin = 5 * time.Second
+
+// actionKey returns a call's key in the ledger: its business key for this user, its repeatable message, or itself.
+func actionKey(j calls.Run, session registry.Session) string {
+	parts := []string{"call", session.ID, j.Keys.Idempotency}
+	if j.Message != "" {
+		parts = []string{"message", j.Message}
+	}
+	if j.Keys.Business != "" {
+		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business} // "deed" is part of stored keys
+	}
+	name, _ := json.Marshal(parts) // only strings: it cannot fail
+	return string(name)
+}
+
+// handlerKey returns the key for the system that the handler writes to: short, plain, and unique to the action.
+func handlerKey(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "vg-" + hex.EncodeToString(sum[:16])
+}
+
+func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
+	tool := j.Prepared.Tool().ToolID
+	e.opts.Logger.Error("side effect not started: "+where+" unavailable", "tool", tool, "session_id", session.ID,
+		"call_id", j.Call, "error", err)
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded))
+}
+
+func (e *Executor) notOwned(j calls.Run, session registry.Session) registry.Envelope {
+	tool := j.Prepared.Tool().ToolID
+	e.opts.Logger.Warn("side effect not started: another process may own the session", "tool", tool,
+		"session_id", session.ID, "call_id", j.Call)
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.NotRecorded))
+}
+
+// reserve makes an entry or finds the existing one. Cancelling the call does not interrupt it.
+func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entry, bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	return e.opts.Ledger.Reserve(ctx, r)
+}
+
+func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) registry.Envelope {
+	p := j.Prepared
+	if entry.State == store.Done {
+		var env registry.Envelope
+		err := json.Unmarshal(entry.Envelope, &env)
+		if err == nil {
+			env.Meta.CacheHit, env.Meta.OriginalTurn = true, max(entry.Turn, 1)
+			if env.Meta.Job != "" {
+				return e.repeated(ctx, env)
+			}
+			return env
+		}
+		e.opts.Logger.Error("answer in the ledger is not readable", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
+	}
+	words, running := prompts.OutcomeUnknown, time.Now().Before(entry.LeaseUntil)
+	if running {
+		words = prompts.MayStillRun
+	}
+	told := registry.NewError(registry.ErrorConflict, words)
+	told.PartialSideEffects, told.Retryable = true, running
+	e.opts.Logger.Warn("side effect started earlier and not finished; not running it again", "tool", p.Tool().ToolID,
+		"session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
+	return p.Refuse(told)
+}
+
+// record records the outcome of an action. One that may have been done in part stays pending and is never repeated,
+// unless its handler can find out the outcome.
+func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run, session registry.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	var err error
+	switch {
+	case env.OK:
+		err = e.opts.Ledger.Finish(ctx, entry, env.Encode())
+		if errors.Is(err, store.ErrTooBig) {
+			short := env
+			short.Data = json.RawMessage(`{"note":"` + prompts.AnswerTooLong + `"}`)
+			err = e.opts.Ledger.Finish(ctx, entry, short.Encode())
+		}
+	case !env.Error.PartialSideEffects, env.Error.Repeatable:
+		err = e.opts.Ledger.Release(ctx, entry)
+	}
+	if err != nil {
+		e.opts.Logger.Error("outcome of a side effect not recorded; repetitions will be refused as possibly done",
+			"tool", j.Prepared.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "ok", env.OK, "error", err)
+	}
 }
