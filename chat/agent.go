@@ -59,10 +59,8 @@ func (a *Agent) Sees() bool { return a.opts.Vision }
 type Request struct {
 	ConversationID string    // continues a conversation; empty starts one. It must satisfy conversation.ValidID.
 	User           user.User // sent the message; required
-	// Agent names the persona that answers from now on. Empty means the conversation's own persona or, if that no
-	// longer exists, the default.
-	Agent    string
-	TimeZone string // an IANA name; empty if unknown
+	Agent          string    // the persona that answers from now on; empty means the conversation's or the default
+	TimeZone       string    // an IANA name; empty if unknown
 	// Key is the ID of the authenticated principal; may be empty. KeyMark and KeyExpires are its Mark and expiry
 	// (auth.Principal), for voice sessions that this turn opens. Inspect lets the client see the turn's cost, Inside
 	// the details of each tool call (protocol.InspectCall).
@@ -73,19 +71,15 @@ type Request struct {
 	// Vouched means that a trusted caller named the user. Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string
-	Origin  string // the origin of the user's page, or empty. A voice session offered in this turn works only from there.
-	Message string // the user's text; empty with a Confirmation
-	Parts   []Part // the pieces of a message with images, otherwise nil. They require Agent.Sees.
-	// History holds the earlier messages of a client that keeps the conversation itself; nothing is then loaded or
-	// stored. Nil means that the conversation is stored here.
-	History []Message
+	Origin  string    // the origin of the user's page, or empty: an offered voice session works only from there
+	Message string    // the user's text; empty with a Confirmation
+	Parts   []Part    // the pieces of a message with images, otherwise nil. They require Agent.Sees.
+	History []Message // the earlier messages, if the client keeps the conversation; nil means that it is stored here
 	// ID identifies the message when the client repeats it: at most MaxMessageID bytes of UTF-8 without control
 	// characters. If empty, the text, conversation and user identify the message for two minutes.
 	ID           string
-	Confirmation *Confirmation // answers an approval request; Message must be empty
-	// Settings are model settings from the client: fields of Chat Completions such as temperature, in JSON. May be
-	// nil.
-	Settings map[string]json.RawMessage
+	Confirmation *Confirmation              // answers an approval request; Message must be empty
+	Settings     map[string]json.RawMessage // fields of Chat Completions such as temperature, in JSON; may be nil
 	// Tools are the client's own tools, in addition to the gateway's. A call to one ends the turn with a
 	// protocol.ToolCall. The client's next request has the result at the end of History and an empty Message. Tools
 	// require History.

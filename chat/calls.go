@@ -26,7 +26,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 		var env registry.Envelope
 		if known := r.Calls[i].Envelope; known != nil && json.Unmarshal(known, &env) == nil {
 			t.answers[t.calls.NextName()] = env
-			t.calls.Book().Charge(a.Name)
+			t.calls.Book().Charge(t.tools, a.Name)
 			if env.OK && !env.Meta.CacheHit {
 				t.again = true
 				t.apply(env.Intents) // audited when it ran

@@ -148,7 +148,7 @@ func (t *turn) restore(ctx context.Context) {
 	}
 	for i := len(t.earlier) - 1; i >= 0 && !t.req.says() && t.earlier[i].Role != RoleUser; i-- {
 		for _, c := range t.earlier[i].Calls {
-			t.calls.Book().Charge(c.Name)
+			t.calls.Book().Charge(t.tools, c.Name)
 		}
 	}
 }

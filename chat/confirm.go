@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/internal/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -43,11 +44,8 @@ func (t *turn) confirm(ctx context.Context) error {
 	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: string(outcome)})
 	if !answer.Approved {
 		by, tools := t.askedBy(c)
-		t.audit(calls.Decision{
-			At: time.Now(), Tools: tools, Agent: by.named(), Mode: spec.ModeText, Turn: t.number, Tool: c.Tool,
-			Reference: c.Reference, Args: c.Args,
-			Outcome: outcome, By: calls.ByClient,
-		}.Record())
+		t.audit(calls.Decision(audit.Call{At: time.Now(), Tools: tools, Agent: by.Name, AgentVersion: by.Version,
+			Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Args: c.Args}, outcome, calls.ByClient, c.Reference))
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
 		return nil
 	}
@@ -89,9 +87,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	return t.answers[id]
 }
 
-func (c client) capabilities() []any {
-	return []any{registry.Inviter(c), registry.Gallery(c)}
-}
+func (c client) capabilities() []any { return []any{registry.Inviter(c), registry.Gallery(c)} }
 
 func (t *turn) conversation() execute.Conversation {
 	return execute.Conversation{

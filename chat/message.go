@@ -169,11 +169,9 @@ type identity struct {
 	key          string // a hash, equal for each attempt at a message
 	content      string // a hash of the text. The same key with other content is an error.
 	conversation string // as requested; may be empty
-	// named means that key comes from the client's id or from a whole conversation that the client keeps. Equal keys
-	// are then the same message, regardless of later messages.
-	named  bool
-	single bool // the message can be sent only once, because it answers an approval request
-	life   time.Duration
+	named        bool   // key is the client's id or of a whole conversation: equal keys are the same message
+	single       bool   // the message can be sent only once, because it answers an approval request
+	life         time.Duration
 }
 
 // identify identifies a message by its id or, without one, by its conversation and content, which includes a client's

@@ -25,13 +25,11 @@ const (
 type Message struct {
 	Role   Role
 	Text   string
-	Parts  []Part     // the pieces of a user's message with images, in order; nil without images. Text holds their texts.
-	Calls  []ToolCall // the tool calls in an assistant's message
-	CallID string     // the call that a message of RoleTool answers
-	// Extra is provider-specific JSON of an assistant's message, such as signatures. It goes back to the Model with
-	// the message.
-	Extra  json.RawMessage
-	notice bool // marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
+	Parts  []Part          // the pieces of a user's message with images, in order, or nil; Text holds their texts
+	Calls  []ToolCall      // the tool calls in an assistant's message
+	CallID string          // the call that a message of RoleTool answers
+	Extra  json.RawMessage // such as signatures, from the provider; goes back to the Model with the message
+	notice bool            // marks a message of RoleUser written by the gateway. The prompt adds the conversation's mark.
 }
 
 // Part is a text or an image.

@@ -79,12 +79,10 @@ const (
 
 // Latency is the user's wait for the first audio of an answer. Checkpoints contain its JSON form.
 type Latency struct {
-	// Total runs from the user's last sound (or typed text, or release of the push-to-talk button) to the first audio
-	// sent to the client. Detection is the part until the end of speech was known, Provider the model's part of the
-	// rest, and Gateway the gateway's.
+	// Total runs from the user's last sound, typed text or release of the button to the first audio sent to the client.
 	Total     time.Duration `json:"total"`
-	Detection time.Duration `json:"detection"`
-	Provider  time.Duration `json:"provider"`
+	Detection time.Duration `json:"detection"` // until the end of speech was known
+	Provider  time.Duration `json:"provider"`  // the model's part of the rest
 	Gateway   time.Duration `json:"gateway"`
 }
 
@@ -156,12 +154,10 @@ const (
 	FailureProvider Failure = "provider_error" // the model reported an error
 	// FailureTranscription: the provider could not transcribe the user's words. The model heard them.
 	FailureTranscription Failure = "transcription_failed"
-	FailureNotAvailable  Failure = "not_available" // the model takes no images or, with Ref OfContext, no context
-	// FailureUnsent: the message cannot be sent or kept, because there is no connection to the model or, with Ref
-	// OfContext, because too much context is waiting.
-	FailureUnsent   Failure = "unsent"
-	FailureNoSpeech Failure = "no_speech"      // the user tapped the push-to-talk button without speaking. No turn begins.
-	FailureEnding   Failure = "session_ending" // the session is ending
+	FailureNotAvailable  Failure = "not_available"  // the model takes no images or, with Ref OfContext, no context
+	FailureUnsent        Failure = "unsent"         // no connection, or with Ref OfContext too much context waits
+	FailureNoSpeech      Failure = "no_speech"      // the user only tapped the push-to-talk button
+	FailureEnding        Failure = "session_ending" // the session is ending
 )
 
 // OfContext is the Ref of a Failed about a UserContext.

@@ -10,7 +10,7 @@ import (
 
 func (in AudioBegan) take(m *machine) {
 	m.resulted(time.Time{})
-	if !m.line.meet(in.Item) || m.response.held() || m.lastWordSaid() {
+	if !m.line.meet(in.Item) || m.response.held || m.lastWordSaid() {
 		return
 	}
 	if m.turn == nil || m.turn.stage == done {
@@ -25,7 +25,7 @@ func (in AudioBegan) take(m *machine) {
 		return
 	}
 	if !m.line.begin(in.Item, m.turn.number, m.at) {
-		m.response.hold() // too many items wait already: the rest of the response is dropped
+		m.response.held = true // too many items wait already: the rest of the response is dropped
 		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
 		return
 	}
@@ -38,7 +38,7 @@ func (in AudioBegan) take(m *machine) {
 
 // preamble reports whether the current response cannot contain the farewell, because it began before the tool's result.
 func (m *speechControl) preamble() bool {
-	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
+	return m.caps.RespondNeeded && m.response.underWay && m.response.id == m.farewell.response
 }
 
 func (in AudioEnded) take(m *machine) {
@@ -126,7 +126,7 @@ func (m *speechControl) unwanted(ev transport.Transcript) bool {
 		return true
 	case ev.Role == transport.RoleUser || m.user.knows(ev.Item):
 		return false
-	case m.response.held(), m.lastWordSaid():
+	case m.response.held, m.lastWordSaid():
 		return true
 	default:
 		return m.suppressed.audio && m.ending() && !farewell
@@ -147,22 +147,22 @@ func (m *speechControl) responseStarted(ev transport.ResponseStarted) {
 	}
 	m.response.begin(ev.ID)
 	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.voice == pressing || m.user.speaks() && m.caps.SpeechEvents) {
-		// The user pressed stop, or only tapped the button for talking, before this answer began, and it cannot answer anything that they
-		// have said since.
+		// The user pressed stop, or only tapped the button for talking, before this answer began. It cannot answer
+		// anything that they have said since.
 		m.stop.pending = false
-		m.response.hold()
+		m.response.held = true
 		if m.user.voice != pressing { // the press has stopped it
 			m.cancel()
 		}
 		return
 	}
 	if m.lastWordSaid() {
-		m.response.hold() // the farewell was the last answer
+		m.response.held = true // the farewell was the last answer
 		m.cancel()
 		return
 	}
 	if t := m.turn; t != nil && t.cut != uncut && m.user.speaks() && m.caps.SpeechEvents {
-		m.response.hold() // requested before the user spoke: it belongs to the answer that they stopped
+		m.response.held = true // requested before the user spoke: it belongs to the answer that they stopped
 		m.cancel()
 		return
 	}
@@ -186,7 +186,7 @@ func (m *speechControl) answersBeside(t *turn) bool {
 
 func (m *speechControl) responseDone(ev transport.ResponseDone) {
 	if ev.ID == m.response.id {
-		m.response.state = idle
+		m.response.underWay, m.response.held = false, false
 	}
 	t := m.turn
 	if t == nil || t.response != ev.ID {
@@ -225,7 +225,7 @@ func (m *speechControl) failed(t *turn, ev transport.ResponseDone) bool {
 		m.answerFailed(t, ev.Err)
 		return true
 	case ev.Status == transport.ResponseIncomplete && ev.Err != nil && ev.Err.Kind == transport.KindFiltered && !t.spoke && t.calls == 0:
-		m.failTurnBy(Loss{Kind: transport.KindFiltered})
+		m.failTurn(failedBy(t.number, Loss{Kind: transport.KindFiltered}))
 		return true
 	}
 	return false
@@ -243,7 +243,7 @@ func (m *speechControl) answerFailed(t *turn, err *transport.Error) {
 		return
 	}
 	if t.cut != uncut || m.ending() {
-		m.failTurnBy(l)
+		m.failTurn(failedBy(t.number, l))
 		return
 	}
 	since := m.owedSince()
@@ -252,7 +252,7 @@ func (m *speechControl) answerFailed(t *turn, err *transport.Error) {
 	}
 	switch try := m.link.tries.Unanswered(m.at, l); {
 	case try.Over, !try.Other && m.at.Add(try.After).Sub(since) >= m.policy.NoAnswerAfter:
-		m.failTurnBy(l)
+		m.failTurn(failedBy(t.number, l))
 	case try.Other:
 		m.link.kind = l.Kind
 		m.unlink(LinkFailing, try)

@@ -89,7 +89,7 @@ func (in ConfirmationAnswer) take(m *machine) {
 func (m *callControl) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
-		if m.response.underWay() {
+		if m.response.underWay {
 			m.cancel()
 		}
 		m.openCausedTurn()
@@ -165,7 +165,7 @@ func (m *callControl) answered(t *turn, a calls.Answer) {
 		t.owedFrom = m.at
 	}
 	t.spoke, t.given, t.owedBy = false, true, time.Time{}
-	if m.response.underWay() {
+	if m.response.underWay {
 		t.calls++ // this response began without the result: another one is needed
 	}
 	m.settleCalls(t, a.Owed)
@@ -250,10 +250,10 @@ func (m *callControl) interrupt(reason FlushReason) {
 	if m.flush(reason) {
 		m.turn.interrupt(m.at)
 	}
-	if !m.response.underWay() {
+	if !m.response.underWay {
 		return
 	}
-	m.response.hold()
+	m.response.held = true
 	if t := m.turn; t != nil && t.response == m.response.id && (reason != FlushUserSpeech || m.stopped(t)) {
 		// Otherwise the notice is about a response of an earlier turn, or the model alone has heard something.
 		t.interrupt(m.at)

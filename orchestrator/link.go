@@ -90,9 +90,7 @@ func (in LinkExpiring) take(m *machine) {
 
 func (l *link) changed() { l.fresh = false }
 
-func (l link) lateAt() time.Time {
-	return l.by.Add(-min(lateTime, max(l.by.Sub(l.from)/4, 0)))
-}
+func (l link) lateAt() time.Time { return l.by.Add(-min(lateTime, max(l.by.Sub(l.from)/4, 0))) }
 
 // rotate moves the session, or replaces an expiring connection: at a quiet moment, when the model is idle, or at the
 // deadline.
@@ -151,7 +149,7 @@ func (m *linkControl) quiet() bool {
 
 // idle reports whether the model owes nothing. A replacement then loses only the report of how much was heard.
 func (m *linkControl) idle() bool {
-	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
+	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
 
@@ -336,6 +334,8 @@ const (
 	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not answer
 	LinkMoving     LinkReason = "moving"       // the session was to move to another process
 	LinkAgent      LinkReason = "agent_switch" // another agent takes over and needs a new connection
+	LinkTaken      LinkReason = "taken_over"   // another process has run the session
+	LinkFailing    LinkReason = "failing"      // the model's answers fail, and the other provider takes over
 )
 
 // Values of LinkHow.
@@ -451,7 +451,7 @@ func (m *machine) askAgain(in LinkBack) {
 	case in.Kept:
 		m.sayAgain()
 	default:
-		m.failTurn(FailureNoAnswer, true) // the user's words are unknown
+		m.failTurn(Failed{Failure: FailureNoAnswer, Retryable: true}) // the user's words are unknown
 		return
 	}
 	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)

@@ -65,7 +65,7 @@ func (m *callControl) endAfter(after registry.EndAfter) (refusal string) {
 		return "the session is ending already"
 	}
 	m.phase = PhaseEnding
-	if m.response.underWay() {
+	if m.response.underWay {
 		m.farewell.response = m.response.id
 	}
 	from := m.at
@@ -105,9 +105,7 @@ func (s State) endsAt() time.Time {
 }
 
 // lastWordSaid reports whether the farewell is complete, so that nothing more of the model is heard or shown.
-func (s State) lastWordSaid() bool {
-	return s.ending() && (s.turn == nil || s.turn.stage == done)
-}
+func (s State) lastWordSaid() bool { return s.ending() && (s.turn == nil || s.turn.stage == done) }
 
 func (s State) ending() bool { return s.phase == PhaseEnding }
 

@@ -11,19 +11,17 @@ import (
 	"voicegw/transport"
 )
 
-// Memory is what another process needs, beyond the transcript, to continue a session. Fields of its JSON are only added.
+// Memory is what another process needs, beyond the transcript, to continue a session. Fields are only added.
 type Memory struct {
 	Turn int       `json:"turn,omitempty"` // the number of the last turn
 	Gaps int       `json:"gaps,omitempty"` // how many numbers up to Turn were skipped
 	Open *OpenTurn `json:"open,omitempty"` // nil between turns
 	// Answered is the last turn if its answer is complete, even if the client lacks a part; nil if it is open, failed
 	// or was interrupted. Spoken are the latest items, oldest first. Heard needs both.
-	Answered *OpenTurn `json:"answered,omitempty"`
-	// Stopped is the last turn if its answer was interrupted and the client has not received the turn's end; otherwise
-	// nil.
-	Stopped *OpenTurn    `json:"stopped,omitempty"`
-	Spoken  []SpokenItem `json:"spoken,omitempty"`
-	Phase   Phase        `json:"phase,omitempty"`
+	Answered *OpenTurn    `json:"answered,omitempty"`
+	Stopped  *OpenTurn    `json:"stopped,omitempty"` // the last turn if it was interrupted and the client lacks its end
+	Spoken   []SpokenItem `json:"spoken,omitempty"`
+	Phase    Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user has spoken and no turn has begun; Worded that the words are known.
 	Unanswered    bool     `json:"unanswered,omitempty"`
 	Worded        bool     `json:"worded,omitempty"`
@@ -51,11 +49,9 @@ type OpenTurn struct {
 	Told     string `json:"told,omitempty"`
 	Spoke    bool   `json:"spoke,omitempty"` // the user has heard the beginning of the answer
 	ToolsOff bool   `json:"tools_off,omitempty"`
-	Given    bool   `json:"given,omitempty"` // the model has a tool's result and has not spoken since
-	// AgainMS is the position on the client's audio clock from which the client can resend the unanswered speech; nil
-	// if the words are known or nothing answers them yet.
-	AgainMS *int64 `json:"again_ms,omitempty"`
-	Untold  bool   `json:"untold,omitempty"` // the answer is complete and the client has not received the turn's end
+	Given    bool   `json:"given,omitempty"`    // the model has a tool's result and has not spoken since
+	AgainMS  *int64 `json:"again_ms,omitempty"` // where the client can resend the unanswered speech, on its audio clock
+	Untold   bool   `json:"untold,omitempty"`   // the answer is complete and the client has not received the turn's end
 	// Usage and Cost are the model's reports for the turn so far. Latency is the wait for the first audio; nil if
 	// unknown.
 	Usage   transport.Tokens `json:"usage,omitzero"`
@@ -123,10 +119,8 @@ type Restored struct {
 	Memory    Memory
 	StartedAt time.Time // when the session began
 	// Epoch counts the processes that have run the session, from 1. It is part of new names, so that none repeats.
-	Epoch uint64
-	// Given means that the previous process handed the session off and records the results of its calls. Otherwise it
-	// died, and Memory may lack the last turns: their numbers are skipped.
-	Given   bool
+	Epoch   uint64
+	Given   bool   // the previous process handed the session off; otherwise it died, and Memory may lack turns
 	Handle  string // resumes the conversation at the provider; may be empty
 	Unheard bool   // the client lacks a part of the last answer; see [Memory.Heard]
 	// SettledMS is the position up to which the user's speech is settled; see [State.Settled]. SaidAgain means that the
@@ -134,9 +128,6 @@ type Restored struct {
 	SettledMS int64
 	SaidAgain bool
 }
-
-// LinkTaken is the reason after a takeover.
-const LinkTaken LinkReason = "taken_over"
 
 // turnsLeftOut is how many turn numbers are skipped after the death of a process.
 const turnsLeftOut = 100

@@ -63,9 +63,7 @@ func (m *sender) marked(words []string) string {
 }
 
 func (m *sender) problem(ev transport.Problem) {
-	switch ev.Err.Kind {
-	case transport.KindIgnore:
-	default:
+	if ev.Err.Kind != transport.KindIgnore {
 		m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
 	}
 }
@@ -308,8 +306,8 @@ func (s State) Ungiven() (all []Action) {
 	return all
 }
 
-// A tool's progress reaches the model as text without a turn, like a page's context, and waits for the same moments. Only
-// the newest progress of a running call is sent. A model that accepts no text during a call gets none.
+// A tool's newest progress reaches the model as text without a turn, like a page's context, and waits for the same
+// moments. A model that accepts no text during a call gets none.
 
 // newsAt returns when the model gets the progress of calls; zero without any.
 func (s State) newsAt() (at time.Time) {

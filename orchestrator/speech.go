@@ -90,7 +90,7 @@ func (in UserSpeechStopped) take(m *machine) {
 	case end.Before(m.turns.began):
 		return // the previous turn has already answered it
 	}
-	if !m.caps.SpeechEvents && (!m.underWay() || m.response.held()) && !m.Audible(m.at) &&
+	if !m.caps.SpeechEvents && (!m.underWay() || m.response.held) && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
 		m.openSpokenTurn()
 		return
@@ -175,7 +175,7 @@ func (UserInterrupt) take(m *machine) {
 	m.lastActive, m.user.acted = m.at, true
 	m.answers() // the user wants no answer
 	m.interrupt(FlushUserStop)
-	if m.caps.RespondNeeded && !m.response.underWay() {
+	if m.caps.RespondNeeded && !m.response.underWay {
 		m.cancel() // an answer may have been requested that has not begun
 	}
 	if m.turn != nil && !m.underWay() {
@@ -187,7 +187,7 @@ func (UserInterrupt) take(m *machine) {
 
 // talkedOver flushes a complete answer that the user speaks over. One that began after the user did may answer them.
 func (m *speechControl) talkedOver() {
-	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay() || m.ending() || m.away() {
+	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay || m.ending() || m.away() {
 		return
 	}
 	unheard := false
@@ -241,7 +241,7 @@ func (m *speechControl) inputCommitted(ev transport.InputCommitted) {
 	if !told {
 		m.speechOver(m.at, true)
 	}
-	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
+	if m.turn != nil && !m.response.underWay && m.turn.modelAt.IsZero() && m.turn.stage != done {
 		// The gateway opened this turn itself, when the speech stopped.
 		return
 	}

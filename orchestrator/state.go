@@ -113,30 +113,14 @@ type carried struct {
 }
 
 type response struct {
-	id    string
-	state responseState
+	id       string
+	underWay bool
+	held     bool // nothing more of it reaches the client
 }
 
-type responseState uint8
-
-func (r response) held() bool { return r.state == dropped || r.state == stray }
-
-// begin records that a response is under way. A dropped response stays dropped.
+// begin records that a response is under way. One that is held stays held.
 func (r *response) begin(id string) {
-	if r.id != id || !r.held() {
-		r.state = open
-	} else {
-		r.state = dropped
-	}
-	r.id = id
-}
-
-func (r *response) hold() {
-	if r.underWay() {
-		r.state = dropped
-	} else {
-		r.state = stray
-	}
+	*r = response{id: id, underWay: true, held: r.held && r.id == id}
 }
 
 // stop is the state of the stop button. pending means that the next response is unwanted.
@@ -275,7 +259,7 @@ func (s State) Named(call string) bool { return s.calls.Named(call) }
 func (s State) Nudges() int { return s.turns.nudges }
 
 // Responding reports whether a response of the model is under way.
-func (s State) Responding() bool { return s.response.underWay() }
+func (s State) Responding() bool { return s.response.underWay }
 
 // Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
@@ -370,7 +354,7 @@ type View struct {
 // View returns the summary of s.
 func (s State) View() View {
 	v := View{
-		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay(), Muted: s.user.voice == muted,
+		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay, Muted: s.user.voice == muted,
 		Questions: s.calls.Questions(), Awaiting: s.calls.Awaited(), Notices: len(s.notices),
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
 		Spent: s.Spent(),
@@ -388,14 +372,6 @@ func (v View) Budget() json.RawMessage {
 	}
 	return v.used.Encode(v.budget)
 }
-
-// States of a response.
-const (
-	idle    responseState = iota // no response
-	open                         // a response is under way
-	dropped                      // a response is under way and nothing more of it reaches the client
-	stray                        // no response; stray pieces of the last one do not reach the client
-)
 
 // Values of voice.
 const (
@@ -434,5 +410,3 @@ const (
 	maxNotices    = 8
 	maxContexts   = 8 // limits the page texts that wait for the model
 )
-
-func (r response) underWay() bool { return r.state == open || r.state == dropped }

@@ -107,7 +107,7 @@ func (m *linkControl) switchLater() {
 	switch {
 	case !m.switchDue():
 	case !m.switchRelinks():
-		if !m.response.underWay() && !m.atWork() {
+		if !m.response.underWay && !m.atWork() {
 			m.reconfigure()
 		}
 	case m.down():

@@ -52,7 +52,7 @@ func (m *turnControl) openModelTurn() {
 // openTurnMidway begins a turn when the model acts outside of one, with the rest of the current response.
 func (m *turnControl) openTurnMidway() {
 	m.openModelTurn()
-	if m.response.underWay() {
+	if m.response.underWay {
 		m.turn.response = m.response.id
 	}
 }
@@ -73,13 +73,13 @@ func (m *turnControl) endTurn() {
 }
 
 // failTurn ends the open turn with an error. Until the user acts, the model keeps the budget of this turn.
-func (m *turnControl) failTurn(f Failure, retryable bool) {
+func (m *turnControl) failTurn(f Failed) {
 	t := m.turn
 	m.turn = nil
 	m.lastActive = m.at
 	m.answers()
-	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
-		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
+	f.Turn = t.number
+	m.do(f, TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
 func (t *turn) interrupt(at time.Time) {
@@ -142,7 +142,7 @@ func (s State) overlookedAt() time.Time {
 
 // underWay reports whether the turn's own response is under way. Earlier ones may never report their end.
 func (s State) underWay() bool {
-	return s.response.underWay() && s.turn != nil && s.turn.response == s.response.id
+	return s.response.underWay && s.turn != nil && s.turn.response == s.response.id
 }
 
 func (t *turn) latency() *Latency {
@@ -166,7 +166,7 @@ func (t *turn) latency() *Latency {
 // nothingSaid handles a model turn without an answer like an empty answer.
 func (m *turnControl) nothingSaid() {
 	t := m.turn
-	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() ||
+	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay || m.user.speaks() ||
 		m.calls.Owed(t.number) {
 		return
 	}
@@ -185,7 +185,7 @@ func (m *turnControl) missesSpeech(t *turn) {
 	case m.atWork() && t.nudge == nudged:
 		t.stage = answering
 	case t.nudge == nudged:
-		m.failTurn(FailureNoAnswer, true)
+		m.failTurn(Failed{Failure: FailureNoAnswer, Retryable: true})
 	default:
 		t.waitOn(m.at)
 	}
@@ -253,7 +253,7 @@ func (m *machine) speechOwed() {
 	}
 	waited := m.at.Sub(since)
 	if waited >= m.policy.NoAnswerAfter || m.overdue(m.turnFailsAt()) {
-		m.failTurn(FailureNoAnswer, true)
+		m.failTurn(Failed{Failure: FailureNoAnswer, Retryable: true})
 		return
 	}
 	if waited >= m.policy.NudgeAfter && mayNudge && m.turn.nudge != nudged {
@@ -314,19 +314,7 @@ func (m *turnControl) nextTurn() int {
 	return m.turns.last + 1 + m.turns.skip
 }
 
-// LinkFailing means that the model's answers fail, and the other provider takes over.
-const LinkFailing LinkReason = "failing"
-
-func (m *turnControl) failTurnBy(l Loss) {
-	told := failedBy(m.turn.number, l)
-	m.failTurn(told.Failure, told.Retryable)
-	for i, a := range m.actions {
-		if f, ok := a.(Failed); ok && f.Turn == told.Turn && f.Failure == told.Failure {
-			m.actions[i] = told
-		}
-	}
-}
-
+// failedBy returns the client's error for a failure.
 func failedBy(turn int, l Loss) Failed {
 	row := l.Kind.Failure()
 	return Failed{Turn: turn, Failure: Failure(row.Code), Retryable: row.Later, Kind: l.Kind, After: l.After}
@@ -336,7 +324,7 @@ func failedBy(turn int, l Loss) Failed {
 func (s State) retryDue() time.Time {
 	t := s.turn
 	if t == nil || t.cut != uncut || t.stage != answering || s.down() || s.away() || s.user.speaks() ||
-		s.user.spokenAt.After(t.startedAt) || s.response.underWay() {
+		s.user.spokenAt.After(t.startedAt) || s.response.underWay {
 		return time.Time{}
 	}
 	return t.retryAt
@@ -415,7 +403,7 @@ func (m *turnControl) interaction(ev transport.Interaction) {
 		t.nudgeAt = latest(t.nudgeAt, m.at.Add(nudgeGrace))
 	}
 	if t := m.turn; !ev.InProgress && t != nil && t.stage == answering && t.response != "" && t.response == m.response.id &&
-		!m.response.underWay() {
+		!m.response.underWay {
 		t.stage = done
 		m.missesSpeech(t)
 	}

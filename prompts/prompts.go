@@ -46,15 +46,11 @@ type Options struct {
 	Instructions string // the agent's own; they follow the built-in texts. May be empty.
 	// Tools are the model's tools in this mode, in any order. Without tools, the prompt does not mention tools.
 	Tools              []ToolSummary
-	Retrievals, TopK   int  // Retrievals limits the retrieval calls of a request, TopK the results of each
-	SpokenConfirmation bool // lets the user approve an action aloud
-	// Now is the time in the user's time zone; zero leaves date and zone out. They follow everything that a provider
-	// can cache for more than a day.
-	Now time.Time
-	// Mark begins the gateway's own messages to the model; empty without them. It comes last, because it differs
-	// between conversations and a provider can cache the text before it.
-	Mark            string
-	RegistryVersion string // the version of the tools' registry
+	Retrievals, TopK   int       // Retrievals limits the retrieval calls of a request, TopK the results of each
+	SpokenConfirmation bool      // lets the user approve an action aloud
+	Now                time.Time // in the user's time zone; zero leaves date and zone out
+	Mark               string    // begins the gateway's own messages; last, because a provider can cache the text before it
+	RegistryVersion    string    // the version of the tools' registry
 }
 
 // The rules for tools. They are the same for every registry, so that a provider

@@ -53,10 +53,8 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 			return done, nil
 		}
 	}
-	r := calls.Decision{
-		At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
-		Outcome: outcome, By: calls.ByAPI,
-	}.Record()
+	r := calls.Decision(audit.Call{At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Args: c.Args},
+		outcome, calls.ByAPI, c.Reference)
 	r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
 	if approved {
 		var env registry.Envelope

@@ -70,11 +70,6 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 				return err
 			}
 		}
-		if f := d.FunctionCall; d.JSON.FunctionCall.Valid() { //nolint:staticcheck // from old servers
-			if err := a.addCall(legacy(f.Name, f.Arguments)); err != nil {
-				return err
-			}
-		}
 		switch {
 		case choice.FinishReason == "error": // OpenRouter ends a failed answer this way
 			return &streamed{problem{Message: "the provider ended its answer with the finish reason error"}}
@@ -86,15 +81,6 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 		}
 	}
 	return nil
-}
-
-// legacyIndex is the index of a function_call, the predecessor of tool calls.
-const legacyIndex = -1
-
-// legacy converts a piece of a function_call, a single call without an id, to a piece of a tool call.
-func legacy(name, args string) (d openai.ChatCompletionChunkChoiceDeltaToolCall) {
-	d.Index, d.Function.Name, d.Function.Arguments = legacyIndex, name, args
-	return d
 }
 
 // addCall adds a piece of a call. Some servers give every call the index 0, or send whole calls without index or id.

@@ -182,14 +182,6 @@ func TestAnswers(t *testing.T) {
 			body: stream(strings.Replace(text("Hello"), `"choices"`, `"error":null,"choices"`, 1), chunk(`{}`, "stop")),
 			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
 		},
-		"a function_call": {
-			body: stream(role, chunk(`{"content":null,"function_call":{"name":"one","arguments":""}}`, ""), chunk(`{"function_call":{"arguments":"{\"a\":"}}`, ""), chunk(`{"function_call":{"arguments":"1}"}}`, ""), chunk(`{}`, "function_call")),
-			want: chat.Reply{Calls: calls("call_0", "one", `{"a":1}`)},
-		},
-		"a whole JSON answer with a function_call": {
-			body: whole(`{"content":null,"function_call":{"name":"one","arguments":"{}"}}`, `"function_call"`),
-			want: chat.Reply{Usage: chat.Usage{Input: 3, Output: 1}, Calls: calls("call_0", "one", `{}`)},
-		},
 		"no function_call": {
 			body: stream(chunk(`{"content":"Hello","function_call":null,"tool_calls":null}`, "stop")),
 			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},

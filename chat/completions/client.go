@@ -37,10 +37,8 @@ type Options struct {
 	MaxOutput int    // limits the tokens of an answer; zero means 2048
 	// Retries is the number of retries after status 408, 409, 429, 5xx or a broken connection, as long as no byte of
 	// an answer has arrived, with growing pauses or those of Retry-After. Zero means 3; negative means none.
-	Retries int
-	// HTTPClient sends the requests, within the limits of docs/configuration.md. Nil means a client over
-	// bounded.Shared.
-	HTTPClient *http.Client
+	Retries    int
+	HTTPClient *http.Client // sends the requests; nil means a client over bounded.Shared
 }
 
 // Client is a chat.Model. It is safe for concurrent use.

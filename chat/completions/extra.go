@@ -13,12 +13,10 @@ const maxExtra = 512 << 10
 
 // carried is an extra field that a provider wants back unchanged in the same message or call.
 type carried struct {
-	name string
-	join func(before, next json.RawMessage) json.RawMessage // joins two pieces of the field from different chunks
-	// calling means that only messages of a turn that called tools send the field back; elsewhere it is ignored or
-	// rejected.
-	calling bool
-	instead string // names an equivalent field; if it is present, this one is not sent back
+	name    string
+	join    func(before, next json.RawMessage) json.RawMessage // joins two pieces of the field from different chunks
+	calling bool                                               // only messages of a turn that called tools send the field back
+	instead string                                             // names an equivalent field; if it is present, this one is not sent back
 }
 
 // messageExtras are the extra fields of messages, callExtras those of tool calls. Read 2026-11-23:

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"voicegw/internal/textutil"
 	"voicegw/prompts"
 )
 
@@ -72,7 +73,6 @@ func Summary(entries []Entry, lasted time.Duration) string {
 	}
 	turns := map[int]bool{}
 	var asked, answered Entry
-	tools := newTally()
 	for _, e := range entries {
 		switch e.Role {
 		case RoleUser:
@@ -83,12 +83,9 @@ func Summary(entries []Entry, lasted time.Duration) string {
 				answered = e
 			}
 		}
-		for _, call := range e.Calls {
-			tools.add(call)
-		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s over %s.", plural(len(turns), "turn"), span)
+	fmt.Fprintf(&b, "%s over %s.", textutil.Count(len(turns), "turn"), span)
 	if asked.Text != "" {
 		fmt.Fprintf(&b, " The user's last words: %q.", shorten(oneLine(asked.Text), maxLine))
 	}
@@ -99,62 +96,46 @@ func Summary(entries []Entry, lasted time.Duration) string {
 		}
 		fmt.Fprintf(&b, " The assistant's last answer%s: %q.", heard, shorten(oneLine(answered.Text), maxLine))
 	}
-	if s := tools.String(); s != "" {
+	if s := tally(entries); s != "" {
 		fmt.Fprintf(&b, " Tools: %s.", s)
 	}
 	return b.String()
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// tally counts calls by tool, in the order of first calls: "kb_search 2 times, calendar_create_event (failed)".
+func tally(entries []Entry) string {
+	var names []string
+	made := map[string][]Call{}
+	for _, e := range entries {
+		for _, c := range e.Calls {
+			if made[c.Tool] == nil {
+				names = append(names, c.Tool)
+			}
+			made[c.Tool] = append(made[c.Tool], c)
+		}
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// tally counts calls by tool, in the order of first calls.
-type tally struct {
-	names             []string
-	ok, asked, failed map[string]int
-}
-
-func newTally() *tally {
-	return &tally{ok: map[string]int{}, asked: map[string]int{}, failed: map[string]int{}}
-}
-
-func (t *tally) count(name string) int { return t.ok[name] + t.asked[name] + t.failed[name] }
-
-func (t *tally) add(c Call) {
-	if t.count(c.Tool) == 0 {
-		t.names = append(t.names, c.Tool)
-	}
-	switch {
-	case c.OK:
-		t.ok[c.Tool]++
-	case c.Asked:
-		t.asked[c.Tool]++
-	default:
-		t.failed[c.Tool]++
-	}
-}
-
-// String returns text such as "kb_search 2 times, calendar_create_event (failed)".
-func (t *tally) String() string {
-	var parts []string
-	for _, name := range t.names {
-		s := name
-		if n := t.count(name); n > 1 {
-			s += fmt.Sprintf(" %d times", n)
+	for i, name := range names {
+		all, failed, asked := len(made[name]), 0, 0
+		for _, c := range made[name] {
+			switch {
+			case c.OK:
+			case c.Asked:
+				asked++
+			default:
+				failed++
+			}
+		}
+		if all > 1 {
+			names[i] += fmt.Sprintf(" %d times", all)
 		}
 		switch {
-		case t.failed[name] == t.count(name):
-			s += " (failed)"
-		case t.asked[name] == t.count(name):
-			s += " (asked for approval)"
-		case t.failed[name] > 0:
-			s += fmt.Sprintf(" (%d failed)", t.failed[name])
+		case failed == all:
+			names[i] += " (failed)"
+		case asked == all:
+			names[i] += " (asked for approval)"
+		case failed > 0:
+			names[i] += fmt.Sprintf(" (%d failed)", failed)
 		}
-		parts = append(parts, s)
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(names, ", ")
 }

@@ -32,26 +32,22 @@ type Role string
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
-	// RoleNotice is a message from the gateway to the model: a confirmation's outcome, or the start or end of a
-	// session.
-	RoleNotice  Role = "notice"
-	RoleContext Role = "context" // text that the user's page sent the model in a voice session; the user did not say it
+	RoleNotice    Role = "notice"  // a message from the gateway to the model, such as a confirmation's outcome
+	RoleContext   Role = "context" // text that the user's page sent the model in a voice session; the user did not say it
 )
 
 // Entry is one utterance with its tool calls.
 type Entry struct {
-	At        time.Time `json:"at"` // the start time in UTC
-	Side      Side      `json:"side"`
-	Role      Role      `json:"role"`
-	Text      string    `json:"text,omitempty"`
-	System    bool      `json:"system,omitempty"`     // marks a RoleNotice as the gateway's own words, not a tool's
-	Turn      int       `json:"turn,omitempty"`       // numbers the user's turns from 1, across text and voice
-	SessionID string    `json:"session_id,omitempty"` // the voice session; empty for text
-	// Message identifies the text message the entry belongs to, to recognise a repeat; it grants no access. Empty for
-	// voice.
-	Message     string `json:"message,omitempty"`
-	Interrupted bool   `json:"interrupted,omitempty"` // means the user interrupted it; Text is the part heard
-	Broken      bool   `json:"broken,omitempty"`      // means the model stopped early; Text is the part the user read
+	At          time.Time `json:"at"` // the start time in UTC
+	Side        Side      `json:"side"`
+	Role        Role      `json:"role"`
+	Text        string    `json:"text,omitempty"`
+	System      bool      `json:"system,omitempty"`      // marks a RoleNotice as the gateway's own words, not a tool's
+	Turn        int       `json:"turn,omitempty"`        // numbers the user's turns from 1, across text and voice
+	SessionID   string    `json:"session_id,omitempty"`  // the voice session; empty for text
+	Message     string    `json:"message,omitempty"`     // of the text message, to recognise a repeat; grants no access
+	Interrupted bool      `json:"interrupted,omitempty"` // means the user interrupted it; Text is the part heard
+	Broken      bool      `json:"broken,omitempty"`      // means the model stopped early; Text is the part the user read
 	// Extra is opaque data from the model that must be sent back to the same model only.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	Calls []Call          `json:"calls,omitempty"` // the assistant's tool calls, in order
@@ -94,13 +90,11 @@ type Conversation struct {
 	Agent string `json:"agent,omitempty"`
 	Turns int    `json:"turns"` // counts the user's turns
 	// Dropped counts the entries removed from the start; Earlier summarises them.
-	Dropped int     `json:"dropped,omitempty"`
-	Earlier string  `json:"earlier,omitempty"`
-	Past    *Past   `json:"past,omitempty"` // the digest of the removed entries; nil if none
-	Entries []Entry `json:"entries"`
-	// Policy is the policy's state about earlier tool calls (calls.Book.Carry), kept apart because old entries are
-	// dropped. Nil before the first call.
-	Policy    json.RawMessage `json:"policy,omitempty"`
+	Dropped   int             `json:"dropped,omitempty"`
+	Earlier   string          `json:"earlier,omitempty"`
+	Past      *Past           `json:"past,omitempty"` // the digest of the removed entries; nil if none
+	Entries   []Entry         `json:"entries"`
+	Policy    json.RawMessage `json:"policy,omitempty"` // of earlier calls (calls.Book.Carry); may be nil
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
@@ -133,9 +127,7 @@ func NewID() string { return "conv-" + strings.ToLower(rand.Text()) }
 const MinSecret = 26
 
 // May reports whether knowing an ID gives this user access. For unnamed remote users, only a long ID protects it.
-func May(u user.User, id string) bool {
-	return !u.Anonymous() || u.Local() || len(id) >= MinSecret
-}
+func May(u user.User, id string) bool { return !u.Anonymous() || u.Local() || len(id) >= MinSecret }
 
 // OwnedBy reports whether u owns the conversation: its user is u, in any stored form of the name. An unnamed
 // conversation belongs to unnamed users who know its ID, if May allows it; on the loopback address, to all local users.

@@ -14,17 +14,13 @@ type Action interface{ action() }
 
 // Run starts a call's tool. The caller reports Finished exactly once.
 type Run struct {
-	Turn     int
-	Call     string // the gateway's name for the call, unique in the conversation
-	Prepared *registry.Prepared
-	Keys     Keys
-	// Reference is the short name of the question that approved the call; empty if the call needed no approval. An
-	// approved call runs even after the conversation's end.
-	Reference string
-	Message   string // the call's Called.Message
-	// Repeats is the stored answer of an earlier call for the same action, if that answer started a job: nothing
-	// runs, and the result is the job's result or progress. Otherwise nil.
-	Repeats *registry.Envelope
+	Turn      int
+	Call      string // the gateway's name for the call, unique in the conversation
+	Prepared  *registry.Prepared
+	Keys      Keys
+	Reference string             // of the question that approved the call; it runs even after the conversation
+	Message   string             // the call's Called.Message
+	Repeats   *registry.Envelope // the stored answer of the same action, if that started a job: nothing runs
 }
 
 // Ask records a question to the user. The caller reports Recorded exactly once.

@@ -184,7 +184,7 @@ func countLately(t *testing.T, b *desk) map[string]int {
 // TestResumeOfNonsense: what cannot be read is an error and changes nothing.
 func TestResumeOfNonsense(t *testing.T) {
 	b := newDesk(toolbox(), Policy{Mode: spec.ModeText})
-	b.book.Charge("time")
+	b.book.Charge(b.book.tools, "time")
 	before := show(b)
 	for _, raw := range []string{`[]`, `{"total":"x"}`, `{`} {
 		if err := b.book.Resume(json.RawMessage(raw)); err == nil || show(b) != before {

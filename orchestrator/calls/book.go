@@ -69,15 +69,6 @@ func (b *Book) SetZone(zone *time.Location) { b.zone = zone }
 // SetAgent sets the agent that begins the conversation, or continues it in another process.
 func (b *Book) SetAgent(a Agent) { b.agent = a }
 
-// Agent returns the current agent.
-func (b *Book) Agent() Agent { return b.agent }
-
-// Tools returns the conversation's tools; may be nil.
-func (b *Book) Tools() *registry.Snapshot { return b.tools }
-
-// Mode returns the conversation's mode.
-func (b *Book) Mode() spec.Mode { return b.rules.Mode }
-
 // Budget returns the budget of each turn.
 func (b *Book) Budget() Budget {
 	limit := b.rules.Budget
@@ -109,13 +100,14 @@ func (b *Book) BeginTurn() {
 	}
 }
 
-// Prepare finds the tool, checks the arguments and applies limits, or returns the answer to a call that cannot run.
-func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
-	if b.tools == nil {
+// Prepare finds the tool among an agent's tools, which may be nil, checks the arguments and applies limits, or returns
+// the answer to a call that cannot run.
+func (b *Book) Prepare(tools *registry.Snapshot, tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
+	if tools == nil {
 		env := registry.NotFound(tool, "", 0)
 		return nil, &env
 	}
-	p, refusal := b.tools.PrepareDecoded(tool, b.rules.Mode, args)
+	p, refusal := tools.PrepareDecoded(tool, b.rules.Mode, args)
 	if p == nil {
 		return nil, refusal
 	}
@@ -128,22 +120,13 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	return p, nil
 }
 
-// PrepareOf is Prepare with another agent's tools, which may be nil.
-func (b *Book) PrepareOf(tools *registry.Snapshot, tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
-	other := Book{rules: b.rules, budget: b.budget, tools: tools, zone: b.zone}
-	return other.Prepare(tool, args)
-}
-
 // Confirms reports whether a call needs approval. The operator's list covers every call of a tool.
 func (b *Book) Confirms(p *registry.Prepared) bool {
 	return p.NeedsApproval() || slices.Contains(b.rules.Confirm, p.Tool().ToolID)
 }
 
-// Charge counts a call of the tool in the turn, whatever its outcome.
-func (b *Book) Charge(tool string) { b.ChargeOf(b.tools, tool) }
-
-// ChargeOf is Charge with another agent's tools, which may be nil.
-func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
+// Charge counts a call of a tool in the turn, whatever its outcome.
+func (b *Book) Charge(tools *registry.Snapshot, tool string) {
 	b.account.Total++
 	if categoryOf(tools, tool) == spec.CategoryRetrieval {
 		b.account.Retrieval++
@@ -151,10 +134,7 @@ func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
 }
 
 // Exceeded returns the answer to the last charged call if it exceeds the turn's budget; otherwise nil.
-func (b *Book) Exceeded(tool string) *registry.Envelope { return b.ExceededOf(b.tools, tool) }
-
-// ExceededOf is Exceeded with another agent's tools, which may be nil.
-func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envelope {
+func (b *Book) Exceeded(tools *registry.Snapshot, tool string) *registry.Envelope {
 	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
 	if b.account.Total <= limit.Total {
@@ -167,9 +147,6 @@ func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envel
 	env.Meta.Budget = b.Usage()
 	return &env
 }
-
-// Category returns the tool's category; empty if the tool does not exist.
-func (b *Book) Category(tool string) spec.Category { return categoryOf(b.tools, tool) }
 
 func categoryOf(tools *registry.Snapshot, tool string) spec.Category {
 	if tools == nil {
@@ -333,11 +310,9 @@ func (b *Book) Switch(from string, to Agent, tools *registry.Snapshot, budget Bu
 
 // Budget limits the tool calls of one user turn. A zero field means the default of the mode; see [Budget.Or].
 type Budget struct {
-	Retrieval, Total int // Retrieval is the maximum number of calls of retrieval tools, Total of all calls
-	TopK             int // the highest top_k of a retrieval tool
-	// ToolTime is a soft limit on the common run time of a turn's tools: the model learns of the excess, but no call
-	// is refused. Negative means no limit.
-	ToolTime time.Duration
+	Retrieval, Total int           // Retrieval is the maximum number of calls of retrieval tools, Total of all calls
+	TopK             int           // the highest top_k of a retrieval tool
+	ToolTime         time.Duration // a soft limit, which the model learns of; negative means none
 }
 
 // DefaultBudget returns the default budget of a mode.

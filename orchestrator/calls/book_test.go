@@ -71,8 +71,8 @@ func TestRefuseWithoutTools(t *testing.T) {
 	if env := b.Refuse("time", e); env.Error != e || env.Meta.Tool != "time" {
 		t.Errorf("refused: %+v", env)
 	}
-	b.Charge("time")
-	if got := string(b.Usage()); got != string(Account{Total: 1}.Encode(b.Budget())) || b.Tools() != nil {
+	b.Charge(nil, "time")
+	if got := string(b.Usage()); got != string(Account{Total: 1}.Encode(b.Budget())) || b.tools != nil {
 		t.Errorf("charged: %s", got)
 	}
 }

@@ -47,9 +47,7 @@ type call struct {
 func (k *call) setPrepared(p *registry.Prepared) { k.prepared, k.args = p, p.Args() }
 
 // hasTool reports whether a tool runs for the call, or will run unless the user declines.
-func (k *call) hasTool() bool {
-	return k.state == asking || k.state == queued || k.working()
-}
+func (k *call) hasTool() bool { return k.state == asking || k.state == queued || k.working() }
 
 func (k *call) working() bool { return k.state == running || k.state == stopping }
 
@@ -134,18 +132,16 @@ type Answer struct {
 	Call string
 	Tool string
 	// Model is the model's name for the call. reader says how the model gets the answer, or why not.
-	Model      string
-	reader     reader
-	Envelope   registry.Envelope
-	Ran        bool               // true if this call produced the result, false if it repeats another call's
-	OverBudget bool               // the model must answer without further tools
-	Owed       bool               // the model waits for other calls of the turn
-	Prepared   *registry.Prepared // the call that ran or was about to run; nil if there was none
-	Approval   *Approved          // nil for a call that needed none
-	Written    json.RawMessage    // the arguments as the model wrote them, possibly invalid JSON
-	// Queued is the time from the model's call to the start of the handler, Took the handler's time; both are zero if
-	// nothing ran.
-	Queued, Took time.Duration
+	Model        string
+	reader       reader
+	Envelope     registry.Envelope
+	Ran          bool               // true if this call produced the result, false if it repeats another call's
+	OverBudget   bool               // the model must answer without further tools
+	Owed         bool               // the model waits for other calls of the turn
+	Prepared     *registry.Prepared // the call that ran or was about to run; nil if there was none
+	Approval     *Approved          // nil for a call that needed none
+	Written      json.RawMessage    // the arguments as the model wrote them, possibly invalid JSON
+	Queued, Took time.Duration      // until the handler started, and its time; zero if nothing ran
 
 	category string
 	line     audit.Call // without the time and the answer's delivery
@@ -162,7 +158,7 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,
 		Prepared: k.prepared, Approval: k.approval, Written: k.written, category: c.category(k.tool),
 		line: audit.Call{
-			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn,
+			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.rules.Mode, Turn: k.turn,
 			ID: k.id, ProviderID: k.provider,
 			Key: k.keys.Idempotency, Business: k.keys.Business, Budget: k.budget, Args: k.args, Envelope: env,
 		},
@@ -296,14 +292,12 @@ type reader uint8
 
 // Values of reader.
 const (
-	byCall reader = iota // as the answer to its call
-	// byNotice: in a separate turn, because a person has approved the call and the model's own call is answered or
-	// never existed.
-	byNotice
-	repeated   // the call repeats another one, which gets the answer
-	superseded // the model was answered when the user moved on
-	cancelled  // the model has withdrawn the call
-	lost       // another process ran the call, and its outcome is unknown
+	byCall     reader = iota // as the answer to its call
+	byNotice                 // in a separate turn, because the model's own call is answered or never existed
+	repeated                 // the call repeats another one, which gets the answer
+	superseded               // the model was answered when the user moved on
+	cancelled                // the model has withdrawn the call
+	lost                     // another process ran the call, and its outcome is unknown
 )
 
 // why returns the audit's reason why the model does not get the answer; empty if it does.

@@ -21,9 +21,7 @@ type Rules struct {
 	Tools  Policy // the operator's rules for tools, and the mode
 	Prefix string // starts the name of each call; a number from 1 follows
 	Spoken bool   // lets the model report a spoken approval with [ConfirmAction]
-	// Live means that the caller calls [Calls.Tick], which expires questions. Otherwise the next message finds them
-	// expired.
-	Live bool
+	Live   bool   // the caller calls [Calls.Tick], which expires questions; otherwise the next message finds them expired
 	// MaxOpen limits the open calls, MaxQuestions the open questions. Zero means no limit beyond those in Tools.
 	MaxOpen, MaxQuestions int
 }
@@ -91,14 +89,14 @@ func (c *Calls) Named(name string) bool {
 	return err == nil && n >= 1 && n <= c.count
 }
 
-func (c *Calls) category(tool string) string { return string(c.book.Category(tool)) }
+func (c *Calls) category(tool string) string { return string(categoryOf(c.book.tools, tool)) }
 
 // ClientCall decides about a call of a tool that the client runs. If it is refused, record is empty and do follows.
 func (c *Calls) ClientCall(at time.Time, in Called) (name string, record audit.Record, do []Action) {
 	k, started := c.begin(at, in)
-	c.book.Charge(k.tool)
+	c.book.Charge(c.book.tools, k.tool)
 	k.budget = c.book.Usage()
-	if over := c.book.Exceeded(k.tool); over != nil {
+	if over := c.book.Exceeded(c.book.tools, k.tool); over != nil {
 		a := c.answer(&k, *over, false)
 		a.OverBudget = true
 		return k.id, record, append(started, a)

@@ -45,7 +45,7 @@ func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
 
 func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 	k := call{
-		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool,
+		id: c.NextName(), by: c.book.agent, tools: c.book.tools, model: in.Model, provider: in.Provider, tool: in.Tool,
 		runs: in.Tool, turn: in.Turn,
 		written: in.Args, message: in.Message, askedAt: at,
 	}
@@ -60,7 +60,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	if do, settled := c.repeat(at, &k, args); settled {
 		return do
 	}
-	p, refusal := c.book.Prepare(k.tool, args)
+	p, refusal := c.book.Prepare(c.book.tools, k.tool, args)
 	if p != nil {
 		k.keys.Business = p.BusinessKey()
 		c.adoptLostKey(&k, p)
@@ -68,9 +68,9 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 			return do
 		}
 	}
-	c.book.Charge(k.tool)
+	c.book.Charge(c.book.tools, k.tool)
 	k.budget = c.book.Usage()
-	exceeded, noSwitch := c.book.Exceeded(k.tool), c.switchRefused(p)
+	exceeded, noSwitch := c.book.Exceeded(c.book.tools, k.tool), c.switchRefused(p)
 	switch {
 	case refusal != nil && (exceeded == nil || refusal.Error.Type != registry.ErrorValidation):
 		refusal.Meta.DurationMS = 0 // a decision takes no time, whatever the clock measured
@@ -129,7 +129,7 @@ func (c *Calls) same(at time.Time, k call, args registry.Arguments, named bool) 
 		return nil, true
 	}
 	if env, ok := c.book.ByKey(k.keys.Idempotency, k.tool, k.asked); ok {
-		p, _ := c.book.Prepare(k.tool, args)
+		p, _ := c.book.Prepare(c.book.tools, k.tool, args)
 		return c.again(at, k, p, env), true
 	}
 	return nil, false
@@ -248,10 +248,10 @@ func (c *Calls) Nested(in Nested) []Action {
 		env := c.book.Refuse(in.Tool, registry.NewError(registry.ErrorPermanent, prompts.NoNestedCalls(in.Tool)))
 		return []Action{Permit{ID: in.ID, Refused: &env}}
 	}
-	p, refusal := c.book.PrepareOf(k.tools, in.Tool, registry.Decode(in.Args))
-	c.book.ChargeOf(k.tools, in.Tool)
+	p, refusal := c.book.Prepare(k.tools, in.Tool, registry.Decode(in.Args))
+	c.book.Charge(k.tools, in.Tool)
 	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Usage()}
-	exceeded := c.book.ExceededOf(k.tools, in.Tool)
+	exceeded := c.book.Exceeded(k.tools, in.Tool)
 	switch {
 	case exceeded != nil:
 		do.Refused = exceeded

@@ -60,10 +60,8 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 
 // Recorded is the result of an Ask.
 type Recorded struct {
-	Call string
-	// Refused is the call's answer if the tool's availability, rate limit or own check has refused it, so that the
-	// user is not asked; nil otherwise.
-	Refused *registry.Envelope
+	Call    string
+	Refused *registry.Envelope // the call's answer if it could not run, so that the user is not asked
 	// Token is the secret that answers the question; empty if the question could not be recorded. Name does not
 	// reveal the token and may be stored. Reference is the question's short name.
 	Token, Name, Reference string
@@ -191,10 +189,10 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		return append(do, c.approve(at, *spoken, a)...)
 	}
-	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: Decision{
-		At: at, Agent: q.by, Tools: q.tools, Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
-		Reference: q.question.reference, Outcome: in.Outcome, By: in.By, Waited: q.question.waited(at),
-	}.Record()})
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, ByCall: spoken != nil, Record: Decision(audit.Call{
+		At: at, Agent: q.by.Name, AgentVersion: q.by.Version, Tools: q.tools, Mode: c.book.rules.Mode, Turn: q.turn, Tool: q.runs,
+		ProviderID: q.provider, Args: q.args, Waited: q.question.waited(at),
+	}, in.Outcome, in.By, q.question.reference)})
 	if spoken == nil {
 		return do
 	}
@@ -203,26 +201,11 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	return append(do, c.answer(spoken, env, false))
 }
 
-// Decision is an answer to a question that ran nothing.
-type Decision struct {
-	At                        time.Time
-	Agent                     Agent
-	Tools                     *registry.Snapshot
-	Mode                      spec.Mode
-	Turn                      int
-	Tool, Provider, Reference string
-	Args                      json.RawMessage
-	Outcome                   Outcome
-	By                        By
-	Waited                    time.Duration // how long the question was open; zero if unknown
-}
-
-// Record returns the audit record of the decision.
-func (d Decision) Record() audit.Record {
-	r := audit.Call{At: d.At, Agent: d.Agent.Name, AgentVersion: d.Agent.Version, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode,
-		Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
+// Decision returns the audit record of an answer to a question that ran nothing; c is the call that was asked about.
+func Decision(c audit.Call, o Outcome, by By, reference string) audit.Record {
+	r := c.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
-	r.Confirmation, r.ConfirmedBy, r.Reference = string(d.Outcome), string(d.By), d.Reference
+	r.Confirmation, r.ConfirmedBy, r.Reference = string(o), string(by), reference
 	return r
 }
 
@@ -243,7 +226,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 			return do
 		}
 	}
-	c.book.ChargeOf(k.tools, a.Tool)
+	c.book.Charge(k.tools, a.Tool)
 	k.budget = c.book.Usage()
 	switch {
 	case a.Prepared != nil:
@@ -259,7 +242,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 }
 
 func (c *Calls) version(tool string) string {
-	if tools := c.book.Tools(); tools != nil {
+	if tools := c.book.tools; tools != nil {
 		if t, ok := tools.Tool(tool); ok {
 			return t.Version
 		}
@@ -274,7 +257,7 @@ func ApprovedKeys(reference, business string) Keys {
 
 // confirmAction handles the model's report of a spoken answer. An approval counts only if the user has spoken since.
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
-	c.book.Charge(ConfirmAction)
+	c.book.Charge(c.book.tools, ConfirmAction)
 	k.budget = c.book.Usage()
 	refuse := func(t registry.ErrorType, words prompts.Words) []Action {
 		return c.refuse(k, registry.NewError(t, words))

@@ -136,7 +136,7 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 
 // restoreQuestion returns the call of a question. A tool that has changed since cannot run; approve reports that.
 func (c *Calls) restoreQuestion(q OpenQuestion) call {
-	tools := cmp.Or(q.Tools, c.book.Tools())
+	tools := cmp.Or(q.Tools, c.book.tools)
 	k := call{
 		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider,
 		state: waiting, args: q.Args, version: q.Version,
@@ -148,7 +148,7 @@ func (c *Calls) restoreQuestion(q OpenQuestion) call {
 		request.Token = q.Token
 		e.ConfirmationRequest, k.question.answer.Error = &request, &e
 	}
-	p, _ := c.book.PrepareOf(tools, q.Runs, registry.Decode(q.Args))
+	p, _ := c.book.Prepare(tools, q.Runs, registry.Decode(q.Args))
 	if p != nil && p.Tool().Version == q.Version && string(p.Args()) == string(q.Args) {
 		k.prepared = p
 	}
@@ -157,7 +157,7 @@ func (c *Calls) restoreQuestion(q OpenQuestion) call {
 
 func (c *Calls) answerLost(o OpenCall) Action {
 	k := call{
-		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider,
+		id: o.Call, by: o.Agent, tools: c.book.tools, tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider,
 		state: running, reader: lost, args: o.Args, written: o.Args,
 		keys: Keys{Idempotency: o.Key, Business: o.Business},
 	}

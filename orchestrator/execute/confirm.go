@@ -83,8 +83,8 @@ func (c *Runner) Settle(reference string) {
 	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
-// Settle records that the outcome of an approved call is known. Otherwise it is reported again after a restart. reference
-// is the short name of its question. It blocks for at most storeTime.
+// Settle records that the outcome of an approved call is known. Otherwise it is reported again after a restart.
+// reference is the short name of its question. It blocks for at most storeTime.
 func (e *Executor) Settle(conversation, session, reference string) {
 	if e.opts.Confirmations == nil {
 		return
@@ -150,9 +150,7 @@ type QuestionState int
 
 // Values of QuestionState.
 const (
-	// QuestionOpen: it waits for its answer, or the store cannot be read. Asking again is harmless; a repeated side
-	// effect is not.
-	QuestionOpen QuestionState = iota
+	QuestionOpen QuestionState = iota // it waits, or the store cannot be read: asking again is harmless
 	QuestionApproved
 	QuestionDeclined
 	QuestionExpired

@@ -117,18 +117,14 @@ type Conversation struct {
 	Trace     protocol.TraceParent         // the parent span of the calls; may be zero
 	Tell      func(protocol.ServerMessage) // sends the client a message of a running call; nil without a client
 	// Blocked is called when a tool blocks the user, before the client learns of it; may be nil.
-	Blocked func(until time.Time)
-	// Audit writes an additional record of a call, and adds the conversation's fields. Nil
-	// discards it.
-	Audit    func(audit.Record)
+	Blocked  func(until time.Time)
+	Audit    func(audit.Record)      // writes an additional record of a call; nil discards it
 	Describe func(*registry.Session) // updates Session at the start of each call; may be nil
 	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call by a
 	// tool. It runs on goroutines of the Executor.
 	Report   func(calls.Input)
 	Progress func(calls.Progressed) // receives a call's progress, at most twice a second; may be nil
-	// Owned reports whether this process still owns the conversation. Otherwise no writing call begins and no
-	// question is asked. Nil means always.
-	Owned func() bool
+	Owned    func() bool            // whether this process may still write and ask for the conversation; nil means always
 	// Checkpoint stores the calls that have begun, so that another process recognises their repetitions and audits
 	// unfinished ones. It runs before each writing call, may block and is bounded by ctx; after an error the call
 	// does not begin. Nil means that no other process can continue the conversation.

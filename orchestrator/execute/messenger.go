@@ -122,11 +122,7 @@ func (b *messenger) Send(name string, data any) error {
 		return registry.TooManyAsides("messages")
 	}
 	b.sent++
-	tool := b.run.Prepared.Tool()
-	b.tell(&protocol.ToolMessage{
-		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category),
-		Name: name, Data: encoded,
-	})
+	b.message(name, encoded)
 	return nil
 }
 
@@ -150,6 +146,13 @@ func (b *messenger) Note(event string, data any) error {
 		Turn: b.run.Turn, ID: b.run.Call, Key: b.run.Keys.Idempotency, Reference: b.run.Reference, Event: event, Data: encoded,
 	}.Record())
 	return nil
+}
+
+// message sends the client a tool's message. The caller must hold mu.
+func (b *messenger) message(name string, data json.RawMessage) {
+	tool := b.run.Prepared.Tool()
+	b.tell(&protocol.ToolMessage{Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID,
+		Category: string(tool.Category), Name: name, Data: data})
 }
 
 // tell sends the client a message. The caller must hold mu, so that no message follows the call's end.
@@ -187,10 +190,6 @@ func (s *stream) Part(data any) error {
 		return err //nolint:wrapcheck // the data is JSON already: it cannot fail
 	}
 	s.parts, s.bytes = part.Part, s.bytes+len(part.Data)
-	tool := s.b.run.Prepared.Tool()
-	s.b.tell(&protocol.ToolMessage{
-		Header: protocol.Header{Turn: s.b.run.Turn}, CallID: s.b.run.Call, Tool: tool.ToolID,
-		Category: string(tool.Category), Name: registry.PartName, Data: encoded,
-	})
+	s.b.message(registry.PartName, encoded)
 	return nil
 }
