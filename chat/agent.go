@@ -237,8 +237,8 @@ func (a *Agent) check(req Request) error {
 	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
 	case req.Confirmation == nil && !req.hasContent():
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
-	case n > a.opts.MaxMessage:
-		return fmt.Errorf("%w: the message has %d characters; the limit is %d", ErrMessage, n, a.opts.MaxMessage)
+	case n > conversation.MaxText:
+		return fmt.Errorf("%w: the message has %d characters; the limit is %d", ErrMessage, n, conversation.MaxText)
 	}
 	return a.checkTools(req)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			continue
 		}
 		in := calls.Called{Turn: t.number, Model: a.ID, Provider: a.ID, Tool: a.Name, Args: a.Args}
-		if t.req.isClients(a.Name) {
+		if slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == a.Name }) {
 			t.hand(in)
 			continue
 		}
@@ -281,32 +282,29 @@ func (u *undelivered) add(r audit.Record) {
 	u.records = append(u.records, r)
 }
 
-func (u *undelivered) take() []audit.Record {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := u.records
-	u.records = nil
-	return all
-}
-
-func (t *turn) delivered() {
-	for _, r := range t.fresh.take() {
+// delivered audits the answers that a request has just delivered or, with a reason, that no request will deliver.
+func (t *turn) delivered(notDelivered string) {
+	t.fresh.mu.Lock()
+	all := t.fresh.records
+	t.fresh.records = nil
+	t.fresh.mu.Unlock()
+	for _, r := range all {
+		if notDelivered != "" {
+			r.Delivered, r.NotDelivered = false, notDelivered
+		}
 		t.audit(r)
 	}
 }
 
-func (t *turn) undeliver(ctx context.Context) {
-	why := "not_sent"
-	if t.waits {
-		why = "held" // until the client returns the results of its own tools
+// whyUndelivered returns why no request will deliver the last answers.
+func (t *turn) whyUndelivered(ctx context.Context) string {
+	switch {
+	case errors.Is(context.Cause(ctx), errLeft):
+		return "client_gone"
+	case t.waits:
+		return "held" // until the client returns the results of its own tools
 	}
-	if errors.Is(context.Cause(ctx), errLeft) {
-		why = "client_gone"
-	}
-	for _, r := range t.fresh.take() {
-		r.Delivered, r.NotDelivered = false, why
-		t.audit(r)
-	}
+	return "not_sent"
 }
 
 // complete asks the model. Answers to its calls count as delivered once the request is written, or the reply begins.
@@ -316,13 +314,13 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {
-			t.delivered()
+			t.delivered("")
 		}
 	}})
 	said := 0
 	replied := Replied{Began: time.Now()}
 	replied.Reply, replied.Err = t.a.opts.Model.Complete(traced, p, func(s string) {
-		t.delivered()
+		t.delivered("")
 		if replied.First.IsZero() {
 			replied.First = time.Now()
 		}
@@ -331,7 +329,7 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 	})
 	t.spend(p, replied.Reply, said)
 	if replied.Err == nil {
-		t.delivered()
+		t.delivered("")
 	}
 	t.report(Step{Replied: &replied})
 	return replied.Reply, replied.Err

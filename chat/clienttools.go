@@ -63,10 +63,6 @@ func (a *Agent) checkTools(req Request) error {
 	return nil
 }
 
-func (r *Request) isClients(name string) bool {
-	return slices.ContainsFunc(r.Tools, func(tool Tool) bool { return tool.Name == name })
-}
-
 // hand records a call that the client must run. handOver sends it once the gateway's own calls of the round are done.
 func (t *turn) hand(in calls.Called) {
 	name, record, refused := t.calls.ClientCall(time.Now(), in)

@@ -58,11 +58,11 @@ func (t *turn) confirm(ctx context.Context) error {
 func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
 	version := map[string]string{c.Tool: c.ToolVersion}
 	if p := t.a.named(c.Agent); c.Agent != "" && p != nil && p.Name != t.persona.Name {
-		return p, t.toolsWith(p, version)
+		return p, t.toolsOf(p, version)
 	}
 	if t.tools != nil {
 		if tool, has := t.tools.Tool(c.Tool); has && tool.Version != c.ToolVersion {
-			return t.persona, t.toolsWith(t.persona, version)
+			return t.persona, t.toolsOf(t.persona, version)
 		}
 	}
 	return t.persona, t.tools
@@ -87,12 +87,10 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	return t.answers[id]
 }
 
-func (c client) capabilities() []any { return []any{registry.Inviter(c), registry.Gallery(c)} }
-
 func (t *turn) conversation() execute.Conversation {
 	return execute.Conversation{
 		Session:      t.session(),
-		Capabilities: client{t}.capabilities(),
+		Capabilities: []any{registry.Inviter(client{t}), registry.Gallery(client{t})},
 		Ephemeral:    t.req.History != nil,
 		Trace:        t.follower.Span,
 		Tell:         t.emit,

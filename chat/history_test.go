@@ -70,10 +70,10 @@ func TestHistoryWithoutEnvelopes(t *testing.T) {
 // TestHistoryIsBounded: the oldest is left out, calls with their answers, and told in
 // short; what is given is never longer than it may be.
 func TestHistoryIsBounded(t *testing.T) {
-	const most = 4000
-	bubble(t, fixtureSetting{options: Options{MaxHistory: most}}, func(t *testing.T, f *fixture) {
+	const most = maxHistory
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		for i := range 12 {
-			f.say(fmt.Sprintf("Question %d %s", i, strings.Repeat("x", 400)), callsTools(nth(i), "look", fmt.Sprintf(`{"name":"%d"}`, i)), says(fmt.Sprintf("Answer %d", i)))
+			f.say(fmt.Sprintf("Question %d %s", i, strings.Repeat("x", most/10)), callsTools(nth(i), "look", fmt.Sprintf(`{"name":"%d"}`, i)), says(fmt.Sprintf("Answer %d", i)))
 		}
 		f.say("And?", says("Well."))
 		p := f.last()

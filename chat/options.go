@@ -67,11 +67,8 @@ type Options struct {
 	// block and must be safe for concurrent use. May be nil.
 	Follow func(Opening) Followed
 	// Bill counts the usage of an attempt and returns its cost. It must not block. May be nil.
-	Bill       func(Bill) cost.Amount
-	MaxMessage int           // limits a message, in characters; zero means 16,000
-	MaxHistory int           // limits the history sent to the model, in characters; zero means 48,000
-	TurnTime   time.Duration // limits a turn; zero means 5 minutes
-	Logger     *slog.Logger  // gets a line for each turn; nil disables logging
+	Bill   func(Bill) cost.Amount
+	Logger *slog.Logger // gets a line for each turn; nil disables logging
 }
 
 // TurnOver is the outcome of an attempt at a turn.
@@ -95,9 +92,6 @@ type Bill struct {
 
 func (o Options) withDefaults() Options {
 	o.Persona.Name = cmp.Or(o.Persona.Name, setting.AgentName)
-	o.MaxMessage = cmp.Or(o.MaxMessage, conversation.MaxText)
-	o.MaxHistory = cmp.Or(o.MaxHistory, 48_000)
-	o.TurnTime = cmp.Or(o.TurnTime, 5*time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Rules.Mode = spec.ModeText
 	return o

@@ -35,10 +35,6 @@ func (t *turn) owedJobs(ctx context.Context) []store.Job {
 	return slices.DeleteFunc(all, func(j store.Job) bool { return !conversation.Owned(j.User, t.conv.ID, t.req.User) })
 }
 
-func jobNotice(mark prompts.Mark, j store.Job) string {
-	return prompts.JobNotice(j.Name, j.Tool, j.ID, mark.JSON(j.Result))
-}
-
 func (t *turn) markJobs(ctx context.Context, owed []store.Job) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()

@@ -54,10 +54,9 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-func (t *turn) toolsOf(p *Persona) *registry.Snapshot { return t.toolsWith(p, nil) }
-
-// toolsWith is toolsOf with fixed tool versions, by tool id, instead of the user's drawn versions.
-func (t *turn) toolsWith(p *Persona, versions map[string]string) *registry.Snapshot {
+// toolsOf returns the persona's tools, including the one that switches agents, or nil. versions fixes versions by tool
+// id, instead of the user's drawn ones.
+func (t *turn) toolsOf(p *Persona, versions map[string]string) *registry.Snapshot {
 	a := t.a
 	if a.opts.Tools == nil {
 		return nil
@@ -126,7 +125,7 @@ func (t *turn) switchPersona() {
 		return
 	}
 	from := t.persona.Name
-	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona)
+	t.next, t.persona, t.tools = nil, next.persona, t.toolsOf(next.persona, nil)
 	t.calls.Book().Switch(from, t.persona.named(), t.tools, next.persona.rules(t.a.opts.Rules).Budget)
 	t.runs.SetAgent(t.persona.Name)
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText,

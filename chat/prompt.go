@@ -93,13 +93,16 @@ func userName(user string) string {
 // wholeTurns is the number of latest turns that keep their tools' full answers.
 const wholeTurns = 2
 
+// maxHistory limits the history sent to the model, in characters.
+const maxHistory = 48_000
+
 // history returns the conversation so far, without the oldest entries if it is too long.
 func (t *turn) history() []Message {
 	var all [][]Message // grouped by entry: calls and their answers stay together
 	for _, e := range t.conv.Entries {
 		all = append(all, entryMessages(e, e.Turn > t.conv.Turns-wholeTurns))
 	}
-	left, first := t.a.opts.MaxHistory, len(all)
+	left, first := maxHistory, len(all)
 	for first > 0 {
 		if left -= size(all[first-1]); left < 0 {
 			break
@@ -121,7 +124,7 @@ func (t *turn) before(first int) string {
 		return ""
 	}
 	left := conversation.Conversation{Entries: t.conv.Entries[:first], Earlier: t.conv.Earlier}
-	brief := left.Brief(t.a.opts.MaxHistory / 8)
+	brief := left.Brief(maxHistory / 8)
 	if brief == "" {
 		return ""
 	}

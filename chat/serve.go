@@ -54,9 +54,12 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
+// turnTime limits a turn.
+const turnTime = 5 * time.Minute
+
 // newMessage returns a message with one client. Its turn has its own context, because another client may wait longer.
 func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *message {
-	turn, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), a.opts.TurnTime, errTurnTime)
+	turn, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), turnTime, errTurnTime)
 	turn, cancel := context.WithCancelCause(turn)
 	m := &message{
 		id: id, ended: make(chan struct{}), more: make(chan struct{}), clients: 1,

@@ -91,7 +91,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	rec.Turn = t.number
 	t.emit = safeEmit(m.add, t.number)
 	t.persona = a.persona(req.Agent, c.Agent)
-	t.tools = t.toolsOf(t.persona)
+	t.tools = t.toolsOf(t.persona, nil)
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.calls.Book().SetAgent(t.persona.named())
 	t.calls.Book().SetZone(user.ZoneOr(t.req.TimeZone, nil))
@@ -140,7 +140,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	}
 	t.began = time.Now()
 	failure := t.rounds(ctx)
-	t.undeliver(ctx)
+	t.delivered(t.whyUndelivered(ctx))
 	if failure != nil {
 		t.emit(failure)
 	}
@@ -222,7 +222,7 @@ func (t *turn) reportPending(open pending) {
 	}
 	for _, j := range open.jobs {
 		if !t.conv.HasOutcome(j.ID) {
-			t.noted(jobNotice(t.mark, j))
+			t.noted(prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result)))
 		}
 	}
 }

@@ -209,19 +209,23 @@ func TestTurnTime(t *testing.T) {
 		<-ctx.Done()
 		return Reply{}, context.Cause(ctx)
 	}
+	late := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		<-time.After(turnTime - 10*time.Second) // the tool has less time than a turn
+		return callsTools(nth(1), "stop", `{}`)(ctx, p, delta)
+	}
 	for name, steps := range map[string][]step{
 		"in the model": {forever},
-		"in a tool":    {callsTools(nth(1), "stop", `{}`)},
+		"in a tool":    {late},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, fixtureSetting{options: Options{TurnTime: 10 * time.Second}}, func(t *testing.T, f *fixture) {
+			bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 				f.do = func(ctx context.Context, _ toolCall) (registry.Result, error) {
 					<-ctx.Done()
 					return registry.Result{}, ctx.Err()
 				}
 				began := time.Now()
 				told := f.say("Go", steps...)
-				if took := time.Since(began); took != 10*time.Second {
+				if took := time.Since(began); took != turnTime {
 					t.Errorf("it took %s", took)
 				}
 				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
@@ -277,7 +281,7 @@ func TestTimeout(t *testing.T) {
 
 // TestRequests: what no turn can be made of is refused before anything happens.
 func TestRequests(t *testing.T) {
-	bubble(t, fixtureSetting{options: Options{MaxMessage: 10}}, func(t *testing.T, f *fixture) {
+	bubble(t, fixtureSetting{}, func(t *testing.T, f *fixture) {
 		yes := &Confirmation{Token: "cf_x", Approved: true}
 		for name, tc := range map[string]struct {
 			req  Request
@@ -285,7 +289,7 @@ func TestRequests(t *testing.T) {
 		}{
 			"empty":      {Request{Message: " \n"}, "empty"},
 			"unseen":     {Request{Message: "\u200b\u2060"}, "empty"},
-			"too long":   {Request{Message: "12345678901"}, "11 characters"},
+			"too long":   {Request{Message: strings.Repeat("x", conversation.MaxText+1)}, "16001 characters"},
 			"a wrong id": {Request{ConversationID: "a/b", Message: "x"}, "conversation_id"},
 			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},
 			"both":       {Request{Message: "x", Confirmation: yes}, "exclusive"},

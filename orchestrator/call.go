@@ -172,10 +172,7 @@ func (m *callControl) answered(t *turn, a calls.Answer) {
 }
 
 func (m *callControl) settleCalls(t *turn, owed bool) {
-	if t.stage != owing || owed {
-		return
-	}
-	if m.awaitsAgent() {
+	if t.stage != owing || owed || m.caps.RespondNeeded && !m.switching.confirmBy.IsZero() { // that is awaited first
 		return
 	}
 	t.stage = answering

@@ -62,12 +62,6 @@ func (m *sender) marked(words []string) string {
 	return strings.Join(all, "\n")
 }
 
-func (m *sender) problem(ev transport.Problem) {
-	if ev.Err.Kind != transport.KindIgnore {
-		m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
-	}
-}
-
 func (m *sender) settleCuts() {
 	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
 		due := !m.at.Before(c.deadline)
@@ -255,12 +249,6 @@ func (s State) entryAt() (until time.Time) {
 	return latest(until, s.workedUntil())
 }
 
-func (m *sender) giveContext() {
-	if m.listens() && !m.at.Before(m.contextAt()) {
-		m.give()
-	}
-}
-
 // giveBefore sends the waiting texts before a request for an answer. During a call, some models then close the
 // connection.
 func (m *sender) giveBefore() {
@@ -318,12 +306,6 @@ func (s State) newsAt() (at time.Time) {
 		return at
 	}
 	return latest(at, s.entryAt())
-}
-
-func (m *sender) giveNews() {
-	if m.overdue(m.newsAt()) {
-		m.takeNews()
-	}
 }
 
 // takeNews sends the progress of calls. A resume handle need not include it.

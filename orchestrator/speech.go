@@ -271,12 +271,8 @@ func (in UserText) take(m *machine) {
 		m.do(Failed{Failure: FailureEnding})
 		return
 	}
-	m.typed(in.ID, in.Text)
-}
-
-func (m *speechControl) typed(id, text string) {
 	m.openUserTurn(m.at)
-	m.say(id, text)
+	m.say(in.ID, in.Text)
 }
 
 // take opens the session: with the pending request, with the context of a continued conversation, with a greeting, or

@@ -105,7 +105,9 @@ func (in FromModel) take(m *machine) {
 	case transport.TranscriptFailed:
 		m.do(Failed{Turn: m.user.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
 	case transport.Problem:
-		m.problem(ev)
+		if ev.Err.Kind != transport.KindIgnore {
+			m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
+		}
 	}
 	// Truncated changes nothing here. Audio, speech and usage have their own inputs.
 }
@@ -163,8 +165,12 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
-	m.giveContext()
-	m.giveNews()
+	if m.listens() && !m.at.Before(m.contextAt()) {
+		m.give()
+	}
+	if m.overdue(m.newsAt()) {
+		m.takeNews()
+	}
 	m.watchOverlooked()
 	m.switchLater()
 	m.rotate()

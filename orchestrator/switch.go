@@ -117,10 +117,6 @@ func (m *linkControl) switchLater() {
 	}
 }
 
-func (m *linkControl) awaitsAgent() bool {
-	return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero()
-}
-
 // reconfigured handles the model's confirmation. After a refusal the agent continues on a new connection.
 func (m *callControl) reconfigured(ev transport.Reconfigured) {
 	if m.switching.confirmBy.IsZero() {

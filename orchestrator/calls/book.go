@@ -128,7 +128,7 @@ func (b *Book) Confirms(p *registry.Prepared) bool {
 // Charge counts a call of a tool in the turn, whatever its outcome.
 func (b *Book) Charge(tools *registry.Snapshot, tool string) {
 	b.account.Total++
-	if categoryOf(tools, tool) == spec.CategoryRetrieval {
+	if toolOf(tools, tool).Category == spec.CategoryRetrieval {
 		b.account.Retrieval++
 	}
 }
@@ -138,7 +138,7 @@ func (b *Book) Exceeded(tools *registry.Snapshot, tool string) *registry.Envelop
 	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
 	if b.account.Total <= limit.Total {
-		if categoryOf(tools, tool) != spec.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
+		if toolOf(tools, tool).Category != spec.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
 			return nil
 		}
 		used, n = "retrieval calls", limit.Retrieval
@@ -148,14 +148,14 @@ func (b *Book) Exceeded(tools *registry.Snapshot, tool string) *registry.Envelop
 	return &env
 }
 
-func categoryOf(tools *registry.Snapshot, tool string) spec.Category {
-	if tools == nil {
-		return ""
+// toolOf returns a tool of an agent, whose tools may be nil, or an empty one.
+func toolOf(tools *registry.Snapshot, id string) *registry.Tool {
+	if tools != nil {
+		if t, ok := tools.Tool(id); ok {
+			return t
+		}
 	}
-	if t, ok := tools.Tool(tool); ok {
-		return t.Category
-	}
-	return ""
+	return new(registry.Tool)
 }
 
 // Refuse returns the error as the answer to a call that does not run.
@@ -240,7 +240,11 @@ const minProviderID = 8
 
 // ProviderKey returns the idempotency key of a provider's id; empty if the id is not reliably unique.
 func ProviderKey(id string) string {
-	if !trusted(id) {
+	name := strings.ToLower(id)
+	for _, prefix := range []string{"call_", "call-", "fc_"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	if len(id) <= minProviderID || strings.HasPrefix(name, "tmp") || strings.HasPrefix(name, "temp") {
 		return ""
 	}
 	return "provider:" + id
@@ -251,17 +255,6 @@ func HashKey(tool, asked string, turn int) string {
 	n := strconv.Itoa(turn)
 	sum := sha256.Sum256([]byte(tool + asked + n))
 	return "hash:" + n + ":" + hex.EncodeToString(sum[:])[:16]
-}
-
-func trusted(id string) bool {
-	if len(id) <= minProviderID {
-		return false
-	}
-	name := strings.ToLower(id)
-	for _, prefix := range []string{"call_", "call-", "fc_"} {
-		name = strings.TrimPrefix(name, prefix)
-	}
-	return !strings.HasPrefix(name, "tmp") && !strings.HasPrefix(name, "temp")
 }
 
 // MaxTurnSwitches and MaxSwitches limit the changes of agent in a turn and in a conversation.

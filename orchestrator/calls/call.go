@@ -70,11 +70,11 @@ func (k *call) run() Run {
 	return r
 }
 
-func (c *openCalls) find(id string) *call {
+func (c *Calls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
 
-func (c *openCalls) first(is func(*call) bool) *call {
+func (c *Calls) first(is func(*call) bool) *call {
 	for i := range c.open {
 		if is(&c.open[i]) {
 			return &c.open[i]
@@ -83,7 +83,7 @@ func (c *openCalls) first(is func(*call) bool) *call {
 	return nil
 }
 
-func (c *openCalls) remove(id string) (k call) {
+func (c *Calls) remove(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
 			k = o
@@ -93,36 +93,34 @@ func (c *openCalls) remove(id string) (k call) {
 	return k
 }
 
-// UnderWay returns the number of open calls without questions.
-func (c *openCalls) UnderWay() (n int) {
+// awaited reports whether the model waits for the answer.
+func (k *call) awaited() bool { return !k.wasAsked() && k.reader.wants() }
+
+func (c *Calls) number(is func(*call) bool) (n int) {
 	for i := range c.open {
-		if !c.open[i].wasAsked() {
+		if is(&c.open[i]) {
 			n++
 		}
 	}
 	return n
 }
 
+// UnderWay returns the number of open calls without questions.
+func (c *Calls) UnderWay() int { return len(c.open) - c.Questions() }
+
 // Owed reports whether the model waits for the answer to a call of that turn.
-func (c *openCalls) Owed(turn int) bool {
-	return c.first(func(k *call) bool { return k.turn == turn && !k.wasAsked() && k.reader.wants() }) != nil
+func (c *Calls) Owed(turn int) bool {
+	return c.first(func(k *call) bool { return k.turn == turn && k.awaited() }) != nil
 }
 
 // Awaited returns the number of calls whose answer the model waits for.
-func (c *openCalls) Awaited() (n int) {
-	for i := range c.open {
-		if k := &c.open[i]; !k.wasAsked() && k.reader.wants() {
-			n++
-		}
-	}
-	return n
-}
+func (c *Calls) Awaited() int { return c.number((*call).awaited) }
 
 // Questions returns the number of open questions.
-func (c *openCalls) Questions() int { return len(c.open) - c.UnderWay() }
+func (c *Calls) Questions() int { return c.number((*call).wasAsked) }
 
 // wanted reports whether the model waits for the answer to a call or to one that joined it.
-func (c *openCalls) wanted(id string) bool {
+func (c *Calls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 

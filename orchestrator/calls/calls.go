@@ -38,17 +38,13 @@ const (
 type Calls struct {
 	rules *Rules // fixed after New
 
-	openCalls
+	open     []call // without a final result, in the order of the model's calls; questions in the order they were asked
 	book     Book
 	resolved []resolved // answered questions, oldest first
 	lost     []OpenCall // another process's writing calls; see Restore. Immutable after it
 	count    int        // names given so far
 	prefix   string     // prefix of the next names
 	strayed  bool       // see Strayed
-}
-
-type openCalls struct {
-	open []call // in the order of the model's calls; questions in the order they were asked
 }
 
 type resolved struct {
@@ -89,7 +85,7 @@ func (c *Calls) Named(name string) bool {
 	return err == nil && n >= 1 && n <= c.count
 }
 
-func (c *Calls) category(tool string) string { return string(categoryOf(c.book.tools, tool)) }
+func (c *Calls) category(tool string) string { return string(toolOf(c.book.tools, tool).Category) }
 
 // ClientCall decides about a call of a tool that the client runs. If it is refused, record is empty and do follows.
 func (c *Calls) ClientCall(at time.Time, in Called) (name string, record audit.Record, do []Action) {

@@ -79,7 +79,7 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	case in.Refused != nil:
 		return c.finish(k.id, *in.Refused)
 	case in.Token == "":
-		return c.finish(k.id, NotAsked(k.prepared))
+		return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval)))
 	}
 	q, p := *k, k.prepared
 	c.setState(&q, waiting)
@@ -96,22 +96,22 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 }
 
 // Recall restores an open question of an earlier message. env is its CONFIRMATION_REQUIRED without the token.
-func (c *openCalls) Recall(env registry.Envelope, turn int) {
+func (c *Calls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
 		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{answer: env},
 	})
 }
 
-func (c *openCalls) asked(token string) *call {
+func (c *Calls) asked(token string) *call {
 	return c.first(func(k *call) bool { return k.wasAsked() && k.question.token == token && token != "" })
 }
 
 // Knows reports whether the question with that token is open.
-func (c *openCalls) Knows(token string) bool { return c.asked(token) != nil }
+func (c *Calls) Knows(token string) bool { return c.asked(token) != nil }
 
 // Waits reports whether the question with that token waits for the user.
-func (c *openCalls) Waits(token string) bool {
+func (c *Calls) Waits(token string) bool {
 	k := c.asked(token)
 	return k != nil && k.state == waiting
 }
@@ -233,21 +233,12 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		return c.queue(at, k, a.Prepared)
 	case a.Asked != "":
 		k.args = a.Args
-		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
+		return c.refuse(k, registry.NewError(registry.ErrorConflict, prompts.ToolChanged(a.Tool, a.Asked, toolOf(c.book.tools, a.Tool).Version)))
 	}
 	c.setState(&k, running)
 	k.args = a.Args
 	c.open = append(c.open, k)
 	return nil
-}
-
-func (c *Calls) version(tool string) string {
-	if tools := c.book.tools; tools != nil {
-		if t, ok := tools.Tool(tool); ok {
-			return t.Version
-		}
-	}
-	return ""
 }
 
 // ApprovedKeys returns the keys of an approved call.
@@ -312,9 +303,4 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 		ExpiresAt: expires.UTC().Format("2006-01-02T15:04:05.000Z"),
 	}
 	return p.Refuse(e)
-}
-
-// NotAsked answers a call whose question could not be recorded.
-func NotAsked(p *registry.Prepared) registry.Envelope {
-	return p.Refuse(registry.NewError(registry.ErrorTransient, prompts.CouldNotAskForApproval))
 }

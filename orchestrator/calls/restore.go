@@ -98,19 +98,25 @@ func (k *call) openQuestion() OpenQuestion {
 	o := OpenQuestion{
 		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs,
 		Provider: k.provider, Agent: k.by,
-		Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business, PutAt: q.putAt, ExpiresAt: q.expiresAt, Answer: q.answer,
+		Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business, PutAt: q.putAt, ExpiresAt: q.expiresAt,
+		Answer: withToken(q.answer, ""),
 	}
 	if k.prepared != nil {
 		o.Version = k.prepared.Tool().Version
 	} else {
 		o.Version = k.version
 	}
-	if request := o.Answer.Error; request != nil && request.ConfirmationRequest != nil {
-		e, r := *request, *request.ConfirmationRequest
-		r.Token = ""
-		e.ConfirmationRequest, o.Answer.Error = &r, &e
-	}
 	return o
+}
+
+// withToken returns a model's CONFIRMATION_REQUIRED with another token.
+func withToken(env registry.Envelope, token string) registry.Envelope {
+	if env.Error != nil && env.Error.ConfirmationRequest != nil {
+		e, request := *env.Error, *env.Error.ConfirmationRequest
+		request.Token = token
+		e.ConfirmationRequest, env.Error = &request, &e
+	}
+	return env
 }
 
 // Restore continues with the calls of another process, before any other method. prefix begins later names and must be
@@ -140,13 +146,9 @@ func (c *Calls) restoreQuestion(q OpenQuestion) call {
 	k := call{
 		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider,
 		state: waiting, args: q.Args, version: q.Version,
-		keys:     Keys{Idempotency: q.Key, Business: q.Business},
-		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt, expiresAt: q.ExpiresAt, answer: q.Answer},
-	}
-	if r := k.question.answer.Error; r != nil && r.ConfirmationRequest != nil {
-		e, request := *r, *r.ConfirmationRequest
-		request.Token = q.Token
-		e.ConfirmationRequest, k.question.answer.Error = &request, &e
+		keys: Keys{Idempotency: q.Key, Business: q.Business},
+		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt,
+			expiresAt: q.ExpiresAt, answer: withToken(q.Answer, q.Token)},
 	}
 	p, _ := c.book.Prepare(tools, q.Runs, registry.Decode(q.Args))
 	if p != nil && p.Tool().Version == q.Version && string(p.Args()) == string(q.Args) {

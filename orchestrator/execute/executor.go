@@ -263,17 +263,15 @@ type Options struct {
 	// If Confirmations is nil, no question can be asked.
 	Confirmations Confirmations
 	// If Jobs is nil, calls that start jobs are refused.
-	Jobs       Jobs
-	Life       time.Duration // how long a question can be answered. Zero means setting.QuestionLife.
-	Grace      time.Duration // how long Close waits for running tools; zero means 5 s
-	RetryAfter time.Duration // the delay before the retry of a call in text mode; zero means 250 ms
-	Logger     *slog.Logger  // may be nil
+	Jobs   Jobs
+	Life   time.Duration // how long a question can be answered. Zero means setting.QuestionLife.
+	Grace  time.Duration // how long Close waits for running tools; zero means 5 s
+	Logger *slog.Logger  // may be nil
 }
 
 func (o Options) withDefaults() Options {
 	o.Life = cmp.Or(o.Life, setting.QuestionLife)
 	o.Grace = cmp.Or(o.Grace, 5*time.Second)
-	o.RetryAfter = cmp.Or(o.RetryAfter, 250*time.Millisecond)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

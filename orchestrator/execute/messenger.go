@@ -30,13 +30,6 @@ type messenger struct {
 // progressEvery is the minimum interval of progress messages about a call.
 const progressEvery = 500 * time.Millisecond
 
-// newMessenger returns a call's messenger and capabilities. end must be called after the handler has ended or timed
-// out.
-func newMessenger(run calls.Run, session registry.Session, c *Conversation) (b *messenger, caps []any, end func()) {
-	b = &messenger{run: run, session: session, c: c, begun: time.Now()}
-	return b, append([]any{b}, c.Capabilities...), b.end
-}
-
 func (b *messenger) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -49,14 +49,6 @@ type callEnv struct {
 	session   registry.Session
 	c         *Conversation
 	messenger *messenger
-	caps      []any // including messenger
-}
-
-// markWrites marks the answer to a failed call whose nested calls have written.
-func (w *callEnv) markWrites(env *registry.Envelope) {
-	if w.path.wrote.Load() && !env.OK {
-		env.Error.PartialSideEffects = true
-	}
 }
 
 // toolbox implements registry.Tools for one attempt at a call. It is safe for concurrent use, even after the attempt.
@@ -85,7 +77,10 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 	defer end()
 	number := t.path.count.Add(1)
 	j := calls.Run{Call: fmt.Sprintf("%s.%d", t.path.root, number), Turn: t.run.Turn, Reference: t.run.Reference}
-	raw, err := argsOf(args)
+	if args == nil {
+		args = struct{}{}
+	}
+	raw, err := json.Marshal(args)
 	var env registry.Envelope
 	var budget json.RawMessage
 	switch chain := t.path.chain; {
@@ -112,13 +107,6 @@ func (t *toolbox) refuse(tool string, why registry.ErrorType, words prompts.Word
 	env := registry.NotFound(tool, t.run.Prepared.RegistryVersion(), 0)
 	env.Error = registry.NewError(why, words)
 	return env
-}
-
-func argsOf(args any) (json.RawMessage, error) {
-	if args == nil {
-		return json.RawMessage("{}"), nil
-	}
-	return json.Marshal(args)
 }
 
 func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw json.RawMessage) (registry.Envelope, json.RawMessage) {

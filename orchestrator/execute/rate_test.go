@@ -88,7 +88,7 @@ func TestRateLimit(t *testing.T) {
 // TestWhatCounts: a call that has failed counts; one that did not begin, or was answered from the ledger,
 // does not. One that is refused leaves nothing in the ledger.
 func TestWhatCounts(t *testing.T) {
-	bubble(t, Options{RetryAfter: time.Second}, func(t *testing.T, f *fixture) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		f.rated("book", "look")
 		c := f.talk("s1", "ada")
 		f.check = func(_ context.Context, k call) error {

@@ -59,7 +59,7 @@ func TestRetries(t *testing.T) {
 
 // TestRetrySucceeds: the answer is that of the second try, under the one entry.
 func TestRetrySucceeds(t *testing.T) {
-	bubble(t, Options{RetryAfter: time.Second}, func(t *testing.T, f *fixture) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		n := 0
 		f.do = func(context.Context, call) (registry.Result, error) {
 			if n++; n == 1 {
@@ -76,7 +76,7 @@ func TestRetrySucceeds(t *testing.T) {
 
 // TestNoRetryOnceItIsOver: a call whose session is gone is not tried again.
 func TestNoRetryOnceItIsOver(t *testing.T) {
-	bubble(t, Options{RetryAfter: time.Minute, Grace: time.Second}, func(t *testing.T, f *fixture) {
+	bubble(t, Options{Grace: retryAfter / 4}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, call) (registry.Result, error) {
 			return registry.Result{}, &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
 		}
@@ -85,7 +85,7 @@ func TestNoRetryOnceItIsOver(t *testing.T) {
 			c := f.talk(session, "ada")
 			began := time.Now()
 			c.Run(f.jobIn(spec.ModeText, "c1", "stop", `{}`))
-			pass(time.Second)
+			pass(retryAfter / 4)
 			stop(c)
 			c.Wait()
 			if env, _ := f.answer(session, "c1"); !failed(env, registry.ErrorTransient) || len(f.ran()) != i+1 || time.Since(began) > 2*time.Second {

@@ -78,9 +78,9 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	if j.Repeats != nil {
 		return e.repeated(ctx, *j.Repeats), time.Time{}
 	}
-	b, caps, end := newMessenger(j, session, c)
-	defer end()
-	with := &callEnv{e: e, path: at, run: j, session: session, c: c, messenger: b, caps: caps}
+	b := &messenger{run: j, session: session, c: c, begun: time.Now()}
+	defer b.end()
+	with := &callEnv{e: e, path: at, run: j, session: session, c: c, messenger: b}
 	if p.Tool().SideEffects != spec.SideEffectsWrites {
 		env, begunAt = e.try(ctx, p, session, with)
 		return e.begunJob(ctx, env, actionKey(j, session), j, session, c), begunAt
@@ -117,11 +117,16 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	}
 	p.SetIdempotencyKey(handlerKey(name))
 	env, begunAt = e.try(ctx, p, session, with)
-	with.markWrites(&env)
+	if at.wrote.Load() && !env.OK {
+		env.Error.PartialSideEffects = true
+	}
 	env = e.begunJob(ctx, env, name, j, session, c)
 	e.record(entry, env, j, session)
 	return env, begunAt
 }
+
+// retryAfter is the pause before the retry of a call.
+const retryAfter = 250 * time.Millisecond
 
 // try runs a call that is available and within its rate limit, which counts only calls that begin. In text mode, a call
 // without side effects is retried once after a transient error.
@@ -150,7 +155,7 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 		tools, parts := &toolbox{callEnv: with}, &stream{b: with.messenger}
 		defer tools.end()
 		defer parts.end()
-		return p.Run(ctx, session, append([]any{tools, parts}, with.caps...)...)
+		return p.Run(ctx, session, append([]any{tools, parts, with.messenger}, with.c.Capabilities...)...)
 	}
 	env = once()
 	if p.Mode() != spec.ModeText || env.OK || !p.Tool().Idempotent ||
@@ -158,7 +163,7 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 		return env, begunAt
 	}
 	select {
-	case <-time.After(e.opts.RetryAfter):
+	case <-time.After(retryAfter):
 	case <-ctx.Done():
 		return env, begunAt
 	}
