@@ -180,11 +180,7 @@ type SwitchLink struct {
 }
 
 // Redial makes another attempt to open the connection of the last SwitchLink.
-type Redial struct {
-	// After and Other are those of [Attempt].
-	After time.Duration
-	Other bool
-}
+type Redial Attempt
 
 // AgentSwitched hands the conversation to another agent. All later actions belong to that agent.
 type AgentSwitched struct {

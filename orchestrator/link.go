@@ -397,7 +397,7 @@ func (in LinkFailed) take(m *machine) {
 	if try := m.link.tries.Lost(m.at, f); try.Over {
 		m.breakOff(EndLost)
 	} else {
-		m.do(Redial{After: try.After, Other: try.Other})
+		m.do(Redial(try))
 	}
 }
 

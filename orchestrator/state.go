@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -33,12 +34,8 @@ type Policy struct {
 }
 
 func (p Policy) withDefaults() Policy {
-	if p.NudgeAfter == 0 {
-		p.NudgeAfter = 10 * time.Second
-	}
-	if p.NoAnswerAfter == 0 {
-		p.NoAnswerAfter = 15 * time.Second
-	}
+	p.NudgeAfter = cmp.Or(p.NudgeAfter, 10*time.Second)
+	p.NoAnswerAfter = cmp.Or(p.NoAnswerAfter, 15*time.Second)
 	p.Tools.Mode = spec.ModeVoice
 	return p
 }

@@ -11,6 +11,10 @@ type Words struct {
 	Suggestion string // the model's next step; may be empty
 }
 
+func words(suggestion, format string, args ...any) Words {
+	return Words{fmt.Sprintf(format, args...), suggestion}
+}
+
 // DoesNotWork is the suggestion for errors that the call did not cause.
 const DoesNotWork = "Tell the user that it does not work at the moment."
 
@@ -55,9 +59,7 @@ var (
 )
 
 // NoSuchTool answers a call of an unknown tool.
-func NoSuchTool(tool string) Words {
-	return Words{fmt.Sprintf("There is no tool named %q.", tool), answerWithout}
-}
+func NoSuchTool(tool string) Words { return words(answerWithout, "There is no tool named %q.", tool) }
 
 // UseAnotherTool is the suggestion of NoSuchTool. hint is empty or "; did you mean …?", names lists the tools.
 func UseAnotherTool(hint, names string) string {
@@ -93,7 +95,7 @@ func AskedTooLong(tool string) Words {
 
 // NoTimeLeft reports that the turn's time was over before the tool began.
 func NoTimeLeft(tool string) Words {
-	return Words{fmt.Sprintf("There was no time left to start the tool %s.", tool), takesTooLong}
+	return words(takesTooLong, "There was no time left to start the tool %s.", tool)
 }
 
 // OutOfTime reports a timeout of the tool: limitMS milliseconds of its own, or the rest of the turn if limitMS is 0.
@@ -112,7 +114,7 @@ func BrokenOutput(tool string) Words {
 
 // FailedUnexpectedly reports a failure without a message for the model.
 func FailedUnexpectedly(tool string) Words {
-	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), DoesNotWork}
+	return words(DoesNotWork, "The tool %s failed unexpectedly.", tool)
 }
 
 // Failed replaces the missing message of a tool's error.
@@ -137,9 +139,7 @@ func TooDeep(tool string, most int) Words {
 }
 
 // CallsItself refuses a recursive call.
-func CallsItself(tool string) Words {
-	return Words{fmt.Sprintf("%s was not run: it would call itself.", tool), ""}
-}
+func CallsItself(tool string) Words { return words("", "%s was not run: it would call itself.", tool) }
 
 // CallerDoesNotWrite refuses a writing call by a tool that declares no side effects.
 func CallerDoesNotWrite(tool, caller string) Words {
@@ -147,9 +147,7 @@ func CallerDoesNotWrite(tool, caller string) Words {
 }
 
 // NotByTools refuses a nested call of a tool for models only.
-func NotByTools(tool string) Words {
-	return Words{fmt.Sprintf("%s was not run: tools cannot call it.", tool), ""}
-}
+func NotByTools(tool string) Words { return words("", "%s was not run: tools cannot call it.", tool) }
 
 const goOnYourself = "Go on with the user yourself, and say what you cannot do."
 

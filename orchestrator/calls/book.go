@@ -375,10 +375,6 @@ type Questions struct {
 	Total   int // limits the questions about all tools that are open or ended like that. The default is setting.Questions.
 }
 
-func (q Questions) withDefaults() Questions {
-	return Questions{PerTool: cmp.Or(q.PerTool, setting.QuestionsPerTool), Total: cmp.Or(q.Total, setting.Questions)}
-}
-
 type unapproved struct {
 	Tool   string `json:"tool"`
 	Name   string `json:"name"`             // as given to Asked
@@ -398,11 +394,10 @@ func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 			}
 		}
 	}
-	most := b.rules.Questions.withDefaults()
-	switch {
-	case total >= most.Total:
+	switch most := b.rules.Questions; {
+	case total >= cmp.Or(most.Total, setting.Questions):
 		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOften(total, tool))
-	case over >= most.PerTool && lately:
+	case over >= cmp.Or(most.PerTool, setting.QuestionsPerTool) && lately:
 		return registry.NewError(registry.ErrorBudgetExceeded, prompts.ApprovalAskedTooOftenAbout(over, tool))
 	default:
 		return nil
