@@ -10,7 +10,7 @@ import (
 )
 
 // lengthAt returns when MaxLength ends the session or, before that, the client is warned; zero without a limit.
-func (s State) lengthAt() (at time.Time) {
+func lengthAt(s State) (at time.Time) {
 	switch p := s.policy; {
 	case p.MaxLength == 0:
 		return at
@@ -31,7 +31,7 @@ func (m *machine) watchLength() {
 	m.do(Ending{Reason: EndLength, After: left})
 }
 
-func (s State) idleAt() (at time.Time) {
+func idleAt(s State) (at time.Time) {
 	if s.policy.MaxIdle == 0 {
 		return at
 	}

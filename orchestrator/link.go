@@ -492,7 +492,7 @@ func (m *speechControl) proves() bool {
 	return true
 }
 
-func (s State) tellAwayAt() (at time.Time) {
+func tellAwayAt(s State) (at time.Time) {
 	if !s.down() || s.link.told || s.ending() {
 		return at
 	}
@@ -500,7 +500,7 @@ func (s State) tellAwayAt() (at time.Time) {
 }
 
 // unprovenAt returns when a resumed conversation that does not answer is closed; zero if none is awaited.
-func (s State) unprovenAt() (at time.Time) {
+func unprovenAt(s State) (at time.Time) {
 	if s.down() || s.link.proof != asked || s.ending() || s.user.speaks() {
 		return at
 	}

@@ -167,7 +167,7 @@ func (s State) AwaySince() time.Time { return s.absence.since }
 // releaseWait is how long a lost client may hold its push-to-talk button: as long as a gap in other speech may be.
 const releaseWait = 2 * time.Second
 
-func (s State) goneAt() time.Time {
+func goneAt(s State) time.Time {
 	if !s.away() {
 		return time.Time{}
 	}
@@ -175,7 +175,7 @@ func (s State) goneAt() time.Time {
 }
 
 // releasedAt returns when the push-to-talk button of a lost client counts as released.
-func (s State) releasedAt() time.Time {
+func releasedAt(s State) time.Time {
 	if !s.away() || s.user.voice != pressing {
 		return time.Time{}
 	}

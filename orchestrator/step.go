@@ -125,22 +125,22 @@ type wait struct {
 var waits = []wait{
 	{State.endsAt, func(m *machine) { m.breakOff(m.endReason()) }}, // the farewell did not end
 	{nil, func(m *machine) { m.carryOut(m.calls.Tick(m.at)) }},     // questions expire
-	{State.releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},
-	{State.goneAt, func(m *machine) { m.end(EndGone) }},
+	{releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},
+	{goneAt, func(m *machine) { m.end(EndGone) }},
 	{State.abandonedAt, func(m *machine) { m.endTurn() }},
 	{State.unendedAt, (*machine).endItems},
-	{State.unfinishedAt, func(m *machine) { m.turn.stage = done }},
+	{unfinishedAt, func(m *machine) { m.turn.stage = done }},
 	{State.speechLostAt, (*machine).giveUpSpeech},
 	{func(s State) time.Time { return s.switching.confirmBy }, func(m *machine) { m.goOnAs() }},
 	{State.retryDue, (*machine).retry},
-	{State.speechOwedAt, (*machine).speechOwed},
+	{speechOwedAt, (*machine).speechOwed},
 	{nil, func(m *machine) { m.line.settle(m.at) }},
 	{State.unendedAt, (*machine).endItems}, // an item may have just become free to end
-	{State.tellAwayAt, func(m *machine) { m.tellAway() }},
-	{State.unprovenAt, func(m *machine) { m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry}) }},
-	{State.lengthAt, (*machine).watchLength},
+	{tellAwayAt, func(m *machine) { m.tellAway() }},
+	{unprovenAt, func(m *machine) { m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry}) }},
+	{lengthAt, (*machine).watchLength},
 	{State.lapseAt, (*machine).watchLapse},
-	{State.idleAt, (*machine).idled},
+	{idleAt, (*machine).idled},
 }
 
 func (Tick) take(m *machine) {

@@ -97,7 +97,7 @@ func (s State) abandonedAt() time.Time {
 }
 
 // unfinishedAt returns when a fully heard turn ends without the model's report; zero without one.
-func (s State) unfinishedAt() time.Time {
+func unfinishedAt(s State) time.Time {
 	t := s.turn
 	if t == nil || t.stage == done || t.cut != uncut || !t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
@@ -231,7 +231,7 @@ func (in Used) take(m *machine) {
 	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)
 }
 
-func (s State) speechOwedAt() (at time.Time) {
+func speechOwedAt(s State) (at time.Time) {
 	since := s.owedSince()
 	if since.IsZero() {
 		return at

@@ -246,7 +246,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("data: {\n\ndata: []\n\n: x\ndata: [DONE]\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		p := &provider{answers: []response{{body: body}}}
-		reply, deltas, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+		reply, deltas, err := ask(t.Context(), p.client(t, Options{Retries: -1}), chat.Prompt{})
 		if err != nil {
 			return
 		}

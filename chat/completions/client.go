@@ -30,11 +30,14 @@ import (
 
 // Options configures a Client.
 type Options struct {
-	BaseURL    string       // the API's root, including /v1; empty means OpenAI's
-	APIKey     string       // the bearer token; empty sends none, as local servers expect
-	Model      string       // the model's name; required
-	Reasoning  string       // reasoning_effort, with values that depend on the model; empty leaves it out
-	MaxOutput  int          // limits the tokens of an answer; zero means 2048
+	BaseURL   string // the API's root, including /v1; empty means OpenAI's
+	APIKey    string // the bearer token; empty sends none, as local servers expect
+	Model     string // the model's name; required
+	Reasoning string // reasoning_effort, with values that depend on the model; empty leaves it out
+	MaxOutput int    // limits the tokens of an answer; zero means 2048
+	// Retries is the number of retries after status 408, 409, 429, 5xx or a broken connection, as long as no byte of
+	// an answer has arrived, with growing pauses or those of Retry-After. Zero means 3; negative means none.
+	Retries    int
 	HTTPClient *http.Client // sends the requests; nil means a client over bounded.Shared
 }
 
@@ -54,10 +57,6 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
-// retries is the number of retries after status 408, 409, 429, 5xx or a broken connection, before the first byte of an
-// answer, with growing pauses or those of Retry-After.
-const retries = 3
-
 // linger is how long to wait for the usage after a complete answer: some servers send none and stay connected.
 const linger = 3 * time.Second
 
@@ -76,9 +75,10 @@ func New(o Options) (*Client, error) {
 	if o.MaxOutput <= 0 {
 		o.MaxOutput = 2048
 	}
+	o.Retries = cmp.Or(o.Retries, 3)
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
-		option.WithMaxRetries(retries),
+		option.WithMaxRetries(max(o.Retries, 0)),
 		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits)),
 		option.WithMiddleware(normalise),
 	}

@@ -138,6 +138,7 @@ func TestRetries(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 	for name, tc := range map[string]struct {
 		answers []response
+		retries int
 		asked   int
 		least   time.Duration // of all pauses together
 		most    time.Duration
@@ -147,6 +148,7 @@ func TestRetries(t *testing.T) {
 		"500, 503, and a broken connection": {answers: []response{failed(500, nil), failed(503, nil), {err: refused}, {body: hello}}, asked: 4, least: 2 * time.Second, most: 4 * time.Second},
 		"Retry-After is kept":               {answers: []response{failed(429, map[string]string{"Retry-After": "7"}), {body: hello}}, asked: 2, least: 7 * time.Second, most: 7 * time.Second},
 		"as long as allowed":                {answers: []response{failed(503, nil)}, asked: 4, least: 2 * time.Second, most: 4 * time.Second, kind: transport.KindServer},
+		"never":                             {answers: []response{failed(503, nil)}, retries: -1, asked: 1, kind: transport.KindServer},
 		"quota is not":                      {answers: []response{{status: 429, body: `{"error":{"message":"x","code":"insufficient_quota"}}`}}, asked: 1, kind: transport.KindQuota},
 		"400 is not":                        {answers: []response{failed(400, nil)}, asked: 1, kind: transport.KindInvalid},
 		"401 is not":                        {answers: []response{failed(401, nil)}, asked: 1, kind: transport.KindAuth},
@@ -156,7 +158,7 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &provider{answers: tc.answers}
-				reply, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+				reply, _, err := ask(t.Context(), p.client(t, Options{Retries: tc.retries}), chat.Prompt{})
 				if len(p.bodies) != tc.asked {
 					t.Errorf("it was asked %d times, want %d", len(p.bodies), tc.asked)
 				}
@@ -239,26 +241,24 @@ func TestErrors(t *testing.T) {
 		"arguments too long":         {answer: response{body: stream(call(`{"index":0,"id":"a","function":{"name":"one","arguments":"`+long+`"}}`), call(`{"index":1,"id":"b","function":{"name":"one","arguments":"`+long+`"}}`))}, kind: transport.KindUnreadable, begun: true, says: "arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &provider{answers: []response{tc.answer}}
-				c := p.client(t, Options{BaseURL: "http://provider.test/v1"})
-				_, _, err := ask(t.Context(), c, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "my diagnosis"}}})
-				var e *chat.ModelError
-				if !errors.As(err, &e) {
-					t.Fatalf("%v is no ModelError", err)
+			p := &provider{answers: []response{tc.answer}}
+			c := p.client(t, Options{Retries: -1, BaseURL: "http://provider.test/v1"})
+			_, _, err := ask(t.Context(), c, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "my diagnosis"}}})
+			var e *chat.ModelError
+			if !errors.As(err, &e) {
+				t.Fatalf("%v is no ModelError", err)
+			}
+			if e.Kind != tc.kind || e.Status != tc.status || e.RetryAfter != tc.after || e.Begun != tc.begun || e.Retryable() != tc.retryable {
+				t.Errorf("%+v", e)
+			}
+			if !strings.Contains(err.Error(), tc.says) || strings.HasSuffix(err.Error(), ": ") {
+				t.Errorf("the error says %q", err)
+			}
+			for _, secret := range []string{secretKey, "provider.test", "my diagnosis"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("%q is in the error %q", secret, err)
 				}
-				if e.Kind != tc.kind || e.Status != tc.status || e.RetryAfter != tc.after || e.Begun != tc.begun || e.Retryable() != tc.retryable {
-					t.Errorf("%+v", e)
-				}
-				if !strings.Contains(err.Error(), tc.says) || strings.HasSuffix(err.Error(), ": ") {
-					t.Errorf("the error says %q", err)
-				}
-				for _, secret := range []string{secretKey, "provider.test", "my diagnosis"} {
-					if strings.Contains(err.Error(), secret) {
-						t.Errorf("%q is in the error %q", secret, err)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -161,7 +161,7 @@ func TestExtrasAreOneModels(t *testing.T) {
 func TestExtrasAreBounded(t *testing.T) {
 	thoughts := chunk(`{"reasoning_content":"`+strings.Repeat("a", 100<<10)+`"}`, "")
 	p := &provider{answers: []response{{body: stream(thoughts, thoughts, thoughts, thoughts, thoughts, thoughts, text("Ada."), chunk(`{}`, "stop"))}}}
-	_, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+	_, _, err := ask(t.Context(), p.client(t, Options{Retries: -1}), chat.Prompt{})
 	if err == nil || !strings.Contains(err.Error(), "the answer's extra fields") || strings.Contains(err.Error(), "aaa") {
 		t.Errorf("%.200v", err)
 	}

@@ -38,13 +38,18 @@ const (
 type Calls struct {
 	rules *Rules // fixed after New
 
-	open     []call // without a final result, in the order of the model's calls; questions in the order they were asked
+	openCalls
 	book     Book
 	resolved []resolved // answered questions, oldest first
 	lost     []OpenCall // another process's writing calls; see Restore. Immutable after it
 	count    int        // names given so far
 	prefix   string     // prefix of the next names
 	strayed  bool       // see Strayed
+}
+
+// openCalls has the calls without a final result.
+type openCalls struct {
+	open []call // in the order of the model's calls; questions in the order they were asked
 }
 
 type resolved struct {

@@ -142,7 +142,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 }
 
 // Unlinked records the loss of the model's connection: it gets the results of open calls in a separate turn.
-func (c *Calls) Unlinked() {
+func (c *openCalls) Unlinked() {
 	for i := range c.open {
 		if k := &c.open[i]; !k.wasAsked() && k.reader == byCall {
 			k.reader, k.model, k.unlinked = byNotice, "", true
@@ -248,7 +248,7 @@ type progress struct {
 }
 
 // Progressed keeps the newest progress of a call for the model.
-func (c *Calls) Progressed(in Progressed) {
+func (c *openCalls) Progressed(in Progressed) {
 	if k := c.find(in.Call); k != nil && k.wantsProgress() && in.Text != "" && in.Text != k.progress.text {
 		k.progress.text, k.progress.fraction, k.progress.sent = in.Text, in.Fraction, false
 	}
@@ -269,7 +269,7 @@ func (k *call) modelProgressAt() (at time.Time) {
 }
 
 // ProgressAt returns when the model may get the progress of a call; zero without any.
-func (c *Calls) ProgressAt() (first time.Time) {
+func (c *openCalls) ProgressAt() (first time.Time) {
 	for i := range c.open {
 		if at := c.open[i].modelProgressAt(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
@@ -285,7 +285,7 @@ type Progress struct {
 }
 
 // TakeProgress returns the progress that is due, and records that the model knows it.
-func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
+func (c *openCalls) TakeProgress(at time.Time) (all []Progress) {
 	for i := range c.open {
 		k := &c.open[i]
 		if due := k.modelProgressAt(); due.IsZero() || at.Before(due) {
@@ -298,6 +298,6 @@ func (c *Calls) TakeProgress(at time.Time) (all []Progress) {
 }
 
 // Holds reports whether the model waits for the answer to a call for which but is false.
-func (c *Calls) Holds(but func(*registry.Prepared) bool) bool {
+func (c *openCalls) Holds(but func(*registry.Prepared) bool) bool {
 	return c.first(func(k *call) bool { return k.awaited() && !but(k.prepared) }) != nil
 }
