@@ -37,7 +37,7 @@ func (in AudioBegan) take(m *machine) {
 }
 
 // preamble reports whether the current response cannot contain the farewell, because it began before the tool's result.
-func (m *speechControl) preamble() bool {
+func (m *machine) preamble() bool {
 	return m.caps.RespondNeeded && m.response.underWay && m.response.id == m.farewell.response
 }
 
@@ -74,7 +74,7 @@ func (in Played) take(m *machine) {
 	}
 }
 
-func (m *speechControl) transcript(ev transport.Transcript) {
+func (m *machine) transcript(ev transport.Transcript) {
 	if m.unwanted(ev) {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *speechControl) transcript(ev transport.Transcript) {
 	}
 }
 
-func (m *speechControl) unwanted(ev transport.Transcript) bool {
+func (m *machine) unwanted(ev transport.Transcript) bool {
 	// The farewell may be text only, or its text may come before its audio.
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
 		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
@@ -133,14 +133,14 @@ func (m *speechControl) unwanted(ev transport.Transcript) bool {
 	}
 }
 
-func (m *speechControl) utteranceStart(role transport.Role) time.Time {
+func (m *machine) utteranceStart(role transport.Role) time.Time {
 	if role == transport.RoleUser && !m.user.since.IsZero() {
 		return m.user.since
 	}
 	return m.at
 }
 
-func (m *speechControl) responseStarted(ev transport.ResponseStarted) {
+func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	m.link.changed()
 	if !m.proves() {
 		return
@@ -180,11 +180,11 @@ func (m *speechControl) responseStarted(ev transport.ResponseStarted) {
 }
 
 // answersBeside reports whether the new response answers words said while a background call of an answered turn ran.
-func (m *speechControl) answersBeside(t *turn) bool {
+func (m *machine) answersBeside(t *turn) bool {
 	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
 }
 
-func (m *speechControl) responseDone(ev transport.ResponseDone) {
+func (m *machine) responseDone(ev transport.ResponseDone) {
 	if ev.ID == m.response.id {
 		m.response.underWay, m.response.held = false, false
 	}
@@ -219,7 +219,7 @@ func (m *speechControl) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
-func (m *speechControl) failed(t *turn, ev transport.ResponseDone) bool {
+func (m *machine) failed(t *turn, ev transport.ResponseDone) bool {
 	switch {
 	case ev.Status == transport.ResponseFailed:
 		m.answerFailed(t, ev.Err)
@@ -232,7 +232,7 @@ func (m *speechControl) failed(t *turn, ev transport.ResponseDone) bool {
 }
 
 // answerFailed retries a failed answer, fails over, or fails the turn, within the budget of attempts.
-func (m *speechControl) answerFailed(t *turn, err *transport.Error) {
+func (m *machine) answerFailed(t *turn, err *transport.Error) {
 	l := Loss{Kind: transport.KindServer, Other: m.policy.Failover && m.replaceable()}
 	if err != nil {
 		l.Kind, l.After = err.Kind, err.RetryAfter

@@ -12,9 +12,6 @@ import (
 	"voicegw/transport"
 )
 
-// callControl handles tool calls and their results.
-type callControl struct{ linkControl }
-
 func (m *callControl) toolCall(ev transport.ToolCall) {
 	m.link.changed()
 	late := m.lastWordSaid() // no turn follows in which the answer could be used

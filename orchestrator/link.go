@@ -7,9 +7,6 @@ import (
 	"voicegw/transport"
 )
 
-// linkControl closes the connection to the model and plans its replacements.
-type linkControl struct{ turnControl }
-
 // LinkReason is the reason for replacing the connection to the model.
 type LinkReason string
 
@@ -64,7 +61,7 @@ func (l *link) expiring(from, by time.Time) {
 }
 
 // goAway plans a replacement after the provider's notice: some time before the end, because some providers close early.
-func (m *linkControl) goAway(left time.Duration) {
+func (m *callControl) goAway(left time.Duration) {
 	if !m.replaceable() {
 		m.do(Ending{Reason: EndProvider, After: left})
 		return
@@ -94,7 +91,7 @@ func (l link) lateAt() time.Time { return l.by.Add(-min(lateTime, max(l.by.Sub(l
 
 // rotate moves the session, or replaces an expiring connection: at a quiet moment, when the model is idle, or at the
 // deadline.
-func (m *linkControl) rotate() {
+func (m *callControl) rotate() {
 	l := &m.link
 	l.seen = m.at
 	if m.phase != PhaseActive {
@@ -125,14 +122,14 @@ func (m *linkControl) rotate() {
 }
 
 // unlinkPlanned replaces a working connection. It draws on the budget of attempts.
-func (m *linkControl) unlinkPlanned(why LinkReason) {
+func (m *callControl) unlinkPlanned(why LinkReason) {
 	wait := min(max(m.link.tries.due(m.at).Sub(m.at), 0), longestPause)
 	m.link.tries.Planned(m.at)
 	m.unlink(why, Attempt{After: wait})
 }
 
 // awaitsHandle reports whether a replacement at this quiet moment should wait for an up-to-date handle.
-func (m *linkControl) awaitsHandle() bool {
+func (m *callControl) awaitsHandle() bool {
 	l := &m.link
 	if !m.caps.Resume || l.fresh {
 		return false
@@ -143,12 +140,12 @@ func (m *linkControl) awaitsHandle() bool {
 	return m.at.Before(l.quietAt.Add(handlePatience))
 }
 
-func (m *linkControl) quiet() bool {
+func (m *callControl) quiet() bool {
 	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
 }
 
 // idle reports whether the model owes nothing. A replacement then loses only the report of how much was heard.
-func (m *linkControl) idle() bool {
+func (m *callControl) idle() bool {
 	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
@@ -161,7 +158,7 @@ func (s State) LastAttempt(at time.Time, f Loss) bool {
 
 // unlink closes the connection and asks for another one. Its words so far still play; the next one is asked for the
 // rest.
-func (m *linkControl) unlink(why LinkReason, try Attempt) {
+func (m *callControl) unlink(why LinkReason, try Attempt) {
 	l := &m.link
 	calls, deferred := m.calls.UnderWay(), l.deferred
 	handle := ""
@@ -201,20 +198,20 @@ func (m *linkControl) unlink(why LinkReason, try Attempt) {
 	m.settleTurn()
 }
 
-func (m *linkControl) noMoreWords() {
+func (m *callControl) noMoreWords() {
 	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
 		d.Final = true
 		m.do(d)
 	}
 }
 
-func (m *linkControl) tellAway() {
+func (m *callControl) tellAway() {
 	m.link.told = true
 	m.do(Reconnecting{Reason: m.link.reason})
 }
 
 // goOnSpeaking replays speech that was cut off by the loss. If it was not kept, the user must start again.
-func (m *linkControl) goOnSpeaking(kept bool) {
+func (m *callControl) goOnSpeaking(kept bool) {
 	switch {
 	case kept:
 		m.sayAgain()
@@ -226,7 +223,7 @@ func (m *linkControl) goOnSpeaking(kept bool) {
 	}
 }
 
-func (m *linkControl) sayAgain() {
+func (m *callControl) sayAgain() {
 	m.asked()
 	m.do(SayAgain{Over: !m.link.midway})
 }
@@ -291,7 +288,7 @@ func (in Move) take(m *machine) {
 	}
 }
 
-func (m *linkControl) leaves() bool {
+func (m *callControl) leaves() bool {
 	switch {
 	case !m.moves():
 		return false
@@ -306,7 +303,7 @@ func (m *linkControl) leaves() bool {
 	return !m.awaitsHandle()
 }
 
-func (m *linkControl) leave() {
+func (m *callControl) leave() {
 	m.move = move{}
 	if m.down() {
 		m.do(Moving{})
@@ -317,7 +314,7 @@ func (m *linkControl) leave() {
 
 // speechOver records the end of the user's speech, whatever ended it: a turn's latency uses both times. unsure means
 // that the last sound came some time before endAt.
-func (m *linkControl) speechOver(endAt time.Time, unsure bool) {
+func (m *callControl) speechOver(endAt time.Time, unsure bool) {
 	if unsure && m.user.heardEnd() {
 		endAt, unsure = m.user.quiet, false
 	}
@@ -369,7 +366,7 @@ const (
 func (in LinkLost) take(m *machine) { m.linkLost(LinkBroken, Loss(in)) }
 
 // linkLost handles the loss of the connection. If the connection had not proved itself, this is a failed attempt.
-func (m *speechControl) linkLost(why LinkReason, f Loss) {
+func (m *machine) linkLost(why LinkReason, f Loss) {
 	if m.down() || m.phase == PhaseEnded {
 		return
 	}
@@ -482,7 +479,7 @@ func (m *machine) askForSpeech(in LinkBack) {
 
 // proves handles a sign that the model answers. A resumed conversation that speaks unasked has lost its memory and
 // greets.
-func (m *speechControl) proves() bool {
+func (m *machine) proves() bool {
 	l := &m.link
 	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
 		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})

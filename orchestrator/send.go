@@ -9,11 +9,9 @@ import (
 	"voicegw/transport"
 )
 
-type sender struct{ step }
-
 // send sends a command without the gateway's mark, because its text comes from outside. Without a connection, only the
 // beginnings of turns are kept for the next one.
-func (m *sender) send(cmd transport.Command) {
+func (m *turnControl) send(cmd transport.Command) {
 	switch c := cmd.(type) {
 	case transport.UserText:
 		c.Text = m.mark.Foreign(c.Text)
@@ -35,7 +33,7 @@ func (m *sender) send(cmd transport.Command) {
 	}
 }
 
-func (m *sender) sendText(text string) {
+func (m *turnControl) sendText(text string) {
 	m.giveBefore()
 	m.link.changed()
 	m.asked()
@@ -46,7 +44,7 @@ func (m *sender) sendText(text string) {
 }
 
 // sendNotice sends the gateway's own words with its mark. If they open a turn, a new connection gets them again.
-func (m *sender) sendNotice(words ...string) {
+func (m *turnControl) sendNotice(words ...string) {
 	text := m.marked(words)
 	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
 		t.told = text
@@ -54,7 +52,7 @@ func (m *sender) sendNotice(words ...string) {
 	m.sendText(text)
 }
 
-func (m *sender) marked(words []string) string {
+func (m *turnControl) marked(words []string) string {
 	var all []string
 	for _, w := range words {
 		all = append(all, m.mark.Notice(w))
@@ -62,7 +60,7 @@ func (m *sender) marked(words []string) string {
 	return strings.Join(all, "\n")
 }
 
-func (m *sender) settleCuts() {
+func (m *turnControl) settleCuts() {
 	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
 		due := !m.at.Before(c.deadline)
 		if due {
@@ -72,19 +70,19 @@ func (m *sender) settleCuts() {
 	})
 }
 
-func (m *sender) respond(t *turn) {
+func (m *turnControl) respond(t *turn) {
 	m.giveBefore()
 	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
 }
 
-func (m *sender) cancel() {
+func (m *turnControl) cancel() {
 	if m.caps.Cancel {
 		m.send(transport.Interrupt{})
 	}
 }
 
 // settleCut reports the heard part of a flushed item to the model, unless all of it was.
-func (m *sender) settleCut(c cut) {
+func (m *turnControl) settleCut(c cut) {
 	if m.caps.Truncate && !c.whole() {
 		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
 	}
@@ -104,18 +102,18 @@ func (in UserImage) take(m *machine) {
 	}
 }
 
-func (m *sender) say(id, text string) {
+func (m *turnControl) say(id, text string) {
 	m.show(id, text)
 	m.send(transport.UserText{Text: text})
 }
 
-func (m *sender) show(id, text string) {
+func (m *turnControl) show(id, text string) {
 	m.user.worded, m.user.final = m.turns.last, m.turns.last
 	m.user.wording = m.user.wording.with(m.turns.last, textID(id, m.turns.last), text)
 	m.do(Transcript{Turn: m.turns.last, ID: textID(id, m.turns.last), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }
 
-func (m *sender) sendAnswer(n notice) {
+func (m *turnControl) sendAnswer(n notice) {
 	if n.record != nil {
 		m.do(Audit{Record: *n.record, Told: true})
 	}
@@ -126,7 +124,7 @@ func (m *sender) sendAnswer(n notice) {
 }
 
 // ask repeats the user's request on a new connection. A model that answers on request finds it in the history.
-func (m *sender) ask(t *turn, how LinkHow) {
+func (m *turnControl) ask(t *turn, how LinkHow) {
 	m.asked()
 	words := m.user.wording.of(t.number)
 	switch {
@@ -139,7 +137,7 @@ func (m *sender) ask(t *turn, how LinkHow) {
 	}
 }
 
-func (m *sender) repeats(t *turn, request string) string {
+func (m *turnControl) repeats(t *turn, request string) string {
 	var before []string
 	if t.given {
 		before = append(before, prompts.ResultsBefore)
@@ -151,21 +149,21 @@ func (m *sender) repeats(t *turn, request string) string {
 }
 
 // mayCall tells a model that does not know it that the turn's budget is used up.
-func (m *sender) mayCall(t *turn, words ...string) []string {
+func (m *turnControl) mayCall(t *turn, words ...string) []string {
 	if t.toolsOff && !m.caps.ToolsOff {
 		words = append(words, prompts.WithoutTools)
 	}
 	return words
 }
 
-func (m *sender) asked() {
+func (m *turnControl) asked() {
 	if l := &m.link; l.proof != proven && !m.down() {
 		l.proof, l.proofBy = asked, m.at.Add(proofPatience)
 	}
 }
 
 // mute ignores the user, so that nothing cuts the farewell off.
-func (m *sender) mute() {
+func (m *turnControl) mute() {
 	if m.user.voice != muted {
 		m.user.voice = muted
 		m.do(MuteUser{})
@@ -181,7 +179,7 @@ type page struct {
 	resultAt time.Time // when the model got a result that it has not answered yet; zero without one
 }
 
-func (m *sender) resulted(at time.Time) {
+func (m *turnControl) resulted(at time.Time) {
 	if !m.resultAt.Equal(at) {
 		m.page = &page{m.contexts, at}
 	}
@@ -251,7 +249,7 @@ func (s State) entryAt() (until time.Time) {
 
 // giveBefore sends the waiting texts before a request for an answer. During a call, some models then close the
 // connection.
-func (m *sender) giveBefore() {
+func (m *turnControl) giveBefore() {
 	if !m.down() && m.caps.AddItem != transport.AddItemNone && !m.deafInCall() {
 		m.give()
 		m.takeNews()
@@ -259,7 +257,7 @@ func (m *sender) giveBefore() {
 }
 
 // giveAnew sends the waiting texts on a new connection, which generates nothing yet.
-func (m *sender) giveAnew() {
+func (m *turnControl) giveAnew() {
 	m.resulted(time.Time{})
 	if len(m.contexts) > 0 && m.caps.AddItem == transport.AddItemNone {
 		m.keepContexts() // a model with the replayed history knows
@@ -269,7 +267,7 @@ func (m *sender) giveAnew() {
 	m.give()
 }
 
-func (m *sender) give() {
+func (m *turnControl) give() {
 	if len(m.contexts) == 0 {
 		return
 	}
@@ -281,7 +279,7 @@ func (m *sender) give() {
 }
 
 // keepContexts leaves the waiting texts to the conversation, because this model will not get them.
-func (m *sender) keepContexts() {
+func (m *turnControl) keepContexts() {
 	m.do(m.Ungiven()...)
 	m.page = &page{nil, m.resultAt}
 }
@@ -309,7 +307,7 @@ func (s State) newsAt() (at time.Time) {
 }
 
 // takeNews sends the progress of calls. A resume handle need not include it.
-func (m *sender) takeNews() {
+func (m *turnControl) takeNews() {
 	if m.phase != PhaseActive {
 		return
 	}

@@ -11,9 +11,6 @@ import (
 	"voicegw/transport"
 )
 
-// speechControl handles the speech of the user and the model.
-type speechControl struct{ callControl }
-
 // minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
 const minSpeech = 400 * time.Millisecond
 
@@ -147,7 +144,7 @@ func (in UserActivity) take(m *machine) {
 const minPress = 200 * time.Millisecond
 
 // released handles the end of a press. A tap begins no turn, and an answer that it has not stopped is asked for again.
-func (m *speechControl) released(audioMS int64, tap bool) {
+func (m *machine) released(audioMS int64, tap bool) {
 	m.speechOver(m.at, false)
 	m.user.settled.stops(audioMS)
 	m.user.quietAt = m.at.Add(quietTime)
@@ -186,7 +183,7 @@ func (UserInterrupt) take(m *machine) {
 }
 
 // talkedOver flushes a complete answer that the user speaks over. One that began after the user did may answer them.
-func (m *speechControl) talkedOver() {
+func (m *machine) talkedOver() {
 	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay || m.ending() || m.away() {
 		return
 	}
@@ -225,7 +222,7 @@ func textID(id string, turn int) string {
 	return "text_" + strconv.Itoa(turn)
 }
 
-func (m *speechControl) watchOverlooked() {
+func (m *machine) watchOverlooked() {
 	if m.overdue(m.overlookedAt()) {
 		m.openSpokenTurn()
 		m.turn.owedFrom = m.at
@@ -233,7 +230,7 @@ func (m *speechControl) watchOverlooked() {
 	}
 }
 
-func (m *speechControl) inputCommitted(ev transport.InputCommitted) {
+func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	if m.user.voice == muted {
 		return // it was said before the farewell, which is the last answer
 	}

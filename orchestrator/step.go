@@ -29,27 +29,23 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 	return m.State, m.actions
 }
 
-// step is one step in progress: the state so far and the actions for the session.
-//
-// A machine is made of layers. Each embeds the layer below it and calls nothing above it:
-//
-//	machine        dispatches the input and checks every deadline
-//	speechControl  what the user and the model say
-//	callControl    tool calls, their effects, and the end of the session
-//	linkControl    the connection to the model and the current agent
-//	turnControl    turns, from the first input to the end of the answer
-//	sender         text and commands for the model
-//	step           state, time and actions
-type step struct {
+// A machine is one step in progress. Each of its layers embeds the layer below it and calls nothing above it.
+
+// machine dispatches the input, checks every deadline, and handles what the user and the model say.
+type machine struct{ callControl }
+
+// callControl handles tool calls, their effects, the end of the session, the connection to the model and the agent.
+type callControl struct{ turnControl }
+
+// turnControl has the state and the actions so far. It opens and ends turns, and sends text and commands to the model.
+type turnControl struct {
 	State
 	at      time.Time
 	actions []Action
 	endNow  bool // the session ends with this step
 }
 
-func (m *step) do(actions ...Action) { m.actions = append(m.actions, actions...) }
-
-type machine struct{ speechControl }
+func (m *turnControl) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
 // take handles an input that counts. Inputs from a closed connection do not, except the end of an item, which still
 // plays.
@@ -154,7 +150,7 @@ func (Tick) take(m *machine) {
 	}
 }
 
-func (m *step) overdue(at time.Time) bool { return !at.IsZero() && !m.at.Before(at) }
+func (m *turnControl) overdue(at time.Time) bool { return !at.IsZero() && !m.at.Before(at) }
 
 func (m *machine) settle() {
 	if m.phase == PhaseEnded {

@@ -29,7 +29,7 @@ type switching struct {
 	confirmBy time.Time // deadline of the confirmation; zero if none is awaited
 }
 
-func (m *linkControl) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
+func (m *callControl) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
 	found := m.switching.found
 	m.switching.found = nil
 	switch {
@@ -49,16 +49,16 @@ func (m *linkControl) toolSwitches(intent registry.Intent, wanted bool) (refusal
 	return ""
 }
 
-func (m *linkControl) switchDue() bool {
+func (m *callControl) switchDue() bool {
 	return m.switching.next != nil && m.phase == PhaseActive && m.calls.Awaited() == 0
 }
 
 // switchRelinks reports whether the due switch needs a new connection.
-func (m *linkControl) switchRelinks() bool {
+func (m *callControl) switchRelinks() bool {
 	return m.down() || m.switching.next.Elsewhere || m.caps.Reconfigure != transport.ReconfigureLive
 }
 
-func (m *linkControl) becomes() (next *NextAgent, words string) {
+func (m *callControl) becomes() (next *NextAgent, words string) {
 	s := m.switching
 	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
 	m.calls.Book().Switch(s.next.From, calls.Agent{Name: s.next.Name, Version: s.next.Version}, s.next.Tools, s.next.Budget)
@@ -66,7 +66,7 @@ func (m *linkControl) becomes() (next *NextAgent, words string) {
 	return s.next, s.words
 }
 
-func (m *linkControl) reconfigure() {
+func (m *callControl) reconfigure() {
 	next, _ := m.becomes()
 	m.link.changed()
 	m.do(Command{transport.Reconfigure{Instructions: next.Instructions, Tools: next.Declared}})
@@ -74,7 +74,7 @@ func (m *linkControl) reconfigure() {
 }
 
 // relinkAs replaces the connection by one that begins as the next agent, and returns the notice for that agent.
-func (m *linkControl) relinkAs() (notice string) {
+func (m *callControl) relinkAs() (notice string) {
 	next, words := m.becomes()
 	if !m.down() {
 		if next.Elsewhere {
@@ -103,7 +103,7 @@ func (m *callControl) answerElsewhere(a calls.Answer, record audit.Record) {
 }
 
 // switchLater makes a switch that no call waits for: an operator's, or one whose call the user has overtaken.
-func (m *linkControl) switchLater() {
+func (m *callControl) switchLater() {
 	switch {
 	case !m.switchDue():
 	case !m.switchRelinks():

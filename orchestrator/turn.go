@@ -7,8 +7,6 @@ import (
 	"voicegw/transport"
 )
 
-type turnControl struct{ sender }
-
 // openTurn begins the next turn and ends an open one. A turn that the model begins unasked keeps the previous budget.
 func (m *turnControl) openTurn(inputEnd time.Time) {
 	if m.user.acted {
@@ -360,7 +358,7 @@ func (s State) workedUntil() (at time.Time) {
 	return at
 }
 
-func (m *step) atWork() bool { return m.at.Before(m.workedUntil()) }
+func (m *turnControl) atWork() bool { return m.at.Before(m.workedUntil()) }
 
 func (s State) afterWork(at time.Time) time.Time {
 	if at.IsZero() {
