@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"voicegw/internal/conversation"
@@ -22,61 +21,67 @@ type Jobs interface {
 	Told(ctx context.Context, id string) (first bool, err error)
 }
 
-// owedJobs returns the finished jobs to report in this turn. begin skips those in the conversation's notices.
-func (t *turn) owedJobs(ctx context.Context) []store.Job {
-	if t.a.opts.Jobs == nil || t.save == nil {
-		return nil
-	}
-	all, err := t.a.opts.Jobs.OwedTo(ctx, t.conv.ID)
-	if err != nil {
-		t.a.opts.Logger.Warn("listing finished jobs failed; the next turn tries again", "conversation_id", t.conv.ID, "error", err)
-		return nil
-	}
-	return slices.DeleteFunc(all, func(j store.Job) bool { return !conversation.Owned(j.User, t.conv.ID, t.req.User) })
+// owed is a result of an earlier turn that the model has not got: of an approved action, for example after a crash, or
+// of a finished job.
+type owed struct {
+	reference, notice string
+	told              func(context.Context) error // marks it as reported
 }
 
-func (t *turn) markJobs(ctx context.Context, owed []store.Job) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-	defer cancel()
-	for _, j := range owed {
-		if _, err := t.a.opts.Jobs.Told(ctx, j.ID); err != nil {
-			t.a.opts.Logger.Warn("marking a job as reported failed; the next turn tries again", "conversation_id", t.conv.ID,
-				"job", j.ID, "error", err)
+// owed returns the results to report in this turn. begin skips those in the conversation's notices.
+func (t *turn) owed(ctx context.Context) (all []owed) {
+	mine := func(user string) bool { return conversation.Owned(user, t.conv.ID, t.req.User) }
+	if from := t.a.opts.Approvals; from != nil {
+		approvals, err := from.OpenIn(ctx, t.conv.ID, time.Now())
+		if t.warn(err, "listing approved actions failed; the next turn tries again") {
+			approvals = nil
+		}
+		for _, a := range approvals {
+			if a.Told || !mine(a.User) || t.req.confirms(a.Question()) {
+				continue
+			}
+			notice := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			if a.Result != nil {
+				notice = prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
+			}
+			all = append(all, owed{a.Reference, notice, func(ctx context.Context) error {
+				if err := from.Told(ctx, a); !errors.Is(err, store.ErrChanged) {
+					return err
+				}
+				return nil
+			}})
 		}
 	}
-}
-
-// openApprovals returns the approved actions with unreported outcomes, for example after a crash.
-func (t *turn) openApprovals(ctx context.Context) []store.Approval {
-	if t.a.opts.Approvals == nil {
-		return nil
-	}
-	all, err := t.a.opts.Approvals.OpenIn(ctx, t.conv.ID, time.Now())
-	if err != nil {
-		t.a.opts.Logger.Warn("listing approved actions failed; the next turn tries again", "conversation_id", t.conv.ID, "error", err)
-		return nil
-	}
-	return slices.DeleteFunc(all, func(a store.Approval) bool {
-		return a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) || t.req.confirms(a.Question())
-	})
-}
-
-func approvalNotice(mark prompts.Mark, a store.Approval) string {
-	if a.Result != nil {
-		return prompts.ApprovedNotice(a.Tool, a.Reference, mark.JSON(a.Result))
-	}
-	return prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
-}
-
-func (t *turn) markApprovals(ctx context.Context, open []store.Approval) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-	defer cancel()
-	for _, a := range open {
-		if err := t.a.opts.Approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
-			t.a.opts.Logger.Warn("marking an approval as reported failed; the next turn reports it again",
-				"conversation_id", t.conv.ID, "reference", a.Reference, "error", err)
+	if from := t.a.opts.Jobs; from != nil && t.save != nil {
+		jobs, err := from.OwedTo(ctx, t.conv.ID)
+		if t.warn(err, "listing finished jobs failed; the next turn tries again") {
+			jobs = nil
+		}
+		for _, j := range jobs {
+			if mine(j.User) {
+				all = append(all, owed{j.ID, prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result)),
+					func(ctx context.Context) error { _, err := from.Told(ctx, j.ID); return err }})
+			}
 		}
 	}
+	return all
+}
+
+// told marks results as reported, even if the client has left.
+func (t *turn) told(ctx context.Context, results []owed) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	for _, o := range results {
+		t.warn(o.told(ctx), "marking a result as reported failed; the next turn reports it again", "reference", o.reference)
+	}
+}
+
+// warn logs an error, and reports whether there is one.
+func (t *turn) warn(err error, message string, fields ...any) bool {
+	if err != nil {
+		t.a.opts.Logger.Warn(message, append([]any{"conversation_id", t.conv.ID, "error", err}, fields...)...)
+	}
+	return err != nil
 }
 
 // recall adds the open approval requests of earlier turns to the book, so that repeating a call doesn't ask again. The
@@ -84,15 +89,7 @@ func (t *turn) markApprovals(ctx context.Context, open []store.Approval) {
 func (t *turn) recall(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		for _, c := range e.Calls {
-			if c.Question == "" || c.Envelope == nil {
-				continue
-			}
-			var env registry.Envelope
-			if json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil || env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
-				continue
-			}
-			q := env.Error.ConfirmationRequest
-			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) &&
+			if env, _, ends := question(c); time.Now().Before(ends) &&
 				t.a.opts.Executor.QuestionState(ctx, c.Question) == execute.QuestionOpen {
 				t.calls.Recall(env, e.Turn)
 			}
@@ -107,7 +104,7 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 			continue // the voice session reports it to its own model
 		}
 		for _, c := range e.Calls {
-			reference, ends := question(c)
+			_, reference, ends := question(c)
 			if reference == "" || t.conv.HasOutcome(reference) || t.req.confirms(c.Question) {
 				continue
 			}
@@ -129,25 +126,21 @@ func (r *Request) confirms(name string) bool {
 	return r.Confirmation != nil && store.QuestionName(r.Confirmation.Token) == name
 }
 
-// question returns the reference and expiry of a call's approval request; an empty reference if it made none.
-func question(c conversation.Call) (reference string, ends time.Time) {
-	var env registry.Envelope
+// question returns the answer to a call that made an approval request, with the request's reference and expiry;
+// otherwise they are zero.
+func question(c conversation.Call) (env registry.Envelope, reference string, ends time.Time) {
 	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil ||
 		env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
-		return "", ends
+		return env, "", ends
 	}
 	var details struct {
 		Reference string `json:"reference"`
 	}
-	raw, _ := json.Marshal(env.Error.Details) // it was just parsed
-	if json.Unmarshal(raw, &details) != nil {
-		return "", ends
-	}
 	ends, err := time.Parse(time.RFC3339, env.Error.ConfirmationRequest.ExpiresAt)
-	if err != nil {
-		return "", ends
+	if err == nil {
+		_ = json.Unmarshal(env.Error.Details, &details) // without details, there is no reference
 	}
-	return details.Reference, ends
+	return env, details.Reference, ends
 }
 
 // resume restores the book of earlier turns. An approval continues their budget, or a model could keep asking.

@@ -19,7 +19,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -155,8 +154,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 			Message: "This turn could not be saved. The next message won't know about it.", Retryable: true})
 		status = protocol.DoneFailed
 	} else {
-		t.markApprovals(ctx, open.approvals)
-		t.markJobs(ctx, open.jobs)
+		t.told(ctx, open)
 		for _, settle := range t.settle {
 			settle()
 		}
@@ -175,13 +173,8 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	return done, nil
 }
 
-type pending struct {
-	approvals []store.Approval
-	jobs      []store.Job
-}
-
-func (t *turn) begin(ctx context.Context) (open pending, err error) {
-	open = pending{t.openApprovals(ctx), t.owedJobs(ctx)}
+func (t *turn) begin(ctx context.Context) (open []owed, err error) {
+	open = t.owed(ctx)
 	if t.rec.Begun {
 		for _, e := range t.rec.Lead {
 			if e.System {
@@ -190,18 +183,20 @@ func (t *turn) begin(ctx context.Context) (open pending, err error) {
 				t.entries = append(t.entries, e)
 			}
 		}
-		untold := func(reference string) bool {
-			return !t.conv.HasOutcome(reference) && !conversation.HasOutcome(t.rec.Lead, reference)
-		}
-		open.approvals = slices.DeleteFunc(open.approvals, func(a store.Approval) bool { return untold(a.Reference) })
-		open.jobs = slices.DeleteFunc(open.jobs, func(j store.Job) bool { return untold(j.ID) })
+		open = slices.DeleteFunc(open, func(o owed) bool {
+			return !t.conv.HasOutcome(o.reference) && !conversation.HasOutcome(t.rec.Lead, o.reference)
+		})
 	} else {
-		t.reportPending(open)
+		for _, o := range open {
+			if !t.conv.HasOutcome(o.reference) {
+				t.noted(o.notice)
+			}
+		}
 		t.tellUnapproved(ctx)
 		if t.req.Confirmation == nil {
 			t.started()
 		} else if err := t.confirm(ctx); err != nil {
-			return pending{}, err
+			return nil, err
 		}
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
@@ -212,19 +207,6 @@ func (t *turn) begin(ctx context.Context) (open pending, err error) {
 	t.recall(ctx)
 	t.askedBefore(ctx)
 	return open, nil
-}
-
-func (t *turn) reportPending(open pending) {
-	for _, a := range open.approvals {
-		if !t.conv.HasOutcome(a.Reference) {
-			t.noted(approvalNotice(t.mark, a))
-		}
-	}
-	for _, j := range open.jobs {
-		if !t.conv.HasOutcome(j.ID) {
-			t.noted(prompts.JobNotice(j.Name, j.Tool, j.ID, t.mark.JSON(j.Result)))
-		}
-	}
 }
 
 func (t *turn) over(status string, failure *protocol.Error) {
