@@ -294,7 +294,7 @@ type SpokenItem struct {
 	// MS is its length so far; the whole length with Ended.
 	MS    int64 `json:"ms,omitempty"`
 	Ended bool  `json:"ended,omitempty"`
-	Cut   bool  `json:"cut,omitempty"` // it was flushed, or that the transcript has only the received part
+	Cut   bool  `json:"cut,omitempty"` // it was flushed, or the transcript has only the received part
 	Seq   int64 `json:"seq,omitempty"` // the seq of its announcement to the client; zero if not sent
 }
 

@@ -114,28 +114,28 @@ type wait struct {
 	due func(*machine)
 }
 
-// waits are the deadlines that a Tick checks, in this order. Not among them: cuts and WakeAt's quiet moments, which
-// every step checks; tools, which have deadlines of their own; and new connections, which the session and [Attempts]
-// bound. A response of an earlier turn delays nothing. Every wait for the model begins once it is no longer at work
-// ([transport.Interaction]).
+// waits are the deadlines that a Tick checks, in this order, and what is awaited. Not among them: cuts and the quiet
+// moments of WakeAt, which every step checks; tools, which have their own deadlines; and new connections, which the
+// session and [Attempts] bound. A response of an earlier turn delays nothing. Every wait for the model begins once it
+// is no longer at work ([transport.Interaction]).
 var waits = []wait{
-	{State.endsAt, func(m *machine) { m.breakOff(m.endReason()) }}, // the farewell did not end
-	{nil, func(m *machine) { m.carryOut(m.calls.Tick(m.at)) }},     // questions expire
-	{releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},
-	{goneAt, func(m *machine) { m.end(EndGone) }},
-	{State.abandonedAt, func(m *machine) { m.endTurn() }},
-	{State.unendedAt, (*machine).endItems},
-	{unfinishedAt, func(m *machine) { m.turn.stage = done }},
-	{State.speechLostAt, (*machine).giveUpSpeech},
-	{func(s State) time.Time { return s.switching.confirmBy }, func(m *machine) { m.goOnAs() }},
-	{State.retryDue, (*machine).retry},
-	{speechOwedAt, (*machine).speechOwed},
+	{State.endsAt, func(m *machine) { m.breakOff(m.endReason()) }},                // the farewell
+	{nil, func(m *machine) { m.carryOut(m.calls.Tick(m.at)) }},                    // answers to questions
+	{releasedAt, func(m *machine) { m.released(m.user.earMS, false) }},            // a lost client's push-to-talk button
+	{goneAt, func(m *machine) { m.end(EndGone) }},                                 // a lost client
+	{State.abandonedAt, func(m *machine) { m.endTurn() }},                         // the end of an interrupted response
+	{State.unendedAt, (*machine).endItems},                                        // the end of an item
+	{unfinishedAt, func(m *machine) { m.turn.stage = done }},                      // the end of a response that was heard
+	{State.speechLostAt, (*machine).giveUpSpeech},                                 // the end of the user's speech
+	{func(s State) time.Time { return s.switching.confirmBy }, (*machine).goOnAs}, // another agent's confirmation
+	{State.retryDue, (*machine).retry},                                            // the pause after a failed answer
+	{speechOwedAt, (*machine).speechOwed},                                         // the model's speech
 	{nil, func(m *machine) { m.line.settle(m.at) }},
-	{State.unendedAt, (*machine).endItems}, // an item may have just become free to end
-	{tellAwayAt, func(m *machine) { m.tellAway() }},
+	{State.unendedAt, (*machine).endItems},          // an item may have just become free to end
+	{tellAwayAt, func(m *machine) { m.tellAway() }}, // a new connection, without a word to the client
 	{unprovenAt, func(m *machine) { m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry}) }},
 	{lengthAt, (*machine).watchLength},
-	{State.lapseAt, (*machine).watchLapse},
+	{State.lapseAt, (*machine).watchLapse}, // newer credentials
 	{idleAt, (*machine).idled},
 }
 

@@ -46,8 +46,8 @@ type Entry struct {
 	Turn        int       `json:"turn,omitempty"`        // numbers the user's turns from 1, across text and voice
 	SessionID   string    `json:"session_id,omitempty"`  // the voice session; empty for text
 	Message     string    `json:"message,omitempty"`     // of the text message, to recognise a repeat; grants no access
-	Interrupted bool      `json:"interrupted,omitempty"` // means the user interrupted it; Text is the part heard
-	Broken      bool      `json:"broken,omitempty"`      // means the model stopped early; Text is the part the user read
+	Interrupted bool      `json:"interrupted,omitempty"` // the user interrupted it; Text is the part heard
+	Broken      bool      `json:"broken,omitempty"`      // the model stopped early; Text is the part the user read
 	// Extra is opaque data from the model that must be sent back to the same model only.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	Calls []Call          `json:"calls,omitempty"` // the assistant's tool calls, in order
