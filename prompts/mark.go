@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -141,18 +142,11 @@ func (m Mark) find(text string, escaped bool) (from, to int) {
 	n := 0 // consecutive letters and digits that may belong to the code
 	for i := 0; i < len(text); {
 		r, size := next(text[i:], escaped)
-		if r < utf8.RuneSelf {
-			if c := folded(r); c != 0 {
-				window[n%codeLength], starts[n%codeLength] = c, i
-				n++
-				if m.ends(&window, n) {
-					return starts[n%codeLength], i + size
-				}
-			}
-			i += size
-			continue
+		parts := string(r)
+		if r >= utf8.RuneSelf {
+			parts = norm.NFKC.String(parts)
 		}
-		for _, part := range norm.NFKC.String(string(r)) {
+		for _, part := range parts {
 			c := folded(part)
 			switch {
 			case c != 0:
@@ -217,13 +211,9 @@ func hex4(text string) rune {
 	if len(text) < 4 {
 		return -1
 	}
-	var r rune
-	for _, c := range []byte(text[:4]) {
-		d := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
-		if d < 0 || c < '0' {
-			return -1
-		}
-		r = r<<4 | rune(d)
+	n, err := strconv.ParseUint(text[:4], 16, 16)
+	if err != nil {
+		return -1
 	}
-	return r
+	return rune(n)
 }

@@ -187,19 +187,17 @@ func (c *Client) from() string {
 
 // calling reports for each message whether its turn called tools. A turn begins with a message of the user.
 func calling(messages []chat.Message) []bool {
+	turn, turns, called := 0, make([]int, len(messages)), map[int]bool{}
+	for i, m := range messages {
+		if m.Role == chat.RoleUser {
+			turn++
+		}
+		turns[i] = turn
+		called[turn] = called[turn] || len(m.Calls) > 0
+	}
 	out := make([]bool, len(messages))
-	for i := len(messages) - 1; i >= 0; {
-		first, called := i, false
-		for ; first >= 0; first-- {
-			called = called || len(messages[first].Calls) > 0
-			if messages[first].Role == chat.RoleUser {
-				break
-			}
-		}
-		for j := max(first, 0); j <= i; j++ {
-			out[j] = called
-		}
-		i = first - 1
+	for i := range out {
+		out[i] = called[turns[i]]
 	}
 	return out
 }
