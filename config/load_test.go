@@ -9,7 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) {
+	// genai depends on opencensus, which starts a goroutine when it is imported.
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // files is a file system in memory.
 type files map[string]string

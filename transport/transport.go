@@ -4,8 +4,6 @@
 // package names no provider and knows nothing about the gateway's clients.
 //
 // Each package below it speaks one wire protocol.
-// Package transporttest has a scripted fake and the conformance suite that every adapter
-// passes.
 //
 // Audio is PCM16, signed little-endian, mono, everywhere in this package.
 package transport

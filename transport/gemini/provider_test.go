@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -207,4 +208,21 @@ func line(ev transport.Event) string {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", ev), "transport.")
 		return fmt.Sprintf("%s %+v", name, ev)
 	}
+}
+
+func quote(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func audioMessage(pcm []byte, text string) string {
+	said := ""
+	if text != "" {
+		said = `,"outputTranscription":{"text":` + quote(text) + `}`
+	}
+	return `{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` +
+		base64.StdEncoding.EncodeToString(pcm) + `"}}]}` + said + `}}`
 }

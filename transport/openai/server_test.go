@@ -137,67 +137,8 @@ func (p *peer) remember(count int) {
 	}
 }
 
-// History implements transporttest.Peer. It knows what the provider takes: each role has one kind
-// of content, and a call is followed by its output.
-func (p *peer) History() (got []transporttest.Remembered) {
-	kinds := map[any]any{"user": "input_text", "system": "input_text", "assistant": "output_text"}
-	var open any
-	for _, item := range p.past {
-		switch role := item["role"]; item["type"] {
-		case "message":
-			content := item["content"].([]any)[0].(map[string]any)
-			if content["type"] != kinds[role] {
-				p.t.Errorf("a message of the %v has the content %v", role, content)
-			}
-			got = append(got, transporttest.Remembered{Role: role.(string), Text: content["text"].(string)})
-		case "function_call":
-			open = item["call_id"]
-			got = append(got, transporttest.Remembered{Role: "tool", Text: fmt.Sprint(item["name"], item["arguments"])})
-		case "function_call_output":
-			if item["call_id"] != open || open == nil {
-				p.t.Errorf("an output of %v follows the call %v", item["call_id"], open)
-			}
-			got = append(got, transporttest.Remembered{Role: "tool", Text: item["output"].(string)})
-		default:
-			p.t.Errorf("no item of a history: %v", item)
-		}
-	}
-	return got
-}
-
-// NextReconfigure implements transporttest.Peer. It knows what the provider refuses in mid-call.
-func (p *peer) NextReconfigure() (string, []string) {
-	p.t.Helper()
-	session, _ := p.expect("session.update")["session"].(map[string]any)
-	for key := range session {
-		if key != "type" && key != "instructions" && key != "tools" {
-			p.t.Errorf("an update in mid-call has %s", key)
-		}
-	}
-	list, ok := session["tools"].([]any)
-	if session["type"] != "realtime" || !ok {
-		p.t.Errorf("the update %v has no type or no list of tools", session)
-	}
-	var names []string
-	for _, tool := range list {
-		names = append(names, tool.(map[string]any)["name"].(string))
-	}
-	p.send(`{"type":"session.updated","event_id":"e","session":{"type":"realtime","id":"sess_1"}}`)
-	return session["instructions"].(string), names
-}
-
-// NextItem implements transporttest.Peer.
-func (p *peer) NextItem() transporttest.Remembered {
-	p.t.Helper()
-	item, _ := p.expect("conversation.item.create")["item"].(map[string]any)
-	p.past = []map[string]any{item}
-	return p.History()[0]
-}
-
-// Remember implements transporttest.Provider.
 func (s *server) Remember(items int) { s.remember.Store(int64(items)) }
 
-// Transport implements transporttest.Provider.
 func (s *server) Transport(client *http.Client) transport.Transport {
 	s.t.Helper()
 	opts := s.opts
@@ -208,18 +149,6 @@ func (s *server) Transport(client *http.Client) transport.Transport {
 	}
 	return tr
 }
-
-// Refuse implements transporttest.Provider.
-func (s *server) Refuse(status int) {
-	s.body.Store(`{"error":{"message":"no access for ` + secret + `","code":"some_code"}}`)
-	s.status.Store(int64(status))
-}
-
-// Mute implements transporttest.Provider.
-func (s *server) Mute(first string) { s.mute.Store(&first) }
-
-// Accept implements transporttest.Provider.
-func (s *server) Accept() transporttest.Peer { return s.accept() }
 
 func (s *server) accept() *peer {
 	s.t.Helper()
@@ -311,14 +240,12 @@ func (p *peer) id(kind string) string {
 	return fmt.Sprintf("%s_%021d", kind, p.n)
 }
 
-// Begin implements transporttest.Peer.
 func (p *peer) Begin() {
 	p.t.Helper()
 	p.response, p.item, p.ended = p.id("resp"), "", false
 	p.send(`{"type":"response.created","event_id":"event_2","response":{"object":"realtime.response","id":%q,"status":"in_progress","output":[],"usage":null}}`, p.response)
 }
 
-// Say implements transporttest.Peer.
 func (p *peer) Say(text string, pcm []byte) {
 	p.t.Helper()
 	if p.item == "" {
@@ -332,15 +259,7 @@ func (p *peer) Say(text string, pcm []byte) {
 	p.setup["said"] = fmt.Sprint(p.setup["said"], text)
 }
 
-// Finish implements transporttest.Peer.
 func (p *peer) Finish() { p.t.Helper(); p.finish("completed", "null") }
-
-// Interrupt implements transporttest.Peer.
-func (p *peer) Interrupt() {
-	p.t.Helper()
-	p.send(`{"type":"input_audio_buffer.speech_started","event_id":"e","audio_start_ms":100,"item_id":%q}`, p.id("item"))
-	p.finish("cancelled", `{"type":"cancelled","reason":"turn_detected"}`)
-}
 
 func (p *peer) finish(status, details string) {
 	p.t.Helper()
@@ -365,26 +284,6 @@ func trimNil(s string) string {
 	return s
 }
 
-// UserSaid implements transporttest.Peer.
-func (p *peer) UserSaid(pieces ...string) {
-	p.t.Helper()
-	item, whole := p.id("item"), ""
-	for _, piece := range pieces {
-		whole += piece
-		p.send(`{"type":"conversation.item.input_audio_transcription.delta","event_id":"e","item_id":%q,"content_index":0,"delta":%q,"obfuscation":"x"}`, item, piece)
-	}
-	p.send(`{"type":"conversation.item.input_audio_transcription.completed","event_id":"e","item_id":%q,"content_index":0,"transcript":%q,"usage":{"type":"duration","seconds":3}}`, item, whole)
-}
-
-// CallTools implements transporttest.Peer.
-func (p *peer) CallTools(calls ...transport.ToolCall) {
-	p.t.Helper()
-	for i, call := range calls {
-		p.call(p.id("item"), i, call)
-	}
-	p.finish("completed", "null")
-}
-
 // call sends all events of one call.
 func (p *peer) call(item string, index int, call transport.ToolCall) {
 	p.t.Helper()
@@ -403,7 +302,6 @@ func (p *peer) callDone(item string, index int, status string, call transport.To
 		p.response, index, item, status, call.Name, call.ID, call.Args)
 }
 
-// NextAudio implements transporttest.Peer.
 func (p *peer) NextAudio() []byte {
 	p.t.Helper()
 	for {
@@ -421,31 +319,6 @@ func (p *peer) NextAudio() []byte {
 	}
 }
 
-// NextResult implements transporttest.Peer.
-func (p *peer) NextResult() (string, json.RawMessage) {
-	p.t.Helper()
-	for {
-		m := p.next()
-		if m == nil {
-			return "", nil
-		}
-		item, _ := m["item"].(map[string]any)
-		if item["type"] == "function_call_output" {
-			return item["call_id"].(string), json.RawMessage(item["output"].(string))
-		}
-	}
-}
-
-// Unknown implements transporttest.Peer.
-func (p *peer) Unknown() {
-	p.t.Helper()
-	p.send(`{"type":"response.telepathy.delta","event_id":"e","x":{"y":[1]}}`)
-}
-
-// Garbage implements transporttest.Peer.
-func (p *peer) Garbage() { p.t.Helper(); p.send(`{"type":"response.done","respon`) }
-
-// Close implements transporttest.Peer.
 func (p *peer) Close(code int, reason string) {
 	// The closing handshake needs a reader, and there may be none.
 	closing := make(chan struct{})

@@ -1,3 +1,4 @@
+// Package transporttest reads connections to models for tests.
 package transporttest
 
 import (

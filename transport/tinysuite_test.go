@@ -1,4 +1,4 @@
-package config_test
+package transport_test
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func TestMain(m *testing.M) {
@@ -96,10 +95,10 @@ func (s *tinyServer) Transport(client *http.Client) transport.Transport {
 	return nil
 }
 
-func (s *tinyServer) Refuse(status int)          { s.status.Store(int64(status)) }
-func (s *tinyServer) Remember(int)               {}
-func (s *tinyServer) Mute(string)                { s.mute.Store(true) }
-func (s *tinyServer) Accept() transporttest.Peer { return <-s.peers }
+func (s *tinyServer) Refuse(status int) { s.status.Store(int64(status)) }
+func (s *tinyServer) Remember(int)      {}
+func (s *tinyServer) Mute(string)       { s.mute.Store(true) }
+func (s *tinyServer) Accept() Peer      { return <-s.peers }
 
 func (p *tinyPeer) write(b []byte) { _ = p.ws.Write(context.Background(), websocket.MessageText, b) }
 
@@ -130,18 +129,18 @@ func (p *tinyPeer) until(kind string) message {
 	return message{}
 }
 
-func (p *tinyPeer) Begin()                              { p.send(message{Kind: "begin"}) }
-func (p *tinyPeer) Say(text string, pcm []byte)         { p.send(message{Kind: "say", Text: text, PCM: pcm}) }
-func (p *tinyPeer) Finish()                             { p.send(message{Kind: "done"}) }
-func (p *tinyPeer) Interrupt()                          { p.send(message{Kind: "interrupted"}) }
-func (p *tinyPeer) NextAudio() []byte                   { return p.until("audio").PCM }
-func (p *tinyPeer) History() []transporttest.Remembered { return nil } // the wire has none
-func (p *tinyPeer) Unknown()                            { p.send(message{Kind: "surprise"}) }
-func (p *tinyPeer) Garbage()                            { p.write([]byte("no JSON")) }
+func (p *tinyPeer) Begin()                      { p.send(message{Kind: "begin"}) }
+func (p *tinyPeer) Say(text string, pcm []byte) { p.send(message{Kind: "say", Text: text, PCM: pcm}) }
+func (p *tinyPeer) Finish()                     { p.send(message{Kind: "done"}) }
+func (p *tinyPeer) Interrupt()                  { p.send(message{Kind: "interrupted"}) }
+func (p *tinyPeer) NextAudio() []byte           { return p.until("audio").PCM }
+func (p *tinyPeer) History() []Remembered       { return nil } // the wire has none
+func (p *tinyPeer) Unknown()                    { p.send(message{Kind: "surprise"}) }
+func (p *tinyPeer) Garbage()                    { p.write([]byte("no JSON")) }
 
 // The wire takes neither, so that the suite asks for none.
 func (p *tinyPeer) NextReconfigure() (string, []string) { return "", nil }
-func (p *tinyPeer) NextItem() transporttest.Remembered  { return transporttest.Remembered{} }
+func (p *tinyPeer) NextItem() Remembered                { return Remembered{} }
 
 func (p *tinyPeer) UserSaid(pieces ...string) {
 	for _, piece := range pieces {
@@ -172,8 +171,8 @@ func (p *tinyPeer) Close(code int, reason string) {
 
 // TestTinyWire: a wire of a few lines passes what every wire has to.
 func TestTinyWire(t *testing.T) {
-	transporttest.Suite(t, transporttest.Harness{
-		Start:  func(t *testing.T) transporttest.Provider { return newTinyServer(t) },
+	Suite(t, Harness{
+		Start:  func(t *testing.T) Provider { return newTinyServer(t) },
 		Secret: secret,
 		CloseKinds: map[int]transport.Kind{
 			1000: transport.KindRetry, 1008: transport.KindAuth, 1011: transport.KindRetry, 4242: transport.KindRetry,

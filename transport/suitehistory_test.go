@@ -1,4 +1,4 @@
-package transporttest
+package transport_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // testHistory gives a conversation to a new connection: its entries arrive in their order, each
@@ -44,7 +45,7 @@ func testHistory(t *testing.T, h Harness) {
 		t.Fatalf("Connect: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	heard := Listen(conn)
+	heard := transporttest.Listen(conn)
 	peer := p.Accept()
 	checkHistory(t, form, peer.History(), want)
 	send(t, heard, &transport.AudioIn{PCM: tone(1, 160)})

@@ -1,4 +1,4 @@
-package transporttest
+package transport_test
 
 import (
 	"bytes"

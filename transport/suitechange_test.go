@@ -1,4 +1,4 @@
-package transporttest
+package transport_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // testReconfigure changes instructions and tools twice, the second time to nothing. Each change reaches the wire
@@ -39,7 +40,7 @@ func testReconfigure(t *testing.T, h Harness) {
 	}
 }
 
-func checkChange(t *testing.T, conn *Listener, peer Peer, want transport.Reconfigure) {
+func checkChange(t *testing.T, conn *transporttest.Listener, peer Peer, want transport.Reconfigure) {
 	t.Helper()
 	var names []string
 	for _, tool := range want.Tools {

@@ -1,6 +1,4 @@
-// Package transporttest tests adapters: [Suite] is the conformance suite that each of them runs
-// against its own scripted provider. [Listener] reads a connection for other tests.
-package transporttest
+package transport_test
 
 import (
 	"context"
@@ -16,6 +14,7 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // Harness lets [Suite] drive one adapter against a scripted provider. The adapter's
@@ -195,12 +194,12 @@ func soon() (context.Context, context.CancelFunc) {
 }
 
 // connect opens a connection to a new provider.
-func (h Harness) connect(t *testing.T) (*Listener, Peer) {
+func (h Harness) connect(t *testing.T) (*transporttest.Listener, Peer) {
 	t.Helper()
 	return h.dial(t, h.Start(t))
 }
 
-func (h Harness) dial(t *testing.T, p Provider) (*Listener, Peer) {
+func (h Harness) dial(t *testing.T, p Provider) (*transporttest.Listener, Peer) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
@@ -209,7 +208,7 @@ func (h Harness) dial(t *testing.T, p Provider) (*Listener, Peer) {
 		t.Fatalf("Connect: %v", err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return Listen(conn), p.Accept()
+	return transporttest.Listen(conn), p.Accept()
 }
 
 // suiteSetup is the Setup of every connection in the suite.
@@ -225,7 +224,7 @@ func suiteSetup() transport.Setup {
 }
 
 // recv returns the next event.
-func recv(t *testing.T, conn *Listener) transport.Event {
+func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
@@ -237,7 +236,7 @@ func recv(t *testing.T, conn *Listener) transport.Event {
 }
 
 // until returns the events up to the first for which last returns true, with audio copied.
-func until(t *testing.T, conn *Listener, last func(transport.Event) bool) []transport.Event {
+func until(t *testing.T, conn *transporttest.Listener, last func(transport.Event) bool) []transport.Event {
 	t.Helper()
 	var events []transport.Event
 	for {
@@ -253,7 +252,7 @@ func until(t *testing.T, conn *Listener, last func(transport.Event) bool) []tran
 }
 
 // untilDone returns the events up to the n-th ResponseDone.
-func untilDone(t *testing.T, conn *Listener, n int) []transport.Event {
+func untilDone(t *testing.T, conn *transporttest.Listener, n int) []transport.Event {
 	t.Helper()
 	return until(t, conn, func(ev transport.Event) bool {
 		if _, ok := ev.(transport.ResponseDone); ok {
@@ -274,7 +273,7 @@ func only[T transport.Event](events []transport.Event) []T {
 	return found
 }
 
-func send(t *testing.T, conn *Listener, cmd transport.Command) {
+func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()

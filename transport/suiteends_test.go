@@ -1,4 +1,4 @@
-package transporttest
+package transport_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 func testCloseRecv(t *testing.T, h Harness) {
@@ -139,7 +140,7 @@ func testConnectContext(t *testing.T, h Harness) {
 		t.Fatalf("Connect: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	listener, peer := Listen(conn), p.Accept()
+	listener, peer := transporttest.Listen(conn), p.Accept()
 	peer.Begin()
 	peer.Say("Hello", tone(1, 480))
 	peer.Finish()

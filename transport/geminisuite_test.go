@@ -1,24 +1,29 @@
-package gemini
+package transport_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/coder/websocket"
 
 	"voicegw/audio"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
+	"voicegw/transport/gemini"
 )
 
-func TestSuite(t *testing.T) {
+func TestGemini(t *testing.T) {
 	for _, model := range []string{"gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.1-flash-live-preview", "gemini-3.8-live"} {
 		t.Run(model, func(t *testing.T) {
-			transporttest.Suite(t, transporttest.Harness{
-				Start: func(t *testing.T) transporttest.Provider {
-					return &suiteProvider{newProvider(t), model}
+			Suite(t, Harness{
+				Start: func(t *testing.T) Provider {
+					return &suiteProvider{newGemini(t), model}
 				},
 				Secret: secret,
 				First:  `{"usageMetadata":{"totalTokenCount":1}}`,
@@ -38,31 +43,31 @@ func TestSuite(t *testing.T) {
 
 // suiteProvider is provider as the suite wants it.
 type suiteProvider struct {
-	*provider
+	*geminiServer
 	model string
 }
 
 func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
-	opts := p.options()
+	opts := gemini.Options{APIKey: secret, BaseURL: p.srv.URL}
 	opts.HTTPClient = client
 	opts.Model = p.model
-	tr, err := New(opts)
+	tr, err := gemini.New(opts)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return tr
 }
 
-func (p *suiteProvider) Refuse(status int)          { p.status = status }
-func (p *suiteProvider) Remember(int)               {} // nothing confirms a history
-func (p *suiteProvider) Accept() transporttest.Peer { return suitePeer{p.accept()} }
+func (p *suiteProvider) Refuse(status int) { p.status = status }
+func (p *suiteProvider) Remember(int)      {} // nothing confirms a history
+func (p *suiteProvider) Accept() Peer      { return suitePeer{p.accept()} }
 
 func (p *suiteProvider) Mute(first string) {
 	p.first = cmp.Or(first, "-")
 	p.t.Cleanup(func() { p.accept() })
 }
 
-type suitePeer struct{ *peer }
+type suitePeer struct{ *geminiPeer }
 
 func quote(v any) string {
 	b, err := json.Marshal(v)
@@ -152,7 +157,7 @@ func (p suitePeer) NextResult() (string, json.RawMessage) {
 
 // History reads the one message that holds it. A model that is told in the setup that a history
 // comes must also be told its end, and for any other model that end would be a question.
-func (p suitePeer) History() (got []transporttest.Remembered) {
+func (p suitePeer) History() (got []Remembered) {
 	var m struct {
 		ClientContent struct {
 			Turns []struct {
@@ -171,7 +176,7 @@ func (p suitePeer) History() (got []transporttest.Remembered) {
 	for _, turn := range m.ClientContent.Turns {
 		role := map[string]string{"user": "user", "model": "assistant"}[turn.Role]
 		for _, part := range turn.Parts {
-			got = append(got, transporttest.Remembered{Role: role, Text: part.Text})
+			got = append(got, Remembered{Role: role, Text: part.Text})
 		}
 	}
 	return got
@@ -213,7 +218,7 @@ func (p suitePeer) NextReconfigure() (string, []string) {
 }
 
 // NextItem reads a turn, after which the conversation stays open.
-func (p suitePeer) NextItem() transporttest.Remembered {
+func (p suitePeer) NextItem() Remembered {
 	message := p.next()
 	if !strings.Contains(message, `"turnComplete":false`) {
 		p.t.Errorf("%s asks for an answer", message)
@@ -230,9 +235,118 @@ func (p suitePeer) NextItem() transporttest.Remembered {
 		p.t.Fatalf("%s is no turn: %v", message, err)
 	}
 	turn := m.ClientContent.Turns[0]
-	return transporttest.Remembered{Role: map[string]string{"user": "user", "model": "assistant"}[turn.Role], Text: turn.Parts[0].Text}
+	return Remembered{Role: map[string]string{"user": "user", "model": "assistant"}[turn.Role], Text: turn.Parts[0].Text}
 }
 
 func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }
 func (p suitePeer) Garbage()                      { p.send(`{"serverContent":{"turnComplete":tr`) }
 func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }
+
+// geminiServer is a scripted Gemini server.
+type geminiServer struct {
+	t   *testing.T
+	srv *httptest.Server
+	// Set before the connections that they are about.
+	status int    // refuse the handshake with it
+	first  string // say this instead of setupComplete; "-" for nothing
+	// redirect sends the handshake to another server.
+	redirect string
+
+	peers chan *geminiPeer // from the handler to accept, one for each connection
+}
+
+// geminiPeer is the server's end of one connection.
+type geminiPeer struct {
+	t      *testing.T
+	ws     *websocket.Conn
+	url    string
+	header http.Header
+	setup  json.RawMessage
+	done   chan struct{} // closed when the test is over with it
+}
+
+func newGemini(t *testing.T) *geminiServer {
+	t.Helper()
+	p := &geminiServer{t: t, peers: make(chan *geminiPeer, 16)}
+	p.srv = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.srv.Close)
+	return p
+}
+
+func (p *geminiServer) serve(w http.ResponseWriter, r *http.Request) {
+	if p.status != 0 {
+		http.Error(w, "refused, "+r.Header.Get("X-Goog-Api-Key"), p.status)
+		return
+	}
+	if p.redirect != "" {
+		http.Redirect(w, r, p.redirect+r.URL.Path, http.StatusTemporaryRedirect)
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ws.CloseNow() }()
+	ws.SetReadLimit(1 << 20)
+	ctx, cancel := context.WithTimeout(context.Background(), suitePatience)
+	defer cancel()
+	_, setup, err := ws.Read(ctx)
+	if err != nil {
+		return
+	}
+	c := &geminiPeer{t: p.t, ws: ws, url: r.URL.String(), header: r.Header, setup: setup, done: make(chan struct{})}
+	switch p.first {
+	case "":
+		c.send("{\n  \"setupComplete\": {}\n}\n")
+	case "-":
+	default:
+		c.send(p.first)
+	}
+	p.peers <- c
+	<-c.done
+}
+
+// accept returns the next connection's end.
+func (p *geminiServer) accept() *geminiPeer {
+	p.t.Helper()
+	select {
+	case c := <-p.peers:
+		p.t.Cleanup(func() { close(c.done) })
+		return c
+	case <-time.After(suitePatience):
+		p.t.Fatal("nobody connected")
+		return nil
+	}
+}
+
+// send writes one message as the service does: JSON in a binary frame.
+func (c *geminiPeer) send(msg string) {
+	ctx, cancel := context.WithTimeout(context.Background(), suitePatience)
+	defer cancel()
+	if err := c.ws.Write(ctx, websocket.MessageBinary, []byte(msg)); err != nil {
+		c.t.Errorf("provider: %v", err)
+	}
+}
+
+// next reads one message from the adapter.
+func (c *geminiPeer) next() string {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), suitePatience)
+	defer cancel()
+	_, msg, err := c.ws.Read(ctx)
+	if err != nil {
+		c.t.Fatalf("the adapter sent nothing: %v", err)
+	}
+	return string(msg)
+}
+
+// close sends a close frame. The adapter answers when it reads the frame, so close does not
+// wait for the answer.
+func (c *geminiPeer) close(code int, reason string) {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.ws.Close(websocket.StatusCode(code), reason)
+	}()
+	c.t.Cleanup(func() { <-closed })
+}
